@@ -87,6 +87,10 @@ def _evidence(code: str, facts: Facts) -> Iterator[str]:
         if started and (completed is None or completed.timestamp_ms < started.timestamp_ms):
             since = f"rebalancing since {iso(started.timestamp_ms)}"
             yield f"{since}, begun by: {started.cause or started.detail} (log offset {started.offset})"
+        recorded = facts.state.view().members if facts.state is not None and code == "KG101" else {}
+        for member in facts.group.known_members:
+            if member.state == MemberStatus.REVOKING and started and member.member_id in recorded:
+                yield _deadline(recorded[member.member_id], started.timestamp_ms)
     elif code == "KG103":
         yield from _when_the_absent_expire(facts)
     elif code == "KG304" and facts.retention_ms and facts.history:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from kgroup.history.fold.events import Event
     from kgroup.history.fold.view import RecordedMember
 
-FLAPS, REBALANCES = 3, 5
+FLAPS, REBALANCES, AGAIN = 3, 5, 2
 STORM_MS = 300_000
 """A storm goes on: rebalances longer ago than this belong to none."""
 SHORT_LIVED_MS = 60_000
@@ -40,14 +40,14 @@ def restless(facts: Facts) -> Iterator[Found]:
     short, same = _unexplained(facts)
     # A deployment takes each member once, however young it is.
     again = max(len(short) - (facts.group.member_count or 0), 0)
-    stormy = again + same >= REBALANCES
+    stormy = again >= AGAIN or again + same >= REBALANCES
     within = duration_text(max(seen[-1].timestamp_ms - seen[0].timestamp_ms, 0))
     evidence = [f"the first at {iso(seen[0].timestamp_ms)}, the last at {iso(seen[-1].timestamp_ms)}"]
     evidence += [f"{count} time{'' if count == 1 else 's'}: {cause}" for cause, count in causes]
     sessions = {m.session_timeout_ms for m in _recorded(facts) if m.session_timeout_ms > 0}
-    if stormy and sessions:
+    if short and sessions:
         evidence.append(f"session timeouts of its members: {', '.join(map(duration_text, sorted(sessions)))}")
-    if stormy and short:
+    if short:
         gone = f"{len(short)} members were gone within {SHORT_LIVED_MS // 1000} s of joining"
         evidence.append(f"{gone}: {', '.join(sorted(set(short))[:SHOWN])}")
     if stormy and same:

@@ -255,11 +255,11 @@ def _moved(step: GroupStep, member: RecordedMember, was: RecordedMember | None, 
     gave = f", gave up {partitions_text(given)}" if given else ""
     owns = partitions_text(member.assigned)
     if member.state == MemberStatus.REVOKING:
-        text = f"{member.label} has to give up {partitions_text(member.revoking)}"
+        text = f"{labels((member,))} has to give up {partitions_text(member.revoking)}"
         step.tell(Kind.MEMBER_REVOKING, text, member, **more)
     elif member.state == MemberStatus.WAITING:
         missing = (member.target or frozenset()) - member.assigned
-        text = f"{member.label} owns {owns}, waits for {partitions_text(missing)}{gave}"
+        text = f"{labels((member,))} owns {owns}, waits for {partitions_text(missing)}{gave}"
         step.tell(Kind.MEMBER_WAITING, text, member, **more)
     elif member.state == MemberStatus.STABLE and member.epoch > 0:
         text = f"{member.label} owns {owns} at epoch {member.epoch}{gave}"

@@ -58,15 +58,19 @@ _REJOIN = (
 )
 
 
+UUID_LENGTH = 22
+"""Of a UUID as Kafka writes it."""
+
+
 def labels(members: Iterable[RecordedMember]) -> str:
-    """The members by name; with the client id where neither an instance id nor the member id holds it."""
-    return ", ".join(m.label if m.instance_id else _with_client(m) for m in members)
+    """The members by name; with the client id where the name is a bare UUID, as in KIP-848."""
+    return ", ".join(map(_with_client, members))
 
 
 def _with_client(member: RecordedMember) -> str:
-    if not member.client_id or member.client_id in member.member_id:
+    if member.instance_id or not member.client_id or len(member.member_id) != UUID_LENGTH:
         return member.label
-    return f"{member.label} (client {member.client_id})"
+    return f"{member.label} of client {member.client_id}"
 
 
 def cause_of_rebalance(

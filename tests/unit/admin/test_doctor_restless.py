@@ -71,3 +71,11 @@ def test_who_held_an_instance_id_in_turn_is_told() -> None:
     assert "client client-s on 10.0.0.2 took it over from client client-s on 10.0.0.1" in told.evidence[
         -1
     ] or ("client client-s on 10.0.0.1 took it over from client client-s on 10.0.0.2" in told.evidence[-1])
+
+
+def test_a_short_storm_of_two_is_one() -> None:
+    """Ten rebalances within ten seconds, of two members, one of which keeps expiring."""
+    other = Held("b", "orders:1", dynamic=True)
+    (told,) = found("KG111", *churn(1, 10), members=(A, other))
+    assert told.severity == "error"
+    assert "session timeouts of its members: 2m 00s" in told.evidence

@@ -208,4 +208,4 @@ def test_who_joined_is_named_with_the_client_where_its_id_says_nothing() -> None
     event = one(
         replay([MemoryLog(batch(0, [(key, r.encode_value(made))], 1000))]).events, Kind.REBALANCE_COMPLETED
     )
-    assert event.cause == "q83vEjRWeJCrze8SNFZ4kA (client web-a) joined"
+    assert event.cause == "q83vEjRWeJCrze8SNFZ4kA of client web-a joined"
