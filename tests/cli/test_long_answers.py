@@ -88,13 +88,13 @@ class TestShown:
                 yield Description((_group(name),))
                 printed.append(capsys.readouterr().out)
 
-        assert describing._Shown(env, ("summary",), "instance", (), {}).show(told()) == ExitCode.OK
+        assert describing._Shown(env, ("summary",), ("instance", list), (), {}).show(told()) == ExitCode.OK
         assert [json.loads(text)["group_id"] for text in printed] == list(NAMES)
 
     def test_what_a_later_part_lacks_is_in_the_exit_code(self, env, capsys):
         away = ItemError("b", "UNREACHABLE", "nobody answers")
         told = iter([Description((_group("a"),)), Description((), (away,))])
-        assert describing._Shown(env, ("summary",), "instance", (), {}).show(told) == ExitCode.PARTIAL
+        assert describing._Shown(env, ("summary",), ("instance", list), (), {}).show(told) == ExitCode.PARTIAL
         assert "nobody answers" in capsys.readouterr().err
 
 

@@ -13,9 +13,18 @@ from kgroup.admin.models import (
     TopicAssignment,
 )
 from kgroup.admin.streams_models import StreamsProcess, StreamsTopology, SubtopologyTopics
-from kgroup.cli.output.tables import Column, Table, cell_text, plain_lines, stacked_lines, too_narrow, wrapped
-from kgroup.cli.output.wording import UNKNOWN, assignment_text, grouped, of_code_name, ranges, short_member_id
-from kgroup.cli.views.description import blocks, member_columns, member_rows
+from kgroup.cli.output.tables import (
+    Column,
+    Table,
+    cell_text,
+    folded_lines,
+    plain_lines,
+    stacked_lines,
+    too_narrow,
+    wrapped,
+)
+from kgroup.cli.output.wording import UNKNOWN, assignment_text, of_code_name, ranges, short_member_id
+from kgroup.cli.views.description import blocks, member_columns, member_rows, picked
 
 
 @pytest.mark.parametrize(
@@ -41,7 +50,6 @@ def test_short_member_ids(member_id, short):
 
 
 def test_numbers_and_codes():
-    assert grouped(12480) == "12 480"
     assert [int(of_code_name(n)) for n in ("UNREACHABLE", "NON_EMPTY_GROUP", "NO_SUCH_CODE")] == [7, 4, 1]
 
 
@@ -49,6 +57,71 @@ def test_cells():
     assert [cell_text(v) for v in (None, "", (), True, False, 0, ["a", "b"], "a\tb")] == [
         *("-", "-", "-", "yes", "no", "0", "a,b", "a\\tb"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("member_id", "instance_id", "short"),
+    [
+        ("orders-1-70c8a1b2-0000-4000-8000-000000000000", "orders-1", "70c8…"),
+        ("orders-10-70c8a1b2-0000-4000-8000-000000000000", "orders-1", "orders-10-70c8…"),
+        ("orders-1", "orders-1", "orders-1"),
+    ],
+)
+def test_a_member_id_does_not_repeat_the_instance_id(member_id, instance_id, short):
+    assert short_member_id(member_id, instance_id) == short
+
+
+NAMES = Table(
+    (Column("name"), Column("current"), Column("state", style={"stable": "green"})),
+    [{"name": "shop.payments-settlement.worker-0", "current": "orders:0-9 pay:0-9", "state": "stable"}],
+)
+
+
+@pytest.mark.parametrize("width", range(34, 70))
+def test_names_fold_at_dots_and_dashes_within_the_width(width):
+    lines = list(folded_lines(NAMES, NAMES.columns, True, width, paint=False))
+    assert max(map(len, lines)) <= width
+    (name,) = NAMES.columns[:1]
+    *folded, last = folded_lines(NAMES, (name,), False, width - 22, paint=False)
+    assert "".join([*folded, last]) == NAMES.rows[0]["name"]
+    assert all(line[-1] in ".-" for line in folded)
+
+
+def test_without_colour_nothing_is_painted():
+    lines = list(folded_lines(NAMES, NAMES.columns, True, 40, paint=False))
+    assert "\x1b" not in "".join(lines)
+    assert "\x1b[32m" in "".join(folded_lines(NAMES, NAMES.columns, True, 40, paint=True))
+
+
+@pytest.mark.parametrize("members", [50, 200])
+def test_a_large_group_takes_a_line_per_member(members):
+    """At 120 columns, with names as long as pods have them and several topics each."""
+    assigned = tuple(TopicAssignment(f"shop.payments.settled-v{n}", (0, 1, 2)) for n in range(4))
+    name = "payments-settlement-worker"
+    known = [
+        member(
+            member_id=f"{name}-{n}-70c8a1b2-0000-4000-8000-{n:012}",
+            instance_id=f"{name}-{n}",
+            assignment=assigned,
+        )
+        for n in range(members)
+    ]
+    shown = blocks(group(*known), ("members",), "instance", short=True)
+    (table,) = (block for block in shown if isinstance(block, Table))
+    columns = table.chosen(None, wide=False)
+    lines = list(folded_lines(table, columns, True, 120, paint=True))
+    assert len(lines) == members + 1
+
+
+def test_the_sick_member_comes_first_and_the_largest_lag_when_asked():
+    rows = [
+        {"state": s, "lag": lag} for s, lag in (("stable", 1), ("stable", 9), ("left", 0), ("stable", "?"))
+    ]
+    assert [row["lag"] for row in picked(rows, sort="lag", top=None)] == ["?", 9, 1, 0]
+    assert [row["lag"] for row in picked(rows, sort=None, top=3)] == [0, "?", 9]
+    assert picked(rows, sort=None, top=None) == rows
+    told = group(member(member_id="a"), member(member_id="b", state="waiting"))
+    assert [row["state"] for row in member_rows(told, "instance", short=False)] == ["waiting", "stable"]
 
 
 def test_columns_line_up_and_nothing_trails():
@@ -124,7 +197,7 @@ def test_headline():
     headline, totals = blocks(group(member()), ("summary",), "instance", short=False)
     assert headline.startswith("pay-svc   consumer (KIP-848)   Reconciling   assignor uniform   ")
     assert headline.endswith("   epoch 7 (assignment 7)   __consumer_offsets-3")
-    assert totals == "members 1 · partitions 0 · lag 12 480"
+    assert totals == "members 1 · partitions 0 · lag 12480"
 
 
 ROW = {"name": "orders", "what": "three short words", "long": "x:0-9 " * 20, "none": None}

@@ -18,9 +18,29 @@ from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
     from kgroup.admin.models import Description, ItemError
+    from kgroup.cli.views.description import Pick
 
 SECTIONS = ("summary", "members", "offsets", "findings")
 ORDERS = ("instance", "member", "topic")
+SORTS = ("lag",)
+Sort = Annotated[
+    str | None,
+    typer.Option(
+        "--sort",
+        metavar="lag",
+        help="The largest lag of a group first, before it what is unknown.",
+        autocompletion=lambda: SORTS,
+    ),
+]
+Top = Annotated[
+    int | None,
+    typer.Option(
+        "--top",
+        metavar="N",
+        min=1,
+        help="Only N rows of each group: members that are not stable, then the largest lag. Not in JSON.",
+    ),
+]
 
 
 @make(
@@ -59,18 +79,20 @@ def command(
             autocompletion=lambda: ORDERS,
         ),
     ] = "instance",
+    sort: Sort = None,
+    top: Top = None,
     zookeeper: ZooKeeper = None,
     rest: Rest = None,
 ) -> ExitCode:
     """Describe groups: state, members, assignment, offsets, lag, and findings.
 
-    The type of a group is detected. JSON always has all sections. A name with * ? [ is a pattern; '[*]' is
-    the group called *. Parts that could not be read are named, and the exit code is 5 or 6.
+    Members that are not stable come first. JSON always has all sections and all rows. A name with * ? [ is a
+    pattern; '[*]' is the group called *. Parts that could not be read are named, and the exit code is 5 or 6.
     """
     from kgroup.cli.env.session import identity, open_admin
     from kgroup.cli.inputs.group_names import every, expand
 
-    sections = _sections(section, by)
+    sections, pick = _sections(section, by), pick_of(sort, top)
     if bool(group) == all_groups:
         raise ConfigError("name the groups to describe, or --all-groups", "kgroup list shows the groups")
     one_source(zookeeper, rest)
@@ -78,18 +100,29 @@ def command(
         with open_groups(env, zookeeper) as opened:
             named = every(opened.groups) if all_groups else expand(opened.groups, group or [])
             described = opened.groups.describe(named.groups)
-            shown = _Shown(env, sections, by, named.unseen, opened.identity())
+            shown = _Shown(env, sections, (by, pick), named.unseen, opened.identity())
         return shown.show(iter([described]))
     if rest is not None:
         with by_rest.open_groups(env, rest) as reached:
             named = every(reached.groups) if all_groups else expand(reached.groups, group or [])
             described = reached.groups.describe(named.groups)
-            shown = _Shown(env, sections, by, named.unseen, reached.identity())
+            shown = _Shown(env, sections, (by, pick), named.unseen, reached.identity())
         return shown.show(iter([described]))
     with open_admin(env) as admin:
         named = every(admin) if all_groups else expand(admin, group or [])
-        shown = _Shown(env, sections, by, named.unseen, identity(admin, env))
+        shown = _Shown(env, sections, (by, pick), named.unseen, identity(admin, env))
         return shown.show(admin.describe_each(named.groups))
+
+
+def pick_of(sort: str | None, top: int | None) -> "Pick":
+    """Which rows --sort and --top ask for, and in which order."""
+    from functools import partial
+
+    from kgroup.cli.views.description import picked
+
+    if sort not in (None, *SORTS):
+        raise ConfigError(f"--sort {sort!r} is unknown", "only: " + ", ".join(SORTS))
+    return partial(picked, sort=sort, top=top)
 
 
 def _sections(section: str | None, by: str) -> tuple[str, ...]:
@@ -111,11 +144,12 @@ class _Shown:
         self,
         env: Env,
         sections: tuple[str, ...],
-        by: str,
+        order: "tuple[str, Pick]",
         unseen: "Sequence[ItemError]",
         where: Document,
     ) -> None:
-        self._env, self._sections, self._by = env, sections, by
+        self._env, self._sections = env, sections
+        self._by, self._pick = order
         self._unseen, self._where = unseen, where
         self._described = 0
         self._errors: list[ItemError] = []
@@ -146,17 +180,20 @@ class _Shown:
         for group in told.groups:
             if shown:
                 shown.append("")
-            shown += blocks(group, self._sections, self._by, short)
+            shown += blocks(group, self._sections, self._by, short, self._pick)
         return shown
 
     def _table(self, told: "Description") -> Table:
         from kgroup.cli.views.description import OFFSET_COLUMNS, member_columns, member_rows, offset_rows
 
         if "members" in self._sections:
-            rows = [row for group in told.groups for row in member_rows(group, self._by, short=False)]
+            rows = [
+                row for group in told.groups for row in self._pick(member_rows(group, self._by, short=False))
+            ]
             return Table(member_columns(told.groups), rows, varied=True)
         return Table(
-            OFFSET_COLUMNS, [row for group in told.groups for row in offset_rows(group, short=False)]
+            OFFSET_COLUMNS,
+            [row for group in told.groups for row in self._pick(offset_rows(group, short=False))],
         )
 
     def _ending(self) -> Ending:

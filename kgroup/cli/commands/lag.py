@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kgroup.cli.commands.describe import Sort, Top, pick_of
 from kgroup.cli.env import rest as by_rest
 from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     examples=(
         ("kgroup lag orders -b broker:9092", "partition by partition, with the member that reads it"),
         ("kgroup lag 'pay*' --by-topic --time", "per topic, and how old the oldest unread record is"),
+        ("kgroup lag orders --top 10", "the ten partitions that are furthest behind"),
         ("kgroup lag orders --rate 10s", "does it catch up, and when"),
         ("kgroup lag orders --fail-above 5m -q", "exit code 8 when something waits longer than that"),
         ("kgroup lag orders --zookeeper zk:2181/kafka", "a group of Kafka 0.8 to 1.1"),
@@ -45,6 +47,8 @@ def command(
             "--fail-above", metavar="N|DURATION", help="Exit with 8 when a group's lag is above this."
         ),
     ] = None,
+    sort: Sort = None,
+    top: Top = None,
     zookeeper: ZooKeeper = None,
     rest: Rest = None,
 ) -> ExitCode:
@@ -59,6 +63,7 @@ def command(
     from kgroup.cli.inputs.group_names import expand
     from kgroup.cli.views.lag_parts import Shown
 
+    pick = pick_of(sort, top)
     limit = _limit(fail_above) if fail_above is not None else None
     interval_s = parse_duration(rate) if rate is not None else None
     if interval_s == 0:
@@ -71,20 +76,20 @@ def command(
             named = expand(opened.groups, group)
             measured = opened.groups.lag(named.groups, interval_s)
             where = opened.identity()
-        return Shown(env, limit, by_topic, in_time, where, named).show(iter([measured]))
+        return Shown(env, limit, by_topic, in_time, where, named).show(iter([measured]), pick)
     if rest is not None:
         by_rest.refuse(rest, time=(time, _NO_TIMES_BY_REST), fail_above=(in_time, _NO_TIMES_BY_REST))
         with by_rest.open_groups(env, rest, longer_s=interval_s or 0.0) as reached:
             named = expand(reached.groups, group)
             measured = reached.groups.lag(named.groups, interval_s)
             where = reached.identity()
-        return Shown(env, limit, by_topic, in_time, where, named).show(iter([measured]))
+        return Shown(env, limit, by_topic, in_time, where, named).show(iter([measured]), pick)
     with open_admin(env) as admin:
         named = expand(admin, group)
         shown = Shown(env, limit, by_topic, in_time, identity(admin, env), named)
         if interval_s is not None:  # all groups are looked at twice, the same time apart
-            return shown.show(iter([admin.lag(named.groups, times=in_time, interval_s=interval_s)]))
-        return shown.show(admin.lag_each(named.groups, times=in_time))
+            return shown.show(iter([admin.lag(named.groups, times=in_time, interval_s=interval_s)]), pick)
+        return shown.show(admin.lag_each(named.groups, times=in_time), pick)
 
 
 _NO_TIMES = "brokers of that age keep no times of records: a limit in records, as in --fail-above 1000"

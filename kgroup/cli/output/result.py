@@ -19,8 +19,8 @@ from kgroup.cli.output.tables import (
     Column,
     Table,
     cell_text,
+    folded_lines,
     plain_lines,
-    print_rich,
     stacked_lines,
     too_narrow,
     wrapped,
@@ -244,11 +244,9 @@ def _print_table(env: Env, table: Table, wanted: tuple[str, ...] | None) -> None
         for line in stacked_lines(table, columns, max(width, 20)):
             print(line)
         return
-    # rich costs as much to import as all the rest: only where it makes a difference.
     if painted or longest > width:
-        print_rich(table, columns, out.headers, out.color, max(width, 20))
-        return
-    if out.color and out.headers and lines:
+        lines = list(folded_lines(table, columns, out.headers, max(width, 20), paint=out.color))
+    elif out.color and out.headers and lines:
         lines[0] = f"\033[1m{lines[0]}\033[0m"
     if lines:
         print("\n".join(lines))

@@ -13,7 +13,7 @@ class Column:
     """One column: `key` names it in rows, in `--columns` and in the CSV header, its title is `KEY`.
 
     `wide` columns are shown by `-o wide` and `--columns` only; `style` maps a cell's text to a
-    style of rich ("green", "bold red"), used where colour is on.
+    style ("green", "bold red"), used where colour is on.
     """
 
     key: str
@@ -32,11 +32,13 @@ class Table:
     """Rows of plain values by column key; None is shown as `-`, in CSV as an empty cell.
 
     `varied` where the columns depend on the rows, so that another part of the same answer may have others.
+    `cut` names the columns that are cut short, not folded, on a terminal that is too narrow.
     """
 
     columns: tuple[Column, ...]
     rows: Sequence[Mapping[str, object]]
     varied: bool = False
+    cut: frozenset[str] = frozenset()
 
     def chosen(self, wanted: tuple[str, ...] | None, wide: bool) -> tuple[Column, ...]:
         """The columns to show; ConfigError names the ones there are when a wanted one is missing."""
@@ -141,22 +143,61 @@ def wrapped(line: str, width: int, indent: int) -> Iterator[str]:
     yield line
 
 
-def print_rich(table: Table, columns: tuple[Column, ...], headers: bool, color: bool, width: int) -> None:
-    """Print through rich, which folds long cells to `width` and paints states."""
-    from rich.console import Console
-    from rich.table import Table as RichTable
-    from rich.text import Text
+def folded_lines(
+    table: Table, columns: tuple[Column, ...], headers: bool, width: int, *, paint: bool
+) -> Iterator[str]:
+    """The table in `width`: long cells folded at blanks, dots and dashes, those of `table.cut` cut short."""
+    cells = [([c.heading] if headers else []) + _cells(table, c) for c in columns]
+    widths = _fitted(table, columns, cells, width)
+    for number, row in enumerate(zip(*cells, strict=True)):
+        pieces = [
+            [text if len(text) <= wide else text[: wide - 1] + "…"]
+            if column.key in table.cut
+            else list(_folded(text, wide))
+            for column, text, wide in zip(columns, row, widths, strict=True)
+        ]
+        for line in range(max(map(len, pieces))):
+            told = []
+            for column, text, parts, wide in zip(columns, row, pieces, widths, strict=True):
+                part = parts[line] if line < len(parts) else ""
+                padded = part.rjust(wide) if column.right else part.ljust(wide)
+                style = "bold" if headers and not number else (column.style or {}).get(text, "")
+                told.append(_painted(padded, style) if paint and style and part else padded)
+            yield "  ".join(told).rstrip()
 
-    grid = RichTable(box=None, show_header=headers, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for column in columns:
-        grid.add_column(
-            column.heading,
-            justify="right" if column.right else "left",
-            overflow="fold",
-            min_width=_unfolded(table, column),
-        )
-    for row in table.rows:
-        texts = [(c, cell_text(row.get(c.key))) for c in columns]
-        grid.add_row(*(Text(text, style=(c.style or {}).get(text, "")) for c, text in texts))
-    console = Console(no_color=not color, force_terminal=color or None, width=width, highlight=False)
-    console.print(grid)
+
+def _fitted(
+    table: Table, columns: tuple[Column, ...], cells: Sequence[Sequence[str]], width: int
+) -> list[int]:
+    """The columns' widths: those that are cut give way first, then always the widest."""
+    widths = [max(map(len, column), default=0) for column in cells]
+    least = [
+        max(min(wide, _READABLE), len(column.heading), _unfolded(table, column))
+        for column, wide in zip(columns, widths, strict=True)
+    ]
+    excess = sum(widths) + 2 * (len(columns) - 1) - width
+    for keys in (table.cut, frozenset(column.key for column in columns)):
+        while excess > 0:
+            able = [n for n, c in enumerate(columns) if c.key in keys and widths[n] > least[n]]
+            if not able:
+                break
+            widths[max(able, key=widths.__getitem__)] -= 1
+            excess -= 1
+    return widths
+
+
+def _folded(text: str, width: int) -> Iterator[str]:
+    while len(text) > width:
+        ends = (n for n in range(width, 0, -1) if text[n] == " " or text[n - 1] in " .-_:,/")
+        cut = next(ends, width)
+        yield text[:cut].rstrip()
+        text = text[cut:].lstrip()
+    yield text
+
+
+def _painted(text: str, style: str) -> str:
+    from typer import style as painted
+
+    words = style.split()
+    color = next((word for word in words if word not in ("bold", "dim")), None)
+    return painted(text, fg=color, bold="bold" in words or None, dim="dim" in words or None)

@@ -71,8 +71,13 @@ def tasks_text(tasks: Tasks | None) -> str | None:
     return ", ".join(told) or "none"
 
 
-def short_member_id(member_id: str) -> str:
-    """A member id cut to what tells members apart at a glance, for terminals only."""
+def short_member_id(member_id: str, instance_id: str | None = None) -> str:
+    """A member id cut to what tells members apart at a glance, for terminals only.
+
+    What it repeats of the instance id, which stands in the column before it, is left out.
+    """
+    if instance_id:
+        member_id = member_id.removeprefix(f"{instance_id}-")
     match = _UUID.fullmatch(member_id)
     if match:
         return f"{match['name'] or ''}{match['uuid'][:4]}…"
@@ -84,19 +89,14 @@ def short_process_id(process_id: str) -> str:
     return f"{process_id[:8]}…" if len(process_id) > 12 else process_id
 
 
-def grouped(number: int) -> str:
-    """A number with blanks between thousands, for prose."""
-    return f"{number:,}".replace(",", " ")
-
-
 def lag_text(total: int | None, at_least: int | None, unknown: int, partitions: int) -> str:
-    """`lag 12 480`, `lag at least 310 (2 of 9 partitions unknown)`, or `lag unknown`."""
+    """`lag 12480`, `lag at least 310 (2 of 9 partitions unknown)`, or `lag unknown`."""
     if total is not None:
-        return f"lag {grouped(total)}"
+        return f"lag {total}"
     if at_least is None:
         return "lag unknown"
     why = f"{unknown} of {partitions} partitions unknown" if unknown else "not all partitions are seen"
-    return f"lag at least {grouped(at_least)} ({why})"
+    return f"lag at least {at_least} ({why})"
 
 
 def shown_errors(errors: Iterable[ItemError]) -> list[ShownError]:

@@ -1,6 +1,6 @@
 """A described group as text and tables."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 from kgroup.admin.models import CONSUMER, SHARE, STREAMS, GroupDescription, Member, OffsetRow, TopicAssignment
@@ -75,7 +75,36 @@ _NO_PARTITIONS: Document = {"partitions": None, "assignment": None, "lag": None,
 _MARKS = {"info": "·", "warn": "!", "error": "!!"}
 
 
-def blocks(group: GroupDescription, sections: Sequence[str], by: str, short: bool) -> Iterator[str | Table]:
+LARGE = 20
+"""Of a group with more members a person is shown one line per member where that is possible."""
+Pick = Callable[[list[Document]], list[Document]]
+
+
+def picked(rows: list[Document], *, sort: str | None, top: int | None) -> list[Document]:
+    """The first `top` rows; with `sort` "lag" the largest lag first, and before all what is unknown.
+
+    Without `sort`, members that are not stable come first among the `top`.
+    """
+    if sort == "lag" or top is not None:
+        rows = sorted(rows, key=lambda row: _rank(row["lag"]))
+    if sort is None and top is not None:
+        rows = sorted(rows, key=lambda row: row.get("state", MemberStatus.STABLE) == MemberStatus.STABLE)
+    return rows[:top]
+
+
+def _rank(lag: object) -> tuple[int, int]:
+    return (1, -lag) if isinstance(lag, int) else (0 if lag == UNKNOWN else 2, 0)
+
+
+def _part(rows: list[Document], pick: Pick, what: str) -> tuple[list[Document], list[str]]:
+    chosen = pick(rows)
+    left = [] if len(chosen) == len(rows) else [f"{len(chosen)} of {len(rows)} {what} shown"]
+    return chosen, left
+
+
+def blocks(
+    group: GroupDescription, sections: Sequence[str], by: str, short: bool, pick: Pick = list
+) -> Iterator[str | Table]:
     """The chosen sections of one group, in the order a person reads them; `short` cuts member ids."""
     if "summary" in sections:
         yield _headline(group)
@@ -90,14 +119,19 @@ def blocks(group: GroupDescription, sections: Sequence[str], by: str, short: boo
             yield from lines(group.registration)
     if "members" in sections and group.members:
         yield ""
-        yield Table(_columns_of(group), member_rows(group, by, short))
+        rows, left = _part(member_rows(group, by, short), pick, "members")
+        cut = frozenset({"assignment", "target_assignment"}) if len(group.members) > LARGE else frozenset()
+        yield Table(_columns_of(group), rows, cut=cut)
+        yield from left
     if "members" in sections and group.topology is not None:
         yield ""
         yield f"topology of epoch {group.topology.epoch}"
         yield Table(TOPOLOGY_COLUMNS, [asdict(part) for part in group.topology.subtopologies])
     if "offsets" in sections and group.offsets:
         yield ""
-        yield Table(OFFSET_COLUMNS, offset_rows(group, short))
+        rows, left = _part(offset_rows(group, short), pick, "partitions")
+        yield Table(OFFSET_COLUMNS, rows)
+        yield from left
     if "findings" in sections and group.findings:
         yield ""
         for finding in group.findings:
@@ -174,13 +208,15 @@ def _count(group: GroupDescription) -> str:
 def member_rows(group: GroupDescription, by: str, short: bool) -> list[Document]:
     """A row for each member, by instance id (dynamic members last) or by member id; of Streams by process.
 
+    Unless they are by member id, those that are not stable come first.
     A member's lag is unknown when that of one of its partitions is, or what it owns.
     """
     rows = {TopicPartition(row.topic, row.partition): row for row in group.offsets}
-    members = sorted(
-        group.known_members,
-        key=lambda m: m.member_id if by == "member" else _by_process_and_instance(m),
-    )
+    members = sorted(group.known_members, key=_by_process_and_instance)
+    if by == "member":
+        members.sort(key=lambda m: m.member_id)
+    else:
+        members.sort(key=lambda m: m.state == MemberStatus.STABLE)
     found = [_member_row(group.group_id, member, _lag(member, rows), short) for member in members]
     if group.application is None:
         return found
@@ -225,7 +261,7 @@ def _member_row(group_id: str, member: Member, lag: int | str | None, short: boo
     return {
         "group_id": group_id,
         "instance_id": member.instance_id if member.instance_id_known else UNKNOWN,
-        "member_id": short_member_id(member.member_id) if short else member.member_id,
+        "member_id": short_member_id(member.member_id, member.instance_id) if short else member.member_id,
         "host": UNKNOWN if member.host is None else member.host,
         "client_id": UNKNOWN if member.client_id is None else member.client_id,
         "rack_id": member.rack_id,
@@ -278,7 +314,7 @@ def _owner(row: OffsetRow, owners_known: bool, short: bool) -> Document:
     if row.member_id is None:
         nobody = None if owners_known or row.gone else UNKNOWN
         return {"instance_id": nobody, "member_id": nobody}
-    member_id = short_member_id(row.member_id) if short else row.member_id
+    member_id = short_member_id(row.member_id, row.instance_id) if short else row.member_id
     return {"instance_id": row.instance_id, "member_id": member_id}
 
 

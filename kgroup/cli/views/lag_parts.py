@@ -11,6 +11,7 @@ from kgroup.cli.output.parts import Ending, Part, show_parts
 from kgroup.cli.output.result import ShownError
 from kgroup.cli.output.tables import Table
 from kgroup.cli.output.wording import exit_codes, of_seen, shown_errors
+from kgroup.cli.views.description import Pick
 from kgroup.cli.views.lagging import (
     Limit,
     Verdict,
@@ -50,8 +51,9 @@ class Shown:
         self._absent: list[ItemError] = []
         self._measured = 0
 
-    def show(self, reports: Iterator[LagReport]) -> ExitCode:
-        """Print them all; the exit code."""
+    def show(self, reports: Iterator[LagReport], pick: Pick) -> ExitCode:
+        """Print them all, of each group the rows that `pick` takes; the exit code."""
+        self._pick = pick
         return show_parts(self._env, "groups", map(self._part, reports), self._ending)
 
     def _part(self, measured: LagReport) -> Part:
@@ -82,13 +84,18 @@ class Shown:
     def _blocks(self, measured: LagReport) -> list[str | Table]:
         table = self._table(measured)
         lines: list[str | Table] = [headline(group) for group in measured.groups]
-        return [*lines, "", table] if table.rows else lines
+        if not table.rows:
+            return lines
+        rows = sum(len(list(rows_of(group, self._by_topic))) for group in measured.groups)
+        left = [] if len(table.rows) == rows else [f"{len(table.rows)} of {rows} rows shown"]
+        return [*lines, "", table, *left]
 
     def _table(self, measured: LagReport) -> Table:
         rated = any(group.consumed_per_s is not None for group in measured.groups)
         several = len(self._named.groups) > len(self._absent) + 1
         columns = columns_of(self._by_topic, self._in_time, rated, several)
-        return Table(columns, [row for group in measured.groups for row in rows_of(group, self._by_topic)])
+        rows = (self._pick(list(rows_of(group, self._by_topic))) for group in measured.groups)
+        return Table(columns, [row for of_group in rows for row in of_group])
 
     def _ending(self) -> Ending:
         unseen: Iterable[ItemError] = self._named.unseen

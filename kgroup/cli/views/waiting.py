@@ -9,7 +9,8 @@ from kgroup.admin.read.conditions import Condition, Waited
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.output.result import Result, ShownError
 from kgroup.cli.output.tables import Column, Table
-from kgroup.cli.output.wording import of_seen, shown_errors
+from kgroup.cli.output.wording import UNKNOWN, lag_text, of_seen, shown_errors
+from kgroup.domain import Document
 
 
 def result(
@@ -36,13 +37,19 @@ def result(
     )
     return Result(
         {"condition": words, "groups": rows},
-        (Table(columns, rows),),
+        (Table(columns, [_shown(row) for row in rows]),),
         items="groups",
         names=[waited.group_id for waited in ended if waited.held],
         errors=[*(_late(waited, condition, words, limit_s) for waited in late), *shown_errors(unseen)],
         exit_code=exit_code(late, unseen),
         cluster=where,
     )
+
+
+def _shown(row: Document) -> Document:
+    """A row of the table; what is not known of a group that is there, or was never seen, is no zero."""
+    unknown = {} if row["state"] == "absent" else {"members": UNKNOWN, "total_lag": UNKNOWN}
+    return {name: unknown.get(name) if value is None else value for name, value in row.items()}
 
 
 def exit_code(late: Iterable[Waited], unseen: Sequence[ItemError]) -> ExitCode:
@@ -66,8 +73,7 @@ def _late(waited: Waited, condition: Condition, words: str, limit_s: float) -> S
         return ShownError(code=lost.code, message=text, hint=lost.hint, item=name)
     count = "its members are not told" if waited.members is None else f"{waited.members} members"
     if condition.needs_offsets:
-        least = "" if waited.lag_at_least is None else f", known to be at least {waited.lag_at_least}"
-        count += f", lag {waited.total_lag}" if waited.total_lag is not None else f", lag unknown{least}"
+        count += ", " + lag_text(waited.total_lag, waited.lag_at_least, 0, 0)
     verb = "was last seen" if lost else "is still"
     text = f"{name} {verb} {waited.state} ({count}) after {limit_s:g} s, not {words}{why}"
     return ShownError(code="TIMED_OUT", message=text, hint=shell.command("doctor", name), item=name)
