@@ -1,6 +1,7 @@
-"""Writes docs/requirements.md from the ids that tests name: `python docs/requirements_coverage.py`."""
+"""Writes docs/requirements.md from requirements.csv and the tests: `python docs/requirements_coverage.py`."""
 
 import ast
+import csv
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -12,18 +13,45 @@ FAMILIES = {
     "SM": "Static membership (KIP-345)",
     "CP": "Consumer rebalance protocol (KIP-848)",
     "AE": "Assignment epochs (KIP-1251)",
-    "LC": "Legacy coordinator (draft for 0.9)",
-    "OC": "Open choices",
+    "LC": "Coordinator of the ZooKeeper era (draft for 0.9)",
+    "OC": "Choices where a document is silent or contradicts Kafka",
 }
 HEAD = """# Requirements and the tests that name them
 
-Written by `docs/requirements_coverage.py`; `make docs` refreshes it and a test holds it to the tests. A test
-names an id in its name, its docstring or the title of its scenario. Requirements that are not built, and
-why, are in [not-built.md](not-built.md#requirements-not-built).
+Each id is one requirement of a document; comments, tests and scenarios name ids. `make docs` writes this page
+from [requirements.csv](requirements.csv) and from the tests that name an id in their name, their docstring or
+the title of their scenario. The source is a KIP and its section; "Draft" is the design for 0.9 that [the
+ZooKeeper era](zookeeper-era.md) describes. Where Apache Kafka 4.3.1 differs from the document, kgroup follows
+Kafka: [the second table](#where-kafka-differs-from-the-document) lists these ids, and their tests show
+Kafka's behaviour. [Not built](not-built.md#requirements-not-built) gives reasons.
 """
-NAMED = re.compile(rf"(?<![A-Za-z])({'|'.join(FAMILIES)})[-_](\d\d)(?: to \1-(\d\d))?(?!\d)", re.IGNORECASE)
+DIFFERENCES = """
+## Where Kafka differs from the document
+
+kgroup does what Kafka does.
+
+| id | the document says | Kafka and kgroup | why |
+|---|---|---|---|
+"""
+NAMED = re.compile(
+    rf"(?<![A-Za-z])({'|'.join(FAMILIES)})[-_](\d{{2,}})(?: to \1-(\d{{2,}}))?(?!\d)", re.IGNORECASE
+)
 Place = tuple[str, str]
 """A file below tests/ and what in it: a function, a class, the title of a scenario; "" for all of it."""
+
+
+def requirements() -> list[dict[str, str]]:
+    """The rows of requirements.csv, in order; `kafka` and `why` are empty where Kafka does not differ."""
+    with (HERE / "requirements.csv").open(encoding="utf-8", newline="") as rows:
+        return list(csv.DictReader(rows))
+
+
+def not_built() -> set[str]:
+    """The ids that not-built.md gives a reason for."""
+    page = (HERE / "not-built.md").read_text(encoding="utf-8")
+    table = page.partition("\n## Requirements not built\n")[2]
+    cells = re.findall(r"^\| ([A-Z]{2}-[^|]*) \|[^|]*\|([^|]*)\|$", table, re.MULTILINE)
+    return {each for ids, reason in cells if reason.strip() for each in ids_in(ids)}
 
 
 def ids_in(text: str) -> Iterator[str]:
@@ -76,13 +104,24 @@ def _definitions(lines: list[str]) -> list[str]:
 
 def document() -> str:
     """The whole page."""
-    found = tests_by_id()
+    rows, found, excused = requirements(), tests_by_id(), not_built()
     parts = [HEAD]
     for family, title in FAMILIES.items():
-        mine = sorted(requirement for requirement in found if requirement.startswith(family))
-        if mine:
-            parts.append(f"\n## {family}: {title}\n\n| id | tests |\n|---|---|\n")
-            parts += [f"| {requirement} | {_cell(found[requirement])} |\n" for requirement in mine]
+        parts.append(f"\n## {family}: {title}\n\n| id | what it requires, source | tests |\n|---|---|---|\n")
+        for row in rows:
+            if row["id"].startswith(family):
+                shown = [_cell(found[row["id"]])] if row["id"] in found else []
+                shown += ["[not built](not-built.md#requirements-not-built)"] * (row["id"] in excused)
+                shown = shown or [f"those of {', '.join(ids_in(row['requirement']))}"]
+                parts.append(
+                    f"| {row['id']} | {row['requirement']} ({row['source']}) | {'; '.join(shown)} |\n"
+                )
+    parts.append(DIFFERENCES)
+    parts += [
+        f"| {row['id']} | {row['requirement']} | {row['kafka']} | {row['why']} |\n"
+        for row in rows
+        if row["kafka"]
+    ]
     return "".join(parts)
 
 
