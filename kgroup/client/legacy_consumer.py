@@ -283,7 +283,7 @@ class LegacyDriver:
         self._pending_starts &= held
 
     def _deliver(self, partition: TopicPartition, own: Partition, found: Chunk) -> None:
-        """Hand records over one by one, each only while the lease is good (9.6)."""
+        """Hand records over one by one, each only while the lease is good (era 9.6)."""
         count = 0
         for offset in found.offsets:
             if not self._may_deliver(partition):

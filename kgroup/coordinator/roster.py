@@ -1,7 +1,7 @@
 """Whom a group expects: instance ids registered before their members come, and how many shall be active.
 
-Two ideas that KIP-345 left to future work, as settings of a group (SM-80 to 85, OC-06, OC-07). No Kafka has
-them: a group without these settings is served exactly as Kafka serves it.
+Two ideas that KIP-345 left to future work, as settings of a group (SM-80 to SM-85, OC-06, OC-07). No Kafka
+has them: a group without these settings is served exactly as Kafka serves it.
 """
 
 from __future__ import annotations

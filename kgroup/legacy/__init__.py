@@ -1,5 +1,6 @@
-"""The coordinator of the ZooKeeper era as its design document has it: elected, pushing, and never shipped.
+"""The coordinator of the ZooKeeper era as a draft for 0.9 has it: elected, pushing, and never shipped.
 
 `LegacyCoordinator` and `LegacyConsumer` are machines free of I/O, clock and chance: events in, effects out,
-timers by `wake`. They share nothing with `kgroup.coordinator`, whose protocols came after.
+timers by `wake`. Marks such as `era 7.10` name the rules in docs/zookeeper-era.md. They share nothing with
+`kgroup.coordinator`, whose protocols came after.
 """

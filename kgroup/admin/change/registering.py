@@ -1,6 +1,6 @@
 """Register instance ids that a group shall wait for, and take them off its list again (KIP-345, future work).
 
-The list is a setting of the group that an embedded cluster of kgroup knows; no Kafka does (SM-80 to 85).
+The list is a setting of the group that an embedded cluster of kgroup knows; no Kafka does (SM-80 to SM-85).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Whom groups expect: instance ids registered before their members come, and how many shall be active.
 
-These are settings of a group that an embedded cluster of kgroup has, and no Kafka (SM-80 to 85).
+These are settings of a group that an embedded cluster of kgroup has, and no Kafka (SM-80 to SM-85).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A consumer group that expects members: whom its target waits for, who is active, who takes a place over.
 
-Off for groups without the settings (SM-80 to 85, OC-06, OC-07; `coordinator.roster`). Which members a target
+Off without the settings (SM-80 to SM-85, OC-06, OC-07; `coordinator.roster`). Which members a target
 is computed for is decided each time; standbys are the members with a target of no partitions.
 """
 

@@ -1,4 +1,4 @@
-"""What a consumer fetches, and how far it has delivered (9.3 to 9.5)."""
+"""What a consumer fetches, and how far it has delivered (era 9.3 to 9.5)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from kgroup.legacy.wire.messages import Offsets, Partition, PartitionAndOffset, 
 
 
 class Assignment:
-    """The document's topic registry: positions are those of what was delivered, None where nothing was yet.
+    """The draft's topic registry: positions are those of what was delivered, None where nothing was yet.
 
     `enabled` False keeps what the consumer has: of a new assignment it takes that alone, and never anything
-    it was not given, for others may have it (9.8).
+    it was not given, for others may have it (era 9.8).
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class Assignment:
 
     @property
     def streams(self) -> dict[str, tuple[str, ...]]:
-        """The topics of each thread's stream; made anew with every Start, as wildcards need it (9.5)."""
+        """The topics of each thread's stream; made anew with every Start, as wildcards need it (era 9.5)."""
         topics: dict[str, dict[str, None]] = {}
         for partition, thread in sorted(self._threads.items()):
             topics.setdefault(thread, {})[partition.topic] = None

@@ -1,4 +1,4 @@
-"""Which broker to ask next, and when: round robin over all that are known, for ever (9.1)."""
+"""Which broker to ask next, and when: round robin over all that are known, for ever (era 9.1)."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class Leave:
 
 @dataclass(frozen=True, slots=True)
 class CommitNow:
-    """The application wants its positions written now (10.2)."""
+    """The application wants its positions written now (era 10.2)."""
 
 
 Event = Connected | NotConnected | Received | Malformed | Closed | OutOfRange | Leave | CommitNow
@@ -73,7 +73,7 @@ Event = Connected | NotConnected | Received | Malformed | Closed | OutOfRange | 
 
 @dataclass(frozen=True, slots=True)
 class Connect:
-    """Open a connection, and say `Connected` or `NotConnected`; there is no other one (9.0)."""
+    """Open a connection, and say `Connected` or `NotConnected`; there is no other one (era 9.0)."""
 
     conn: int
     host: str

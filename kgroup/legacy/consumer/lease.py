@@ -1,4 +1,4 @@
-"""Until when a consumer may deliver: by its own clock, and by nothing it cannot know (9.6)."""
+"""Until when a consumer may deliver: by its own clock, and by nothing it cannot know (era 9.6)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Lease:
         self._answered_ms = None
 
     def pinged(self, num_retries: int) -> None:
-        """A ping without retries says that the answer before it arrived in time (5.2)."""
+        """A ping without retries says that the answer before it arrived in time (era 5.2)."""
         if num_retries == 0 and self._answered_ms is not None:
             self.end_ms = max(self.end_ms, self._answered_ms + self._session_ms)
 

@@ -70,7 +70,7 @@ class Phase(Enum):
 
 
 class LegacyConsumer:
-    """One consumer, from its message streams to its leaving; it has one connection at a time (9.0).
+    """One consumer, from its message streams to its leaving; it has one connection at a time (era 9.0).
 
     Its host asks `may_deliver` before each record and says `delivered` after it.
     """
@@ -96,7 +96,7 @@ class LegacyConsumer:
 
     @property
     def awaiting(self) -> Awaiting:
-        """What the next frame is, if it carries no type (2.5)."""
+        """What the next frame is, if it carries no type (era 2.5)."""
         waiting = {Phase.ASKING: Awaiting.METADATA, Phase.REGISTERING: Awaiting.REGISTRATION}
         return waiting.get(self.phase, Awaiting.NOTHING)
 
@@ -140,7 +140,7 @@ class LegacyConsumer:
         return self.assignment.positions
 
     def may_deliver(self, partition: Partition, now_ms: int) -> bool:
-        """Whether a record may be handed to the application now: to be asked before each (9.6)."""
+        """Whether a record may be handed to the application now: to be asked before each (era 9.6)."""
         return partition in self.positions and not self._leaving and self.lease.good(now_ms)
 
     def delivered(self, partition: Partition, next_offset: int) -> None:
@@ -239,7 +239,7 @@ class LegacyConsumer:
             self._connect(coordinator, coordinator)
 
     def _register(self) -> None:
-        # Others may have what was fetched from now on: it was stopped when the last connection ended (9.2).
+        # From here on others may own what it fetched: it stopped when its connection ended (era 9.2).
         assert not self.positions
         self.phase = Phase.REGISTERING
         self._sent_ms = self._now_ms
@@ -273,7 +273,7 @@ class LegacyConsumer:
         self._backoff_until_ms = self._now_ms + self._discovery.backoff_ms
 
     def _lost(self) -> None:
-        """The connection is gone: stop, and look for the coordinator again (9.7)."""
+        """The connection is gone: stop, and look for the coordinator again (era 9.7)."""
         was_member = self.phase is Phase.MEMBER
         self._stop_fetching()
         self.lease.ended()
@@ -318,7 +318,7 @@ class LegacyConsumer:
             self.paused = False
             self._effects.append(Resume())
         if self.assignment.must_reset and not self._leaving:
-            # Registering again makes the group rebalance, and the Start that follows is where to reset (9.3).
+            # Registering again causes a rebalance, and the Start that follows resets the position (era 9.3).
             self.assignment.must_reset = False
             self._close()
             self._lost()

@@ -1,4 +1,4 @@
-"""What registered consumers say: answers to pings, Stops and Starts, and commits (5.3, 6.5, 10.2)."""
+"""What registered consumers say: answers to pings, Stops and Starts, and commits (era 5.3, 6.5, 10.2)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Answers:
         self.ignored = 0
 
     def contradiction(self, member: RegisteredConsumer, message: Answer | CommitOffsetRequest) -> str | None:
-        """Why no consumer with this registration sends that, if none does (2.6, 5.3)."""
+        """Why no consumer with this registration sends that, if none does (era 2.6, 5.3)."""
         if message.consumer_id != member.consumer_id:
             return f"it says it is {message.consumer_id}"
         if isinstance(message, CommitOffsetRequest):
@@ -53,7 +53,7 @@ class Answers:
         return None
 
     def take(self, member: RegisteredConsumer, message: Answer, correlation: int) -> None:
-        """An answer without a watcher, or behind its watcher's expiry, counts for its offsets only (6.4)."""
+        """Of an answer without a watcher, or after its expiry, only the offsets count (era 6.4)."""
         header = self._reign.core.config.header
         watcher = self._reign.purgatory.answer(member, _KINDS[type(message)], correlation if header else None)
         if watcher is None:
@@ -72,12 +72,12 @@ class Answers:
         if in_time:
             self._reign.pings.answered(watcher)
         if message.error == ErrorMapping.CLOSING:
-            # It has stopped its fetchers, so nobody need wait for its lease (9.9).
+            # It has stopped its fetchers, so nobody need wait for its lease (era 9.9).
             self._reign.groups[member.registration.group_id].release(member)
             self._reign.fail(member, "leaves")
 
     def commit(self, member: RegisteredConsumer, request: CommitOffsetRequest, correlation: int) -> None:
-        """Write a consumer's offsets at once, and answer when they are written (10.2)."""
+        """Write a consumer's offsets at once, and answer when they are written (era 10.2)."""
         group = self._reign.groups[member.registration.group_id]
         core = self._reign.core
         response = CommitOffsetResponse(ErrorMapping.NONE, member.consumer_id)
@@ -121,7 +121,7 @@ class Answers:
             run.started(watcher)
 
     def _take_offsets(self, member: RegisteredConsumer, offsets: Offsets, current: bool) -> list[Partition]:
-        """Take those of partitions that the member holds, if they are of its current assignment (6.5)."""
+        """Take those of partitions that the member holds, if they are of its current assignment (era 6.5)."""
         group = self._reign.groups[member.registration.group_id]
         taken = []
         for topic, name, offset in offsets:

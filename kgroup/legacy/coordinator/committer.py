@@ -1,4 +1,4 @@
-"""Offsets on their way to ZooKeeper: at intervals, and whenever a rebalance wants them there (6.7, 7.6)."""
+"""Writes offsets to ZooKeeper, at intervals and when a rebalance needs them there (era 6.7, 7.6)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Committer:
         return {paths.offset(group.group_id, p): str(group.offsets[p]).encode() for p in group.changed}
 
     def written(self, group: Group, puts: dict[str, bytes]) -> None:
-        """The bit is cleared for what was written, unless it has changed again since (6.7)."""
+        """The bit is cleared for what was written, unless it has changed again since (era 6.7)."""
         for partition in list(group.changed):
             data = puts.get(paths.offset(group.group_id, partition))
             if data is not None and data == str(group.offsets[partition]).encode():

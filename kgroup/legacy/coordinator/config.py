@@ -1,4 +1,4 @@
-"""The coordinator's settings; the design document names few of them and gives no defaults (section 11)."""
+"""The coordinator's settings; the draft names few of them and gives no defaults (era 11)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class LegacyConfig:
         for setting in fields(self):
             value, least = getattr(self, setting.name), _LEAST.get(setting.name, 1)
             if not isinstance(value, bool) and value < least:
-                # max_failed_pings 0 would give partitions away before a paused consumer has stopped (5.4).
+                # With 0, partitions would move before a paused consumer has stopped (era 5.4).
                 raise ConfigError(f"{setting.name}={value} is below the least value {least}")
         if self.min_session_ms >= self.max_session_ms:
             raise ConfigError(

@@ -13,7 +13,7 @@ from kgroup.zookeeper.operations import Failure, Read, Result, Write
 
 Then = Callable[[Sequence[Result]], None]
 IDLE_MS = 30_000
-"""How long a connection may stay that nobody registers on (4.1)."""
+"""How long a connection may stay that nobody registers on (era 4.1)."""
 UNCERTAIN = (Failure.CONNECTION_LOSS, Failure.SESSION_EXPIRED)
 """Failures that say nothing of the tree, only of the connection to it."""
 
@@ -52,7 +52,7 @@ class Core:
         self._effects.append(Zk(self._called, tuple(ops), watch))  # type: ignore[arg-type]
 
     def answered(self, call: int, results: Sequence[Result]) -> None:
-        """A call's answer; one that nobody waits for changes nothing (7.11)."""
+        """A call's answer; one that nobody waits for changes nothing (era 7.11)."""
         then = self._calls.pop(call, None)
         if then is not None:
             then(results)

@@ -27,7 +27,7 @@ class Directory:
         self._reads = 0
 
     def read(self) -> None:
-        """Read it anew, and watch for what changes (6.3)."""
+        """Read it anew, and watch for what changes (era 6.3)."""
         self._reads += 1
         reads = self._reads
         self._core.ask(

@@ -1,4 +1,4 @@
-"""Who may be active: the node, the epoch that fences writes, the lease by one's own clock (3.1 to 3.6)."""
+"""Which broker is active: the node, the epoch that fences writes, the lease (era 3.1 to 3.6)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class State(Enum):
 class Elector:
     """Tries to hold the coordinator's node; calls `won` with the epoch's version, `lost` when it must stop.
 
-    `epoch` is the version of the epoch node as this winner left it: the fence of all its writes (3.2).
+    `epoch` is the version of the epoch node as this winner left it: the fence of all its writes (era 3.2).
     """
 
     def __init__(self, core: Core, won: Callable[[int], None], lost: Callable[[str], None]) -> None:
@@ -62,11 +62,11 @@ class Elector:
 
     @property
     def lease_end_ms(self) -> int:
-        """When it must stop unless it hears of its node again: before ZooKeeper can end its session (3.3)."""
+        """When it must resign unless it sees its node again, before its session can end (era 3.3)."""
         return self.heard_ms + 2 * self._core.negotiated_ms // 3
 
     def lease_is_over(self) -> bool:
-        """Whether it must stop now (3.3)."""
+        """Whether it must stop now (era 3.3)."""
         return self.leading and self._core.now_ms >= self.lease_end_ms
 
     def connected(self, event: ZkConnected) -> None:
@@ -78,7 +78,7 @@ class Elector:
             self._begin()
 
     def expired(self) -> None:
-        """The session and its node are gone (3.6)."""
+        """The session and its node are gone (era 3.6)."""
         self.resign("the ZooKeeper session has expired")
         self._unreleased = False
         self.coordinator_id = None
@@ -95,7 +95,7 @@ class Elector:
         return True
 
     def resign(self, why: str) -> None:
-        """Stop leading, writing nothing; a node that is still there is given up before the next try (3.5)."""
+        """Resign without a write; a node that is still there is deleted before the next try (era 3.5)."""
         if not self.leading:
             return
         self._set(State.IDLE)
@@ -109,12 +109,12 @@ class Elector:
             self._begin()
 
     def ready(self) -> None:
-        """The start is done (3.4)."""
+        """The start is done (era 3.4)."""
         self.state = State.ACTIVE
         self.coordinator_id = self._core.broker_id
 
     def stop(self) -> None:
-        """Never elect again; the node is given up, so that nobody waits for the session's end (3.7)."""
+        """Never elect again; the node is given up, so that nobody waits for the session's end (era 3.7)."""
         leading = self.leading
         self._set(State.STOPPED)
         if leading:
@@ -181,7 +181,7 @@ class Elector:
             self._refused(f"{paths.EPOCH} cannot be made: {reason(made)}")
 
     def _look(self, current: int, version: int) -> None:
-        """Whose node is it? If it is ours now, it was so when the epoch was read before (3.1)."""
+        """Whose node is it? If it is ours now, it was so when the epoch was read before (era 3.1)."""
         sent_ms = self._core.now_ms
         self._core.ask(
             (Get(paths.COORDINATOR),),
@@ -252,7 +252,7 @@ class Elector:
             self.resign_and_try_again("the coordinator's node is not this broker's any more")
 
     def _again(self) -> None:
-        """The connection failed: once there is one, look first what has become of it all (3.1)."""
+        """The connection failed: once there is one, look first what has become of it all (era 3.1)."""
         current = self._round
         self._core.when_connected(lambda: self._begin() if current == self._round else None)
 

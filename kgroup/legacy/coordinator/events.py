@@ -1,4 +1,4 @@
-"""What the coordinator's machine is told and what it asks of its host: values, nothing else (section 3).
+"""What the coordinator's machine is told and what it asks of its host: values, nothing else (era 3).
 
 The host carries effects out in order. It has one ZooKeeper client for this machine alone, makes calls first
 in, first out, and answers each once.

@@ -1,4 +1,4 @@
-"""Which groups a topic is of interest to, and what happens to them when topics change (6.1 to 6.6)."""
+"""Which groups a topic is of interest to, and what happens to them when topics change (era 6.1 to 6.6)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class Interests:
-    """The document's consumerGroupsPerTopic and groupsWithWildcardTopics, and the watches on topics.
+    """The draft's consumerGroupsPerTopic and groupsWithWildcardTopics, and the watches on topics.
 
     Whatever a watch says, everything it stood for is read again under a new watch and compared with what was
-    read last: so no change is lost between, and none is acted upon twice (6.3).
+    read last: so no change is lost between, and none is acted upon twice (era 6.3).
     """
 
     def __init__(self, reign: Reign) -> None:
@@ -131,7 +131,7 @@ class Interests:
         self._trigger(name)
 
     def _gone(self, name: str) -> None:
-        """The next attempt of each group drops its owners (6.6)."""
+        """The next attempt of each group drops its owners (era 6.6)."""
         del self.known[name]
         self._trigger(name)
 

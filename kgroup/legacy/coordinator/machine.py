@@ -1,4 +1,4 @@
-"""The coordinator of the ZooKeeper era: `step(event, now)` and `wake(now)` in, effects out (section 3)."""
+"""The coordinator of the ZooKeeper era: `step(event, now)` and `wake(now)` in, effects out (era 3)."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class LegacyCoordinator:
         return min((due for due in dues if due is not None), default=None)
 
     def _at(self, now_ms: int) -> bool:
-        """Whether anything is left to do at all; before anything is, the lease is looked at (3.3)."""
+        """Whether anything is left to do at all; before anything is, the lease is looked at (era 3.3)."""
         if self.state is State.STOPPED:
             return False
         self.core.now_ms = max(now_ms, self.core.now_ms)
@@ -167,7 +167,7 @@ class LegacyCoordinator:
                     self.reign.answers.take(member, message, event.correlation)
 
     def _tell_metadata(self, event: Received) -> None:
-        """Any broker answers at any time; nobody is named whom the brokers' list would not lead to (3.9)."""
+        """Any broker answers at any time; a coordinator that its list lacks is not named (era 3.9)."""
         coordinator, brokers = self.elector.coordinator_id, self.directory.brokers
         if coordinator is None or not self.directory.known:
             answer = ClusterMetadataResponse(ErrorMapping.NOT_COORDINATOR, NOBODY, brokers)
@@ -200,7 +200,7 @@ class LegacyCoordinator:
             self.reign.fail(member, "its connection was closed", closed=True)
 
     def _shut_down(self) -> None:
-        """In the document's order: elector, scheduler, committer, rebalancers, connections (3.7)."""
+        """In the draft's order: elector, scheduler, committer, rebalancers, connections (era 3.7)."""
         self.elector.stop()
         if self.reign is not None:
             for group in self.reign.groups.values():

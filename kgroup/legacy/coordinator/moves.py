@@ -1,4 +1,4 @@
-"""An attempt's moves: all members stop, offsets are written, all start, owners are written (7.5 to 7.9)."""
+"""The steps of an attempt: all stop, offsets are written, all start, owners are written (era 7.5 to 7.9)."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class Moves:
         self._run.fail(f"offset {path} could not be read")
 
     def _start(self, offsets: dict[Partition, int]) -> None:
-        """Tell every member what to fetch, also those that get nothing; from now on they hold it (7.7)."""
+        """Send Start to every member, also without partitions; from now on they hold them (era 7.7)."""
         self._starting = True
         parts: dict[str, dict[str, list[Partition]]] = {}
         for partition, thread in self._target.items():

@@ -1,4 +1,4 @@
-"""Where things lie in ZooKeeper (section 1), and which names may be part of a path (1.2)."""
+"""Where things lie in ZooKeeper (era 1), and which names may be part of a path (era 1.2)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from kgroup.legacy.wire.messages import Partition
 CONSUMERS = "/consumers"
 COORDINATOR = "/consumers/coordinator"
 COORDINATOR_GROUP = "coordinator"
-"""No group may be called so: its node is the coordinator's own (0.9)."""
+"""No group may be called so: its node is the coordinator's own (era 0.9)."""
 EPOCH = "/coordinator_epoch"
 BROKER_IDS = "/brokers/ids"
 TOPICS = "/brokers/topics"

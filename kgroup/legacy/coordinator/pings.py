@@ -1,4 +1,4 @@
-"""The heartbeat scheduler: who is asked when, and who has been silent for too long (5.1 to 5.4)."""
+"""The heartbeat scheduler: who is asked when, and who has been silent for too long (era 5.1 to 5.4)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Pings:
         member.ping_timer = None
 
     def answered(self, watcher: Watcher) -> None:
-        """The member is there, and may deliver for another session; its misses are forgotten (5.3)."""
+        """The member is there, and may deliver for another session; its misses are forgotten (era 5.3)."""
         watcher.member.failed = 0
         watcher.member.answered_at_ms = self._reign.core.now_ms
 

@@ -1,4 +1,4 @@
-"""Requests that wait for their answers: each ends exactly once, satisfied, expired or dropped (6.4)."""
+"""Requests that wait for their answers: each ends exactly once, satisfied, expired or dropped (era 6.4)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Purgatory:
     def watch(
         self, member: RegisteredConsumer, kind: RequestKey, now_ms: int, expired: Callable[[Watcher], None]
     ) -> Watcher:
-        """Expect an answer within two thirds of the member's session, or have `expired` called (5.1, 7.5)."""
+        """Call `expired` unless an answer comes within two thirds of the session (era 5.1, 7.5)."""
         member.serial += 1
         self.started += 1
         watcher = Watcher(member, kind, member.serial, expired)
@@ -68,7 +68,7 @@ class Purgatory:
         """The request this answers, None if there is none; `settled` before if the answer came too late.
 
         Answers of one kind come in the order of their requests. An expired watcher stays until its answer has
-        come, or the late answer would pass for that of the next request (5.3).
+        come, or the late answer would pass for that of the next request (era 5.3).
         """
         waiting = member.unanswered.get(kind)
         if not waiting:

@@ -1,4 +1,4 @@
-"""Rebalancers and their queues: one group at a time each, and never two of them on one group (7.1, 7.2)."""
+"""Rebalancers and their queues: one group at a time each, and one rebalancer per group (era 7.1, 7.2)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Rebalancers:
         self._next = 0
 
     def add(self, group: Group) -> None:
-        """Something about the group has changed: see to it, unless it is going to be seen to anyway (7.1)."""
+        """Queue the group for a rebalance, unless it is queued already (era 7.1)."""
         if group.rebalance_initiated or group.stage is not Stage.NORMAL:
             return
         group.rebalance_initiated = True

@@ -24,11 +24,11 @@ class Recovery:
         self._reader = OwnersReader(reign)
 
     def load(self, group: Group) -> None:
-        """The group is new here: read who is known of it (8.1)."""
+        """The group is new here: read who is known of it (era 8.1)."""
         self._reader.read(group, lambda owners: self._loaded(group, owners))
 
     def registered(self, group: Group, member: RegisteredConsumer) -> None:
-        """Somebody has come, having stopped its fetchers (8.2, 9.2): see to the group if it is time."""
+        """Somebody has come, having stopped its fetchers (era 8.2, 9.2): see to the group if it is time."""
         self._reign.timers.cancel(group.idle_timer)
         group.idle_timer = None
         group.awaited.discard(member.consumer_id)
@@ -38,7 +38,7 @@ class Recovery:
             self._reign.rebalancers.add(group)
 
     def idle(self, group: Group) -> None:
-        """Nobody is left: forget the group unless somebody comes (8.5)."""
+        """Nobody is left: forget the group unless somebody comes (era 8.5)."""
         self._arm_idle(group, self._reign.core.now_ms + self._reign.core.config.empty_group_ms)
 
     def _arm_idle(self, group: Group, due_ms: int) -> None:

@@ -16,7 +16,7 @@ RESET_WORDS = ("smallest", "largest")
 
 
 class Registration:
-    """Answers registrations; a refused one leaves the connection open, its consumer closes it (4.1)."""
+    """Answers registrations; a refused one leaves the connection open, its consumer closes it (era 4.1)."""
 
     def __init__(self, reign: Reign) -> None:
         self._reign = reign
@@ -50,7 +50,7 @@ class Registration:
         present = group.members.get(request.consumer_id) if group is not None else None
         if present is not None and core.now_ms < present.lease_end_ms:
             return ErrorMapping.DUPLICATE_CONSUMER_ID
-        # Strictly larger than the least, as the document has it; its upper bound is ours.
+        # Strictly larger than the least, as the draft has it; its upper bound is ours.
         if not core.config.min_session_ms < request.session_timeout_ms <= core.config.max_session_ms:
             return ErrorMapping.SESSION_TIMEOUT_OUT_OF_RANGE
         return None
@@ -74,7 +74,7 @@ class Registration:
         reign.recovery.registered(group, member)
 
     def _replace(self, group: Group, consumer_id: str) -> None:
-        """Whoever had the id has stopped its fetchers before it asked again: what it held is free (4.3)."""
+        """The consumer stopped its fetchers before it registered again: what it held is free (era 4.3)."""
         before = group.members.get(consumer_id)
         if before is not None:
             group.release(before)

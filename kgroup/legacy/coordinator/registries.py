@@ -1,4 +1,4 @@
-"""What an active coordinator knows of consumers and groups (3.8a); none of it outlives its reign."""
+"""What an active coordinator knows of consumers and groups (era 3.10); none of it outlives its reign."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class RegisteredConsumer:
 
     @property
     def lease_end_ms(self) -> int:
-        """From here on it delivers nothing, whatever has become of it (5.6, 9.6)."""
+        """From here on it delivers nothing, whatever has become of it (era 5.6, 9.6)."""
         return self.answered_at_ms + self.session_ms
 
 
@@ -82,7 +82,7 @@ class Job:
 class Group:
     """A group: its members, in the order they came, and what is known of its partitions.
 
-    `changed` are the partitions whose offset ZooKeeper does not have yet (the document's offsetUpdated),
+    `changed` are the partitions whose offset ZooKeeper does not have yet (the draft's offsetUpdated),
     `there` the nodes known to exist, `departed` the members that left with what others may not have yet.
     """
 
@@ -125,7 +125,7 @@ class Group:
     def blockers(
         self, partitions: Iterator[Partition], now_ms: int, snapshot: list[RegisteredConsumer]
     ) -> list[RegisteredConsumer]:
-        """The members outside the snapshot that may still deliver some of these partitions (5.6)."""
+        """The members outside the snapshot that may still deliver some of these partitions (era 5.6)."""
         inside = set(map(id, snapshot))
         found: dict[int, RegisteredConsumer] = {}
         for partition in partitions:
@@ -140,5 +140,5 @@ class Group:
 
 
 def has_let_go(holder: RegisteredConsumer, now_ms: int) -> bool:
-    """Whether others may have what this member held: gone, it delivers nothing by its own clock (5.6)."""
+    """Whether others may have what this member held: gone, it delivers nothing by its own clock (era 5.6)."""
     return holder.gone and now_ms >= holder.lease_end_ms

@@ -47,7 +47,7 @@ class Reign:
         self.answers = Answers(self)
 
     def start(self, ready: Callable[[], None]) -> None:
-        """Start in the document's order, and call `ready` then (3.4).
+        """Start in the draft's order, and call `ready` then (era 3.4).
 
         The session's end is an event that always comes, the rebalancers are there: reading takes time.
         """
@@ -59,7 +59,7 @@ class Reign:
         self.interests.start(lambda: self.directory.once_known(lambda: None if self.over else read()))
 
     def end(self) -> None:
-        """Close every consumer's connection and forget everything, writing nothing (3.5)."""
+        """Close every consumer's connection and forget everything, writing nothing (era 3.5)."""
         self.over = True
         for conn in self.members:
             self.core.close(conn)
@@ -67,7 +67,7 @@ class Reign:
         self.groups.clear()
 
     def ask(self, ops: Sequence[Read] | Sequence[Write], then: Then, *, watch: bool = False) -> None:
-        """As `Core.ask`; answers that come after the end change nothing (7.11)."""
+        """As `Core.ask`; answers that come after the end change nothing (era 7.11)."""
 
         def answered(results: Sequence[Result]) -> None:
             if not self.over:
@@ -80,7 +80,7 @@ class Reign:
         self.core.when_connected(lambda: None if self.over else action())
 
     def fail(self, member: RegisteredConsumer, why: str, *, closed: bool = False) -> None:
-        """The member is no more, in the document's order (5.5)."""
+        """The member is no more, in the draft's order (era 5.5)."""
         group = self.groups[member.registration.group_id]
         self.core.log(Level.INFO, f"consumer {member.consumer_id} of group {group.group_id}: {why}")
         self.pings.stop(member)

@@ -1,4 +1,4 @@
-"""A rebalance of one group: attempts, each on a snapshot of its members that stays as it is (7.3 to 7.10)."""
+"""A rebalance of one group: attempts, each on a fixed snapshot of its members (era 7.3 to 7.10)."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ class Run:
         self._attempt()
 
     def joined(self) -> None:
-        """Somebody has joined: the next run takes it in, or this one if it only waits yet (7.5, 7.8)."""
+        """Somebody has joined: the next run takes it in, or this one if it only waits yet (era 7.5, 7.8)."""
         if self.phase is Phase.FREE:
             self._read()
 
     def member_failed(self) -> None:
-        """A member is gone: the attempt fails at once, unless it only waits yet (5.5, 7.5)."""
+        """A member is gone: the attempt fails at once, unless it only waits yet (era 5.5, 7.5)."""
         if self.phase is Phase.FREE:
             self._read()
         elif self.phase is not Phase.BACKOFF:
@@ -76,7 +76,7 @@ class Run:
             self._moves.answered(watcher)
 
     def fail(self, why: str) -> None:
-        """The attempt has failed: wait, and try again (7.10)."""
+        """The attempt has failed: wait, and try again (era 7.10)."""
         group, config = self._group, self._reign.core.config
         group.rebalance_failed = True
         self._end_attempt()
@@ -163,14 +163,14 @@ class Run:
         self.fail(f"{what} could not be read")
 
     def _compare(self, owners: Owners, target: dict[Partition, str]) -> None:
-        """Needed if anything in ZooKeeper differs, or somebody has not been started here (7.4)."""
+        """Needed if anything in ZooKeeper differs, or somebody has not been started here (era 7.4)."""
         if owners.threads == target and all(member.started for member in self.snapshot):
             self.succeed()
         else:
             self._free(owners, target)
 
     def _free(self, owners: Owners, target: dict[Partition, str]) -> None:
-        """Wait for those who are gone while all others go on reading, then stop and start everybody (7.5)."""
+        """Wait until former members must have stopped, while others read on; then stop all (era 7.5)."""
         now_ms = self._reign.core.now_ms
         blockers = self._group.blockers(iter(target), now_ms, self.snapshot)
         if blockers:
@@ -186,7 +186,7 @@ class Run:
         self._timer = self._reign.timers.arm(due_ms, action)
 
     def _end_attempt(self) -> None:
-        """Whatever the attempt still waits for comes too late (7.11)."""
+        """Whatever the attempt still waits for comes too late (era 7.11)."""
         self._current += 1
         self._reign.timers.cancel(self._timer)
         self._owners = self._topics = None

@@ -1,4 +1,4 @@
-"""The `topic_count` of a registration: topics with streams, or a pattern, as in 0.8 (4.2)."""
+"""The `topic_count` of a registration: topics with streams, or a pattern, as in 0.8 (era 4.2)."""
 
 from __future__ import annotations
 

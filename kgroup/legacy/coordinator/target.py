@@ -1,4 +1,4 @@
-"""Who is to own what: by range, each topic on its own, as in 0.7 and 0.8 (7.4, OC-31)."""
+"""Who is to own what: by range, each topic on its own, as in 0.7 and 0.8 (era 7.4, OC-31)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def target_of(
 
 
 def thread_id(consumer_id: str, stream: int) -> str:
-    """A consumer's streams are threads, numbered from 0 (4.5)."""
+    """A consumer's streams are threads, numbered from 0 (era 4.5)."""
     return f"{consumer_id}-{stream}"
 
 

@@ -1,4 +1,4 @@
-"""Deadlines as data: fired one at a time, the earliest first, expiries before what else is due then (5.1)."""
+"""Deadlines as data: fired one at a time, the earliest first, expiries before others (era 5.1)."""
 
 from __future__ import annotations
 

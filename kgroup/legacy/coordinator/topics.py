@@ -1,4 +1,4 @@
-"""Topics and their partitions as ZooKeeper has them, in 0.7's form and in that of 0.8 and later (1, 6)."""
+"""Topics and their partitions in ZooKeeper, in 0.7's form and in that of 0.8 and later (era 1, 6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes of groups: fenced, in multis of a bounded size, one write of a group after the other (3.2)."""
+"""Writes of groups: fenced, in multis of a bounded size, one write of a group after the other (era 3.2)."""
 
 from __future__ import annotations
 

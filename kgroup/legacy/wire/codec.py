@@ -1,4 +1,4 @@
-"""Bytes of the messages: one encoder and one decoder for each value that several carry (2.1 to 2.7)."""
+"""Bytes of the messages: one encoder and one decoder for each value that several carry (era 2.1 to 2.7)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from kgroup.legacy.wire.primitives import Reader, Writer, framed
 
 HEADER_VERSION = 0
 MAX_CORRELATION = 0xFFFF
-"""Below 0x50000 no correlation begins as a type does: so requests and answers are told apart (10.1)."""
+"""Below 0x50000 no correlation begins as a type does: so requests and answers are told apart (era 10.1)."""
 
 
 class Unencodable(KgroupError):
@@ -44,7 +44,7 @@ class Unencodable(KgroupError):
 
 
 class Awaiting(Enum):
-    """What the next frame to a consumer is, if it carries no type (2.5)."""
+    """What the next frame to a consumer is, if it carries no type (era 2.5)."""
 
     NOTHING = "nothing"
     METADATA = "metadata"
@@ -53,7 +53,7 @@ class Awaiting(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """How a cluster speaks: `header` adds 0.8's fields to all, `commit` allows type 10 (10.1, 10.2)."""
+    """How a cluster speaks: `header` adds 0.8's fields to all, `commit` allows type 10 (era 10.1, 10.2)."""
 
     header: bool = False
     commit: bool = False
@@ -317,5 +317,5 @@ def _read_offsets(reader: Reader) -> Offsets:
 
 
 def _read_offsets_if_any(reader: Reader) -> Offsets | None:
-    """With auto-commit off the count is left out too: nothing left says so (2.6)."""
+    """With auto-commit off the count is left out too: nothing left says so (era 2.6)."""
     return _read_offsets(reader) if reader.left else None

@@ -1,6 +1,6 @@
 """Every message between a coordinator of the ZooKeeper era and its consumers, as values.
 
-The fields are the design document's, in its order; numbers of types and errors it does not give (2.3, 2.4).
+The fields and their order are the draft's; the numbers of types and errors are ours (era 2.3, 2.4).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class RequestKey(IntEnum):
     START_FETCHER = 9
     COMMIT_OFFSET = 10
     DESCRIBE_GROUP = 11
-    """Not the document's: for who operates the cluster (decision 34). No consumer sends it."""
+    """Not the draft's: for who operates the cluster (decision 34). No consumer sends it."""
 
 
 class ErrorMapping(IntEnum):
@@ -38,7 +38,7 @@ class ErrorMapping(IntEnum):
 
 
 class Partition(NamedTuple):
-    """A partition of a topic; the name is opaque, "0" or in 0.7 "broker-0" (1.1)."""
+    """A partition of a topic; the name is opaque, "0" or in 0.7 "broker-0" (era 1.1)."""
 
     topic: str
     name: str
@@ -89,7 +89,7 @@ class ClusterMetadataResponse:
 
 @dataclass(frozen=True, slots=True)
 class RegisterConsumerRequest:
-    """A consumer wants to be a member; `auto_offset_reset` is the document's auto_offset_rest."""
+    """A consumer wants to be a member; `auto_offset_reset` is the draft's auto_offset_rest."""
 
     group_id: str
     consumer_id: str
@@ -108,7 +108,7 @@ class RegisterConsumerResponse:
 
 @dataclass(frozen=True, slots=True)
 class PingRequest:
-    """Are you there? `num_retries` 0: the previous answer arrived in time (5.2)."""
+    """Are you there? `num_retries` 0: the previous answer arrived in time (era 5.2)."""
 
     consumer_id: str
     num_retries: int
@@ -116,7 +116,7 @@ class PingRequest:
 
 @dataclass(frozen=True, slots=True)
 class PingResponse:
-    """I am, and this far; `offsets` is None with auto-commit off (2.6)."""
+    """I am, and this far; `offsets` is None with auto-commit off (era 2.6)."""
 
     error: int
     consumer_id: str
@@ -132,7 +132,7 @@ class StopFetcherRequest:
 
 @dataclass(frozen=True, slots=True)
 class StopFetcherResponse:
-    """It has stopped, this far; `offsets` is None with auto-commit off (2.6)."""
+    """It has stopped, this far; `offsets` is None with auto-commit off (era 2.6)."""
 
     error: int
     consumer_id: str
@@ -158,7 +158,7 @@ class StartFetcherResponse:
 
 @dataclass(frozen=True, slots=True)
 class CommitOffsetRequest:
-    """Write these offsets now (10.2)."""
+    """Write these offsets now (era 10.2)."""
 
     consumer_id: str
     offsets: Offsets

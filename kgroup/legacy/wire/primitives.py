@@ -1,4 +1,4 @@
-"""Numbers, texts and lists on the wire, and the frames around them (2.1, 2.2)."""
+"""Numbers, texts and lists on the wire, and the frames around them (era 2.1, 2.2)."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class Frames:
         self._data = bytearray()
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """The payloads that these bytes complete; DecodeError for a size that no frame has (2.1)."""
+        """The payloads that these bytes complete; DecodeError for a size that no frame has (era 2.1)."""
         self._data += data
         while len(self._data) >= _INT32.size:
             (size,) = _INT32.unpack_from(self._data)

@@ -38,7 +38,7 @@ class Run:
 
 
 def run(chance: Chance, *, again: bool = True) -> Run:
-    """Carry a program out; a violated invariant ends it and is in its result. `again` looks at 12.8, too."""
+    """Carry a program out; a violated invariant ends it and is in its result. `again` checks era 12.8."""
     world = World(chance, _settings(chance), chance.randrange(2, 4))
     result = Run(world)
     try:

@@ -79,7 +79,7 @@ class ConsumerProcess(Process):
         self.step(Closed(connection.consumer_conn))
 
     def took(self, connection: Connection, data: bytes) -> None:
-        """Bytes have come; what a frame is depends on what was asked before (2.5)."""
+        """Bytes have come; what a frame is depends on what was asked before (era 2.5)."""
         try:
             for payload in connection.to_consumer.frames.feed(data):
                 message, correlation = self.world.wire.from_coordinator(payload, self.machine.awaiting)
@@ -114,7 +114,7 @@ class ConsumerProcess(Process):
             self.die()
 
     def awake(self) -> None:
-        """The application's thread may be the first to go on: what it is handed then counts, too (9.6)."""
+        """The application's thread may be the first to resume: what it is handed then counts (era 9.6)."""
         self._deliver()
         self.world.auditor.after_event()
 
@@ -133,7 +133,7 @@ class ConsumerProcess(Process):
             self._deliver()
 
     def _deliver(self) -> None:
-        """Hand the application what there is, asking before each record whether that is allowed (9.6)."""
+        """Hand the application what there is, asking before each record whether that is allowed (era 9.6)."""
         now_ms = self.schedule.now_ms
         for partition, position in list(self.machine.positions.items()):
             end = self.world.end_of(partition)

@@ -1,4 +1,4 @@
-"""What must hold after every event (section 12); each name begins with its number there."""
+"""What must hold after every event (era 12); each name begins with the number of its rule."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Auditor:
                 self._sent(broker, effect, request)
 
     def same_again(self, broker: BrokerProcess) -> None:
-        """12.8: a machine that is told the same does the same."""
+        """Compare the effects of a second machine that gets the same events (era 12.8)."""
         again = LegacyCoordinator(self._world.config, broker.id)
         for now_ms, event, effects in broker.said:
             did = again.wake(now_ms) if event is None else again.step(event, now_ms)

@@ -1,4 +1,4 @@
-"""When a cluster is at rest, and that it comes to it and stays (12.3, 12.9)."""
+"""When a cluster is at rest, and that it comes to it and stays (era 12.3, 12.9)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CALM_MS = 20_000
 
 
 def come_to_rest(world: World) -> int:
-    """Run until the cluster is at rest; how long that took, and a Violation if it takes too long (12.9)."""
+    """Run until the cluster is at rest, and return how long it took; Violation if too long (era 12.9)."""
     sessions = [consumer.config.session_timeout_ms for consumer in world.consumers]
     longest, config = max(sessions), world.config
     # The old coordinator's lease is beside what the specification counts, and so are its successor's election
@@ -34,7 +34,7 @@ def come_to_rest(world: World) -> int:
 
 
 def stay_at_rest(world: World) -> None:
-    """Nothing moves any more, and what consumers have reported is in ZooKeeper (12.3, 6.7)."""
+    """Nothing moves any more, and what consumers have reported is in ZooKeeper (era 12.3, 6.7)."""
     world.schedule.run_until(world.now_ms + world.config.commit_interval_ms + CALM_MS)
     why = unrest(world)
     if why is not None:
@@ -85,7 +85,7 @@ def _subscribed(world: World, consumers: list[ConsumerProcess]) -> list[Partitio
 
 
 def _owned(world: World, group_id: str, partition: Partition, consumers: list[ConsumerProcess]) -> str | None:
-    """12.3: one holder, which is the one its owners node names."""
+    """Why the partition lacks one holder, which its owner node names; None if not (era 12.3)."""
     holders = [c for c in consumers if c.machine.may_deliver(partition, world.now_ms)]
     if len(holders) != 1:
         return f"{group_id} {partition}: {len(holders)} holders"
