@@ -1,4 +1,4 @@
-"""Takeovers that need bad luck in the right order: without decision 30 two consumers would deliver."""
+"""Takeovers that need bad luck in the right order: without decision 32 two consumers would deliver."""
 
 from random import Random
 
