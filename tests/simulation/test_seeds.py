@@ -19,7 +19,7 @@ from kgroup.simulation.world.groups import Kind
 
 CHUNK = 20
 SEEDS = 300
-# Found in 14,000: docs/simulation.md, "What it has found".
+# Found in 14,000: docs/simulation.md, "What Kafka does too".
 FAR_SEEDS = (6134, 6213, 9108, 10370, 1_000_637)
 
 
