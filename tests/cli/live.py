@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from kgroup.admin.admin import Admin
@@ -12,7 +12,7 @@ from kgroup.broker.server import Server
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 from kgroup.domain import TopicPartition, uuid_text
-from kgroup.errors import ErrorCode
+from kgroup.errors import ErrorCode, KgroupError
 from kgroup.legacy.coordinator.config import LegacyConfig
 from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kgroup.protocol.messages.heartbeat import HeartbeatRequest
@@ -115,6 +115,23 @@ class Client:
         for beat in self._beats.values():
             assert self.transport.request(None, beat).error_code == 0
 
+    def join_unanswered(self, group: str, topic: str, instance: str) -> None:
+        """Let a further static member join a group whose members do not rejoin; return once it rebalances.
+
+        The join waits until its rebalance times out or the server stops.
+        """
+        request = self._join_request(group, instance, "", Subscription(topics=(topic,)).encode(1))
+
+        def join() -> None:
+            transport = SocketTransport(self.transport.settings)
+            with suppress(KgroupError):
+                transport.request(None, request)
+            transport.close()
+
+        threading.Thread(target=join).start()
+        while self.state(group) == "Stable":
+            pass
+
     def consumer_member(self, group: str, topic: str, instance: str) -> str:
         """A static member of the consumer protocol that has joined; its member id."""
         member_id = uuid_text(instance.encode().ljust(16, b"-"))
@@ -199,8 +216,8 @@ class Client:
                 group_instance_id=instance,
             )
 
-    def _join(self, group, instance, member_id, metadata):
-        request = JoinGroupRequest(
+    def _join_request(self, group, instance, member_id, metadata):
+        return JoinGroupRequest(
             group_id=group,
             session_timeout_ms=SESSION_MS,
             rebalance_timeout_ms=SLOW_MACHINE_S * 1000,
@@ -209,6 +226,9 @@ class Client:
             protocol_type="consumer",
             protocols=(JoinGroupRequestProtocol(name="range", metadata=metadata),),
         )
+
+    def _join(self, group, instance, member_id, metadata):
+        request = self._join_request(group, instance, member_id, metadata)
         transport = SocketTransport(self.transport.settings)
         try:
             answer = transport.request(None, request)

@@ -26,19 +26,24 @@ VARIES = (
     (re.compile(r"journal j-\d+"), "journal J"),
     (re.compile(r"\d\d:\d\d:\d\d(\.\d+)?"), "TIME"),
     (re.compile(r"\d{4}-\d\d-\d\d"), "DAY"),
+    (re.compile(r"\b\d+ s\b"), "N s"),
     (re.compile(r" +"), " "),
 )
 
 
 @pytest.fixture
 def bootstrap() -> Iterator[str]:
-    """The cluster the README speaks of: one topic, one classic group of three static members."""
+    """The cluster the README speaks of: a stable classic group of three static members, and one that is stuck."""
     settings = {"group.initial.rebalance.delay.ms": "0"}
     with served(Cluster(config=settings, offsets_partitions=4)) as address:
         client = Client(address)
         client.create_topic("orders", 6)
         client.commit("pay-svc", "orders", {0: 0, 1: 0})
         client.classic_group("pay-svc", "orders", {f"pay-{n}": [2 * n, 2 * n + 1] for n in range(3)})
+        client.create_topic("parcels", 4)
+        client.commit("shipping", "parcels", dict.fromkeys(range(4), 0))
+        client.classic_group("shipping", "parcels", {"ship-0": [0, 1], "ship-1": [2, 3]})
+        client.join_unanswered("shipping", "parcels", "ship-2")
         yield address
         client.close()
 
