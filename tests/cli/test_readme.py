@@ -33,7 +33,7 @@ VARIES = (
 
 @pytest.fixture
 def bootstrap() -> Iterator[str]:
-    """The cluster the README speaks of: a stable classic group of three static members, and one that is stuck."""
+    """The cluster the README speaks of: a stable group of three static members, and one that is stuck."""
     settings = {"group.initial.rebalance.delay.ms": "0"}
     with served(Cluster(config=settings, offsets_partitions=4)) as address:
         client = Client(address)
