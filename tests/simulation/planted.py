@@ -1,6 +1,7 @@
 """Faults to plant in the coordinator: each breaks one rule, and some seed must notice.
 
-A fault takes pytest's monkeypatch and changes functions where they are used. docs/simulation.md says what kinds there are.
+A fault takes pytest's monkeypatch and changes functions where they are used. docs/simulation.md says what
+kinds there are.
 """
 
 from __future__ import annotations
