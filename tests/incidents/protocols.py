@@ -60,12 +60,10 @@ def share_group(scene: Scene) -> Truth:
         what="reads its topic",
         when="since a few seconds",
         why="its type keeps its offsets elsewhere",
-        describe=Says((at("groups", type="share", state="Stable"), "share"), none, cannot=unseen),
+        describe=Says((at("groups", type="share", state="Stable"), "share"), none, code=5, cannot=unseen),
         lag=Says(("share",), none, code=5, cannot=unseen),
         doctor=Says((verdict("unknown"), "share"), (verdict("healthy"),), code=5, cannot=unseen),
-        blame=Says(("share",), cannot=unseen),
-        replay_log=Says(("share",), cannot=unseen),
-        verify=Says(
-            (at("groups", not_compared="share|members"),), (at("groups", verdict="differs"),), cannot=unseen
-        ),
+        blame=Says(("share",), code=5, cannot=unseen),
+        replay_log=Says(("share",), code=5, cannot=unseen),
+        verify=Says(("share",), (at("groups", verdict="same|differs"),), code=5, cannot=unseen),
     )

@@ -104,7 +104,7 @@ class Scene:
 
     @cached_property
     def admin(self) -> AdminClient:
-        return AdminClient({"bootstrap.servers": self.server.bootstrap})
+        return AdminClient({"bootstrap.servers": self.server.bootstrap, "log_level": 0})
 
     def topic(self, partitions: int = 4, name: str = "data", **config: str) -> str:
         """Make a topic."""
@@ -135,7 +135,7 @@ class Scene:
 
     def produce(self, topic: str, each: int, partitions: int | range = 4, at_ms: int | None = None) -> None:
         """So many records into each of these partitions; `at_ms` is the time their producer gives them."""
-        producer = Producer({"bootstrap.servers": self.server.bootstrap, "linger.ms": 5})
+        producer = Producer({"bootstrap.servers": self.server.bootstrap, "log_level": 0})
         numbers = range(partitions) if isinstance(partitions, int) else partitions
 
         eventually(lambda: len(self.admin.list_topics(topic, 10).topics[topic].partitions) > max(numbers))
@@ -176,7 +176,7 @@ class Scene:
 
     def flow(self, topic: str, partitions: int = 4, every: float = 0.5) -> None:
         """A record into each partition again and again, until the scene ends."""
-        producer = Producer({"bootstrap.servers": self.server.bootstrap})
+        producer = Producer({"bootstrap.servers": self.server.bootstrap, "log_level": 0})
 
         def feed() -> None:
             for number in range(partitions):
