@@ -12,7 +12,7 @@ from .truth import CELLS
 
 RESULTS = Path(__file__).with_name("results.json")
 Row = dict[str, Any]
-"""A cell: number, incident, title, kind, cell, verdict, why, and the truth as who, what, when, why."""
+"""A cell: number, incident, kind, cell, verdict, why; the first of an incident has its title and truth."""
 
 
 def lines(rows: Iterable[Row]) -> list[str]:
@@ -42,7 +42,8 @@ def record(rows: Iterable[Row]) -> None:
     """Keep what a run saw; cells that it did not play stay as they were recorded."""
     kept = {_place(row): row for row in recorded()} | {_place(row): row for row in rows}
     ordered = [kept[place] for place in sorted(kept)]
-    RESULTS.write_text(json.dumps(ordered, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in ordered)
+    RESULTS.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
 
 
 def recorded() -> list[Row]:
