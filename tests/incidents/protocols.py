@@ -65,5 +65,5 @@ def share_group(scene: Scene) -> Truth:
         doctor=Says((verdict("unknown"), "share"), (verdict("healthy"),), code=5, cannot=unseen),
         blame=Says(("share",), code=5, cannot=unseen),
         replay_log=Says(("share",), code=5, cannot=unseen),
-        verify=Says(("share",), (at("groups", verdict="same|differs"),), code=5, cannot=unseen),
+        verify=Says(("share",), (at("groups", verdict="differs"),), code=5, cannot=unseen),
     )
