@@ -34,7 +34,8 @@ KNOWN: dict[str, dict[str, str]] = {
     "group-is-full": dict.fromkeys(("doctor", "cause", "next"), _FULL),
     "clock-of-the-operator": {"doctor": "ages are measured by the operator's clock"},
     "clocks-of-the-producers": {"lag": "records from the future have a lag of 0 s"},
-    "connect-worker-killed": dict.fromkeys(("doctor", "cause"), "work that Connect holds back is not seen"),
+    "connect-worker-killed": {"doctor": "work that Connect holds back is not seen"},
+    "streams-scaled-and-killed-kip1071": {"blame": _BARE, "replay-log": _BARE},
 }
 """By incident and cell; `cell@kind` where only one kind of broker is concerned."""
 
