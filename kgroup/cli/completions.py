@@ -61,6 +61,12 @@ def offer_for(path: str, parameter: "Parameter") -> Offer | None:
         return topics
     if path in ("context use", "context show") and kind == "NAME":
         return contexts
+    if "--topic" in parameter.opts:
+        return topics
+    if "--events" in parameter.opts and path != "watch":
+        return events
+    if "--undo" in parameter.opts:
+        return undoable
     if "--instance-id" in parameter.opts or "--instance" in parameter.opts:
         return None if path == "member run" else instances
     return _BY_KIND.get(kind)
@@ -98,6 +104,44 @@ def contexts(ctx: "Context", incomplete: str) -> Iterable[str]:
     return load_config().contexts
 
 
+def settings(ctx: "Context", incomplete: str) -> Iterable[str]:
+    """The settings of the group named so far, as its broker knows them."""
+    group = ctx.params.get("group") or ""
+    if not group:
+        return []
+    return _of_cluster(
+        ctx, f"settings of {group}", lambda admin: [s.name for s in admin.group_settings(group)]
+    )
+
+
+def assignments(ctx: "Context", incomplete: str) -> Iterable[str]:
+    """The same, ready for a value."""
+    return [f"{name}=" for name in settings(ctx, incomplete)]
+
+
+def entries(ctx: "Context", incomplete: str) -> Iterable[str]:
+    """The changes in the journal."""
+    from kgroup.admin.change.journal import Journal
+
+    return ["LAST", *(entry.id for entry in Journal.default().entries())]
+
+
+def undoable(ctx: "Context", incomplete: str) -> Iterable[str]:
+    """The changes in the journal that --undo takes."""
+    from kgroup.admin.change.journal import Journal
+    from kgroup.admin.change.undo import CHANGES
+
+    return ["LAST", *(entry.id for entry in Journal.default().entries() if entry.command in CHANGES)]
+
+
+def events(ctx: "Context", incomplete: str) -> Iterable[str]:
+    """The kinds of events, behind those of a comma list already typed."""
+    from kgroup.history.fold.events import Kind
+
+    done = incomplete.rpartition(",")[0]
+    return [f"{done},{kind}" if done else str(kind) for kind in Kind]
+
+
 def states(ctx: "Context", incomplete: str) -> Iterable[str]:
     """The states groups may be in."""
     return STATES
@@ -117,6 +161,9 @@ _BY_KIND: dict[str, Offer] = {
     "TOPIC": topics,
     "STATE": states,
     "CONDITION": conditions,
+    "SETTING": settings,
+    "SETTING=VALUE": assignments,
+    "ID|LAST": entries,
 }
 
 

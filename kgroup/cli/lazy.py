@@ -50,12 +50,18 @@ class KgroupCommand(TyperCommand):
 
 
 def _panel_rank(name: str) -> int:
-    order = ("Arguments", "Members", "Where to", "Options", "Where", "How", "Output")
+    order = ("Arguments", "Members", "Where to", "Options", "Cluster", "Connection", "Output")
     return order.index(name) if name in order else len(order)
 
 
 class OptionsInFront(TyperGroup):
     """A group of commands that takes the shared options in front of a command's name as well as behind."""
+
+    def format_commands(self, ctx: AnyContext, formatter: HelpFormatter) -> None:
+        """Write the summaries whole; the parent class cuts them to a line."""
+        rows = [(name, (sub.help or "").partition("\n")[0]) for name, sub in self.commands.items()]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
     def parse_args(self, ctx: AnyContext, args: list[str]) -> list[str]:
         # A word alone (`--help`) has nothing behind which it could be put.

@@ -8,7 +8,7 @@ import typer
 
 from kgroup.cli.env.invocation import COLORS, FORMATS
 
-_WHERE, _HOW, _OUTPUT = "Where", "How", "Output"
+_WHERE, _HOW, _OUTPUT = "Cluster", "Connection", "Output"
 
 
 def _contexts(incomplete: str) -> list[str]:

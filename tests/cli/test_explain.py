@@ -3,10 +3,14 @@
 import jsonschema
 import pytest
 
+from kgroup.admin.diagnose.doctor import DOCTOR_CODES
+from kgroup.admin.read.findings import CODES
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.explanations import entries, lookup, near
+from kgroup.cli.explanations.findings import REMEDIES
 from kgroup.cli.schemas import schema_for
 from kgroup.errors import ErrorCode
+from kgroup.zkgroups.findings import CODES as IN_ZOOKEEPER
 
 OPERATORS_MEET = [
     "FENCED_INSTANCE_ID",
@@ -49,6 +53,50 @@ def test_has_a_cause_or_both_protocols(name):
     assert entry is not None
     assert entry.meaning.endswith((".", ";"))
     assert entry.cause or (entry.classic and entry.consumer)
+
+
+@pytest.mark.parametrize(
+    ("printed", "name"),
+    [
+        ("org.apache.kafka.common.errors.FencedInstanceIdException", "FENCED_INSTANCE_ID"),
+        (
+            "org.apache.kafka.common.errors.RebalanceInProgressException: The group is",
+            "REBALANCE_IN_PROGRESS",
+        ),
+        ("Caused by: org.apache.kafka.common.errors.GroupNotEmptyException: no", "NON_EMPTY_GROUP"),
+        ("org.apache.kafka.common.errors.TimeoutException", "REQUEST_TIMED_OUT"),
+        ("TopicAuthorizationException: Not authorized", "TOPIC_AUTHORIZATION_FAILED"),
+        ("UnknownServerException", "UNKNOWN_SERVER_ERROR"),
+        ("InvalidTopicException", "INVALID_TOPIC_EXCEPTION"),
+        ("org.apache.kafka.common.errors.ProducerFencedException", "PRODUCER_FENCED"),
+    ],
+)
+def test_an_exception_as_a_log_prints_it(kgroup, printed, name):
+    for argv in ((printed,), printed.split()):
+        ran = kgroup("explain", *argv, "-o", "name")
+        assert (ran.code, ran.out) == (0, f"{name}\n")
+
+
+def test_every_error_code_is_found_by_its_exceptions_name():
+    """FENCED_INSTANCE_ID is thrown as FencedInstanceIdException, with or without a package."""
+    for code in ErrorCode:
+        words = [word for word in code.name.split("_") if word not in ("EXCEPTION",)]
+        thrown = "".join(word.capitalize() for word in words) + "Exception"
+        for text in (thrown, f"org.apache.kafka.common.errors.{thrown}"):
+            assert code == ErrorCode.NONE or lookup(text).name == code.name, text
+
+
+def test_every_finding_says_what_to_do(kgroup):
+    codes = {**CODES, **DOCTOR_CODES, **IN_ZOOKEEPER}
+    assert codes.keys() == REMEDIES.keys()
+    for code in codes:
+        out = kgroup("explain", code).out
+        assert "\n  do        " in out and "\n  next      kgroup " in out, code
+
+
+def test_several_terms_at_once(kgroup):
+    ran = kgroup("explain", "KG301", "org.apache.kafka.common.errors.FencedInstanceIdException", "-o", "name")
+    assert ran.out == "KG301\nFENCED_INSTANCE_ID\n"
 
 
 def test_every_error_code_is_explained_with_its_number():

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -68,21 +69,22 @@ def test_completion_asks_the_program(tmp_path):
         assert ran.stdout.split() == offered, words
 
 
+def _offered(environ, words, **more):
+    count = len(words.split()) - (not words.endswith(" "))
+    told = {"_KGROUP_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(count)}
+    return run(env={**os.environ, **environ, **told, **more}).stdout.split()
+
+
 def test_completion_knows_what_is_on_the_cluster(cluster, config_file, tmp_path):
     cluster.create_topic("complete-me", 1)
     cluster.classic_group("complete-group", "complete-me", {"pod-0": [0]})
     config_file.write_text("contexts: {staging: {local: /x/y}}\n")
     environ = {
-        **os.environ,
-        "_KGROUP_COMPLETE": "complete_bash",
         "KGROUP_BOOTSTRAP_SERVER": cluster.bootstrap,
         "XDG_CACHE_HOME": str(tmp_path / "cache"),
     }
 
-    def offered(words, **more):
-        count = len(words.split()) - (not words.endswith(" "))
-        return run(env={**environ, **more, "COMP_WORDS": words, "COMP_CWORD": str(count)}).stdout.split()
-
+    offered = partial(_offered, environ)
     assert offered("kgroup describe complete-g") == ["complete-group"]
     assert offered("kgroup list --topic complete-m") == ["complete-me"]
     assert offered("kgroup cluster topics complete-m") == ["complete-me"]
@@ -98,6 +100,26 @@ def test_completion_knows_what_is_on_the_cluster(cluster, config_file, tmp_path)
     assert offered("kgroup list --topic complete-", **dead) == []
     assert offered(f"kgroup -b {cluster.bootstrap} describe complete-g", **dead) == ["complete-group"]
     assert (tmp_path / "cache" / "kgroup" / "completion.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_completion_knows_settings_changes_events_and_codes(cluster, tmp_path):
+    cluster.create_topic("settle-me", 1)
+    cluster.commit("settle-group", "settle-me", {0: 0})
+    environ = {"KGROUP_BOOTSTRAP_SERVER": cluster.bootstrap, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    offered = partial(_offered, environ)
+    assert offered("kgroup reset-offsets settle-group --topic settle-m") == ["settle-me"]
+    name = "consumer.session.timeout.ms"
+    assert offered(f"kgroup config get settle-group {name[:18]}") == [name]
+    assert offered(f"kgroup config set settle-group {name[:18]}") == [f"{name}="]
+    assert offered(f"kgroup config set settle-group --unset {name[:18]}") == [name]
+    assert offered("kgroup replay-log --events rewound,rebalance-s") == ["rewound,rebalance-started"]
+    assert offered("kgroup explain KG30") == [f"KG30{n}" for n in range(1, 10)]
+    state = tmp_path / "state"
+    reset = ("reset-offsets", "settle-new", "--topic", "settle-me", "--to-earliest", "--execute")
+    changed = run(*reset, "-b", cluster.bootstrap, env={**os.environ, "XDG_STATE_HOME": str(state)})
+    assert changed.returncode == 0, changed.stderr
+    for words in ("kgroup journal show j-", "kgroup reset-offsets --undo j-"):
+        assert offered(words, XDG_STATE_HOME=str(state)) == ["j-0001"]
 
 
 def test_completion_says_nothing_into_the_line_that_is_typed(tmp_path):

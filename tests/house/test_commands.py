@@ -4,6 +4,7 @@ import re
 import shlex
 
 import pytest
+from typer.core import TyperGroup
 
 from kgroup.admin.rights.needs import COMMANDS as RIGHTS
 from kgroup.admin.rights.needs import WITHOUT_CLUSTER
@@ -55,6 +56,21 @@ def test_has_examples_that_parse(command):
         depth = len(command.path.split())
         assert argv[:depth] == command.path.split(), line
         command.make_context(command.path, expand_local(argv[depth:]))
+
+
+@each_command
+def test_examples_fit_80_columns(command):
+    assert [line for line, comment in command.examples if max(len(line) + 2, len(comment) + 4) > 80] == []
+
+
+def test_summaries_of_subcommands_are_whole():
+    """Cut ones end in three dots."""
+    for entry in COMMANDS.values():
+        group = load(entry)
+        if isinstance(group, TyperGroup):
+            context = group.make_context(entry.name, [], resilient_parsing=True)
+            told = " ".join(group.get_help(context).split())
+            assert all((sub.help or "").partition("\n")[0] in told for sub in group.commands.values()), entry
 
 
 @each_command

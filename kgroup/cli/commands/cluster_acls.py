@@ -61,15 +61,15 @@ Pattern = Annotated[
     "cluster acl add",
     examples=(
         (
-            "kgroup cluster acl add --principal User:al --operation Read --group pay --topic orders",
+            "kgroup cluster acl add --principal User:a --operation Read --group a --topic b",
             "may consume",
         ),
         (
-            "kgroup cluster acl add --principal User:al --operation All --topic a --pattern prefixed",
-            "all topics with that prefix",
+            "kgroup cluster acl add --principal User:a --operation All --topic '*'",
+            "everything on every topic",
         ),
         (
-            "kgroup cluster acl add --principal User:bob --operation Delete --group '*' --deny",
+            "kgroup cluster acl add --principal User:b --operation All --group '*' --deny",
             "never, whatever else is allowed",
         ),
     ),
@@ -156,7 +156,7 @@ def list_(
     examples=(
         ("kgroup cluster acl remove --principal User:bob -b broker:9092", "show what would go"),
         (
-            "kgroup cluster acl remove --principal User:bob --topic orders --execute --yes -b broker:9092",
+            "kgroup cluster acl remove --principal User:b --execute -b broker:9092",
             "these are gone",
         ),
     ),

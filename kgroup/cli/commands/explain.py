@@ -7,7 +7,7 @@ import typer
 
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
-from kgroup.cli.explanations import entries, lookup, near
+from kgroup.cli.explanations import entries, findings, lookup, near
 from kgroup.cli.explanations.entry import Entry
 from kgroup.cli.options import command as make
 from kgroup.cli.output.result import Result, show
@@ -16,7 +16,8 @@ from kgroup.domain import Document
 
 
 def _complete(incomplete: str) -> list[str]:
-    return sorted(e.name for e in entries().values() if e.name.lower().startswith(incomplete.lower()))
+    known = {**entries(), **findings()} if incomplete[:2].lower() == "kg" else entries()
+    return sorted(e.name for e in known.values() if e.name.lower().startswith(incomplete.lower()))
 
 
 @make(
@@ -24,6 +25,7 @@ def _complete(incomplete: str) -> list[str]:
     examples=(
         ("kgroup explain FENCED_INSTANCE_ID", "an error, by name, number or exception class"),
         ("kgroup explain Reconciling", "a state of a group or member"),
+        ("kgroup explain KG301", "a finding of describe or doctor, and what to do about it"),
         ("kgroup explain", "everything it knows"),
     ),
 )
@@ -31,13 +33,17 @@ def command(
     env: Env,
     term: Annotated[
         list[str] | None,
-        typer.Argument(help="Error code or state.", metavar="[CODE|STATE]…", autocompletion=_complete),
+        typer.Argument(
+            help="Error code, exception, state or KG code.", metavar="[CODE|STATE]…", autocompletion=_complete
+        ),
     ] = None,
 ) -> ExitCode:
     """Say what an error code or state means in each protocol, its usual cause and the next command."""
     if not term:
         return _list_all(env)
-    whole = lookup(" ".join(term))
+    each = [lookup(word) for word in term]
+    # "Preparing Rebalance", and an exception with its message, are one term each.
+    whole = None if all(each) else lookup(" ".join(term))
     found = [whole] if whole else [_find(word) for word in term]
     data = {"entries": [_json(e) for e in found]}
     columns = (Column("name"), Column("kind"), Column("code"), Column("meaning"))
@@ -75,7 +81,8 @@ def _text(entry: Entry) -> list[str]:
     else:
         head += f" ({entry.kind.replace('-', ' ')})"
     lines = [head, *_wrapped("", entry.meaning)]
-    for label, text in (("classic", entry.classic), ("consumer", entry.consumer), ("cause", entry.cause)):
+    told = "do" if entry.kind == "finding" else "cause"
+    for label, text in (("classic", entry.classic), ("consumer", entry.consumer), (told, entry.cause)):
         if text:
             lines += _wrapped(label, text)
     lines += [f"  {'next' if i == 0 else '':<10}{line}" for i, line in enumerate(entry.next)]

@@ -29,7 +29,7 @@ InstanceIds = Annotated[
     examples=(
         ("kgroup member register orders --instance-id orders-4,orders-5", "who is there, who is missing"),
         (
-            "kgroup member register orders --instance-id orders-4,orders-5 --wait 2m --execute",
+            "kgroup member register orders --instance-id o-4,o-5 --wait 2m --execute",
             "one rebalance, once both have come or two minutes have passed",
         ),
         ("kgroup member register orders --target-size 6 --execute", "further members stay standbys"),

@@ -36,7 +36,7 @@ _GROUP = typer.Option("--group", metavar="GROUP", help="Only this group.")
         ("kgroup pipeline run ./backup --out ./tables", "read every segment below ./backup, fold all groups"),
         ("kgroup pipeline run ./backup --out ./tables --master spark://host:7077", "the same on a cluster"),
         (
-            "kgroup pipeline run s3://backups/kafka --out ./tables --storage-option AWS_REGION=eu-west-1",
+            "kgroup pipeline run s3://kafka --out ./t --storage-option AWS_REGION=eu-west-1",
             "a backup in an object store",
         ),
         ("kgroup pipeline run ./history --out ./tables --follow", "go on with what `capture` records"),

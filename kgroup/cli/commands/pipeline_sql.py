@@ -20,11 +20,11 @@ _EXTRA = "install the extra: pip install 'kgroup[sql]'"
     "pipeline sql",
     examples=(
         (
-            "kgroup pipeline sql 'select * from top_writers order by bytes desc limit 10' ./tables",
+            "kgroup pipeline sql 'select * from top_writers order by bytes desc' ./tables",
             "who writes most into the topic",
         ),
         (
-            "kgroup pipeline sql \"select * from state_at(timestamp '2026-03-01 03:00')\" ./tables -o csv",
+            "kgroup pipeline sql \"select * from state_at(timestamp '2026-03-01')\" ./tables",
             "all committed offsets as they were then",
         ),
     ),

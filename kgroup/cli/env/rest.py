@@ -24,7 +24,7 @@ Rest = Annotated[
         "--rest",
         metavar="URL",
         help="A cluster behind Confluent's REST API v3.",
-        rich_help_panel="Where",
+        rich_help_panel="Cluster",
     ),
 ]
 

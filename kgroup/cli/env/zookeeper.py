@@ -26,7 +26,7 @@ ZooKeeper = Annotated[
         "--zookeeper",
         metavar="HOST:PORT,…[/chroot]",
         help="The groups that Kafka 0.8 to 1.1 keeps in ZooKeeper.",
-        rich_help_panel="Where",
+        rich_help_panel="Cluster",
     ),
 ]
 

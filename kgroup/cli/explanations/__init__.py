@@ -1,10 +1,12 @@
 """What `kgroup explain` knows: error codes, states and findings, found by name or near it."""
 
+import re
 from collections.abc import Mapping
 from difflib import get_close_matches
 
 from kgroup.cli.explanations.entry import Entry
-from kgroup.cli.explanations.errors import ERRORS
+from kgroup.cli.explanations.errors import ALIASES, ERRORS
+from kgroup.cli.explanations.findings import REMEDIES
 from kgroup.cli.explanations.legacy import LEGACY
 from kgroup.cli.explanations.states import STATES
 from kgroup.errors import ErrorCode
@@ -20,15 +22,19 @@ def entries() -> Mapping[str, Entry]:
 
 
 def lookup(term: str) -> Entry | None:
-    """The entry for an error name or number, an exception's class name, or a state; None if unknown."""
+    """The entry for an error name or number, an exception as a log prints it, or a state; None if unknown."""
     known = entries()
     word = term.strip()
     if word.removeprefix("-").isdigit():
         word = ErrorCode.name_of(int(word)) if int(word) in _CODES else word
+    thrown = _THROWN.search(word)
+    word = (thrown[1] or thrown[2]) if thrown else word
     bare = _bare(word)
     if bare.startswith("kg"):
-        known = {**known, **_findings()}
-    for key in (bare, bare.removesuffix("exception"), bare.removesuffix("error")):
+        known = {**known, **findings()}
+    stem = bare.removesuffix("exception")
+    # TopicAuthorizationException is thrown for TOPIC_AUTHORIZATION_FAILED, and so on.
+    for key in (bare, stem, bare.removesuffix("error"), f"{stem}failed", f"{stem}error", f"{stem}code"):
         if key in known:
             return known[key]
     return next((e for e in known.values() if word.lower() in (a.lower() for a in e.aliases)), None)
@@ -43,6 +49,8 @@ def near(term: str) -> list[str]:
     return [known[key].name for key in dict.fromkeys([*matches, *parts])][:3]
 
 
+_THROWN = re.compile(r"\b(?:\w+\.)+(\w+(?:Exception|Error))\b|\b(\w+Exception)(?=:)")
+"""An exception's class behind its package, or in front of its message."""
 _CODES = frozenset(int(code) for code in ErrorCode)
 
 
@@ -51,10 +59,8 @@ def _bare(text: str) -> str:
     return text.strip().lower().replace("-", "").replace("_", "").replace(" ", "")
 
 
-_SEEN_BY = ("kgroup describe GROUP --section findings",)
-
-
-def _findings() -> Mapping[str, Entry]:
+def findings() -> Mapping[str, Entry]:
+    """Every finding by its bare code, with what to do about it."""
     # Imported here: only a KGnnn needs the admin layer.
     from kgroup.admin.diagnose.doctor import DOCTOR_CODES
     from kgroup.admin.read.findings import CODES
@@ -65,7 +71,8 @@ def _findings() -> Mapping[str, Entry]:
             code,
             "finding",
             f"{meaning.title} ({meaning.severity}).",
-            next=("kgroup doctor GROUP",) if code in DOCTOR_CODES else _SEEN_BY,
+            cause=REMEDIES[code][0],
+            next=REMEDIES[code][1],
         )
         for code, meaning in {**CODES, **DOCTOR_CODES, **IN_ZOOKEEPER}.items()
     }
@@ -77,6 +84,7 @@ def _plain_error(code: ErrorCode) -> Entry:
         kind="error",
         code=int(code),
         retriable=code.retriable,
+        aliases=ALIASES.get(code, ()),
         meaning=(
             "A Kafka error that consumer groups seldom meet; "
             + (

@@ -6,8 +6,23 @@ from kgroup.errors import ErrorCode
 DESCRIBE = "kgroup describe GROUP"
 REMOVE = "kgroup remove-members GROUP --instance-id ID"
 
-_ALIASES = {ErrorCode.INVALID_PRODUCER_EPOCH: ("ProducerFencedException",)}
-"""Names under which clients throw it."""
+ALIASES = {
+    ErrorCode.CORRUPT_MESSAGE: ("CorruptRecordException",),
+    ErrorCode.REQUEST_TIMED_OUT: ("TimeoutException",),
+    ErrorCode.MESSAGE_TOO_LARGE: ("RecordTooLargeException",),
+    ErrorCode.STALE_CONTROLLER_EPOCH: ("ControllerMovedException",),
+    ErrorCode.RECORD_LIST_TOO_LARGE: ("RecordBatchTooLargeException",),
+    ErrorCode.TOPIC_ALREADY_EXISTS: ("TopicExistsException",),
+    ErrorCode.INVALID_CONFIG: ("InvalidConfigurationException",),
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER: ("OutOfOrderSequenceException",),
+    ErrorCode.DUPLICATE_SEQUENCE_NUMBER: ("DuplicateSequenceException",),
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING: ("InvalidPidMappingException",),
+    ErrorCode.INVALID_TRANSACTION_TIMEOUT: ("InvalidTxnTimeoutException",),
+    ErrorCode.INVALID_PRODUCER_EPOCH: ("ProducerFencedException",),
+    ErrorCode.NON_EMPTY_GROUP: ("GroupNotEmptyException",),
+    ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE: ("PrincipalDeserializationException",),
+}
+"""Names under which Java clients throw what they do not name after its code (Errors.java of Kafka 4.3.1)."""
 
 
 def _error(
@@ -29,7 +44,7 @@ def _error(
         next=next,
         code=int(code),
         retriable=code.retriable,
-        aliases=_ALIASES.get(code, ()),
+        aliases=ALIASES.get(code, ()),
     )
 
 
