@@ -47,7 +47,7 @@ def test_it_is_the_source_of_the_checkout(installed: Environment) -> None:
 
 
 def test_the_demo_runs(installed: Environment) -> None:
-    assert "kgroup serve --local ./data" in installed.kgroup("demo")
+    assert "serve --local ./data" in installed.kgroup("demo")
 
 
 @pytest.mark.parametrize("incident", ["crashed-static-member", "upgrade-and-back", "retention-zstd"])

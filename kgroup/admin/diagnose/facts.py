@@ -280,9 +280,10 @@ def _untold(facts: Facts) -> None:
     # Ends that could not be read are among the description's errors, with their own codes.
     rows = [row for row in group.offsets if row.lag is None and row.error is None]
     if rows and group.total_lag is None and LAG not in facts.left_out:
-        least = "" if group.lag_at_least is None else f"lag at least {group.lag_at_least}, "
+        least = "" if group.lag_at_least is None else f", at least {group.lag_at_least} in all"
+        plural = "" if len(rows) == 1 else "s"
         first = f"{rows[0].topic}-{rows[0].partition}: {rows[0].reason}"
-        message = f"{least}of {len(rows)} partitions unknown; {first}"
+        message = f"lag is unknown for {len(rows)} partition{plural}{least}: {first}"
         facts.unseen.append(Unseen(LAG, "LAG_UNKNOWN", message))
 
 

@@ -24,12 +24,17 @@ INSTANCES = ("orders-0", "orders-1", "orders-2")
 SETTINGS = ("group.initial.rebalance.delay.ms=500", "group.min.session.timeout.ms=1000")
 PATIENCE_S = 30.0
 QUIET = {"log_level": 0}
-NEXT = """Try next, on a cluster of your own (leave -b out for the embedded one):
-  kgroup list -b HOST:PORT
-  kgroup describe GROUP -b HOST:PORT -o json
-  kgroup remove-members GROUP --instance-id ID -b HOST:PORT      (a plan; --execute does it)
-  kgroup explain FENCED_INSTANCE_ID
-  kgroup serve --local ./data                                    (a cluster for your tests)"""
+NEXT = """# Try next, each line as it stands. A cluster of your own, in the folder ./data, with a topic:
+{kgroup} cluster create-topic orders --partitions 6 --local ./data
+# A group at the start of the topic: the plan first, and then the change.
+{kgroup} reset-offsets orders-svc --topic orders --to-earliest --local ./data
+{kgroup} reset-offsets orders-svc --topic orders --to-earliest --local ./data --execute
+{kgroup} describe orders-svc --local ./data
+# What an error in a client's log means:
+{kgroup} explain FENCED_INSTANCE_ID
+# That cluster for your tests, on TCP until Ctrl-C:
+{kgroup} serve --local ./data
+# On a Kafka: {kgroup} doctor --all-groups -b HOST:PORT"""
 
 
 @make("demo", examples=(("kgroup demo", "list, describe, bounce, remove, describe"),), has_json=False)
@@ -45,7 +50,7 @@ def command(env: Env) -> ExitCode:
         failed = _tour(bootstrap)
     if failed:
         raise KgroupError(f"{failed} step(s) of the tour failed", "kgroup demo --debug")
-    print(f"\n{NEXT}")
+    print("\n" + NEXT.format(kgroup=program()))
     return ExitCode.OK
 
 
@@ -76,6 +81,19 @@ def _tour(bootstrap: str) -> int:
         for consumer in fleet.values():
             consumer.stop()
     return sum(code != 0 for code in codes)
+
+
+def program() -> str:
+    """How to start this program from the shell it was started from, which need not have it on its PATH."""
+    from shutil import which
+
+    from kgroup.shell import word
+
+    typed = sys.argv[0]
+    if os.path.basename(typed) != "kgroup":
+        return f"{word(sys.executable)} -m kgroup"
+    found = which("kgroup")
+    return "kgroup" if found and os.path.samefile(found, typed) else word(typed)
 
 
 def _settled(fleet: "dict[str, _Consumer]") -> bool:

@@ -182,7 +182,7 @@ def _unseen(checkups: "Iterable[Checkup]") -> "list[ShownError]":
         told.append(
             ShownError(
                 code=code,
-                message=f"{names[0]}{more}: not looked at: {look}: {message}",
+                message=f"{names[0]}{more}: could not check {look}: {message}",
                 hint=hint,
                 item=names[0],
             )
@@ -223,4 +223,4 @@ def _text(checkup: "Checkup") -> Iterator[str]:
         if found.hint:
             yield f"     → {found.hint}"
     for each in checkup.unseen:
-        yield f"? {each.look} not looked at: {each.message}"
+        yield f"? could not check {each.look}: {each.message}"

@@ -37,7 +37,10 @@ def _value(name: str, metavar: str, text: str) -> typer.models.OptionInfo:
         ("kgroup reset-offsets orders --topic orders --to-earliest", "show the plan, change nothing"),
         ("kgroup reset-offsets orders --all-topics --by-duration PT2H --execute", "two hours back"),
         ("kgroup reset-offsets 'pay*' --topic pay:0 --shift-by -9 -o csv --no-headers", "as Kafka's CSV"),
-        ("kgroup reset-offsets orders --from-file plan.csv --wait-empty --execute", "once its members stop"),
+        (
+            "kgroup reset-offsets pay --from-file - --wait-empty --timeout 5m --execute",
+            "once its members stop",
+        ),
         ("kgroup reset-offsets --undo LAST --execute", "back to what was before the last change"),
     ),
 )

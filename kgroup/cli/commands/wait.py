@@ -22,8 +22,11 @@ if TYPE_CHECKING:
             "kgroup wait orders --for stable --stop-after 2m",
             "after a rollout; exit code 7 when it takes longer",
         ),
-        ("kgroup wait orders --for lag=0 -q", "until everything is read"),
-        ("kgroup wait orders --for member=orders-3", "until that instance has joined and settled"),
+        ("kgroup wait orders --for lag=0 --stop-after 1h -q", "until everything is read"),
+        (
+            "kgroup wait orders --for member=orders-3 --stop-after 5m",
+            "until that instance has joined and settled",
+        ),
     ),
 )
 def command(

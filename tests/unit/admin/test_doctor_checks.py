@@ -336,7 +336,7 @@ def test_a_lag_that_is_not_known_makes_no_healthy_group() -> None:
     found = examine(fake.cluster(), "g")
     (unseen,) = found.unseen
     assert (found.verdict, unseen.look, unseen.code) == ("unknown", "lag", "LAG_UNKNOWN")
-    assert unseen.message.startswith("lag at least 0, of 1 partitions unknown; orders-1: ")
+    assert unseen.message.startswith("lag is unknown for 1 partition, at least 0 in all: orders-1: ")
     assert examine(fake.cluster(), "g", left_out=["lag"]).verdict == "healthy"
 
 
