@@ -167,6 +167,13 @@ def test_a_fetch_waits_for_the_time_it_gave(ready: EmbeddedTransport, clock: Man
     assert not ready.dispatcher.watchers
 
 
+def test_a_fetch_that_gives_no_time_is_answered_before_anything_else(ready: EmbeddedTransport) -> None:
+    call = Call(fetch_request(0, wait_ms=0), BY_NAME, "c", "/h", 0, lambda _: None)
+    answer = ready.dispatcher.handle(call)
+    assert isinstance(answer, FetchResponse) and values(answer.responses[0].partitions[0]) == []
+    assert not ready.dispatcher.watchers
+
+
 def test_a_parked_fetch_is_answered_by_a_produce(ready: EmbeddedTransport) -> None:
     answers: list[Message | None] = []
     request = fetch_request(0, wait_ms=5000, min_bytes=100)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kgroup.coordinator.assignors.interface import AssignorError, GroupSpec
-from kgroup.coordinator.consumer.member import Current
-from kgroup.coordinator.consumer.reconcile import Goal, reconcile
+from kgroup.coordinator.consumer.member import Current, MemberState
+from kgroup.coordinator.consumer.reconcile import Goal, Owned, reconcile
 from kgroup.coordinator.coordinator import Coordinator
 from kgroup.coordinator.inconsistency import InconsistentLog
 from kgroup.coordinator.outcome import Record
 from kgroup.coordinator.timer_kinds import TimerKind
 from kgroup.domain import NO_EPOCH, Topic, TopicImage
-from kgroup.errors import ErrorCode
+from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol import group_records as r
 from kgroup.protocol.group_records import decode_key, decode_value
 from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -100,6 +102,29 @@ def test_a_member_without_an_assignment_yet_gets_none_for_naming_nothing() -> No
     assert moved(Current()) == Current()
     assert moved(Current(0, 0)) == Current(0, 0)
     assert moved(Current(0, 5)) == Current(0, 0)
+
+
+@pytest.mark.parametrize("owned", [None, {b"t" * 16: frozenset({0})}])
+def test_a_member_in_a_state_of_a_later_version_must_own_nothing(owned: Owned | None) -> None:
+    """Nor does one that does not say what it owns go on, as it may own what somebody else has by now."""
+    goal = Goal(5, {}, set(), owned, False, lambda *_: NO_EPOCH)
+    with pytest.raises(Refused) as refused:
+        reconcile(Current(4, 4, MemberState.UNKNOWN), goal)
+    assert refused.value.code == ErrorCode.FENCED_MEMBER_EPOCH
+    assert reconcile(Current(4, 4, MemberState.UNKNOWN), replace(goal, owned={})).epoch == 5
+
+
+def test_a_heartbeat_that_takes_back_a_change_is_carried_out() -> None:
+    """The same bytes were answered before without a look, when they changed nothing."""
+    shard = shard_over(image=TopicImage.of([Topic("t1", b"t" * 16, 1)]))
+    ask(shard, beat("a", subscribed_topic_names=("t1",)))
+    first, other = (beat("a", 2, rebalance_timeout_ms=ms) for ms in (30_000, 60_000))
+    timeouts = []
+    for request in (first, first, other, first):
+        assert ask(shard, request).error_code == 0  # type: ignore[union-attr]
+        member = shard.coordinator.state.groups["g"].members["a"]
+        timeouts.append(member.metadata.rebalance_timeout_ms)  # type: ignore[union-attr]
+    assert timeouts == [30_000, 30_000, 60_000, 30_000]
 
 
 def test_leaving_a_group_that_is_not_there_is_refused_in_kafkas_words() -> None:

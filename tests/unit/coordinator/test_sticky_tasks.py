@@ -70,3 +70,39 @@ def test_equals_leave_a_priority_queue_as_they_leave_javas() -> None:
     order = [queue.poll() for _ in range(7)]
     assert [item and item[0] for item in order] == ["b", "d", "f", "a", "e", "c", None]
     assert len(queue) == 0
+
+
+def _tasks(*partitions: int) -> dict[str, frozenset[int]]:
+    return {"0": frozenset(partitions)}
+
+
+def test_a_new_thread_has_work_although_those_before_it_had_all() -> None:
+    """What a member may keep falls to what is left for each: a third thread gets one of four tasks."""
+    before = {"m0": TaskSet(_tasks(0, 1)), "m1": TaskSet(_tasks(2, 3))}
+    answer = assign(_members(["p", "q", "r"], before), {"0": TaskKind(4, False)}, 0)
+    assert [len(answer[member].active.get("0", ())) for member in ("m0", "m1", "m2")] == [2, 1, 1]
+
+
+def test_of_two_that_kept_a_copy_the_one_with_less_to_do_keeps_it() -> None:
+    before = {
+        "m0": TaskSet(_tasks(1), _tasks(0)),
+        "m1": TaskSet(standby=_tasks(0)),
+        "m2": TaskSet(_tasks(0)),
+    }
+    answer = assign(_members(["p", "q", "r"], before), {"0": TaskKind(2, True)}, 1)
+    assert {member: tasks.active for member, tasks in answer.items() if tasks.active} == {
+        "m0": _tasks(1),
+        "m2": _tasks(0),
+    }
+    assert answer["m1"].standby["0"] >= {0}
+
+
+def test_of_processes_with_as_much_to_do_the_first_that_kept_a_copy_is_chosen() -> None:
+    """As Kafka's findPrevMemberWithLeastLoad, which looks at a member's own load only after its process's."""
+    before = {
+        "m0": TaskSet(_tasks(0, 1), _tasks(3)),
+        "m1": TaskSet(_tasks(2), _tasks(3)),
+        "m2": NO_TASK_SET,
+    }
+    answer = assign(_members(["p", "q", "p"], before), {"0": TaskKind(4, True), "1": TaskKind(5, False)}, 0)
+    assert answer["m0"].active["0"] == {0, 1, 3}

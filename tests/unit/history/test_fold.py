@@ -297,3 +297,22 @@ def test_every_commit_is_an_event_of_its_own_when_asked_for() -> None:
 )
 def test_durations_read_well(ms: int, text: str) -> None:
     assert duration_text(ms) == text
+
+
+@pytest.mark.parametrize(
+    ("metadata_hash", "proven", "cause"),
+    [
+        (8, True, "the metadata of subscribed topics changed (created, deleted, more partitions or racks)"),
+        (7, False, "nothing else changed in these records: the records do not tell"),
+    ],
+)
+def test_topics_are_named_as_the_cause_only_where_their_metadata_changed(
+    metadata_hash: int, proven: bool, cause: str
+) -> None:
+    def epoch(number: int, hashed: int) -> tuple[bytes, bytes | None]:
+        value = r.ConsumerGroupMetadataValue(epoch=number, metadata_hash=hashed)
+        return r.encode_key(r.ConsumerGroupMetadataKey(group_id=GROUP)), r.encode_value(value)
+
+    events = told(batch(0, [epoch(1, 7)]), batch(1, [epoch(2, metadata_hash)], 2000))
+    (event,) = [e for e in events if e.kind is Kind.REBALANCE_STARTED and e.epoch == 2]
+    assert (event.proven, event.cause) == (proven, cause)

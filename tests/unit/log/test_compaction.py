@@ -372,3 +372,16 @@ def test_a_cut_swap_file_is_reported(folder: Path) -> None:
     path.write_bytes((folder / f"{0:020d}.log").read_bytes()[:-1])
     with pytest.raises(StorageError, match=f"{path} is damaged at byte 0: the batch at byte 0 is cut"):
         PartitionLog(folder)
+
+
+def test_compaction_leaves_no_file_open_but_the_active_one(folder: Path) -> None:
+    log = PartitionLog(folder, segment_bytes=1000)
+    for i in range(60):
+        put(log, (f"k{i % 3}", str(i) * 20))
+    run(log, 0)
+    links = [Path(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")]
+    mine = [
+        path for path in (os.readlink(link) for link in links if link.is_symlink()) if str(folder) in path
+    ]
+    assert mine == [str(log.segments[-1].path)]
+    log.close()

@@ -283,6 +283,21 @@ def test_indexes_point_at_batches(folder: Path) -> None:
     assert times[-1][0] == max(newest.values())
 
 
+def test_more_than_4096_bytes_go_before_an_index_entry(folder: Path) -> None:
+    """As in Kafka: a batch that begins 4,096 bytes after the last entry, or after the start, gets none."""
+    base = PartitionLog(folder / "measured")
+    base.append([LogRecord(b"k", b"x" * 3000, (), 1)])
+    head = base.segments[0].size - 3000
+    base.close()
+    for size, entries in ((4096, 0), (4097, 1)):
+        log = PartitionLog(folder / str(size))
+        log.append([LogRecord(b"k", b"x" * (size - head), (), 1)])
+        assert log.segments[0].size == size
+        log.append([LogRecord(b"k", b"y", (), 1)])
+        log.close()
+        assert len((folder / str(size) / f"{FIRST}.index").read_bytes()) == 8 * entries
+
+
 @pytest.mark.parametrize("damage", ["missing", "cut", "zeros", "foreign", "past the end"])
 def test_indexes_are_made_anew_when_they_cannot_be_trusted(folder: Path, damage: str) -> None:
     log = PartitionLog(folder, segment_bytes=20_000)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kgroup.coordinator.config import GroupConfig
-from kgroup.coordinator.streams.group import StreamsGroup, StreamsState
-from kgroup.errors import ErrorCode
+from kgroup.coordinator.streams.group import Owners, StreamsGroup, StreamsState
+from kgroup.coordinator.streams.member import Current, MemberState
+from kgroup.coordinator.streams.reconcile import Goal, reconcile
+from kgroup.coordinator.tasks.values import NO_TASK_SET, TaskSet
+from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest
 from kgroup.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kgroup.protocol.messages.list_groups import ListGroupsRequest
@@ -205,6 +210,15 @@ def test_a_restart_finds_the_group_as_it_was() -> None:
         assert getattr(after, name) == getattr(before, name)
     shard.wake(NOW_MS + 45_000)
     assert group_of(shard).is_empty
+
+
+@pytest.mark.parametrize("owned", [None, TaskSet({"0": frozenset({0})})])
+def test_a_thread_in_a_state_of_a_later_version_must_own_nothing(owned: TaskSet | None) -> None:
+    goal = Goal(5, NO_TASK_SET, "p", owned, Owners())
+    with pytest.raises(Refused) as refused:
+        reconcile(Current(4, 4, MemberState.UNKNOWN), goal)
+    assert refused.value.code == ErrorCode.FENCED_MEMBER_EPOCH
+    assert reconcile(Current(4, 4, MemberState.UNKNOWN), replace(goal, owned=NO_TASK_SET)).epoch == 5
 
 
 def _commit(shard: Shard, member: str, epoch: int, partition: int, version: int = 9) -> int:
