@@ -13,8 +13,7 @@ from kgroup.history.choice import Choice
 from kgroup.history.decode.decoder import Decoder
 from kgroup.history.decode.scan import BatchHeader
 from kgroup.history.fold.events import Event, Kind
-from kgroup.history.fold.folding import Fold
-from kgroup.history.fold.removals import Today
+from kgroup.history.fold.folding import NO_EXTRAS, Extras, Fold
 from kgroup.history.fold.state import GroupState
 from kgroup.history.items import BadRange, CommitRun, Item, Seen
 from kgroup.history.sources.chunks import Progress
@@ -94,10 +93,9 @@ def replay(
     *,
     topic_names: Mapping[bytes, str] | None = None,
     at: At | None = None,
-    keep_owners: bool = False,
+    extras: Extras = NO_EXTRAS,
     progress: Progress | None = None,
     jobs: int = 1,
-    today: Today | None = None,
     **choice: Unpack[Choice],
 ) -> Story:
     """Read the logs and fold them. `names` (exact) or `wanted` choose groups; `at` stops there.
@@ -111,7 +109,7 @@ def replay(
     known = dict(topic_names or {})
     with _workers(logs if at is None else [], jobs, choice) as workers:
         for log in logs:
-            reader = Reader(log, topic_names=known, keep_owners=keep_owners, today=today, **choice)
+            reader = Reader(log, topic_names=known, extras=extras, **choice)
             events = reader.advance(at, progress, workers) + reader.fold.finish()
             story.folds[log.partition] = reader.fold
             story.coverage.append(reader.coverage)
@@ -142,13 +140,11 @@ class Reader:
         log: OffsetsLog,
         *,
         topic_names: Mapping[bytes, str] | None = None,
-        keep_owners: bool = False,
-        today: Today | None = None,
+        extras: Extras = NO_EXTRAS,
         **choice: Unpack[Choice],
     ) -> None:
         self.log = log
-        self.today = today
-        self.keep_owners = keep_owners
+        self.extras = extras
         self.decoder = Decoder(**choice)
         self.seen: Counts = self.decoder
         self._names = topic_names
@@ -159,9 +155,7 @@ class Reader:
         """The fold of what was read so far."""
         if self._fold is None:
             start = max(self.seen.first_offset, 0)
-            self._fold = Fold(
-                self.log.partition, self._names, start, keep_owners=self.keep_owners, today=self.today
-            )
+            self._fold = Fold(self.log.partition, self._names, start, self.extras)
         return self._fold
 
     @property

@@ -51,7 +51,7 @@ MANY_GROUPS_SINCE = 8  # OffsetFetch
 ABORTABLE_SINCE, IMPLICIT_SINCE = 4, 5  # TxnOffsetCommit (KIP-890)
 
 Merge: TypeAlias = Callable[[list[Any]], Message]
-T = TypeVar("T")
+T = TypeVar("T", str, OffsetFetchRequestGroup)
 
 
 class Gather:
@@ -140,7 +140,6 @@ def offset_fetch(broker: Dispatcher, call: Call[OffsetFetchRequest]) -> Answer:
         lambda groups: OffsetFetchRequest(groups=groups, require_stable=request.require_stable),
         lambda answer: answer.groups,
         lambda found: OffsetFetchResponse(groups=found),
-        _id_of,
     )
 
 
@@ -214,7 +213,6 @@ def by_group(
     part: Callable[[tuple[T, ...]], Message],
     entries: Callable[[Any], Iterable[Any]],
     whole: Callable[[tuple[Any, ...]], Message],
-    group_id: Callable[[T], str] = str,
 ) -> Answer:
     """One `part` of the request to each shard; the `entries` of their answers in the order asked.
 
@@ -222,7 +220,7 @@ def by_group(
     """
     by_partition: dict[int, list[int]] = {}
     for index, item in enumerate(asked):
-        by_partition.setdefault(broker.partition_of(group_id(item)), []).append(index)
+        by_partition.setdefault(broker.partition_of(_id_of(item)), []).append(index)
 
     def merge(answers: list[Any]) -> Message:
         found: list[Any] = [None] * len(asked)
@@ -235,8 +233,8 @@ def by_group(
     return _fan_out(broker, call, parts, merge)
 
 
-def _id_of(asked: OffsetFetchRequestGroup) -> str:
-    return asked.group_id
+def _id_of(asked: str | OffsetFetchRequestGroup) -> str:
+    return asked if isinstance(asked, str) else asked.group_id
 
 
 def _fan_out(

@@ -60,6 +60,8 @@ class Source:
         Partitions that cannot be read are named in the coverage; if that is all of them, the failure of the
         first is raised.
         """
+        from kgroup.history.fold.folding import Extras
+        from kgroup.history.fold.removals import Today
         from kgroup.history.replay import replay
 
         with self.progress() as progress, uncollected():
@@ -70,8 +72,7 @@ class Source:
                 wanted=selection.wanted,
                 at=at,
                 runs=selection.collapse,
-                keep_owners=keep_owners,
-                today=self.today,
+                extras=Extras(self.today or Today(), keep_owners),
                 progress=progress,
                 jobs=min(_MAX_JOBS, _cores()) if selection.collapse else 1,
             )

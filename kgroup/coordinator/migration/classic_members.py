@@ -63,8 +63,10 @@ def join(step: Step, group: ConsumerGroup, request: JoinGroupRequest) -> JoinGro
     after = replace(before, metadata=_metadata(step, before, request, subscription))
     replaced = group.members.get(group.static.get(request.group_instance_id or "", ""))
     owned = _owned(step.state.image, subscription)
-    sync_ms = rebalance_timeout(request, step.version)
-    after = _advance(step, group, replaced, before, after, owned, sync_ms=sync_ms)
+    after, stays = _advance(step, group, replaced, before, after, owned)
+    if stays:
+        sync_timer = TimerKey(TimerKind.CONSUMER_SYNC, group.group_id, after.member_id)
+        step.arm(sync_timer, rebalance_timeout(request, step.version))
     return JoinGroupResponse(
         member_id=after.member_id,
         generation_id=after.epoch,
@@ -80,10 +82,11 @@ def _advance(
     before: ConsumerMember,
     after: ConsumerMember,
     owned: Owned,
-    *,
-    sync_ms: int,
-) -> ConsumerMember:
-    """Take the join in; `replaced` holds the instance id that it names, and may be the member itself."""
+) -> tuple[ConsumerMember, bool]:
+    """Take the join in; the member as it is then, and whether its group is still a consumer group.
+
+    `replaced` holds the instance id that the join names, and may be the member itself.
+    """
     news = announce(step, group, before, after)
     step.cancel(TimerKey(TimerKind.CONSUMER_JOIN, group.group_id, after.member_id))
     changed = news.subscription_changed
@@ -95,13 +98,11 @@ def _advance(
             target = Target(group.assignment_epoch, stored_target(group, after))
             after = move(step, group, after, target, owned, subscription_changed=changed)
         downgrade_by_replacing(step, group, replaced, after, rebalance=behind)
-        return after
+        return after, False
     target = update_target(step, group, news.epoch, before, after, homogeneous=news.homogeneous)
     after = move(step, group, after, target, owned, subscription_changed=changed)
     renew_session(step, group.group_id, after)
-    sync_timer = TimerKey(TimerKind.CONSUMER_SYNC, group.group_id, after.member_id)
-    step.arm(sync_timer, sync_ms)
-    return after
+    return after, True
 
 
 def sync(step: Step, group: ConsumerGroup, request: SyncGroupRequest) -> SyncGroupResponse:

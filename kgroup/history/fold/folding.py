@@ -71,11 +71,21 @@ class Group:
     first_offset: int = -1
 
 
+class Extras(NamedTuple):
+    """What a fold is given beside records: what a cluster says, where it was asked; whether to keep owners."""
+
+    today: Today = Today()
+    keep_owners: bool = False
+
+
+NO_EXTRAS = Extras()
+
+
 class Fold:
     """Folds one partition. `apply` returns the events that are complete; `finish` those still open.
 
     `topic_names` maps topic ids to names. With `keep_owners`, `owners` remembers who held what after each
-    change of a group. `today` is what a cluster says itself, where it was asked.
+    change of a group.
     """
 
     def __init__(
@@ -83,14 +93,13 @@ class Fold:
         log_partition: int,
         topic_names: Mapping[bytes, str] | None = None,
         starts_at: int = 0,
-        keep_owners: bool = False,
-        today: Today | None = None,
+        extras: Extras = NO_EXTRAS,
     ) -> None:
         self.log_partition = log_partition
-        self.today = today or Today()
+        self.today = extras.today
         self.names = TopicNames(dict(topic_names or {}))
         self.groups: dict[str, Group] = {}
-        self.owners: dict[str, list[Holdings]] | None = {} if keep_owners else None
+        self.owners: dict[str, list[Holdings]] | None = {} if extras.keep_owners else None
         self.missing = 0
         self.gap_end = starts_at - 1
         self.gap_timestamp_ms = -1

@@ -29,7 +29,7 @@ def replay_on_spark(
     """
     with tempfile.TemporaryDirectory(prefix="kgroup-replay-") as folder:
         store = Store(Path(folder))
-        ingest(context, sources, store, tables=frozenset({"bad_ranges"}), past_cuts=True, **choice)
+        ingest(context, sources, store, tables=frozenset({"bad_ranges"}), **choice)
         return as_story(store)
 
 

@@ -111,7 +111,6 @@ def ingest(
     split_bytes: int | None = None,
     buckets: int | None = None,
     tables: frozenset[str] = ROWS,
-    past_cuts: bool = False,
     **choice: Unpack[Choice],
 ) -> RunReport:
     """Read what is new in `sources` into `store` as one run: all of it, or on failure nothing.
@@ -119,7 +118,7 @@ def ingest(
     `sources` are segments and folders, or any other input. Offsets that an earlier run has read are left out,
     so running again adds nothing. Of which groups, `choice` says. `buckets`
     (of the first run) is how many tasks may fold a partition. The size of the input decides on
-    `split_bytes` if nobody else does. Unless `past_cuts`, a partition is read up to a file that is cut short
+    `split_bytes` if nobody else does. With all `tables`, a partition is read up to a file that is cut short
     with offsets missing behind it; a later run reads on once it is whole, or gone.
     """
     origin = (sources if isinstance(sources, Input) else Segments.of(sources)).looked_at()
@@ -131,7 +130,7 @@ def ingest(
     )
 
     workers = Workers(context)
-    report = fill(workers, origin, store, split_bytes, buckets or 1, tables, past_cuts, **choice)
+    report = fill(workers, origin, store, split_bytes, buckets or 1, tables, **choice)
     return replace(report, workers=tuple(sorted(workers.ran)))
 
 
@@ -142,7 +141,6 @@ def fill(
     split_bytes: int,
     buckets: int,
     tables: frozenset[str] = ROWS,
-    past_cuts: bool = False,
     **choice: Unpack[Choice],
 ) -> RunReport:
     """As `ingest`, wherever `each` lets the tasks run. `buckets` matter in the first run alone."""
@@ -153,12 +151,13 @@ def fill(
             manifest.buckets = buckets
         after, cluster = manifest.last_offsets(), origin.cluster_id()
         manifest.check_cluster(cluster)
-        splits = [replace(split, waits=not past_cuts) for split in origin.plan(split_bytes, after)]
+        waits = tables == ROWS  # a run that keeps only some tables is gone on with by none
+        splits = [replace(split, waits=waits) for split in origin.plan(split_bytes, after)]
         writer = WriteSplit(run.place, run.number, run.token, tables, manifest.buckets, choice)
         results = _read(each, splits, writer)
         if again := _overlapping(results):
             run.clear()
-            splits = [replace(s, waits=not past_cuts) for s in origin.plan(split_bytes, after, again)]
+            splits = [replace(s, waits=waits) for s in origin.plan(split_bytes, after, again)]
             results = _read(each, splits, writer)
         results, waiting = _up_to_cuts(results, after, run)
         spans = [result["summary"] for result in results if result["summary"] is not None]

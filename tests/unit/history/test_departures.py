@@ -8,6 +8,7 @@ import pytest
 
 from kgroup.history.fold.events import Event, Kind
 from kgroup.history.fold.explain import blame
+from kgroup.history.fold.folding import Extras
 from kgroup.history.fold.removals import Today
 from kgroup.history.replay import replay
 from kgroup.protocol import group_records as r
@@ -43,7 +44,7 @@ def generation(number: int, *names: str, session_ms: int = 3_000, static: bool =
 def told(*at: tuple[float, Iterable[Record]], today: Today | None = None) -> list[Event]:
     """The story of records, each lot in a batch at a second."""
     data = b"".join(batch(100 * n, list(lot), int(1000 * second)) for n, (second, lot) in enumerate(at))
-    return replay([MemoryLog(data)], today=today).events
+    return replay([MemoryLog(data)], extras=Extras(today or Today())).events
 
 
 def one(events: list[Event], kind: Kind) -> Event:
