@@ -99,7 +99,7 @@ BEFORE = {
     "kgroup cluster user remove alice --mechanism": [
         "kgroup cluster user add alice --password-file alice.txt --mechanism SCRAM-SHA-256 -b broker:9092"
     ],
-    "kgroup cluster acl remove --principal User:bob --topic": [
+    "kgroup cluster acl remove --principal User:bob --execute": [
         "kgroup cluster acl add --principal User:bob --operation Read --topic orders -b broker:9092"
     ],
     "kgroup cluster status --local ./data": ["kgroup cluster create-topic t --local ./data"],
@@ -181,7 +181,9 @@ class World:
         shutil.copytree(ROOT / "examples", folder / "examples")
         (folder / "topics.txt").write_text("pay\norders\n")
         (folder / "gone.tsv").write_text("orders-1\t10.0.9.1\norders-7\t10.0.9.2\n")
-        (folder / "plan.csv").write_text("orders,0,1\n")
+        for name in ("plan.csv", "p.csv"):
+            (folder / name).write_text("orders,0,1\n")
+        (folder / "admin.properties").write_text("security.protocol=PLAINTEXT\n")
         (folder / "server.properties").write_text("group.initial.rebalance.delay.ms=0\n")
         (folder / "alice.txt").write_text("alice-secret\n")
         (folder / "alice.txt").chmod(0o600)

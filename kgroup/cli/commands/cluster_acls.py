@@ -156,7 +156,7 @@ def list_(
     examples=(
         ("kgroup cluster acl remove --principal User:bob -b broker:9092", "show what would go"),
         (
-            "kgroup cluster acl remove --principal User:b --execute -b broker:9092",
+            "kgroup cluster acl remove --principal User:bob --execute -b broker:9092",
             "these are gone",
         ),
     ),

@@ -38,7 +38,7 @@ def _value(name: str, metavar: str, text: str) -> typer.models.OptionInfo:
         ("kgroup reset-offsets orders --all-topics --by-duration PT2H --execute", "two hours back"),
         ("kgroup reset-offsets 'pay*' --topic pay:0 --shift-by -9 -o csv --no-headers", "as Kafka's CSV"),
         (
-            "kgroup reset-offsets pay --from-file - --wait-empty --timeout 5m --execute",
+            "kgroup reset-offsets pay --from-file p.csv --wait-empty --timeout 5m --execute",
             "once its members stop",
         ),
         ("kgroup reset-offsets --undo LAST --execute", "back to what was before the last change"),

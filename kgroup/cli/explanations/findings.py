@@ -30,6 +30,10 @@ REMEDIES: dict[str, tuple[str, tuple[str, ...]]] = {
         (_DESCRIBE,),
     ),
     "KG108": ("Create the named topics with the partitions that the topology needs.", (_DESCRIBE,)),
+    "KG109": (
+        "Start the lost worker within scheduled.rebalance.max.delay.ms; after it the others get its work.",
+        (_DESCRIBE, _BLAME),
+    ),
     "KG110": (
         "Find the two processes with this group.instance.id, and give one of them another.",
         (_HISTORY, _BLAME),
@@ -48,6 +52,7 @@ REMEDIES: dict[str, tuple[str, tuple[str, ...]]] = {
         "Start more members, or lower the target size.",
         ("kgroup member register GROUP --target-size N",),
     ),
+    "KG116": ("Ask Connect's REST API: GET /connectors?expand=status.", (_DESCRIBE,)),
     "KG201": ("Finish the rolling restart with group.protocol=consumer.", ("kgroup upgrade watch GROUP",)),
     "KG211": (
         "Change to an assignor without user data, or upgrade the group while it is empty.",
@@ -68,13 +73,31 @@ REMEDIES: dict[str, tuple[str, tuple[str, ...]]] = {
         ("kgroup offsets delete GROUP --topic TOPIC",),
     ),
     "KG306": ("Wait for the first commit. If it does not come, see auto.offset.reset.", (_OFFSETS,)),
-    "KG307": ("Keep the offsets, or start a reader before they expire.", ("kgroup offsets export GROUP",)),
+    "KG307": (
+        "Keep the offsets, or start a reader before they expire.",
+        ("kgroup offsets export GROUP", _DOCTOR),
+    ),
     "KG308": (
         "Those records are lost. Let the group catch up, or raise the topic's retention.",
-        ("kgroup lag GROUP",),
+        ("kgroup lag GROUP", _DOCTOR),
     ),
-    "KG309": ("Find the producer, and let it end the transaction; Kafka's tool can abort it.", (_DOCTOR,)),
+    "KG309": (
+        "Find the producer, and let it end the transaction; Kafka's kafka-transactions.sh can abort it.",
+        (_DOCTOR,),
+    ),
     "KG310": ("Look at the named client: it polls and does not commit, or hangs.", (_DOCTOR, _BLAME)),
+    "KG311": (
+        "Find the producer, and let it end the transaction; Kafka's kafka-transactions.sh can abort it.",
+        (_DOCTOR,),
+    ),
+    "KG312": (
+        "Start or add readers, or raise the topic's retention, before the records are deleted.",
+        ("kgroup lag GROUP --time", _DOCTOR),
+    ),
+    "KG313": (
+        "Nothing brings the records back. Correct the subscription, or create the topic again.",
+        (_DOCTOR, _HISTORY),
+    ),
     "KG401": ("Read the offsets from Kafka.", (_DESCRIBE,)),
     "KG402": ("Wait for a rebalance to end. If it lasts, restart the consumers.", (_BOTH,)),
     "KG403": (
