@@ -13,6 +13,7 @@ SECONDS ?= 60
 FIRST ?= 1
 SEED ?= 0
 PLACES ?= 40
+COUNT ?= 20
 VERSIONS ?= full
 INCIDENTS ?= full
 HEALTHY ?= 3600
@@ -126,6 +127,12 @@ simulate: setup ## Many simulated nights: make simulate SEEDS=10000, of Kafka St
 .PHONY: damage
 damage: setup ## Every file of a data folder damaged in every way: make damage PLACES=100
 	KGROUP_DAMAGE=$(PLACES) $(BIN)/pytest -q tests/unit/broker/test_damaged_folder.py
+
+# Cosmic Ray is for this alone, so it is no part of what the other targets install.
+.PHONY: mutants
+mutants: setup ## What tests do not see: make mutants PACKAGE=kgroup/log TESTS=tests/unit/log COUNT=20 SEED=1
+	$(BIN)/pip install --quiet --disable-pip-version-check -c requirements.lock 'cosmic-ray>=8.7,<9'
+	$(BIN)/python -m tests.mutants $(PACKAGE) --tests "$(TESTS)" --count $(COUNT) --seed $(SEED)
 
 .PHONY: soak
 soak: setup ## Real clients under kill -9 and broken connections: make soak SECONDS=600

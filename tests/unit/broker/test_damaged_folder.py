@@ -17,6 +17,8 @@ from tests.unit.broker.damaged_folder import Image, damages, image, judged
 PLACES = int(os.environ.get("KGROUP_DAMAGE", "0"))
 ONE_OF = 5
 """So many of the damages are tried where not all are."""
+PARTS = 6
+"""So many tests share the files, so that each is short on a busy machine, too."""
 
 
 @pytest.fixture(scope="module", params=["after a clean stop", "after a kill"])
@@ -26,13 +28,14 @@ def left(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.mark.timeout(7200 if PLACES else 120)
-def test_a_damaged_file_is_never_less_in_silence(left: Image, tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_damaged_file_is_never_less_in_silence(left: Image, part: int, tmp_path: Path) -> None:
     wrong: list[str] = []
     tried = 0
     copy = tmp_path / "copy"
     files = [path.relative_to(left.folder) for path in sorted(left.folder.rglob("*")) if path.is_file()]
     assert {"segments", "catalog", "meta.properties", "cleaner-offset"} <= {path.name for path in files}
-    for index, file in enumerate(files):
+    for index, file in list(enumerate(files))[part::PARTS]:
         others = [each for each in files[index + 1 :] if each.suffix == file.suffix]
         others = others if PLACES else others[:1]
         shutil.rmtree(copy, ignore_errors=True)

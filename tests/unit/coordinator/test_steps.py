@@ -114,19 +114,6 @@ def test_a_member_in_a_state_of_a_later_version_must_own_nothing(owned: Owned | 
     assert reconcile(Current(4, 4, MemberState.UNKNOWN), replace(goal, owned={})).epoch == 5
 
 
-def test_a_heartbeat_that_takes_back_a_change_is_carried_out() -> None:
-    """The same bytes were answered before without a look, when they changed nothing."""
-    shard = shard_over(image=TopicImage.of([Topic("t1", b"t" * 16, 1)]))
-    ask(shard, beat("a", subscribed_topic_names=("t1",)))
-    first, other = (beat("a", 2, rebalance_timeout_ms=ms) for ms in (30_000, 60_000))
-    timeouts = []
-    for request in (first, first, other, first):
-        assert ask(shard, request).error_code == 0  # type: ignore[union-attr]
-        member = shard.coordinator.state.groups["g"].members["a"]
-        timeouts.append(member.metadata.rebalance_timeout_ms)  # type: ignore[union-attr]
-    assert timeouts == [30_000, 30_000, 60_000, 30_000]
-
-
 def test_leaving_a_group_that_is_not_there_is_refused_in_kafkas_words() -> None:
     shard = shard_over()
     assert ask(shard, beat("a", -1)).error_message == "Group g not found."  # type: ignore[union-attr]
