@@ -223,7 +223,7 @@ def by_group(
         by_partition.setdefault(broker.partition_of(_id_of(item)), []).append(index)
 
     def merge(answers: list[Any]) -> Message:
-        found: list[Any] = [None] * len(asked)
+        found: list[object] = [None] * len(asked)
         for indexes, answer in zip(by_partition.values(), answers, strict=True):
             for index, entry in zip(indexes, entries(answer), strict=True):
                 found[index] = entry

@@ -72,7 +72,7 @@ class Group:
 
 
 class Extras(NamedTuple):
-    """What a fold is given beside records: what a cluster says, where it was asked; whether to keep owners."""
+    """What a fold is given beside records: what a cluster says, if it was asked; whether to keep owners."""
 
     today: Today = Today()
     keep_owners: bool = False
