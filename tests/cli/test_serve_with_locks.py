@@ -199,17 +199,20 @@ def test_users_come_and_go(tmp_path: Path) -> None:
     secret.write_text("alice-pw\n")
     secret.chmod(0o600)
     added = kgroup("cluster", "user", "add", "alice", "--password-file", str(secret), *local)
-    assert added.stdout == "user alice: added for SCRAM-SHA-512\n"
+    said, journal, undo = added.stdout.splitlines()
+    assert (said, journal.split()[0]) == ("user alice: added for SCRAM-SHA-512", "journal")
+    assert undo == f"undo: kgroup cluster user remove alice --mechanism SCRAM-SHA-512 --local={local[1]}"
     both = ("--mechanism", "scram-sha-256", "--mechanism", "SCRAM-SHA-512", "--iterations", "4096")
     changed = kgroup("cluster", "user", "add", "alice", "--password-file", str(secret), *both, *local)
-    assert changed.stdout.splitlines() == [
+    assert changed.stdout.splitlines()[:2] == [
         "user alice: added for SCRAM-SHA-256",
         "user alice: new password for SCRAM-SHA-512",
     ]
     listed = kgroup("cluster", "user", "list", *local, "-o", "csv")
     assert listed.stdout.splitlines()[1:] == ["alice,SCRAM-SHA-256,4096", "alice,SCRAM-SHA-512,4096"]
     removed = kgroup("cluster", "user", "remove", "alice", "--mechanism", "SCRAM-SHA-256", *local)
-    assert removed.stdout == "user alice removed for SCRAM-SHA-256\n"
+    first = removed.stdout.splitlines()[0]
+    assert first.startswith("user alice removed for SCRAM-SHA-256   journal j-")
     assert kgroup("cluster", "user", "remove", "alice", *local).returncode == 0
     gone = kgroup("cluster", "user", "remove", "alice", *local)
     assert gone.returncode == 3

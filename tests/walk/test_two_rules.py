@@ -146,7 +146,7 @@ NOT_WALKED = {
     | {f"offsets-topic {name}" for name in ("stats", "top", "decode")}
     | {
         f"pipeline {name}"
-        for name in ("run", "query", "sql", "events", "plot", "vacuum", "convert", "package")
+        for name in ("run", "query", "sql", "events", "plot", "vacuum", "package")
     },
     "asks about users, not about groups": {f"cluster user {name}" for name in ("add", "list", "remove")},
     "walked by tests of their own": {"config get", "config set", "member register", "member unregister"}

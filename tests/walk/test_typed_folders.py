@@ -22,7 +22,7 @@ OFFLINE = (
     # Spark is not started for this: `run` reads its folder by the same function as the others.
     | {
         f"pipeline {name}"
-        for name in ("run", "query", "sql", "events", "plot", "vacuum", "convert", "package")
+        for name in ("run", "query", "sql", "events", "plot", "vacuum", "package")
     }
     | {"offsets-topic decode"}
 )
