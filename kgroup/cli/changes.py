@@ -130,15 +130,20 @@ def read_text(name: str) -> str:
         raise ConfigError(f"cannot read {name}: {reason}") from None
 
 
-def write_text(name: str, text: str) -> None:
-    """Write a file, a new one for its owner's eyes only; ConfigError when it cannot be written.
+def write_text(name: str, text: str, *, new: bool = False) -> None:
+    """Write a file for its owner's eyes only; ConfigError when it cannot be, or is there and must be `new`.
 
     Plans and exports name groups and hosts, which are nobody else's business; the journal is kept alike.
     """
+    flags = os.O_WRONLY | os.O_CREAT | (os.O_EXCL if new else os.O_TRUNC)
     try:
-        descriptor = os.open(Path(name).expanduser(), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        descriptor = os.open(Path(name).expanduser(), flags, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
+    except FileExistsError:
+        raise ConfigError(
+            f"{name} exists, and may be all that is left of other offsets", "name another file"
+        ) from None
     except OSError as error:
         raise ConfigError(f"cannot write {name}: {error.strerror}") from None
 

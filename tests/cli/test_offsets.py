@@ -162,6 +162,16 @@ class TestDeleteGroups:
         assert on_cluster("reset-offsets", "--undo", "LAST", "--execute").code == ExitCode.OK
         assert committed(cluster, group) == before
 
+    def test_an_export_that_is_there_is_not_overwritten(self, on_cluster, cluster, group, tmp_path):
+        """It may be all that is left of another deletion."""
+        (tmp_path / "kept.json").write_text("the only copy")
+        before = committed(cluster, group)
+        ran = on_cluster("delete", group, "--export", str(tmp_path / "kept.json"), "--execute")
+        assert ran.code == ExitCode.USAGE
+        assert "kept.json exists, and a deletion overwrites no export" in ran.err
+        assert (tmp_path / "kept.json").read_text() == "the only copy"
+        assert committed(cluster, group) == before
+
     def test_item_by_item(self, on_cluster, cluster, group):
         cluster.classic_group(f"{group}-busy", group, {"i-0": [0]})
         ran = on_cluster("delete", group, f"{group}-busy", "never-was", "--execute", "-o", "json")

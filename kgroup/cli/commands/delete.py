@@ -1,5 +1,6 @@
 """`kgroup delete`: groups with their committed offsets, exported first."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -46,7 +47,7 @@ def command(
     export: Annotated[
         str | None,
         typer.Option(
-            "--export", metavar="FILE", help="Where to keep the offsets (default: the state folder)."
+            "--export", metavar="FILE", help="New file for the offsets (default: in the state folder)."
         ),
     ] = None,
     incomplete: Annotated[
@@ -86,6 +87,10 @@ def command(
     refuse(zookeeper, wait_empty=(wait_empty, "ask again once its consumers are stopped"))
     if not group and stale_s is None:
         raise ConfigError("no group is named", "kgroup delete GROUP, or --stale-for 7d")
+    if export is not None and Path(export).expanduser().exists():
+        raise ConfigError(
+            f"{export} exists, and a deletion overwrites no export", "name another file with --export"
+        )
     if zookeeper is not None:
         from kgroup.cli.zookeeper_delete import Deleting, delete
 

@@ -97,7 +97,7 @@ def document_text(groups: CommittedOffsets, where: Mapping[str, object] | None) 
 
 
 def keep(file: str | None, groups: CommittedOffsets, where: Mapping[str, object] | None) -> str:
-    """Keep the offsets of groups that are about to go in a file, by default a new one; the file's name."""
+    """Keep the offsets of groups that are about to go in a new file; its name. ConfigError if it exists."""
     import time
     from pathlib import Path
 
@@ -111,5 +111,5 @@ def keep(file: str | None, groups: CommittedOffsets, where: Mapping[str, object]
         file = str(
             folder / f"delete-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{time.time_ns() % 1000}.json"
         )
-    write_text(file, document_text(groups, where))
+    write_text(file, document_text(groups, where), new=True)
     return file
