@@ -111,7 +111,8 @@ class Coordinator:
             except Refused:
                 step.drop()
                 _try_again(step, *due)
-        step.postpone_timers(now_ms + self.between_timers_ms)
+        if self.between_timers_ms:
+            step.postpone_timers(now_ms + self.between_timers_ms)
         step.commit()
         return _outcome(step)
 

@@ -20,7 +20,7 @@ def test_made_up_patterns_are_read_as_kafka_reads_them() -> None:
     played = cases(range(1, 1_501))
     assert [case.difference for case in played if case.difference] == []
     assert {case.outcome for case in played} >= {"accepted", "rejected"}
-    assert sum(case.matched for case in played) > len(played)
+    assert sum(case.matched for case in played) > len(played) // 2
 
 
 def test_made_up_patterns_are_of_many_kinds() -> None:

@@ -20,9 +20,6 @@ KNOWN: dict[str, dict[str, str]] = {
         "doctor": "partitions of a topic that is gone are not told as such",
         "verify": "a member that holds a deleted topic is told as a difference",
     },
-    "offsets-committed-by-hand": {
-        "replay-log": "the transaction is in the detail, and the cause says that nobody knows",
-    },
     "storm": {"doctor": "the session timeout of the member that expires is not told"},
     "member-does-not-come-back-in-a-join": {"next": "the command has a placeholder for the member id"},
     "never-acknowledges-a-revocation": {

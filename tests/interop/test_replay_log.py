@@ -149,6 +149,14 @@ def busy(server: Server) -> Iterator[tuple[Server, list[Member]]]:
                 member.close()
 
 
+def as_recorded(line: str) -> dict[str, object]:
+    """A line of a story without what only a cluster can add: why offsets or a group are gone."""
+    told = json.loads(line)
+    if "deleted" in told.get("event", ""):
+        told = {name: value for name, value in told.items() if name not in ("cause", "proven")}
+    return told  # type: ignore[no-any-return]
+
+
 def test_the_replayed_state_is_what_the_cluster_says(
     busy: tuple[Server, list[Member]], tmp_path: Path
 ) -> None:
@@ -169,7 +177,8 @@ def test_the_replayed_state_is_what_the_cluster_says(
         out = tmp_path / str(next(numbers))
         assert kgroup("capture", "--once", "--out", str(out), *where).returncode == 0
         live = kgroup("replay-log", *where, "-o", "ndjson").stdout
-        assert kgroup("replay-log", "--files", str(out), "-o", "ndjson").stdout == live
+        filed = kgroup("replay-log", "--files", str(out), "-o", "ndjson").stdout
+        assert [*map(as_recorded, filed.splitlines())] == [*map(as_recorded, live.splitlines())]
         return live
 
     events = [json.loads(line) for line in eventually(told, 60).splitlines()]

@@ -272,13 +272,13 @@ def _deleted_unread(facts: Facts) -> Iterator[Diagnosis]:
 
 
 def _flapping(facts: Facts) -> Iterator[Diagnosis]:
-    for severity, message, hint, evidence in flapping(facts):
-        yield Diagnosis("KG110", severity, message, hint, tuple(evidence))
+    for message, hint, evidence in flapping(facts):
+        yield _diagnosis("KG110", message, hint, evidence)
 
 
 def _restless(facts: Facts) -> Iterator[Diagnosis]:
-    for severity, message, hint, evidence in restless(facts):
-        yield Diagnosis("KG111", severity, message, hint, tuple(evidence))
+    for message, hint, evidence in restless(facts):
+        yield _diagnosis("KG111", message, hint, evidence)
 
 
 def _slow_restarts(facts: Facts) -> Iterator[Diagnosis]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.diagnose.wording import SHOWN, iso
 from kgroup.admin.models import CLASSIC
-from kgroup.admin.read.findings import ERROR, WARN
 from kgroup.shell import command
 
 if TYPE_CHECKING:
@@ -21,12 +20,12 @@ STORM_MS = 300_000
 """A storm goes on: rebalances longer ago than this belong to none."""
 SHORT_LIVED_MS = 60_000
 """A member that is gone so soon after it joined was not restarted: deployments leave members running."""
-Found = tuple[str, str, str, list[str]]
-"""How bad it is, what was found, what to do about it, and what shows it."""
+Found = tuple[str, str, list[str]]
+"""What was found, what to do about it, and what shows it."""
 
 
 def restless(facts: Facts) -> Iterator[Found]:
-    """Yield that the group rebalances repeatedly: an error while a storm goes on that no deployment explains.
+    """Yield that the group rebalances repeatedly; a warning, as quick deployments leave the same records.
 
     The generations of a classic group are counted, of which no record tells when they began.
     """
@@ -54,7 +53,6 @@ def restless(facts: Facts) -> Iterator[Found]:
         evidence.append(f"{same} with the same members and subscriptions")
     since = f"--since {iso(facts.since_ms)}"
     yield (
-        ERROR if stormy else WARN,
         f"{len(seen)} rebalances within {within}" + (", and members come and go" if stormy and short else ""),
         f"{command('replay-log', facts.group.group_id, options=since)} shows each"
         + ("; members that keep expiring need a longer session.timeout.ms, or do not run" if short else ""),
@@ -93,7 +91,6 @@ def flapping(facts: Facts) -> Iterator[Found]:
     for instance_id, events in sorted(replaced.items()):
         if len(events) >= FLAPS:
             yield (
-                WARN,
                 f"{instance_id} was taken over {len(events)} times since {iso(facts.since_ms)}",
                 "give every process a group.instance.id of its own; kgroup explain FENCED_INSTANCE_ID",
                 [f"at {iso(event.timestamp_ms)}: {event.detail}" for event in events[-FLAPS:]],
