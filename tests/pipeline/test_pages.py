@@ -101,7 +101,7 @@ def test_the_examples_of_help(
     scratch: Path, bootstrap: str, s3: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the order of the commands: what one asks for another has made. The master is one of our own."""
-    s3.bucket(scratch / "backup", "kafka", name="backups")
+    s3.bucket(scratch / "backup", name="kafka")
     for name, value in s3.options.items():
         monkeypatch.setenv(name, value)
     shutil.copytree(scratch / "backup", scratch / "history")
