@@ -153,7 +153,7 @@ hadoop: spark ## Tests on Hadoop's minicluster: HDFS and YARN on loopback (Java 
 
 .PHONY: dist
 dist: setup ## Build an sdist, a plain wheel and one compiled for this Python and platform, into dist/
-	@rm -rf dist build/wheels
+	@rm -rf dist build/wheels && mkdir -p build
 	$(BIN)/python -m build --sdist --outdir dist . >build/dist.log
 	$(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps -w dist dist/kgroup-*.tar.gz
 	KGROUP_COMPILE=1 $(BIN)/pip wheel --quiet --disable-pip-version-check --no-deps --build-constraint requirements.lock -w build/wheels dist/kgroup-*.tar.gz
