@@ -144,10 +144,7 @@ NOT_WALKED = {
     "asks nothing about groups": {"regex check", "cluster create-topic", "serve", "demo", "member run"},
     "reads the log, not what brokers list": {"blame", "capture"}
     | {f"offsets-topic {name}" for name in ("stats", "top", "decode")}
-    | {
-        f"pipeline {name}"
-        for name in ("run", "query", "sql", "events", "plot", "vacuum", "package")
-    },
+    | {f"pipeline {name}" for name in ("run", "query", "sql", "events", "plot", "vacuum", "package")},
     "asks about users, not about groups": {f"cluster user {name}" for name in ("add", "list", "remove")},
     "walked by tests of their own": {"config get", "config set", "member register", "member unregister"}
     | {f"upgrade {name}" for name in ("execute", "watch", "rehearse")}

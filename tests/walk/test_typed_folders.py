@@ -20,10 +20,7 @@ OFFLINE = (
     {"explain", "schema", "completion", "simulate", "config show", "journal list", "journal show"}
     | {f"context {name}" for name in ("list", "use", "show")}
     # Spark is not started for this: `run` reads its folder by the same function as the others.
-    | {
-        f"pipeline {name}"
-        for name in ("run", "query", "sql", "events", "plot", "vacuum", "package")
-    }
+    | {f"pipeline {name}" for name in ("run", "query", "sql", "events", "plot", "vacuum", "package")}
     | {"offsets-topic decode"}
 )
 NEEDS = {
