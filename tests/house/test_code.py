@@ -206,7 +206,23 @@ def test_a_benchmark_imports_what_there_is(path: Path) -> None:
     """Benchmarks are run by hand, so a name that moved is found when a reader types the page's command."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("kgroup"):
-            module = importlib.import_module(str(node.module))
+            # Read, not imported: the pipeline's modules want extras that `make test` does not install.
+            names = _names_at_the_top(str(node.module))
             for name in node.names:
-                there = hasattr(module, name.name) or importlib.util.find_spec(f"{node.module}.{name.name}")
+                there = name.name in names or importlib.util.find_spec(f"{node.module}.{name.name}")
                 assert there, f"{node.module} has no {name.name}"
+
+
+def _names_at_the_top(module: str) -> set[str]:
+    spec = importlib.util.find_spec(module)
+    assert spec is not None and spec.origin is not None, f"there is no module {module}"
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(Path(spec.origin).read_text("utf-8"))):
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                names.add(node.name)
+            case ast.Name(ctx=ast.Store()):
+                names.add(node.id)
+            case ast.ImportFrom() | ast.Import():
+                names.update(alias.asname or alias.name for alias in node.names)
+    return names
