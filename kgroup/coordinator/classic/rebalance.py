@@ -15,6 +15,7 @@ from kgroup.coordinator.classic.timers import (
     session_timer,
     sync_timer,
 )
+from kgroup.coordinator.config import INT32_MAX
 from kgroup.coordinator.roster import roster_of
 from kgroup.coordinator.state import Step
 from kgroup.errors import ErrorCode
@@ -122,8 +123,7 @@ def prepare(step: Step, group: ClassicGroup) -> None:
         step.arm(join_timer(group), wait_ms)
     elif from_empty:
         delay = step.config.initial_rebalance_delay_ms
-        left = max(group.rebalance_timeout_ms - delay, 0)
-        step.arm(join_timer(group), delay, InitialDelay(delay, left))
+        step.arm(join_timer(group), delay, InitialDelay(delay, _left_ms(group.rebalance_timeout_ms, delay)))
     # Whoever is in waits already, as when the only member joins again: nobody is to be waited for.
     elif group.all_joined():
         complete(step, group)
@@ -141,9 +141,15 @@ def join_timer_fired(step: Step, group: ClassicGroup, what: object) -> None:
     if isinstance(what, InitialDelay) and forming.new_member_added and what.left_ms > 0:
         forming.new_member_added = False
         delay = min(step.config.initial_rebalance_delay_ms, what.left_ms)
-        step.arm(join_timer(group), delay, InitialDelay(delay, max(what.left_ms - what.delay_ms, 0)))
+        step.arm(join_timer(group), delay, InitialDelay(delay, _left_ms(what.left_ms, what.delay_ms)))
     else:
         complete(step, group)
+
+
+def _left_ms(bound_ms: int, delay_ms: int) -> int:
+    # Kafka subtracts in 32 bits: a negative delay takes a bound near the largest round to a negative number.
+    left_ms = bound_ms - delay_ms
+    return left_ms if 0 <= left_ms <= INT32_MAX else 0
 
 
 def complete(step: Step, group: ClassicGroup) -> None:

@@ -38,7 +38,8 @@ final class Generator {
         setting(config, 0.4, "group.consumer.migration.policy", "bidirectional", "upgrade", "downgrade", "disabled");
         setting(config, 0.2, "group.max.size", "1", "2", "3", "4");
         setting(config, 0.2, "group.consumer.max.size", "1", "2", "3", "4");
-        setting(config, 0.7, "group.initial.rebalance.delay.ms", "0", "0", "500", "400000", "-1", "2147483647");
+        setting(config, 0.7, "group.initial.rebalance.delay.ms",
+            "0", "0", "500", "400000", "-1", "-2147483648", "2147483647");
         setting(config, 0.15, "group.min.session.timeout.ms", "0", "1", "-2147483648");
         setting(config, 0.15, "group.max.session.timeout.ms", "2147483647");
         setting(config, 0.6, "group.consumer.assignment.interval.ms", "0", "0", "3000");
