@@ -55,7 +55,6 @@ class GroupState:
     newest_streams: int = -1
     share: set[bytes] = field(default_factory=set)
     """Keys of a share group's records, which are only counted."""
-    changed_ms: int = -1
     _composed: str = ""
 
     @property
@@ -83,7 +82,6 @@ class GroupState:
         """
         renamed = False
         key, value = record.key, record.value
-        self.changed_ms = record.timestamp_ms
         if isinstance(key, StreamsKey):
             self._replay_streams(record, key, names)
             return False
@@ -130,7 +128,6 @@ class GroupState:
 
     def replay_other(self, record: OtherRecord, names: TopicNames) -> None:
         """Take in a record of a kind that is not decoded: only whether its key is there counts."""
-        self.changed_ms = record.timestamp_ms
         (self.share.add if record.alive else self.share.discard)(record.key)
         self._compose(record.type, None, names)
 

@@ -9,7 +9,7 @@ import pytest
 from kgroup.coordinator.assignors.interface import AssignorError, GroupSpec
 from kgroup.coordinator.consumer.member import Current, MemberState
 from kgroup.coordinator.consumer.reconcile import Goal, Owned, reconcile
-from kgroup.coordinator.coordinator import Coordinator
+from kgroup.coordinator.coordinator import RETRY_BACKOFF_MS, Coordinator
 from kgroup.coordinator.inconsistency import InconsistentLog
 from kgroup.coordinator.outcome import Record
 from kgroup.coordinator.timer_kinds import TimerKind
@@ -55,11 +55,9 @@ def beat(member_id: str = "m", epoch: int = 0, **said: object) -> ConsumerGroupH
 def join_classic(shard: Shard, protocols: tuple[JoinGroupRequestProtocol, ...], **said: object) -> object:
     request = JoinGroupRequest(
         group_id="g",
-        session_timeout_ms=10_000,
-        rebalance_timeout_ms=20_000,
         protocol_type="consumer",
         protocols=protocols,
-        **{"member_id": "", **said},  # type: ignore[arg-type]
+        **{"member_id": "", "session_timeout_ms": 10_000, "rebalance_timeout_ms": 20_000, **said},  # type: ignore[arg-type]
     )
     return ask(shard, request, version=5)
 
@@ -210,14 +208,22 @@ def test_a_downgrade_that_meets_a_malformed_subscription_is_refused_and_its_time
     """GROUP_ID_NOT_FOUND from Kafka; the session timer that wanted it is tried again every 500 ms."""
     shard = shard_over()
     ask(shard, beat("a", subscribed_topic_names=("t1",)))
-    join_classic(shard, (protocol("x"), protocol("range", b"?")), group_instance_id="B")
-    join_classic(shard, (protocol("range"), protocol("x", b"?")), group_instance_id="C")
+    longer = {"session_timeout_ms": 60_000, "rebalance_timeout_ms": 60_000}
+    join_classic(shard, (protocol("x"), protocol("range", b"?")), group_instance_id="B", **longer)
+    join_classic(shard, (protocol("range"), protocol("x", b"?")), group_instance_id="C", **longer)
     group = shard.coordinator.state.groups["g"]
     assert sorted(group.static) == ["B", "C"]
     answer = ask(shard, beat("a", -1))
     assert answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND  # type: ignore[union-attr]
     assert answer.error_message.startswith("Cannot downgrade the classic group g: ")  # type: ignore[union-attr]
+    timers = shard.coordinator.state.timers
+    of_a = TimerKey(TimerKind.CONSUMER_SESSION, "g", "a")
+    ends_ms = timers.deadline(of_a)
+    assert ends_ms is not None
+    while (due_ms := shard.next_wake_ms()) is not None and due_ms <= ends_ms:
+        shard.wake(due_ms)
     assert "a" in group.members
+    assert timers.deadline(of_a) == ends_ms + RETRY_BACKOFF_MS
 
 
 @pytest.mark.parametrize(("retention", "expires"), [(1, NOW_MS + 1), (2**63 - 1, NOW_MS - 2**63 - 1)])

@@ -83,6 +83,13 @@ def test_a_new_thread_has_work_although_those_before_it_had_all() -> None:
     assert [len(answer[member].active.get("0", ())) for member in ("m0", "m1", "m2")] == [2, 1, 1]
 
 
+def test_who_had_a_task_keeps_its_state_as_a_standby_when_another_is_to_work_on_it() -> None:
+    before = {"m0": TaskSet(_tasks(0, 1, 2))}
+    answer = assign(_members(["p", "q"], before), {"0": TaskKind(3, True)}, 1)
+    assert answer["m0"] == TaskSet(_tasks(0, 1), _tasks(2))
+    assert answer["m1"] == TaskSet(_tasks(2), _tasks(0, 1))
+
+
 def test_of_two_that_kept_a_copy_the_one_with_less_to_do_keeps_it() -> None:
     before = {
         "m0": TaskSet(_tasks(1), _tasks(0)),
