@@ -172,7 +172,7 @@ bench: setup spark ## Ratios against peers; see docs/performance.md
 
 .PHONY: docs
 docs: setup ## Write man pages, completions and generated tables anew
-	$(BIN)/python -m kgroup.cli.generated .
+	$(BIN)/python -m kgroup.cli.frame.generated .
 	$(BIN)/python docs/protocol_coverage.py
 	$(BIN)/python docs/requirements_coverage.py
 	$(BIN)/python docs/rights.py

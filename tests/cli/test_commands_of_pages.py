@@ -22,8 +22,8 @@ from pathlib import Path
 import pytest
 from typer import Context
 
-from kgroup.cli.lazy import CONTEXT_SETTINGS, walk
-from kgroup.cli.registry import COMMANDS
+from kgroup.cli.frame.lazy import CONTEXT_SETTINGS, walk
+from kgroup.cli.frame.registry import COMMANDS
 from kgroup.protocol import group_records as r
 from kgroup.protocol.batches import LogRecord, encode_batch
 from kgroup.runtime.cluster import Cluster

@@ -11,8 +11,8 @@ from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.properties import parse_properties
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.frame.tree import expand_local
 from kgroup.cli.schemas import schema_for
-from kgroup.cli.tree import expand_local
 from kgroup.client.auth.credentials import Password
 from kgroup.client.tls.values import Tls
 from kgroup.errors import ConfigError

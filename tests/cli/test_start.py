@@ -5,14 +5,14 @@ import sys
 
 import pytest
 
-from kgroup.cli import offered, tree
-from kgroup.cli.lazy import walk
+from kgroup.cli.frame import offered, tree
+from kgroup.cli.frame.lazy import walk
 
 RUN = (
     "import os, sys; from kgroup.cli.app import run; code = run({argv!r}); print('typer.main' in sys.modules)"
 )
 
-LATER = "from kgroup.cli.light import leave_for_later; leave_for_later('typer'); import typer"
+LATER = "from kgroup.cli.frame.light import leave_for_later; leave_for_later('typer'); import typer"
 
 
 def said(code: str, **variables: str) -> list[str]:
@@ -147,5 +147,7 @@ def test_without_its_files_everything_is_left_to_the_tree(monkeypatch: pytest.Mo
 
 def test_help_and_names_load_nothing_of_typer() -> None:
     code = "import sys; from kgroup.cli.app import run; run(['--help']); "
-    code += "print([m for m in ('typer', 'kgroup.cli.tree', 'inspect', 'dataclasses') if m in sys.modules])"
+    code += (
+        "print([m for m in ('typer', 'kgroup.cli.frame.tree', 'inspect', 'dataclasses') if m in sys.modules])"
+    )
     assert said(code)[-1] == "[]"

@@ -297,7 +297,7 @@ def test_what_nobody_planned_for_is_told_in_a_sentence(
 
 
 def test_a_traceback_shows_no_control_character_of_a_broker(capsys: pytest.CaptureFixture[str]) -> None:
-    from kgroup.cli.running import _print_traceback
+    from kgroup.cli.frame.running import _print_traceback
     from kgroup.errors import KgroupError
 
     try:

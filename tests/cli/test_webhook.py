@@ -9,8 +9,8 @@ import httpx
 import pytest
 import respx
 
+from kgroup.cli.env.webhook import Limits, Webhook, key_of, shown, signed
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.webhook import Limits, Webhook, key_of, shown, signed
 from kgroup.client.retry import Backoff
 from kgroup.errors import ConfigError
 
@@ -207,7 +207,7 @@ class TestWhereTheSecretComesFrom:
                 used.append(secret)
                 super().__init__(url, secret, **options)
 
-        monkeypatch.setattr("kgroup.cli.webhook.Webhook", Seen)
+        monkeypatch.setattr("kgroup.cli.env.webhook.Webhook", Seen)
         file = tmp_path / "key"
         file.write_text("s3cret\n")
         file.chmod(0o600)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import kgroup
-from kgroup.cli.registry import COMMANDS
+from kgroup.cli.frame.registry import COMMANDS
 from tests.house.repository import PACKAGE, ROOT, imported, modules, name_of, tracked
 
 MAX_FILE_LINES = 400

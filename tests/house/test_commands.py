@@ -9,11 +9,11 @@ from typer.core import TyperGroup
 from kgroup.admin.rights.needs import COMMANDS as RIGHTS
 from kgroup.admin.rights.needs import WITHOUT_CLUSTER
 from kgroup.cli.exit_codes import MEANINGS
-from kgroup.cli.generated import files, man_name
-from kgroup.cli.lazy import load, walk
-from kgroup.cli.registry import COMMANDS, PANELS
+from kgroup.cli.frame.generated import files, man_name
+from kgroup.cli.frame.lazy import load, walk
+from kgroup.cli.frame.registry import COMMANDS, PANELS
+from kgroup.cli.frame.tree import expand_local, root
 from kgroup.cli.schemas import commands, schema_for
-from kgroup.cli.tree import expand_local, root
 from tests.house.repository import ROOT
 
 ALL = walk()
@@ -21,11 +21,11 @@ each_command = pytest.mark.parametrize("command", ALL, ids=[c.path for c in ALL]
 
 
 def test_generated_files_are_those_in_the_repository():
-    """Run `python -m kgroup.cli.generated` after changing a command."""
+    """Run `python -m kgroup.cli.frame.generated` after changing a command."""
     wanted = files()
     for name, text in wanted.items():
         assert (ROOT / name).read_text(encoding="utf-8") == text, name
-    folders = ("man", "completions", "kgroup/cli/texts")
+    folders = ("man", "completions", "kgroup/cli/frame/texts")
     there = {f"{folder}/{p.name}" for folder in folders for p in (ROOT / folder).iterdir()}
     assert there == set(wanted)
 

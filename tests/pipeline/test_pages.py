@@ -13,7 +13,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from kgroup.cli.lazy import walk
+from kgroup.cli.frame.lazy import walk
 from kgroup.protocol import group_records as r
 from kgroup.protocol.batches import LogRecord, encode_batch
 from kgroup.runtime.cluster import Cluster

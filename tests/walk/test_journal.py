@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kgroup.admin.change.journal import Entry, Journal
-from kgroup.cli.lazy import walk
+from kgroup.cli.frame.lazy import walk
 from kgroup.runtime.cluster import Cluster
 from kgroup.runtime.settings import STANDARD_AUTHORIZER
 from tests.cli.live import Client, served

@@ -11,7 +11,7 @@ from typer import Context
 
 from kgroup.admin.admin import Admin
 from kgroup.admin.change.journal import Journal
-from kgroup.cli.lazy import CONTEXT_SETTINGS, walk
+from kgroup.cli.frame.lazy import CONTEXT_SETTINGS, walk
 from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest
 from kgroup.protocol.messages.leave_group import LeaveGroupRequest
 from kgroup.protocol.messages.offset_commit import OffsetCommitRequest

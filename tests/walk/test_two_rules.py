@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kgroup.cli.lazy import walk
+from kgroup.cli.frame.lazy import walk
 from tests.walk.world import IDLE, OTHER, READER, SCENES, healthy
 
 OK, FAILED, REFUSED, PARTIAL, RIGHTS, LATE, BAD = 0, 1, 4, 5, 6, 7, 8

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer import Context
 
-from kgroup.cli.lazy import CONTEXT_SETTINGS, KgroupCommand, walk
+from kgroup.cli.frame.lazy import CONTEXT_SETTINGS, KgroupCommand, walk
 from kgroup.runtime.cluster import Cluster
 from tests.own_home import move_in
 from tests.ran import ran

@@ -6,8 +6,8 @@ import typer
 
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.locations import StorageOption
-from kgroup.cli.options import command as make
 
 if TYPE_CHECKING:
     from kgroup.history.fold.explain import Blame

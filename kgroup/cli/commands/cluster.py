@@ -9,8 +9,8 @@ from kgroup.cli.commands.cluster_acls import acls
 from kgroup.cli.commands.cluster_users import users
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.options import command as make
-from kgroup.cli.options import group
+from kgroup.cli.frame.options import command as make
+from kgroup.cli.frame.options import group
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.errors import ConfigError

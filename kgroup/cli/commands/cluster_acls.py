@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgroup.cli.changes import NOT_YET, Consent, Execute, Yes, undo_line, with_undo
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.options import command as make
-from kgroup.cli.options import group
+from kgroup.cli.frame.changes import Consent, Execute, Yes, undo_line, with_undo
+from kgroup.cli.frame.options import command as make
+from kgroup.cli.frame.options import group
+from kgroup.cli.output.messages import NOT_YET
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.domain import Document

@@ -6,8 +6,8 @@ import typer
 
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.generated import SHELLS, completion_script
-from kgroup.cli.options import command as make
+from kgroup.cli.frame.generated import SHELLS, completion_script
+from kgroup.cli.frame.options import command as make
 from kgroup.errors import ConfigError
 
 

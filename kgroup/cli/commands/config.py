@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgroup.cli.changes import NOT_YET, Consent, Execute, Reason, Yes, undo_of_settings, with_undo
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.lazy import CONTEXT_SETTINGS, OptionsInFront
-from kgroup.cli.options import command as make
+from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes, undo_of_settings, with_undo
+from kgroup.cli.frame.lazy import CONTEXT_SETTINGS, OptionsInFront
+from kgroup.cli.frame.options import command as make
+from kgroup.cli.output.messages import NOT_YET
 from kgroup.cli.output.result import Result, ShownError, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.domain import Document

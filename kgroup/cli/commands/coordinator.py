@@ -6,7 +6,7 @@ import typer
 
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.options import command as make
+from kgroup.cli.frame.options import command as make
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.domain import offsets_partition_of

@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgroup.cli.changes import Consent, Execute, Reason, Yes, read_text, undo_of_offsets, with_undo
 from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.zookeeper import ZooKeeper, refuse
 from kgroup.cli.exit_codes import ExitCode, Failure
-from kgroup.cli.offset_changes import WaitEmpty
-from kgroup.cli.options import command as make
+from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes, undo_of_offsets, with_undo
+from kgroup.cli.frame.offset_changes import WaitEmpty
+from kgroup.cli.frame.options import command as make
+from kgroup.cli.inputs.files import read_text
 from kgroup.domain import Document
 from kgroup.errors import ConfigError
 
@@ -73,8 +74,8 @@ def command(
     is a pattern; '[*]' is the group called *.
     """
     from kgroup.cli.env.session import identity, open_admin
+    from kgroup.cli.frame.offset_changes import wait_until_empty
     from kgroup.cli.inputs.group_names import Named, expand
-    from kgroup.cli.offset_changes import wait_until_empty
     from kgroup.cli.output.result import show
     from kgroup.cli.views.deletion import deletion
 
@@ -92,7 +93,7 @@ def command(
             f"{export} exists, and a deletion overwrites no export", "name another file with --export"
         )
     if zookeeper is not None:
-        from kgroup.cli.zookeeper_delete import Deleting, delete
+        from kgroup.cli.frame.zookeeper_delete import Deleting, delete
 
         wanted_there = Deleting(group, stale_s, export, incomplete, Consent(execute, yes), reason)
         return show(env, delete(env, zookeeper, wanted_there))
@@ -133,8 +134,8 @@ def _restore(
 ) -> ExitCode:
     """What `offsets import` does, under the name one looks for after a deletion."""
     from kgroup.cli.env.session import open_admin
+    from kgroup.cli.frame.offset_changes import import_plan, once_empty, run
     from kgroup.cli.inputs.offset_files import parse_offsets
-    from kgroup.cli.offset_changes import import_plan, once_empty, run
 
     wanted = parse_offsets(read_text(file), groups, file)
     with open_admin(env) as admin:

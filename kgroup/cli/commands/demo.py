@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.options import command as make
+from kgroup.cli.frame.options import command as make
 from kgroup.errors import KgroupError, Unreachable
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.rest import Rest, one_source
 from kgroup.cli.env.zookeeper import ZooKeeper, open_groups
 from kgroup.cli.exit_codes import ExitCode, of_batch
-from kgroup.cli.options import command as make
+from kgroup.cli.frame.options import command as make
 from kgroup.cli.output.parts import Ending, Part, show_parts
 from kgroup.cli.output.tables import Table
 from kgroup.domain import Document

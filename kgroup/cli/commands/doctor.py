@@ -8,7 +8,7 @@ import typer
 from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, of_batch
-from kgroup.cli.options import command as make
+from kgroup.cli.frame.options import command as make
 from kgroup.domain import Document
 from kgroup.errors import ConfigError
 

@@ -9,7 +9,7 @@ from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.explanations import entries, findings, lookup, near
 from kgroup.cli.explanations.entry import Entry
-from kgroup.cli.options import command as make
+from kgroup.cli.frame.options import command as make
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.domain import Document

@@ -6,8 +6,8 @@ import typer
 
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
-from kgroup.cli.options import command as make
-from kgroup.cli.options import group
+from kgroup.cli.frame.options import command as make
+from kgroup.cli.frame.options import group
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.domain import Document

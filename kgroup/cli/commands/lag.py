@@ -11,7 +11,7 @@ from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.rest import Rest, one_source
 from kgroup.cli.env.zookeeper import ZooKeeper, open_groups, refuse
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.options import command as make
+from kgroup.cli.frame.options import command as make
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -12,12 +12,12 @@ import typer
 
 from kgroup.cli.commands.member_registration import register, unregister
 from kgroup.cli.env.durations import parse_duration
+from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.escaping import clean
 from kgroup.cli.exit_codes import ExitCode, Failure, of_kafka_code
-from kgroup.cli.options import command as make
-from kgroup.cli.options import group
-from kgroup.cli.schema_ids import schema_id
+from kgroup.cli.frame.options import command as make
+from kgroup.cli.frame.options import group
+from kgroup.cli.output.schema_ids import schema_id
 from kgroup.errors import ConfigError, ErrorCode
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def _run_legacy(
 ) -> ExitCode:
     """Be a consumer of the ZooKeeper era; Unreachable if it never got as far as being given partitions."""
     from kgroup.cli.env.session import open_admin
-    from kgroup.cli.legacy_member import Legacy, topic_count
+    from kgroup.cli.frame.legacy_member import Legacy, topic_count
 
     with open_admin(env) as admin:
         session_ms = round(parse_duration(session_timeout) * 1000) if session_timeout else None

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kgroup import shell
-from kgroup.cli.changes import Consent, Execute, Reason, Yes, undo_of_settings, with_undo
 from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.options import command as make
+from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes, undo_of_settings, with_undo
+from kgroup.cli.frame.options import command as make
 from kgroup.cli.output.result import show
 from kgroup.errors import ConfigError
 

@@ -5,14 +5,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgroup.cli.changes import Consent, Execute, Reason, Yes, read_text
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.zookeeper import ZooKeeper, open_groups
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes
+from kgroup.cli.frame.offset_changes import Topics, WaitEmpty
+from kgroup.cli.frame.options import command as make
+from kgroup.cli.frame.options import group as subcommands
+from kgroup.cli.inputs.files import read_text
 from kgroup.cli.inputs.reset_specs import scope_of
-from kgroup.cli.offset_changes import Topics, WaitEmpty
-from kgroup.cli.options import command as make
-from kgroup.cli.options import group as subcommands
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -101,8 +102,8 @@ def import_(
     Unlike `reset-offsets --from-file`, this does not move offsets into the range of the log.
     """
     from kgroup.cli.env.session import open_admin
+    from kgroup.cli.frame.offset_changes import import_plan, once_empty, run
     from kgroup.cli.inputs.offset_files import parse_offsets
-    from kgroup.cli.offset_changes import import_plan, once_empty, run
 
     scope = scope_of(topic, topic is None)
     wanted = {
@@ -142,8 +143,8 @@ def delete(
     """
     from kgroup.admin.change.offset_plans import Draft, OffsetsPlan, Purpose, make_plan
     from kgroup.cli.env.session import open_admin
+    from kgroup.cli.frame.offset_changes import run, unseen_of
     from kgroup.cli.inputs.group_names import expand
-    from kgroup.cli.offset_changes import run, unseen_of
 
     scope = scope_of(topic, all_topics)
     if not topic and not all_topics:
@@ -185,7 +186,7 @@ def clone(
     """Give a group the committed offsets of another: offsets, leader epochs and metadata."""
     from kgroup.admin.change.offset_plans import Draft, OffsetsPlan, Purpose, make_plan
     from kgroup.cli.env.session import open_admin
-    from kgroup.cli.offset_changes import once_empty, run, unseen_of
+    from kgroup.cli.frame.offset_changes import once_empty, run, unseen_of
 
     if source == target:
         raise ConfigError("FROM and TO are the same group")

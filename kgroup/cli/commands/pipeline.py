@@ -9,9 +9,9 @@ import typer
 from kgroup.cli.commands.pipeline_sql import sql, vacuum
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.frame.options import command as make
+from kgroup.cli.frame.options import group as make_group
 from kgroup.cli.inputs.locations import StorageOption
-from kgroup.cli.options import command as make
-from kgroup.cli.options import group as make_group
 from kgroup.errors import StorageError
 
 if TYPE_CHECKING:

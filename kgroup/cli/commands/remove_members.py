@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kgroup import shell
-from kgroup.cli.changes import Consent, Execute, Reason, Yes, read_plan, read_text, with_undo, write_plan
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.options import command as make
+from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes, with_undo
+from kgroup.cli.frame.options import command as make
+from kgroup.cli.inputs.files import read_plan, read_text, write_plan
 from kgroup.cli.output.result import ShownError, show
 from kgroup.errors import ConfigError
 

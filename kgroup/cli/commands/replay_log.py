@@ -7,8 +7,8 @@ import typer
 
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.locations import StorageOption
-from kgroup.cli.options import command as make
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def command(
 
     Reads __consumer_offsets. The topic is compacted, so every answer says from which point on it is complete.
     """
-    from kgroup.cli.history_spark import SPARK, chosen_engine, tell_on_spark
+    from kgroup.cli.frame.history_spark import SPARK, chosen_engine, tell_on_spark
     from kgroup.cli.inputs.history import opened
     from kgroup.cli.inputs.history_selection import Selection, note_span, without_paths
     from kgroup.cli.views import history as views

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgroup.cli.changes import Consent, Execute, Reason, Yes, read_plan, read_text, write_plan
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
+from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes
+from kgroup.cli.frame.offset_changes import Topics, WaitEmpty
+from kgroup.cli.frame.options import command as make
+from kgroup.cli.inputs.files import read_plan, read_text, write_plan
 from kgroup.cli.inputs.reset_specs import only_one, scope_of, time_ago_ms
-from kgroup.cli.offset_changes import Topics, WaitEmpty
-from kgroup.cli.options import command as make
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -100,8 +101,8 @@ def command(
     code 4) while a group has members. The journal keeps what was there before, and --undo restores it.
     """
     from kgroup.cli.env.session import open_admin
+    from kgroup.cli.frame.offset_changes import run, unseen_of, wait_until_empty
     from kgroup.cli.inputs.group_names import expand
-    from kgroup.cli.offset_changes import run, unseen_of, wait_until_empty
 
     if dry_run and execute:
         raise ConfigError("--dry-run and --execute exclude each other")

@@ -9,7 +9,7 @@ import typer
 
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.options import command as make
+from kgroup.cli.frame.options import command as make
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ import typer
 
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.frame.migration import Group, Patterns, ReadLog, execute_command, show_plan, watch_command
+from kgroup.cli.frame.options import command as make
+from kgroup.cli.frame.options import group as subcommands
 from kgroup.cli.inputs.locations import StorageOption
-from kgroup.cli.migration import Group, Patterns, ReadLog, execute_command, show_plan, watch_command
-from kgroup.cli.options import command as make
-from kgroup.cli.options import group as subcommands
 
 
 @make(

@@ -12,15 +12,15 @@ from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.posting import NOT_DELIVERED, posting
 from kgroup.cli.exit_codes import ExitCode, Failure
-from kgroup.cli.options import command as make
+from kgroup.cli.frame.options import command as make
 from kgroup.domain import Document
 
 if TYPE_CHECKING:
     from kgroup.admin.models import GroupDescription, ItemError
     from kgroup.admin.read.conditions import Condition, Looks
     from kgroup.admin.read.watching import Change
+    from kgroup.cli.env.webhook import Webhook
     from kgroup.cli.output.tables import Table
-    from kgroup.cli.webhook import Webhook
 
 _HOME_AND_CLEAR = "\033[H\033[2J"
 
@@ -225,7 +225,7 @@ def _json(change: "Change", now_ms: int) -> Document:
 
 
 def _line(change: "Change", now_ms: int) -> str:
-    from kgroup.cli.escaping import clean
+    from kgroup.cli.env.escaping import clean
     from kgroup.cli.output.times import day_and_clock
 
     _, clock = day_and_clock(now_ms)

@@ -110,7 +110,7 @@ class Env:
     def note(self, text: str) -> None:
         """Say something to the person at the terminal, in one line, unless asked to be quiet."""
         if not self.quiet:
-            from kgroup.cli.escaping import clean
+            from kgroup.cli.env.escaping import clean
 
             print(clean(text), file=sys.stderr)
 

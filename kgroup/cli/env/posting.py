@@ -10,7 +10,7 @@ from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kgroup.cli.webhook import Webhook
+    from kgroup.cli.env.webhook import Webhook
 
 NOT_DELIVERED = "NOT_DELIVERED"
 CLOSING_S = 10.0
@@ -28,7 +28,7 @@ def posting(env: Env, url: str | None, secret_file: Path | None) -> "Iterator[We
             raise ConfigError("--notify-secret-file signs posts, and there are none", "add --notify URL")
         yield None
         return
-    from kgroup.cli.webhook import Webhook
+    from kgroup.cli.env.webhook import Webhook
 
     warn = "warning: "
     hook = Webhook(url, _secret(env, secret_file), undelivered=lambda lost: env.note(warn + lost.told))

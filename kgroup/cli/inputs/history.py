@@ -10,7 +10,7 @@ from kgroup.cli.exit_codes import ExitCode, name_of
 from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.output.result import ShownError
 from kgroup.cli.output.times import iso
-from kgroup.cli.uncollected import uncollected
+from kgroup.cli.output.uncollected import uncollected
 from kgroup.domain import Document
 from kgroup.errors import KgroupError
 

@@ -1,9 +1,12 @@
-"""What goes to stderr: an error and what to do about it."""
+"""What goes to stderr: an error and what to do about it; and how a plan ends."""
 
 import contextlib
 import sys
 
-from kgroup.cli.escaping import clean
+from kgroup.cli.env.escaping import clean
+
+NOT_YET = "Nothing changed. Add --execute."
+"""How the text of a plan ends when it was only asked for."""
 
 
 def print_error(message: str, hint: str | None = None) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.escaping import clean
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.output.messages import print_error
 from kgroup.cli.output.result import (
@@ -24,7 +24,7 @@ from kgroup.cli.output.result import (
     visible,
 )
 from kgroup.cli.output.tables import Table
-from kgroup.cli.uncollected import uncollected
+from kgroup.cli.output.uncollected import uncollected
 from kgroup.domain import Document
 
 if TYPE_CHECKING:

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import kgroup
+from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env, OutputOptions
-from kgroup.cli.escaping import clean
 from kgroup.cli.exit_codes import ExitCode, Failure, name_of
 from kgroup.cli.output.messages import print_error
+from kgroup.cli.output.schema_ids import schema_id
 from kgroup.cli.output.tables import (
     Column,
     Table,
@@ -25,7 +26,6 @@ from kgroup.cli.output.tables import (
     too_narrow,
     wrapped,
 )
-from kgroup.cli.schema_ids import schema_id
 from kgroup.domain import Document, value
 from kgroup.errors import ConfigError, KgroupError
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from kgroup.cli.escaping import clean
+from kgroup.cli.env.escaping import clean
 from kgroup.domain import value
 from kgroup.errors import ConfigError
 

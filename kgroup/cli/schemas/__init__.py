@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from kgroup.cli.schema_ids import schema_id
+from kgroup.cli.output.schema_ids import schema_id
 from kgroup.cli.schemas.local import LOCAL
 from kgroup.domain import Document
 

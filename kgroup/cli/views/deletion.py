@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from kgroup.admin.models import ChangeStatus, GroupResult, ItemError
-from kgroup.cli.changes import NOT_YET
 from kgroup.cli.exit_codes import of_batch
+from kgroup.cli.output.messages import NOT_YET
 from kgroup.cli.output.result import Result, ShownError
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import of_code_name, of_seen, shown_errors

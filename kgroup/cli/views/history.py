@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.escaping import clean
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.inputs.history import (
     LIMITS,

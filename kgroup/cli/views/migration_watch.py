@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from kgroup.admin.migrate.watch import DONE, WATCHING, Look
 from kgroup.cli.env.durations import parse_duration
+from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.escaping import clean
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.output.result import Result, json_line, show
 from kgroup.cli.output.tables import Column, Table

@@ -10,9 +10,9 @@ from kgroup.admin.refusals import code_name
 from kgroup.cli.exit_codes import ExitCode, of_batch, of_error
 from kgroup.cli.inputs.offset_files import offsets_document
 from kgroup.cli.output.result import Result, ShownError
+from kgroup.cli.output.schema_ids import schema_id
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import of_seen, shown_errors
-from kgroup.cli.schema_ids import schema_id
 from kgroup.domain import Document, TopicPartition
 
 CommittedOffsets = Mapping[str, Mapping[TopicPartition, CommittedOffset]]
@@ -103,7 +103,7 @@ def keep(file: str | None, groups: CommittedOffsets, where: Mapping[str, object]
 
     from platformdirs import user_state_path
 
-    from kgroup.cli.changes import write_text
+    from kgroup.cli.inputs.files import write_text
 
     if file is None:
         folder = Path(user_state_path("kgroup")) / "exports"

@@ -10,8 +10,8 @@ from kgroup.admin.change.offset_plans import (
     PlannedGroup,
 )
 from kgroup.admin.models import ChangeStatus
-from kgroup.cli.changes import NOT_YET
 from kgroup.cli.exit_codes import ExitCode, of_batch
+from kgroup.cli.output.messages import NOT_YET
 from kgroup.cli.output.result import Result, ShownError
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import of_code_name

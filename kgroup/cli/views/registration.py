@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from kgroup.admin.change.registering import Registrant, RegistrationPlan
 from kgroup.admin.models import ChangeStatus
-from kgroup.cli.changes import NOT_YET
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.output.messages import NOT_YET
 from kgroup.cli.output.result import Result, ShownError
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.views.expected import wait_text

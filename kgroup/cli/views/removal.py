@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from kgroup.admin.models import ChangeStatus, ItemResult, Plan
-from kgroup.cli.changes import NOT_YET
 from kgroup.cli.exit_codes import ExitCode, of_batch
+from kgroup.cli.output.messages import NOT_YET
 from kgroup.cli.output.result import Result, ShownError
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import UNKNOWN, of_code_name, ranges

@@ -91,7 +91,7 @@ def _described(broker: OldBroker, group: str):
     """As `kgroup describe` finds it, without its printing."""
     from kgroup.cli.env.invocation import Env
     from kgroup.cli.env.zookeeper import open_groups
-    from kgroup.cli.shared_options import shared_names
+    from kgroup.cli.frame.shared_options import shared_names
 
     options = dict.fromkeys(shared_names()) | {
         "no_headers": False,

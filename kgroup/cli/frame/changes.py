@@ -1,21 +1,17 @@
-"""What every command that changes something does alike: its options, asking, keeping plans in files."""
+"""What commands that change something share: their options, asking, the command that undoes it."""
 
-import json
-import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kgroup import shell
+from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.escaping import clean
 from kgroup.cli.exit_codes import ExitCode, Failure
-from kgroup.domain import Document
-from kgroup.errors import ConfigError
+from kgroup.cli.output.messages import NOT_YET
 
 if TYPE_CHECKING:
     from kgroup.admin.change.journal import Journal
@@ -38,9 +34,6 @@ Reason = Annotated[
         help="Why; kept in the journal and, shortened, in what brokers store (commits, LeaveGroup).",
     ),
 ]
-NOT_YET = "Nothing changed. Add --execute."
-"""How the text of a plan ends when it was only asked for."""
-Plan = TypeVar("Plan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,49 +109,3 @@ def undo_of_settings(env: Env, group: str, own_before: Mapping[str, str | None])
     pairs = [f"{name}={value}" for name, value in own_before.items() if value is not None]
     unset = [f"--unset {shell.word(name)}" for name, value in own_before.items() if value is None]
     return undo_line(env, "config set", group, *pairs, options=unset)
-
-
-def read_text(name: str) -> str:
-    """The text of a file, or of stdin for `-`; ConfigError when it cannot be read."""
-    if name == "-":
-        return sys.stdin.read().removeprefix("\ufeff")
-    try:
-        # utf-8-sig: some editors put a byte order mark in front, which belongs to no name.
-        return Path(name).expanduser().read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise ConfigError(f"cannot read {name}: {reason}") from None
-
-
-def write_text(name: str, text: str, *, new: bool = False) -> None:
-    """Write a file for its owner's eyes only; ConfigError when it cannot be, or is there and must be `new`.
-
-    Plans and exports name groups and hosts, which are nobody else's business; the journal is kept alike.
-    """
-    flags = os.O_WRONLY | os.O_CREAT | (os.O_EXCL if new else os.O_TRUNC)
-    try:
-        descriptor = os.open(Path(name).expanduser(), flags, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise ConfigError(
-            f"{name} exists, and may be all that is left of other offsets", "name another file"
-        ) from None
-    except OSError as error:
-        raise ConfigError(f"cannot write {name}: {error.strerror}") from None
-
-
-def write_plan(name: str, document: Mapping[str, object]) -> None:
-    """Write a plan's document, which `read_plan` reads back, on another machine too."""
-    write_text(name, json.dumps(document, indent=2) + "\n")
-
-
-def read_plan(name: str, plan_from: Callable[[Document], Plan]) -> Plan:
-    """The plan in a file, `-` for stdin, as `plan_from` makes it; ConfigError when it is not one."""
-    try:
-        document = json.loads(read_text(name))
-    except ValueError:
-        raise ConfigError(f"{name} is not a plan: it is not JSON", "write one with --plan-out") from None
-    if not isinstance(document, dict):
-        raise ConfigError(f"{name} is not a plan", "write one with --plan-out")
-    return plan_from(document)

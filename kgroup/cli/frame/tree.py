@@ -12,9 +12,9 @@ from typer.exceptions import Abort, Exit
 
 import kgroup
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.lazy import CONTEXT_SETTINGS, RootGroup
+from kgroup.cli.frame.lazy import CONTEXT_SETTINGS, RootGroup
+from kgroup.cli.frame.running import output_failed
 from kgroup.cli.output.messages import print_error
-from kgroup.cli.running import output_failed
 
 if TYPE_CHECKING:
     from typer import CallbackParam, Context
@@ -28,7 +28,7 @@ Works on a remote cluster (-b HOST:PORT) and on an embedded one (--local).
 def _print_version(ctx: "Context", param: "CallbackParam", value: bool) -> None:
     if value and not ctx.resilient_parsing:
         if ctx.params["verbose"]:
-            from kgroup.cli.build import told
+            from kgroup.cli.frame.build import told
 
             print(*told(), sep="\n")
         else:

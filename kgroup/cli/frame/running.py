@@ -6,8 +6,8 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 
+from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.escaping import clean
 from kgroup.cli.exit_codes import ExitCode, of_error
 from kgroup.cli.output.messages import print_error
 from kgroup.errors import KgroupError

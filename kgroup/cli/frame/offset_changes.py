@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgroup.cli.changes import Consent, undo_of_offsets, with_undo
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
+from kgroup.cli.frame.changes import Consent, undo_of_offsets, with_undo
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin

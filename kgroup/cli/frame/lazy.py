@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from typer.core import TyperCommand, TyperGroup
 
-from kgroup.cli.registry import COMMANDS, PANELS, CommandEntry
+from kgroup.cli.frame.registry import COMMANDS, PANELS, CommandEntry
 
 if TYPE_CHECKING:
     from typer._click import Command, HelpFormatter
@@ -66,7 +66,7 @@ class OptionsInFront(TyperGroup):
     def parse_args(self, ctx: AnyContext, args: list[str]) -> list[str]:
         # A word alone (`--help`) has nothing behind which it could be put.
         if len(args) > 1 and args[0].startswith("-"):
-            from kgroup.cli.shared_options import behind_the_command
+            from kgroup.cli.frame.shared_options import behind_the_command
 
             args = behind_the_command(args)
         rest: list[str] = super().parse_args(ctx, args)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kgroup.admin.migrate.models import ALREADY, BLOCKED, UNKNOWN
-from kgroup.cli.changes import Consent, Yes, undo_line, with_undo
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.lazy import KgroupCommand
-from kgroup.cli.options import command as make
+from kgroup.cli.frame.changes import Consent, Yes, undo_line, with_undo
+from kgroup.cli.frame.lazy import KgroupCommand
+from kgroup.cli.frame.options import command as make
 from kgroup.cli.output.result import show
 from kgroup.cli.views.migration import NEXT, outcome, planned
 

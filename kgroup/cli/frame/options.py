@@ -11,8 +11,8 @@ from typer.main import get_command
 
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.lazy import CONTEXT_SETTINGS, KgroupCommand, OptionsInFront
-from kgroup.cli.shared_options import SHARED
+from kgroup.cli.frame.lazy import CONTEXT_SETTINGS, KgroupCommand, OptionsInFront
+from kgroup.cli.frame.shared_options import SHARED
 
 
 def command(
@@ -28,7 +28,7 @@ def command(
 
         @functools.wraps(fn)
         def run(**values: object) -> int:
-            from kgroup.cli.running import run_command
+            from kgroup.cli.frame.running import run_command
 
             shared = {name: values.pop(name) for name in SHARED.parameters}
             return run_command(lambda: Env.of(path, shared, os.environ), fn, values)
@@ -53,7 +53,7 @@ def command(
 
 def _offer(command: KgroupCommand) -> None:
     """Give the parameters that have no completion of their own one by what they take."""
-    from kgroup.cli.completions import complete, offer_for
+    from kgroup.cli.frame.completions import complete, offer_for
 
     for parameter in command.params:
         offer = offer_for(command.path, parameter)

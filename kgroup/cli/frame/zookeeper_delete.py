@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kgroup import shell
-from kgroup.cli.changes import Consent, with_undo
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.zookeeper import Opened, open_groups
+from kgroup.cli.frame.changes import Consent, with_undo
 from kgroup.cli.inputs.group_names import Named, every, expand
 from kgroup.cli.output.result import Result
 from kgroup.errors import SafetyRefused

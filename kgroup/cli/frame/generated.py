@@ -1,6 +1,6 @@
 """Files made from the command tree: man pages, completion scripts, and what `offered` says without the tree.
 
-`python -m kgroup.cli.generated` writes them where they belong; a test holds them equal.
+`python -m kgroup.cli.frame.generated` writes them where they belong; a test holds them equal.
 """
 
 import sys
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from typer.core import TyperGroup
 
 from kgroup.cli.exit_codes import MEANINGS
-from kgroup.cli.lazy import KgroupCommand, load, walk
-from kgroup.cli.offered import WIDTHS
-from kgroup.cli.registry import COMMANDS, PANELS
+from kgroup.cli.frame.lazy import KgroupCommand, load, walk
+from kgroup.cli.frame.offered import WIDTHS
+from kgroup.cli.frame.registry import COMMANDS, PANELS
 
 if TYPE_CHECKING:
     from typer._click import Command, Context
@@ -50,8 +50,8 @@ def files() -> dict[str, str]:
     """Every generated file by its path in the repository."""
     pages = {f"man/{man_name(c.path)}.1": _command_page(c) for c in walk()}
     scripts = {f"completions/{file}": completion_script(shell) for shell, file in SHELLS.items()}
-    helps = {f"kgroup/cli/texts/help-{width}.txt": _help(width) for width in WIDTHS}
-    names = {"kgroup/cli/texts/names.txt": "".join(_names())}
+    helps = {f"kgroup/cli/frame/texts/help-{width}.txt": _help(width) for width in WIDTHS}
+    names = {"kgroup/cli/frame/texts/names.txt": "".join(_names())}
     return {"man/kgroup.1": _root_page(), **pages, **scripts, **helps, **names}
 
 
@@ -59,7 +59,7 @@ def _help(width: int) -> str:
     """What `kgroup --help` says in lines of so many characters."""
     from typer._click import HelpFormatter
 
-    from kgroup.cli.tree import root
+    from kgroup.cli.frame.tree import root
 
     tree = root()
     formatter = HelpFormatter(width=width)
@@ -107,7 +107,7 @@ def _entries(title: str, entries: Iterator[tuple[str, str]] | list[tuple[str, st
 
 
 def _root_page() -> str:
-    from kgroup.cli.tree import DESCRIPTION
+    from kgroup.cli.frame.tree import DESCRIPTION
 
     summary = DESCRIPTION.split("\n", 1)[0]
     lines = list(_header("kgroup", summary, "kgroup COMMAND [OPTIONS] [ARGUMENTS]"))
@@ -150,7 +150,7 @@ def _join(lines: list[str]) -> str:
 def write(root: Path) -> list[Path]:
     """Write every generated file below `root`, remove pages of commands that are gone; the paths written."""
     wanted = files()
-    for folder in ("man", "completions", "kgroup/cli/texts"):
+    for folder in ("man", "completions", "kgroup/cli/frame/texts"):
         (root / folder).mkdir(parents=True, exist_ok=True)
         for old in (root / folder).iterdir():
             if f"{folder}/{old.name}" not in wanted:

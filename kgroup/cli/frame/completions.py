@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.lazy import KgroupCommand
+from kgroup.cli.frame.lazy import KgroupCommand
 from kgroup.errors import KgroupError
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ _BY_KIND: dict[str, Offer] = {
 
 def _of_cluster(ctx: "Context", what: str, ask: Callable[["Admin"], list[str]]) -> list[str]:
     """The answer of the cluster the words so far name, or the one kept from a moment ago."""
-    from kgroup.cli.shared_options import shared_names
+    from kgroup.cli.frame.shared_options import shared_names
 
     if ctx.params.get("zookeeper") or ctx.params.get("rest"):
         # Another place than the settings name, and too slow to ask at every key.
