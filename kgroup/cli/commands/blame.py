@@ -2,10 +2,9 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.locations import StorageOption
 
@@ -25,21 +24,13 @@ if TYPE_CHECKING:
 )
 def command(
     env: Env,
-    group: Annotated[list[str], typer.Argument(help="Group ids.", metavar="GROUP…")],
+    group: Annotated[list[str], argument("GROUP…", "Group ids.")],
     files: Annotated[
         list[str] | None,
-        typer.Option(
-            "--files",
-            metavar="PATH",
-            help="Segment files, folders or URLs, no broker needed; repeatable.",
-        ),
+        option("--files PATH", "Segment files, folders or URLs, no broker needed; repeatable."),
     ] = None,
-    since: Annotated[
-        str | None, typer.Option("--since", metavar="TIME", help="Only what happened from this time on.")
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option("--until", metavar="TIME", help="Only what happened up to this time.")
-    ] = None,
+    since: Annotated[str | None, option("--since TIME", "Only what happened from this time on.")] = None,
+    until: Annotated[str | None, option("--until TIME", "Only what happened up to this time.")] = None,
     storage_option: StorageOption = None,
 ) -> ExitCode:
     """Say what caused the last rebalance, rewind, deletion and protocol change, with the records as evidence.

@@ -5,10 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.frame.declaring import option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.locations import StorageOption
 
@@ -30,16 +29,11 @@ _TELL_S = 10.0
 )
 def command(
     env: Env,
-    out: Annotated[str, typer.Option("--out", metavar="DIR|URL", help="Folder, or URL, to record into.")],
-    once: Annotated[bool, typer.Option("--once", help="Record what is there now, then stop.")] = False,
-    every: Annotated[
-        str, typer.Option("--every", metavar="DURATION", help="How often to look; a bare number is ms.")
-    ] = "1s",
+    out: Annotated[str, option("--out DIR|URL", "Folder, or URL, to record into.")],
+    once: Annotated[bool, option("--once", "Record what is there now, then stop.")] = False,
+    every: Annotated[str, option("--every DURATION", "How often to look; a bare number is ms.")] = "1s",
     upload_every: Annotated[
-        str,
-        typer.Option(
-            "--upload-every", metavar="DURATION", help="How often objects are put at a URL, at the least."
-        ),
+        str, option("--upload-every DURATION", "How often objects are put at a URL, at the least.")
     ] = "1m",
     storage_option: StorageOption = None,
 ) -> ExitCode:

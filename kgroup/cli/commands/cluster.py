@@ -9,6 +9,7 @@ from kgroup.cli.commands.cluster_acls import acls
 from kgroup.cli.commands.cluster_users import users
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group
 from kgroup.cli.output.result import Result, show
@@ -85,8 +86,8 @@ def status(env: Env) -> ExitCode:
 )
 def topics(
     env: Env,
-    glob: Annotated[list[str] | None, typer.Argument(help="Only these names.", metavar="[GLOB]…")] = None,
-    internal: Annotated[bool, typer.Option("--internal", help="Include internal topics.")] = False,
+    glob: Annotated[list[str] | None, argument("[GLOB]…", "Only these names.")] = None,
+    internal: Annotated[bool, option("--internal", "Include internal topics.")] = False,
 ) -> ExitCode:
     """List topics with their partitions; exit code 6 if some may be hidden."""
     from fnmatch import fnmatchcase
@@ -133,15 +134,11 @@ def topics(
 def create_topic(
     env: Env,
     name: Annotated[str, typer.Argument(help="The topic.")],
-    partitions: Annotated[
-        int | None, typer.Option("--partitions", metavar="N", help="[default: the broker's]", min=1)
-    ] = None,
+    partitions: Annotated[int | None, option("--partitions N", "[default: the broker's]", min=1)] = None,
     replication_factor: Annotated[
-        int | None, typer.Option("--replication-factor", metavar="N", help="[default: the broker's]", min=1)
+        int | None, option("--replication-factor N", "[default: the broker's]", min=1)
     ] = None,
-    config: Annotated[
-        list[str] | None, typer.Option("--config", metavar="KEY=VALUE", help="A topic setting; repeatable.")
-    ] = None,
+    config: Annotated[list[str] | None, option("--config KEY=VALUE", "A topic setting; repeatable.")] = None,
 ) -> ExitCode:
     """Create a topic."""
     from kgroup.admin.models import ChangeStatus

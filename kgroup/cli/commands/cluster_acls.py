@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.changes import Consent, Execute, Yes, undo_line, with_undo
+from kgroup.cli.frame.declaring import option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group
 from kgroup.cli.output.messages import NOT_YET
@@ -30,30 +29,21 @@ _COLUMNS = (
 )
 Names = list[str] | None
 Principals = Annotated[
-    Names,
-    typer.Option(
-        "--principal", metavar="KIND:NAME", help="Such as User:alice; 'User:*' is everyone. Repeatable."
-    ),
+    Names, option("--principal KIND:NAME", "Such as User:alice; 'User:*' is everyone. Repeatable.")
 ]
-Operations = Annotated[
-    Names,
-    typer.Option("--operation", metavar="NAME", help="Such as Read, DescribeConfigs or All. Repeatable."),
-]
-Topics = Annotated[Names, typer.Option("--topic", metavar="NAME", help="'*' is all topics. Repeatable.")]
-Groups = Annotated[Names, typer.Option("--group", metavar="ID", help="'*' is all groups. Repeatable.")]
-Ids = Annotated[
-    Names, typer.Option("--transactional-id", metavar="ID", help="'*' is all of them. Repeatable.")
-]
-Whole = Annotated[bool, typer.Option("--cluster", help="The cluster itself.")]
-Hosts = Annotated[Names, typer.Option("--host", metavar="ADDRESS", help="Address of the client. Repeatable.")]
-Deny = Annotated[bool, typer.Option("--deny", help="Rules that deny.")]
-Allow = Annotated[bool, typer.Option("--allow", help="Only rules that allow.")]
+Operations = Annotated[Names, option("--operation NAME", "Such as Read, DescribeConfigs or All. Repeatable.")]
+Topics = Annotated[Names, option("--topic NAME", "'*' is all topics. Repeatable.")]
+Groups = Annotated[Names, option("--group ID", "'*' is all groups. Repeatable.")]
+Ids = Annotated[Names, option("--transactional-id ID", "'*' is all of them. Repeatable.")]
+Whole = Annotated[bool, option("--cluster", "The cluster itself.")]
+Hosts = Annotated[Names, option("--host ADDRESS", "Address of the client. Repeatable.")]
+Deny = Annotated[bool, option("--deny", "Rules that deny.")]
+Allow = Annotated[bool, option("--allow", "Only rules that allow.")]
 Pattern = Annotated[
     str | None,
-    typer.Option(
-        "--pattern",
-        metavar="KIND",
-        help="any (the default), literal, prefixed, or match: every rule that applies to that name.",
+    option(
+        "--pattern KIND",
+        "any (the default), literal, prefixed, or match: every rule that applies to that name.",
     ),
 ]
 
@@ -84,7 +74,7 @@ def add(
     transactional_id: Ids = None,
     cluster: Whole = False,
     pattern: Annotated[
-        str, typer.Option("--pattern", metavar="KIND", help="literal, or prefixed for names that begin so.")
+        str, option("--pattern KIND", "literal, or prefixed for names that begin so.")
     ] = "literal",
     host: Hosts = None,
     deny: Deny = False,

@@ -12,6 +12,7 @@ import typer
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.changes import undo_line
+from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group
 from kgroup.cli.output.result import Result, show
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
 DEFAULT = "SCRAM-SHA-512"
 _COLUMNS = (Column("user"), Column("mechanism"), Column("iterations", right=True))
 Mechanisms = Annotated[
-    list[str] | None,
-    typer.Option("--mechanism", metavar="NAME", help="SCRAM-SHA-256 or SCRAM-SHA-512; repeatable."),
+    list[str] | None, option("--mechanism NAME", "SCRAM-SHA-256 or SCRAM-SHA-512; repeatable.")
 ]
 
 
@@ -42,17 +42,13 @@ def add(
     env: Env,
     name: Annotated[str, typer.Argument(help="The user.")],
     password_file: Annotated[
-        str | None,
-        typer.Option("--password-file", metavar="FILE", help="File that holds the password; - is stdin."),
+        str | None, option("--password-file FILE", "File that holds the password; - is stdin.")
     ] = None,
     password_env: Annotated[
-        str | None,
-        typer.Option("--password-env", metavar="NAME", help="Environment variable that holds the password."),
+        str | None, option("--password-env NAME", "Environment variable that holds the password.")
     ] = None,
     mechanism: Mechanisms = None,
-    iterations: Annotated[
-        int, typer.Option("--iterations", metavar="N", help="Rounds of hashing, 4096 to 16384.")
-    ] = 8192,
+    iterations: Annotated[int, option("--iterations N", "Rounds of hashing, 4096 to 16384.")] = 8192,
 ) -> ExitCode:
     """Add a SCRAM user, or change a user's password.
 
@@ -94,7 +90,7 @@ def add(
 )
 def list_(
     env: Env,
-    names: Annotated[list[str] | None, typer.Argument(help="Only these.", metavar="[NAME]…")] = None,
+    names: Annotated[list[str] | None, argument("[NAME]…", "Only these.")] = None,
 ) -> ExitCode:
     """List SCRAM users with their mechanisms; passwords cannot be read back."""
     from kgroup.admin.users import Users

@@ -2,10 +2,9 @@
 
 from typing import Annotated
 
-import typer
-
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.frame.declaring import argument
 from kgroup.cli.frame.generated import SHELLS, completion_script
 from kgroup.cli.frame.options import command as make
 from kgroup.errors import ConfigError
@@ -20,9 +19,7 @@ from kgroup.errors import ConfigError
     ),
     has_json=False,
 )
-def command(
-    env: Env, shell: Annotated[str, typer.Argument(help="bash, zsh or fish.", metavar="bash|zsh|fish")]
-) -> ExitCode:
+def command(env: Env, shell: Annotated[str, argument("bash|zsh|fish", "bash, zsh or fish.")]) -> ExitCode:
     """Print the completion script for a shell."""
     if shell not in SHELLS:
         raise ConfigError(f"no completion for {shell!r}", "one of " + ", ".join(SHELLS))

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes, undo_of_settings, with_undo
+from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.lazy import CONTEXT_SETTINGS, OptionsInFront
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.output.messages import NOT_YET
@@ -38,7 +37,7 @@ _COLUMNS = (Column("setting"), Column("value", right=True), Column("origin"))
 )
 def show_config(
     env: Env,
-    origin: Annotated[bool, typer.Option("--origin", help="Also tell where each value came from.")] = False,
+    origin: Annotated[bool, option("--origin", "Also tell where each value came from.")] = False,
 ) -> ExitCode:
     """Show the settings in force, and with --origin where each came from.
 
@@ -72,10 +71,8 @@ def show_config(
 )
 def get(
     env: Env,
-    group: Annotated[str, typer.Argument(help="The group; it need not exist yet.", metavar="GROUP")],
-    name: Annotated[
-        list[str] | None, typer.Argument(help="Only these settings.", metavar="[SETTING]…")
-    ] = None,
+    group: Annotated[str, argument("GROUP", "The group; it need not exist yet.")],
+    name: Annotated[list[str] | None, argument("[SETTING]…", "Only these settings.")] = None,
 ) -> ExitCode:
     """Show the settings of a group on the broker; `kgroup config GROUP get` is the same.
 
@@ -117,13 +114,10 @@ def get(
 )
 def set_(
     env: Env,
-    group: Annotated[str, typer.Argument(help="The group; it need not exist yet.", metavar="GROUP")],
-    change: Annotated[
-        list[str] | None, typer.Argument(help="Settings and their values.", metavar="[SETTING=VALUE]…")
-    ] = None,
+    group: Annotated[str, argument("GROUP", "The group; it need not exist yet.")],
+    change: Annotated[list[str] | None, argument("[SETTING=VALUE]…", "Settings and their values.")] = None,
     unset: Annotated[
-        list[str] | None,
-        typer.Option("--unset", metavar="SETTING", help="Return to the broker's value; repeatable."),
+        list[str] | None, option("--unset SETTING", "Return to the broker's value; repeatable.")
     ] = None,
     execute: Execute = False,
     yes: Yes = False,

@@ -2,10 +2,9 @@
 
 from typing import Annotated
 
-import typer
-
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
@@ -28,13 +27,13 @@ _COLUMNS = (
 )
 def command(
     env: Env,
-    group: Annotated[list[str], typer.Argument(help="Group ids.", metavar="GROUP…")],
+    group: Annotated[list[str], argument("GROUP…", "Group ids.")],
     partitions: Annotated[
         int | None,
-        typer.Option(
+        option(
             "--partitions",
+            "Partitions of __consumer_offsets (offsets.topic.num.partitions); computes offline.",
             min=1,
-            help="Partitions of __consumer_offsets (offsets.topic.num.partitions); computes offline.",
         ),
     ] = None,
 ) -> ExitCode:

@@ -3,13 +3,12 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.zookeeper import ZooKeeper, refuse
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes, undo_of_offsets, with_undo
+from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.offset_changes import WaitEmpty
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.files import read_text
@@ -36,31 +35,21 @@ if TYPE_CHECKING:
 )
 def command(
     env: Env,
-    group: Annotated[list[str] | None, typer.Argument(help="Group ids or globs.", metavar="[GROUP]…")] = None,
+    group: Annotated[list[str] | None, argument("[GROUP]…", "Group ids or globs.")] = None,
     stale_for: Annotated[
         str | None,
-        typer.Option(
-            "--stale-for",
-            metavar="DURATION",
-            help="Only empty groups that have committed nothing for at least this long.",
+        option(
+            "--stale-for DURATION", "Only empty groups that have committed nothing for at least this long."
         ),
     ] = None,
     export: Annotated[
-        str | None,
-        typer.Option(
-            "--export", metavar="FILE", help="New file for the offsets (default: in the state folder)."
-        ),
+        str | None, option("--export FILE", "New file for the offsets (default: in the state folder).")
     ] = None,
     incomplete: Annotated[
         bool,
-        typer.Option(
-            "--incomplete-export",
-            help="Delete even if rights are missing and the export may lack offsets.",
-        ),
+        option("--incomplete-export", "Delete even if rights are missing and the export may lack offsets."),
     ] = False,
-    restore: Annotated[
-        str | None, typer.Option("--restore", metavar="FILE", help="Bring back the groups of an export.")
-    ] = None,
+    restore: Annotated[str | None, option("--restore FILE", "Bring back the groups of an export.")] = None,
     execute: Execute = False,
     yes: Yes = False,
     reason: Reason = None,

@@ -3,13 +3,12 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from kgroup.cli.env import rest as by_rest
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.rest import Rest, one_source
 from kgroup.cli.env.zookeeper import ZooKeeper, open_groups
 from kgroup.cli.exit_codes import ExitCode, of_batch
+from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.output.parts import Ending, Part, show_parts
 from kgroup.cli.output.tables import Table
@@ -25,20 +24,18 @@ ORDERS = ("instance", "member", "topic")
 SORTS = ("lag",)
 Sort = Annotated[
     str | None,
-    typer.Option(
-        "--sort",
-        metavar="lag",
-        help="The largest lag of a group first, before it what is unknown.",
+    option(
+        "--sort lag",
+        "The largest lag of a group first, before it what is unknown.",
         autocompletion=lambda: SORTS,
     ),
 ]
 Top = Annotated[
     int | None,
-    typer.Option(
-        "--top",
-        metavar="N",
+    option(
+        "--top N",
+        "Only N rows of each group: members that are not stable, then the largest lag. Not in JSON.",
         min=1,
-        help="Only N rows of each group: members that are not stable, then the largest lag. Not in JSON.",
     ),
 ]
 
@@ -59,23 +56,21 @@ Top = Annotated[
 )
 def command(
     env: Env,
-    group: Annotated[list[str] | None, typer.Argument(help="Group ids or globs.", metavar="[GROUP]…")] = None,
-    all_groups: Annotated[bool, typer.Option("--all-groups", help="Every group of the cluster.")] = False,
+    group: Annotated[list[str] | None, argument("[GROUP]…", "Group ids or globs.")] = None,
+    all_groups: Annotated[bool, option("--all-groups", "Every group of the cluster.")] = False,
     section: Annotated[
         str | None,
-        typer.Option(
-            "--section",
-            metavar="A,B,…",
-            help=",".join(SECTIONS) + ".  [default: summary,members,findings]",
+        option(
+            "--section A,B,…",
+            ",".join(SECTIONS) + ".  [default: summary,members,findings]",
             autocompletion=lambda: SECTIONS,
         ),
     ] = None,
     by: Annotated[
         str,
-        typer.Option(
-            "--by",
-            metavar="KEY",
-            help="Rows by " + "|".join(ORDERS) + "; topic gives a row for every partition.",
+        option(
+            "--by KEY",
+            "Rows by " + "|".join(ORDERS) + "; topic gives a row for every partition.",
             autocompletion=lambda: ORDERS,
         ),
     ] = "instance",

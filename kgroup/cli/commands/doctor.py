@@ -3,11 +3,10 @@
 from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, of_batch
+from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.domain import Document
 from kgroup.errors import ConfigError
@@ -40,45 +39,32 @@ LOOKS = ("history", "settings", "transactions", "log-starts", "lag", "assignment
 )
 def command(
     env: Env,
-    group: Annotated[list[str] | None, typer.Argument(help="Group ids or globs.", metavar="[GROUP]…")] = None,
-    all_groups: Annotated[bool, typer.Option("--all-groups", help="Every group of the cluster.")] = False,
-    window: Annotated[
-        str, typer.Option("--window", metavar="DURATION", help="How far back to read the history.")
-    ] = "1h",
+    group: Annotated[list[str] | None, argument("[GROUP]…", "Group ids or globs.")] = None,
+    all_groups: Annotated[bool, option("--all-groups", "Every group of the cluster.")] = False,
+    window: Annotated[str, option("--window DURATION", "How far back to read the history.")] = "1h",
     without: Annotated[
         str | None,
-        typer.Option(
-            "--without",
-            metavar="A,B,…",
-            help="Checks to leave out: " + ",".join(LOOKS) + ".",
-            autocompletion=lambda: LOOKS,
+        option(
+            "--without A,B,…", "Checks to leave out: " + ",".join(LOOKS) + ".", autocompletion=lambda: LOOKS
         ),
     ] = None,
     patience: Annotated[
         str,
-        typer.Option(
-            "--patience",
-            metavar="DURATION",
-            help="How long to keep looking at a group that is rebalancing or has offsets held open.",
+        option(
+            "--patience DURATION",
+            "How long to keep looking at a group that is rebalancing or has offsets held open.",
         ),
     ] = "10s",
     rights: Annotated[
-        bool, typer.Option("--rights", help="Which commands this principal can use here; changes nothing.")
+        bool, option("--rights", "Which commands this principal can use here; changes nothing.")
     ] = False,
     for_: Annotated[
         list[str] | None,
-        typer.Option(
-            "--for", metavar="COMMAND", help="With --rights: only these commands, and the ACLs to ask for."
-        ),
+        option("--for COMMAND", "With --rights: only these commands, and the ACLs to ask for."),
     ] = None,
-    topic: Annotated[
-        str | None, typer.Option("--topic", metavar="TOPIC", help="With --rights: for this topic only.")
-    ] = None,
+    topic: Annotated[str | None, option("--topic TOPIC", "With --rights: for this topic only.")] = None,
     principal: Annotated[
-        str | None,
-        typer.Option(
-            "--principal", metavar="TYPE:NAME", help="With --rights: the principal to write into the ACLs."
-        ),
+        str | None, option("--principal TYPE:NAME", "With --rights: the principal to write into the ACLs.")
     ] = None,
 ) -> ExitCode:
     """Check groups: stuck rebalances, open transactions, absent members, lost and expiring offsets.

@@ -2,10 +2,9 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
+from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group
 from kgroup.cli.output.result import Result, show
@@ -25,12 +24,8 @@ if TYPE_CHECKING:
 )
 def list_entries(
     env: Env,
-    groups: Annotated[
-        list[str] | None, typer.Argument(help="Only changes of these groups.", metavar="[GLOB]…")
-    ] = None,
-    limit: Annotated[
-        int, typer.Option("--limit", metavar="N", min=1, help="Show at most this many changes.")
-    ] = 20,
+    groups: Annotated[list[str] | None, argument("[GLOB]…", "Only changes of these groups.")] = None,
+    limit: Annotated[int, option("--limit N", "Show at most this many changes.", min=1)] = 20,
 ) -> ExitCode:
     """List the changes kgroup made from this account, newest first.
 
@@ -69,9 +64,7 @@ def list_entries(
         ("kgroup journal show j-0012 -o json", "with the plan and the image of what was there before"),
     ),
 )
-def show_entry(
-    env: Env, entry: Annotated[str, typer.Argument(help="The entry's id, or LAST.", metavar="ID|LAST")]
-) -> ExitCode:
+def show_entry(env: Env, entry: Annotated[str, argument("ID|LAST", "The entry's id, or LAST.")]) -> ExitCode:
     """Show one change: its plan, what was there before, and what became of each item."""
     import json
 

@@ -2,8 +2,6 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from kgroup.cli.commands.describe import Sort, Top, pick_of
 from kgroup.cli.env import rest as by_rest
 from kgroup.cli.env.durations import parse_duration
@@ -11,6 +9,7 @@ from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.rest import Rest, one_source
 from kgroup.cli.env.zookeeper import ZooKeeper, open_groups, refuse
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.errors import ConfigError
 
@@ -32,20 +31,16 @@ if TYPE_CHECKING:
 )
 def command(
     env: Env,
-    group: Annotated[list[str], typer.Argument(help="Group ids or globs.", metavar="GROUP…")],
-    by_topic: Annotated[bool, typer.Option("--by-topic", help="One row per topic.")] = False,
+    group: Annotated[list[str], argument("GROUP…", "Group ids or globs.")],
+    by_topic: Annotated[bool, option("--by-topic", "One row per topic.")] = False,
     rate: Annotated[
-        str | None,
-        typer.Option("--rate", metavar="DURATION", help="Measure twice, this far apart, to show rates."),
+        str | None, option("--rate DURATION", "Measure twice, this far apart, to show rates.")
     ] = None,
     time: Annotated[
-        bool, typer.Option("--time", help="Also show lag in time: the age of the oldest unread record.")
+        bool, option("--time", "Also show lag in time: the age of the oldest unread record.")
     ] = False,
     fail_above: Annotated[
-        str | None,
-        typer.Option(
-            "--fail-above", metavar="N|DURATION", help="Exit with 8 when a group's lag is above this."
-        ),
+        str | None, option("--fail-above N|DURATION", "Exit with 8 when a group's lag is above this.")
     ] = None,
     sort: Sort = None,
     top: Top = None,

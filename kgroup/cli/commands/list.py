@@ -4,13 +4,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from kgroup.cli.env import rest as by_rest
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.rest import Rest, one_source
 from kgroup.cli.env.zookeeper import ZooKeeper, open_groups, refuse
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
@@ -49,49 +48,29 @@ def _complete_type(incomplete: str) -> list[str]:
 )
 def command(
     env: Env,
-    glob: Annotated[
-        list[str] | None, typer.Argument(help="Only groups of these names.", metavar="[GLOB]…")
-    ] = None,
-    regex: Annotated[
-        str | None, typer.Option("--regex", metavar="PATTERN", help="Only names that match this pattern.")
-    ] = None,
+    glob: Annotated[list[str] | None, argument("[GLOB]…", "Only groups of these names.")] = None,
+    regex: Annotated[str | None, option("--regex PATTERN", "Only names that match this pattern.")] = None,
     state: Annotated[
         list[str] | None,
-        typer.Option(
-            "--state", metavar="STATE", help="Only groups in this state; repeatable, or comma-separated."
-        ),
+        option("--state STATE", "Only groups in this state; repeatable, or comma-separated."),
     ] = None,
     type_: Annotated[
         list[str] | None,
-        typer.Option(
-            "--type", metavar="TYPE", help="|".join(TYPES) + "; repeatable.", autocompletion=_complete_type
-        ),
+        option("--type TYPE", "|".join(TYPES) + "; repeatable.", autocompletion=_complete_type),
     ] = None,
     protocol_type: Annotated[
-        str | None,
-        typer.Option(
-            "--protocol-type", metavar="NAME", help="Only groups of this protocol type, such as consumer."
-        ),
+        str | None, option("--protocol-type NAME", "Only groups of this protocol type, such as consumer.")
     ] = None,
     topic: Annotated[
         str | None,
-        typer.Option(
-            "--topic",
-            metavar="TOPIC",
-            help="Only groups that subscribe to this topic, own it or have committed it.",
-        ),
+        option("--topic TOPIC", "Only groups that subscribe to this topic, own it or have committed it."),
     ] = None,
-    static_only: Annotated[
-        bool, typer.Option("--static-only", help="Only groups with static members.")
-    ] = False,
+    static_only: Annotated[bool, option("--static-only", "Only groups with static members.")] = False,
     sort: Annotated[
-        str,
-        typer.Option(
-            "--sort", metavar="KEY", help="|".join(SORTS) + "; a leading - sorts in descending order."
-        ),
+        str, option("--sort KEY", "|".join(SORTS) + "; a leading - sorts in descending order.")
     ] = "group",
     members: Annotated[
-        bool, typer.Option("--members/--no-members", help="Count members (describes every group).")
+        bool, option("--members/--no-members", "Count members (describes every group).")
     ] = True,
     zookeeper: ZooKeeper = None,
     rest: Rest = None,

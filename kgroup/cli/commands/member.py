@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 from typing import Protocol as Shape
 
-import typer
-
 from kgroup.cli.commands.member_registration import register, unregister
 from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure, of_kafka_code
+from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group
 from kgroup.cli.output.schema_ids import schema_id
@@ -30,55 +29,31 @@ if TYPE_CHECKING:
 
 PROTOCOLS = ("classic", "consumer")
 ASSIGNORS = ("range", "roundrobin", "cooperative-sticky")
-Topics = Annotated[
-    list[str], typer.Option("--topic", metavar="TOPIC", help="Subscribe to this topic; repeatable.")
-]
+Topics = Annotated[list[str], option("--topic TOPIC", "Subscribe to this topic; repeatable.")]
 Protocol = Annotated[
-    str,
-    typer.Option(
-        "--protocol", metavar="NAME", help="|".join(PROTOCOLS) + ".", autocompletion=lambda: PROTOCOLS
-    ),
+    str, option("--protocol NAME", "|".join(PROTOCOLS) + ".", autocompletion=lambda: PROTOCOLS)
 ]
 Instance = Annotated[
-    str | None,
-    typer.Option("--instance-id", metavar="ID", help="Join as a static member with this group.instance.id."),
+    str | None, option("--instance-id ID", "Join as a static member with this group.instance.id.")
 ]
 AssignorOption = Annotated[
     str | None,
-    typer.Option(
-        "--assignor",
-        metavar="NAME",
-        help="Classic: " + "|".join(ASSIGNORS) + ". Consumer: the server-side assignor.",
-    ),
+    option("--assignor NAME", "Classic: " + "|".join(ASSIGNORS) + ". Consumer: the server-side assignor."),
 ]
-Duration = Annotated[
-    str | None, typer.Option("--for", metavar="DURATION", help="Leave after this long: 30s, 5m.")
-]
+Duration = Annotated[str | None, option("--for DURATION", "Leave after this long: 30s, 5m.")]
 ForGood = Annotated[
-    bool,
-    typer.Option("--leave", help="Leave for good at the end; otherwise a static member keeps its place."),
+    bool, option("--leave", "Leave for good at the end; otherwise a static member keeps its place.")
 ]
 
 Rack = Annotated[
     str | None,
-    typer.Option(
-        "--rack",
-        metavar="RACK",
-        help="The rack it runs in (client.rack), which range takes into account (KIP-881).",
-    ),
+    option("--rack RACK", "The rack it runs in (client.rack), which range takes into account (KIP-881)."),
 ]
 Legacy = Annotated[
     str | None,
-    typer.Option(
-        "--legacy",
-        metavar="HOST:PORT,…",
-        help="Join a coordinator of the ZooKeeper era there, and read the records.",
-    ),
+    option("--legacy HOST:PORT,…", "Join a coordinator of the ZooKeeper era there, and read the records."),
 ]
-SessionTimeout = Annotated[
-    str | None,
-    typer.Option("--session-timeout", metavar="DURATION", help="With --legacy; 6s by default."),
-]
+SessionTimeout = Annotated[str | None, option("--session-timeout DURATION", "With --legacy; 6s by default.")]
 
 
 class _Stop:
@@ -116,7 +91,7 @@ class _Stop:
 )
 def run(
     env: Env,
-    group_id: Annotated[str, typer.Argument(help="The group to join.", metavar="GROUP")],
+    group_id: Annotated[str, argument("GROUP", "The group to join.")],
     topic: Topics,
     protocol: Protocol = "classic",
     instance_id: Instance = None,

@@ -3,13 +3,12 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from kgroup import shell
 from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes, undo_of_settings, with_undo
+from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.output.result import show
 from kgroup.errors import ConfigError
@@ -17,10 +16,9 @@ from kgroup.errors import ConfigError
 if TYPE_CHECKING:
     from kgroup.admin.change.registering import Registering
 
-Group = Annotated[str, typer.Argument(help="The group; it need not exist yet.", metavar="GROUP")]
+Group = Annotated[str, argument("GROUP", "The group; it need not exist yet.")]
 InstanceIds = Annotated[
-    list[str] | None,
-    typer.Option("--instance-id", metavar="ID", help="By group.instance.id; repeatable, or comma-separated."),
+    list[str] | None, option("--instance-id ID", "By group.instance.id; repeatable, or comma-separated.")
 ]
 
 
@@ -41,15 +39,12 @@ def register(
     instance_id: InstanceIds = None,
     wait: Annotated[
         str | None,
-        typer.Option(
-            "--wait",
-            metavar="DURATION",
-            help="How long to wait for missing ids.  [default: the group's rebalance timeout]",
+        option(
+            "--wait DURATION", "How long to wait for missing ids.  [default: the group's rebalance timeout]"
         ),
     ] = None,
     target_size: Annotated[
-        int | None,
-        typer.Option("--target-size", metavar="N", min=1, help="How many members shall be active."),
+        int | None, option("--target-size N", "How many members shall be active.", min=1)
     ] = None,
     execute: Execute = False,
     yes: Yes = False,
@@ -82,7 +77,7 @@ def unregister(
     env: Env,
     group: Group,
     instance_id: InstanceIds = None,
-    all_: Annotated[bool, typer.Option("--all", help="Every registered id, and the wait.")] = False,
+    all_: Annotated[bool, option("--all", "Every registered id, and the wait.")] = False,
     execute: Execute = False,
     yes: Yes = False,
     reason: Reason = None,

@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.zookeeper import ZooKeeper, open_groups
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes
+from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.offset_changes import Topics, WaitEmpty
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group as subcommands
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from kgroup.admin.models import ItemError
     from kgroup.domain import TopicPartition
 
-AllTopics = Annotated[bool, typer.Option("--all-topics", help="Every partition the group has committed.")]
+AllTopics = Annotated[bool, option("--all-topics", "Every partition the group has committed.")]
 
 
 @make(
@@ -37,7 +36,7 @@ AllTopics = Annotated[bool, typer.Option("--all-topics", help="Every partition t
 )
 def export(
     env: Env,
-    group: Annotated[list[str], typer.Argument(help="Group ids or globs.", metavar="GROUP…")],
+    group: Annotated[list[str], argument("GROUP…", "Group ids or globs.")],
     topic: Topics = None,
     zookeeper: ZooKeeper = None,
 ) -> ExitCode:
@@ -86,10 +85,9 @@ def export(
 )
 def import_(
     env: Env,
-    file: Annotated[str, typer.Argument(help="An export: JSON, ndjson or CSV; - is stdin.", metavar="FILE")],
+    file: Annotated[str, argument("FILE", "An export: JSON, ndjson or CSV; - is stdin.")],
     to: Annotated[
-        list[str] | None,
-        typer.Option("--to", metavar="GROUP", help="Only this group from the file; repeatable."),
+        list[str] | None, option("--to GROUP", "Only this group from the file; repeatable.")
     ] = None,
     topic: Topics = None,
     execute: Execute = False,
@@ -130,7 +128,7 @@ def import_(
 )
 def delete(
     env: Env,
-    group: Annotated[list[str], typer.Argument(help="Group ids or globs.", metavar="GROUP…")],
+    group: Annotated[list[str], argument("GROUP…", "Group ids or globs.")],
     topic: Topics = None,
     all_topics: AllTopics = False,
     execute: Execute = False,
@@ -175,8 +173,8 @@ def delete(
 )
 def clone(
     env: Env,
-    source: Annotated[str, typer.Argument(help="The group to copy from; it may be active.", metavar="FROM")],
-    target: Annotated[str, typer.Argument(help="The group to copy to; need not exist.", metavar="TO")],
+    source: Annotated[str, argument("FROM", "The group to copy from; it may be active.")],
+    target: Annotated[str, argument("TO", "The group to copy to; need not exist.")],
     topic: Topics = None,
     execute: Execute = False,
     yes: Yes = False,

@@ -6,6 +6,7 @@ import typer
 
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group as make_group
 from kgroup.cli.inputs.locations import StorageOption
@@ -96,11 +97,8 @@ def stats(
 def top(
     env: Env,
     files: Annotated[list[str] | None, _FILES] = None,
-    by: Annotated[
-        str,
-        typer.Option("--by", metavar="WHAT", help="|".join(_SORTS) + ".", autocompletion=lambda: _SORTS),
-    ] = "bytes",
-    limit: Annotated[int, typer.Option("--limit", metavar="N", help="How many groups to show.", min=1)] = 20,
+    by: Annotated[str, option("--by WHAT", "|".join(_SORTS) + ".", autocompletion=lambda: _SORTS)] = "bytes",
+    limit: Annotated[int, option("--limit N", "How many groups to show.", min=1)] = 20,
     storage_option: StorageOption = None,
 ) -> ExitCode:
     """List the groups that write most to the topic: bytes, records, commits per minute, tombstones.
@@ -147,10 +145,9 @@ def top(
 )
 def decode(
     env: Env,
-    key: Annotated[str, typer.Argument(help="The key in hex; blanks and 0x are ignored.", metavar="HEX")],
+    key: Annotated[str, argument("HEX", "The key in hex; blanks and 0x are ignored.")],
     value: Annotated[
-        str | None,
-        typer.Option("--value", metavar="HEX", help="The value in hex; without one it is a tombstone."),
+        str | None, option("--value HEX", "The value in hex; without one it is a tombstone.")
     ] = None,
 ) -> ExitCode:
     """Decode one key, and its value, from hex."""

@@ -9,6 +9,7 @@ import typer
 from kgroup.cli.commands.pipeline_sql import sql, vacuum
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group as make_group
 from kgroup.cli.inputs.locations import StorageOption
@@ -45,37 +46,24 @@ _GROUP = typer.Option("--group", metavar="GROUP", help="Only this group.")
 )
 def run(
     env: Env,
-    out: Annotated[str, typer.Option("--out", metavar="DIR|URL", help="Where the tables are.")],
+    out: Annotated[str, option("--out DIR|URL", "Where the tables are.")],
     sources: Annotated[
         list[str] | None,
-        typer.Argument(
-            help="Segment files, or folders to search, or URLs of them; by default the live topic.",
-            metavar="[SOURCE]…",
+        argument(
+            "[SOURCE]…", "Segment files, or folders to search, or URLs of them; by default the live topic."
         ),
     ] = None,
     since: Annotated[
-        str | None,
-        typer.Option(
-            "--since", metavar="TIME|OFFSET", help="Where the first run begins; by default the start."
-        ),
+        str | None, option("--since TIME|OFFSET", "Where the first run begins; by default the start.")
     ] = None,
     master: Annotated[str | None, _MASTER] = None,
     conf: Annotated[list[str] | None, _CONF] = None,
     split_size: Annotated[
         int | None,
-        typer.Option(
-            "--split-size",
-            metavar="MB",
-            help="What one task reads; 16 to 256 by the size of the input.",
-            min=1,
-        ),
+        option("--split-size MB", "What one task reads; 16 to 256 by the size of the input.", min=1),
     ] = None,
-    follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Keep reading as new records arrive.")
-    ] = False,
-    every: Annotated[
-        str, typer.Option("--every", metavar="DURATION", help="How often --follow looks.")
-    ] = "10s",
+    follow: Annotated[bool, option("--follow -f", "Keep reading as new records arrive.")] = False,
+    every: Annotated[str, option("--every DURATION", "How often --follow looks.")] = "10s",
     storage_option: StorageOption = None,
 ) -> ExitCode:
     """Read segments, or the live topic, into tables (Delta Lake), and fold every group into events.
@@ -195,24 +183,14 @@ _WAITING = "run again when the file is whole; if it stays so, take it away: what
 )
 def query(
     env: Env,
-    table: Annotated[
-        str, typer.Argument(help="One of the tables; docs/pipeline.md lists them.", metavar="TABLE")
-    ],
+    table: Annotated[str, argument("TABLE", "One of the tables; docs/pipeline.md lists them.")],
     tables: Annotated[str, _TABLES],
-    group: Annotated[
-        str | None, typer.Option("--group", metavar="GLOB", help="Only groups whose id matches.")
-    ] = None,
+    group: Annotated[str | None, option("--group GLOB", "Only groups whose id matches.")] = None,
     at: Annotated[
         str | None,
-        typer.Option(
-            "--at",
-            metavar="TIME",
-            help="The moment that state_at and members show; by default the end, or all.",
-        ),
+        option("--at TIME", "The moment that state_at and members show; by default the end, or all."),
     ] = None,
-    limit: Annotated[
-        int, typer.Option("--limit", metavar="N", help="Print at most this many rows; 0 prints all.", min=0)
-    ] = 1000,
+    limit: Annotated[int, option("--limit N", "Print at most this many rows; 0 prints all.", min=0)] = 1000,
     master: Annotated[str | None, _MASTER] = None,
     conf: Annotated[list[str] | None, _CONF] = None,
     storage_option: StorageOption = None,
@@ -254,11 +232,9 @@ def events(
     env: Env,
     tables: Annotated[str, _TABLES],
     group: Annotated[str | None, _GROUP] = None,
-    since: Annotated[str | None, typer.Option("--since", metavar="TIME", help="From this time on.")] = None,
-    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Up to this time.")] = None,
-    kinds: Annotated[
-        str | None, typer.Option("--kinds", metavar="A,B,…", help="Only these kinds of events.")
-    ] = None,
+    since: Annotated[str | None, option("--since TIME", "From this time on.")] = None,
+    until: Annotated[str | None, option("--until TIME", "Up to this time.")] = None,
+    kinds: Annotated[str | None, option("--kinds A,B,…", "Only these kinds of events.")] = None,
     storage_option: StorageOption = None,
 ) -> ExitCode:
     """Tell what happened to groups, as replay-log does, from existing tables."""
@@ -286,9 +262,9 @@ def events(
 )
 def plot(
     env: Env,
-    group: Annotated[str, typer.Argument(help="The group.", metavar="GROUP")],
+    group: Annotated[str, argument("GROUP", "The group.")],
     tables: Annotated[str, _TABLES],
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="What to write: .html or .png.")],
+    out: Annotated[Path, option("--out FILE", "What to write: .html or .png.")],
     master: Annotated[str | None, _MASTER] = None,
     conf: Annotated[list[str] | None, _CONF] = None,
     storage_option: StorageOption = None,
@@ -321,7 +297,7 @@ def plot(
 )
 def package(
     env: Env,
-    target: Annotated[Path, typer.Argument(help="The zip file to write.", metavar="FILE")],
+    target: Annotated[Path, argument("FILE", "The zip file to write.")],
 ) -> ExitCode:
     """Write kgroup as one zip file for Spark's executors; `pipeline run --master` ships it automatically."""
     from kgroup.pipeline.spark.package import build_package

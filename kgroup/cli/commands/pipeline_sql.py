@@ -2,10 +2,9 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.locations import StorageOption
 
@@ -31,11 +30,9 @@ _EXTRA = "install the extra: pip install 'kgroup[sql]'"
 )
 def sql(
     env: Env,
-    question: Annotated[str, typer.Argument(help="One SELECT, as DuckDB takes it.", metavar="SELECT")],
-    tables: Annotated[str, typer.Argument(help="Tables filled by `pipeline run`.", metavar="TABLES")],
-    limit: Annotated[
-        int, typer.Option("--limit", metavar="N", help="Print at most this many rows; 0 prints all.", min=0)
-    ] = 1000,
+    question: Annotated[str, argument("SELECT", "One SELECT, as DuckDB takes it.")],
+    tables: Annotated[str, argument("TABLES", "Tables filled by `pipeline run`.")],
+    limit: Annotated[int, option("--limit N", "Print at most this many rows; 0 prints all.", min=0)] = 1000,
     storage_option: StorageOption = None,
 ) -> ExitCode:
     """Ask the tables in SQL, without Spark and Java; docs/sql.md answers ten questions of an incident.
@@ -62,10 +59,8 @@ def sql(
 )
 def vacuum(
     env: Env,
-    tables: Annotated[str, typer.Argument(help="Tables filled by `pipeline run`.", metavar="TABLES")],
-    keep: Annotated[
-        str, typer.Option("--keep", metavar="DURATION", help="How old a version can be and be read.")
-    ] = "30d",
+    tables: Annotated[str, argument("TABLES", "Tables filled by `pipeline run`.")],
+    keep: Annotated[str, option("--keep DURATION", "How old a version can be and be read.")] = "30d",
     storage_option: StorageOption = None,
 ) -> ExitCode:
     """Make small files into larger ones, and delete those that no version of the last days needs.

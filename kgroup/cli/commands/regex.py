@@ -3,10 +3,9 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group
 
@@ -27,13 +26,10 @@ if TYPE_CHECKING:
 )
 def check(
     env: Env,
-    pattern: Annotated[str, typer.Argument(help="The pattern of a subscription.", metavar="PATTERN")],
-    offline: Annotated[
-        bool, typer.Option("--offline", help="Check the syntax only, without a cluster.")
-    ] = False,
+    pattern: Annotated[str, argument("PATTERN", "The pattern of a subscription.")],
+    offline: Annotated[bool, option("--offline", "Check the syntax only, without a cluster.")] = False,
     topics: Annotated[
-        str | None,
-        typer.Option("--topics", metavar="FILE", help="Match the topic names in this file; - is stdin."),
+        str | None, option("--topics FILE", "Match the topic names in this file; - is stdin.")
     ] = None,
 ) -> ExitCode:
     """Check a topic pattern: whether it is RE2, which topics match now, and who reads it differently.

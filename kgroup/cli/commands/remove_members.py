@@ -9,6 +9,7 @@ from kgroup import shell
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes, with_undo
+from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.files import read_plan, read_text, write_plan
 from kgroup.cli.output.result import ShownError, show
@@ -23,56 +24,39 @@ _PANEL = "Members"
 _NO_UNDO = "undo: none; a member whose client still runs rejoins by itself, others have to be started again"
 InstanceIds = Annotated[
     list[str] | None,
-    typer.Option(
-        "--instance-id",
-        "--instance",
-        "--group-instance-ids",
-        metavar="ID",
-        help="By group.instance.id; repeatable, or comma-separated (\\\\, is a comma in an id).",
+    option(
+        "--instance-id --instance --group-instance-ids ID",
+        "By group.instance.id; repeatable, or comma-separated (\\\\, is a comma in an id).",
         rich_help_panel=_PANEL,
     ),
 ]
 MemberIds = Annotated[
     list[str] | None,
-    typer.Option(
-        "--member-id",
-        metavar="ID",
-        help="By member id; repeatable, or comma-separated as above.",
-        rich_help_panel=_PANEL,
+    option(
+        "--member-id ID", "By member id; repeatable, or comma-separated as above.", rich_help_panel=_PANEL
     ),
 ]
 FromFile = Annotated[
     str | None,
-    typer.Option(
-        "--from-file",
-        metavar="FILE",
-        help="Instance ids, one per line, taken literally; - is stdin.",
-        rich_help_panel=_PANEL,
+    option(
+        "--from-file FILE", "Instance ids, one per line, taken literally; - is stdin.", rich_help_panel=_PANEL
     ),
 ]
 Hosts = Annotated[
-    list[str] | None,
-    typer.Option("--host", metavar="GLOB", help="By host address; repeatable.", rich_help_panel=_PANEL),
+    list[str] | None, option("--host GLOB", "By host address; repeatable.", rich_help_panel=_PANEL)
 ]
 LeftOnly = Annotated[
     bool,
-    typer.Option(
-        "--left-only",
-        help="Only static members that have left temporarily (epoch -2).",
-        rich_help_panel=_PANEL,
+    option(
+        "--left-only", "Only static members that have left temporarily (epoch -2).", rich_help_panel=_PANEL
     ),
 ]
-All = Annotated[bool, typer.Option("--all", help="Every member.", rich_help_panel=_PANEL)]
-GroupId = Annotated[str | None, typer.Option("--group-id", help="As GROUP (KIP-345).", hidden=True)]
+All = Annotated[bool, option("--all", "Every member.", rich_help_panel=_PANEL)]
+GroupId = Annotated[str | None, option("--group-id", "As GROUP (KIP-345).", hidden=True)]
 OfOldScript = Annotated[str | None, typer.Option(help="Ignored: of KIP-345's script.", hidden=True)]
-PlanOut = Annotated[str | None, typer.Option("--plan-out", metavar="FILE", help="Write the plan to a file.")]
-PlanIn = Annotated[
-    str | None,
-    typer.Option("--plan", metavar="FILE", help="Execute this plan; refused if the group has changed."),
-]
-Wait = Annotated[
-    str | None, typer.Option("--wait", metavar="stable", help="Then wait until the group is stable.")
-]
+PlanOut = Annotated[str | None, option("--plan-out FILE", "Write the plan to a file.")]
+PlanIn = Annotated[str | None, option("--plan FILE", "Execute this plan; refused if the group has changed.")]
+Wait = Annotated[str | None, option("--wait stable", "Then wait until the group is stable.")]
 
 
 @make(
@@ -90,7 +74,7 @@ Wait = Annotated[
 )
 def command(
     env: Env,
-    group: Annotated[str | None, typer.Argument(help="The group.", metavar="[GROUP]")] = None,
+    group: Annotated[str | None, argument("[GROUP]", "The group.")] = None,
     instance_id: InstanceIds = None,
     member_id: MemberIds = None,
     from_file: FromFile = None,

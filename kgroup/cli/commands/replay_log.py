@@ -3,10 +3,9 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.locations import StorageOption
 from kgroup.errors import ConfigError
@@ -37,56 +36,37 @@ if TYPE_CHECKING:
 def command(
     env: Env,
     group: Annotated[
-        list[str] | None,
-        typer.Argument(help="Group ids or globs; all groups by default.", metavar="[GROUP]…"),
+        list[str] | None, argument("[GROUP]…", "Group ids or globs; all groups by default.")
     ] = None,
     files: Annotated[
         list[str] | None,
-        typer.Option(
-            "--files",
-            metavar="PATH",
-            help="Segment files, folders or URLs, no broker needed; repeatable.",
-        ),
+        option("--files PATH", "Segment files, folders or URLs, no broker needed; repeatable."),
     ] = None,
-    since: Annotated[
-        str | None, typer.Option("--since", metavar="TIME", help="From this time on (ISO, 03:00, or 2h ago).")
-    ] = None,
-    until: Annotated[str | None, typer.Option("--until", metavar="TIME", help="Up to this time.")] = None,
+    since: Annotated[str | None, option("--since TIME", "From this time on (ISO, 03:00, or 2h ago).")] = None,
+    until: Annotated[str | None, option("--until TIME", "Up to this time.")] = None,
     at: Annotated[
-        str | None,
-        typer.Option("--at", metavar="TIME|OFFSET", help="The state at that moment, as describe shows it."),
+        str | None, option("--at TIME|OFFSET", "The state at that moment, as describe shows it.")
     ] = None,
-    events: Annotated[
-        str | None, typer.Option("--events", metavar="A,B,…", help="Only these kinds of events.")
-    ] = None,
+    events: Annotated[str | None, option("--events A,B,…", "Only these kinds of events.")] = None,
     instance: Annotated[
-        list[str] | None, typer.Option("--instance", metavar="ID", help="Only events about this instance id.")
+        list[str] | None, option("--instance ID", "Only events about this instance id.")
     ] = None,
     group_glob: Annotated[
-        list[str] | None, typer.Option("--group", metavar="GLOB", help="Same as the argument; repeatable.")
+        list[str] | None, option("--group GLOB", "Same as the argument; repeatable.")
     ] = None,
-    raw: Annotated[bool, typer.Option("--raw", help="Every record, decoded.")] = False,
-    follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Keep reading as new records arrive.")
-    ] = False,
+    raw: Annotated[bool, option("--raw", "Every record, decoded.")] = False,
+    follow: Annotated[bool, option("--follow -f", "Keep reading as new records arrive.")] = False,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Compare the replayed state with what the cluster says now.")
+        bool, option("--verify", "Compare the replayed state with what the cluster says now.")
     ] = False,
     collapse_commits: Annotated[
-        bool, typer.Option("--collapse-commits/--all-commits", help="Show runs of commits as one line.")
+        bool, option("--collapse-commits/--all-commits", "Show runs of commits as one line.")
     ] = True,
     engine: Annotated[
-        str | None,
-        typer.Option(
-            "--engine", metavar="NAME", help="auto|local|spark; auto uses Spark for very large inputs."
-        ),
+        str | None, option("--engine NAME", "auto|local|spark; auto uses Spark for very large inputs.")
     ] = None,
-    master: Annotated[
-        str | None, typer.Option("--master", metavar="URL", help="Spark's master.  [default: local[*]]")
-    ] = None,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write the timeline as an HTML page.")
-    ] = None,
+    master: Annotated[str | None, option("--master URL", "Spark's master.  [default: local[*]]")] = None,
+    html: Annotated[Path | None, option("--html FILE", "Write the timeline as an HTML page.")] = None,
     storage_option: StorageOption = None,
 ) -> ExitCode:
     """Tell what happened to groups: members, rebalances and their causes, commits, rewinds, deletions.

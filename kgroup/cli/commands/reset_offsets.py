@@ -8,6 +8,7 @@ import typer
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes
+from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.offset_changes import Topics, WaitEmpty
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.files import read_plan, read_text, write_plan
@@ -47,7 +48,7 @@ def _value(name: str, metavar: str, text: str) -> typer.models.OptionInfo:
 )
 def command(
     env: Env,
-    group: Annotated[list[str] | None, typer.Argument(help="Group ids or globs.", metavar="[GROUP]…")] = None,
+    group: Annotated[list[str] | None, argument("[GROUP]…", "Group ids or globs.")] = None,
     to_earliest: Annotated[bool, _flag("--to-earliest", "The start of the log.")] = False,
     to_latest: Annotated[bool, _flag("--to-latest", "The end of the log.")] = False,
     to_current: Annotated[
@@ -75,25 +76,20 @@ def command(
         str | None, _value("--undo", "LAST|ID", "Restore exactly what was there before this journal entry.")
     ] = None,
     topic: Topics = None,
-    all_topics: Annotated[
-        bool, typer.Option("--all-topics", help="Every partition the group has committed.")
-    ] = False,
+    all_topics: Annotated[bool, option("--all-topics", "Every partition the group has committed.")] = False,
     execute: Execute = False,
     yes: Yes = False,
     reason: Reason = None,
     wait_empty: WaitEmpty = False,
     remove_static: Annotated[
-        bool, typer.Option("--remove-static", help="With --execute, first remove the static members.")
+        bool, option("--remove-static", "With --execute, first remove the static members.")
     ] = False,
-    plan_out: Annotated[
-        str | None, typer.Option("--plan-out", metavar="FILE", help="Write the plan to a file.")
-    ] = None,
+    plan_out: Annotated[str | None, option("--plan-out FILE", "Write the plan to a file.")] = None,
     plan_in: Annotated[
-        str | None,
-        typer.Option("--plan", metavar="FILE", help="Execute this plan; refused if offsets moved."),
+        str | None, option("--plan FILE", "Execute this plan; refused if offsets moved.")
     ] = None,
-    groups: Annotated[list[str] | None, typer.Option("--group", help="As GROUP.", hidden=True)] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="The default.", hidden=True)] = False,
+    groups: Annotated[list[str] | None, option("--group", "As GROUP.", hidden=True)] = None,
+    dry_run: Annotated[bool, option("--dry-run", "The default.", hidden=True)] = False,
 ) -> ExitCode:
     """Move the committed offsets of groups; shows the plan, and changes nothing without --execute.
 

@@ -5,10 +5,9 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.frame.declaring import option
 from kgroup.cli.frame.options import command as make
 from kgroup.errors import ConfigError
 
@@ -33,70 +32,43 @@ def command(
     env: Env,
     port: Annotated[
         int | None,
-        typer.Option(
-            "--port",
-            metavar="N",
-            help="First port on 127.0.0.1; 0 picks free ones.",
-            min=0,
-            show_default="9092",
-        ),
+        option("--port N", "First port on 127.0.0.1; 0 picks free ones.", min=0, show_default="9092"),
     ] = None,
-    brokers: Annotated[
-        int, typer.Option("--brokers", metavar="N", help="Brokers, each on its own port.", min=1)
-    ] = 1,
+    brokers: Annotated[int, option("--brokers N", "Brokers, each on its own port.", min=1)] = 1,
     partitions: Annotated[
-        int | None,
-        typer.Option(
-            "--partitions", metavar="N", help="Partitions of __consumer_offsets; fixed once created."
-        ),
+        int | None, option("--partitions N", "Partitions of __consumer_offsets; fixed once created.")
     ] = None,
     set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="A broker setting by Kafka's name; repeatable."),
+        list[str] | None, option("--set KEY=VALUE", "A broker setting by Kafka's name; repeatable.")
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option(
-            "--config",
-            metavar="FILE",
-            help="Broker settings from a server.properties; --set overrides them.",
-        ),
+        option("--config FILE", "Broker settings from a server.properties; --set overrides them."),
     ] = None,
     metrics: Annotated[
-        int | None,
-        typer.Option(
-            "--metrics", metavar="PORT", help="Serve metrics for Prometheus; 0 picks a free port.", min=0
-        ),
+        int | None, option("--metrics PORT", "Serve metrics for Prometheus; 0 picks a free port.", min=0)
     ] = None,
-    memory: Annotated[bool, typer.Option("--memory", help="Keep everything in memory.")] = False,
+    memory: Annotated[bool, option("--memory", "Keep everything in memory.")] = False,
     legacy: Annotated[
-        bool,
-        typer.Option("--legacy", help="Also serve the coordinator of the ZooKeeper era (draft for 0.9)."),
+        bool, option("--legacy", "Also serve the coordinator of the ZooKeeper era (draft for 0.9).")
     ] = False,
     legacy_port: Annotated[
-        int | None,
-        typer.Option("--legacy-port", metavar="N", help="Its first port; free ones by default.", min=0),
+        int | None, option("--legacy-port N", "Its first port; free ones by default.", min=0)
     ] = None,
     tree_port: Annotated[
         int | None,
-        typer.Option(
-            "--tree-port",
-            metavar="N",
-            help="Port at which its in-process tree answers like ZooKeeper; a free one by default.",
+        option(
+            "--tree-port N",
+            "Port at which its in-process tree answers like ZooKeeper; a free one by default.",
             min=0,
         ),
     ] = None,
     legacy_set: Annotated[
-        list[str] | None,
-        typer.Option("--legacy-set", metavar="KEY=VALUE", help="One of its settings; repeatable."),
+        list[str] | None, option("--legacy-set KEY=VALUE", "One of its settings; repeatable.")
     ] = None,
     zookeeper: Annotated[
         str | None,
-        typer.Option(
-            "--zookeeper",
-            metavar="HOST:PORT,…[/chroot]",
-            help="Where it keeps its groups; in this process by default.",
-        ),
+        option("--zookeeper HOST:PORT,…[/chroot]", "Where it keeps its groups; in this process by default."),
     ] = None,
 ) -> ExitCode:
     """Serve the embedded cluster on TCP until Ctrl-C or SIGTERM.

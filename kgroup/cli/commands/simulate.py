@@ -4,11 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.frame.declaring import option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
@@ -61,56 +60,38 @@ def command(
     env: Env,
     scenario: Annotated[
         str | None,
-        typer.Option(
-            "--scenario",
-            metavar="NAME|FILE",
-            help="|".join(SCENARIOS) + f", or a YAML file.  [default: {SCENARIOS[0]}]",
+        option(
+            "--scenario NAME|FILE",
+            "|".join(SCENARIOS) + f", or a YAML file.  [default: {SCENARIOS[0]}]",
             autocompletion=lambda incomplete: [s for s in SCENARIOS if s.startswith(incomplete)],
         ),
     ] = None,
     protocol: Annotated[
-        str | None,
-        typer.Option("--protocol", metavar="NAME", help="|".join(PROTOCOLS) + " only [default: all]"),
+        str | None, option("--protocol NAME", "|".join(PROTOCOLS) + " only [default: all]")
     ] = None,
     static: Annotated[
-        bool | None,
-        typer.Option("--static/--dynamic", help="Only static or only dynamic members [default: both]"),
+        bool | None, option("--static/--dynamic", "Only static or only dynamic members [default: both]")
     ] = None,
     members: Annotated[
-        int | None, typer.Option("--members", metavar="N", min=1, help="Members of the group.  [default: 12]")
+        int | None, option("--members N", "Members of the group.  [default: 12]", min=1)
     ] = None,
     partitions: Annotated[
-        int | None,
-        typer.Option(
-            "--partitions", metavar="N", min=1, help="Partitions that the group reads.  [default: 4 a member]"
-        ),
+        int | None, option("--partitions N", "Partitions that the group reads.  [default: 4 a member]", min=1)
     ] = None,
     session_timeout: Annotated[
-        str | None,
-        typer.Option(
-            "--session-timeout", metavar="DURATION", help="Session timeout of the members.  [default: 45s]"
-        ),
+        str | None, option("--session-timeout DURATION", "Session timeout of the members.  [default: 45s]")
     ] = None,
     expecting: Annotated[
         bool,
-        typer.Option(
-            "--expecting",
-            help="Each kind once more with registered ids, or with standbys where some stand by.",
+        option(
+            "--expecting", "Each kind once more with registered ids, or with standbys where some stand by."
         ),
     ] = False,
     like: Annotated[
-        str | None,
-        typer.Option(
-            "--like", metavar="GROUP", help="Take members, partitions and timeouts from a live group."
-        ),
+        str | None, option("--like GROUP", "Take members, partitions and timeouts from a live group.")
     ] = None,
-    html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Also write an HTML page with charts.")
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option("--seed", metavar="N", min=0, help="Only replay the random run of this seed."),
-    ] = None,
+    html: Annotated[Path | None, option("--html FILE", "Also write an HTML page with charts.")] = None,
+    seed: Annotated[int | None, option("--seed N", "Only replay the random run of this seed.", min=0)] = None,
 ) -> ExitCode:
     """Play a scenario on a simulated group of each kind, and say what it costs.
 

@@ -2,10 +2,9 @@
 
 from typing import Annotated
 
-import typer
-
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.frame.declaring import option
 from kgroup.cli.frame.migration import Group, Patterns, ReadLog, execute_command, show_plan, watch_command
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group as subcommands
@@ -43,12 +42,10 @@ def rehearse(
     env: Env,
     group: Group,
     files: Annotated[
-        list[str] | None,
-        typer.Option("--files", metavar="PATH", help="Segment files, folders or URLs; repeatable."),
+        list[str] | None, option("--files PATH", "Segment files, folders or URLs; repeatable.")
     ] = None,
     setting: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="A setting of the coordinator; repeatable."),
+        list[str] | None, option("--set KEY=VALUE", "A setting of the coordinator; repeatable.")
     ] = None,
     storage_option: StorageOption = None,
 ) -> ExitCode:

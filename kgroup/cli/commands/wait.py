@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 
 if TYPE_CHECKING:
@@ -31,21 +30,13 @@ if TYPE_CHECKING:
 )
 def command(
     env: Env,
-    group: Annotated[list[str], typer.Argument(help="Group ids or globs.", metavar="GROUP…")],
+    group: Annotated[list[str], argument("GROUP…", "Group ids or globs.")],
     for_: Annotated[
-        str,
-        typer.Option(
-            "--for", metavar="CONDITION", help="stable|empty|gone|lag=N|members=N|member=ID (instance or id)."
-        ),
+        str, option("--for CONDITION", "stable|empty|gone|lag=N|members=N|member=ID (instance or id).")
     ],
-    interval: Annotated[
-        str, typer.Option("--interval", metavar="DURATION", help="How often to poll.")
-    ] = "500ms",
+    interval: Annotated[str, option("--interval DURATION", "How often to poll.")] = "500ms",
     stop_after: Annotated[
-        str | None,
-        typer.Option(
-            "--stop-after", metavar="DURATION", help="Stop waiting after this long.  [default: 30s]"
-        ),
+        str | None, option("--stop-after DURATION", "Stop waiting after this long.  [default: 30s]")
     ] = None,
 ) -> ExitCode:
     """Wait until a condition holds for all the groups; exit code 7 if time runs out.

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.posting import NOT_DELIVERED, posting
 from kgroup.cli.exit_codes import ExitCode, Failure
+from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.domain import Document
 
@@ -36,36 +35,23 @@ _HOME_AND_CLEAR = "\033[H\033[2J"
 )
 def command(
     env: Env,
-    group: Annotated[list[str], typer.Argument(help="Group ids or globs.", metavar="GROUP…")],
+    group: Annotated[list[str], argument("GROUP…", "Group ids or globs.")],
     until: Annotated[
-        str | None,
-        typer.Option(
-            "--until", metavar="CONDITION", help="Stop when: stable|empty|gone|lag=N|members=N|member=ID."
-        ),
+        str | None, option("--until CONDITION", "Stop when: stable|empty|gone|lag=N|members=N|member=ID.")
     ] = None,
-    events: Annotated[
-        bool, typer.Option("--events", help="Print differences as ndjson instead of a screen.")
-    ] = False,
-    lag: Annotated[bool, typer.Option("--lag", help="Report changes in lag as events too.")] = False,
-    notify: Annotated[
-        str | None, typer.Option("--notify", metavar="URL", help="Post each event to this URL as JSON.")
-    ] = None,
+    events: Annotated[bool, option("--events", "Print differences as ndjson instead of a screen.")] = False,
+    lag: Annotated[bool, option("--lag", "Report changes in lag as events too.")] = False,
+    notify: Annotated[str | None, option("--notify URL", "Post each event to this URL as JSON.")] = None,
     notify_secret_file: Annotated[
         Path | None,
-        typer.Option(
-            "--notify-secret-file",
-            metavar="FILE",
-            help="Secret that signs the posts; else KGROUP_NOTIFY_SECRET, or the context's notify.secret.",
+        option(
+            "--notify-secret-file FILE",
+            "Secret that signs the posts; else KGROUP_NOTIFY_SECRET, or the context's notify.secret.",
         ),
     ] = None,
-    interval: Annotated[
-        str, typer.Option("--interval", metavar="DURATION", help="How often to poll.")
-    ] = "1s",
+    interval: Annotated[str, option("--interval DURATION", "How often to poll.")] = "1s",
     stop_after: Annotated[
-        str | None,
-        typer.Option(
-            "--stop-after", metavar="DURATION", help="Stop after this long; exit code 7 with --until."
-        ),
+        str | None, option("--stop-after DURATION", "Stop after this long; exit code 7 with --until.")
     ] = None,
 ) -> ExitCode:
     """Watch groups until Ctrl-C: a live view on a terminal, otherwise one line per difference.

@@ -5,12 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from kgroup import shell
 from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
+from kgroup.cli.frame.declaring import option
 from kgroup.cli.output.messages import NOT_YET
 
 if TYPE_CHECKING:
@@ -19,19 +18,18 @@ if TYPE_CHECKING:
 
 Execute = Annotated[
     bool,
-    typer.Option(
+    option(
         "--execute",
-        help="Make the change; without this nothing changes. A terminal shows the plan and asks first; "
+        "Make the change; without this nothing changes. A terminal shows the plan and asks first; "
         "without a terminal this is the consent.",
     ),
 ]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask on a terminal.")]
+Yes = Annotated[bool, option("--yes", "Do not ask on a terminal.")]
 Reason = Annotated[
     str | None,
-    typer.Option(
-        "--reason",
-        metavar="TEXT",
-        help="Why; kept in the journal and, shortened, in what brokers store (commits, LeaveGroup).",
+    option(
+        "--reason TEXT",
+        "Why; kept in the journal and, shortened, in what brokers store (commits, LeaveGroup).",
     ),
 ]
 

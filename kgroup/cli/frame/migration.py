@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from kgroup.admin.migrate.models import ALREADY, BLOCKED, UNKNOWN
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.changes import Consent, Yes, undo_line, with_undo
+from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.lazy import KgroupCommand
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.output.result import show
@@ -18,29 +17,20 @@ from kgroup.cli.views.migration import NEXT, outcome, planned
 if TYPE_CHECKING:
     pass
 
-Group = Annotated[str, typer.Argument(help="The group.", metavar="GROUP")]
+Group = Annotated[str, argument("GROUP", "The group.")]
 Patterns = Annotated[
-    list[str] | None,
-    typer.Option("--pattern", metavar="REGEX", help="A pattern the clients subscribe with; repeatable."),
+    list[str] | None, option("--pattern REGEX", "A pattern the clients subscribe with; repeatable.")
 ]
 ReadLog = Annotated[
     bool,
-    typer.Option(
-        "--read-log", help="Read the group's records too: session timeouts, leader (needs READ on the topic)."
-    ),
+    option("--read-log", "Read the group's records too: session timeouts, leader (needs READ on the topic)."),
 ]
 AcceptUnknown = Annotated[
-    bool,
-    typer.Option("--accept-unknown", help="Go on even if something decisive is unknown, at your own risk."),
+    bool, option("--accept-unknown", "Go on even if something decisive is unknown, at your own risk.")
 ]
-Watching = Annotated[
-    bool, typer.Option("--watch/--no-watch", help="Then watch the rolling restart of a live group.")
-]
-Interval = Annotated[str, typer.Option("--interval", metavar="DURATION", help="Time between two polls.")]
-StuckAfter = Annotated[
-    str,
-    typer.Option("--stuck-after", metavar="DURATION", help="Exit with 8 after this long without a change."),
-]
+Watching = Annotated[bool, option("--watch/--no-watch", "Then watch the rolling restart of a live group.")]
+Interval = Annotated[str, option("--interval DURATION", "Time between two polls.")]
+StuckAfter = Annotated[str, option("--stuck-after DURATION", "Exit with 8 after this long without a change.")]
 
 
 def show_plan(

@@ -3,11 +3,10 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.frame.changes import Consent, undo_of_offsets, with_undo
+from kgroup.cli.frame.declaring import option
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
@@ -17,11 +16,10 @@ if TYPE_CHECKING:
     from kgroup.domain import TopicPartition
 
 WaitEmpty = Annotated[
-    bool, typer.Option("--wait-empty", help="Before --execute, wait until the groups have no members.")
+    bool, option("--wait-empty", "Before --execute, wait until the groups have no members.")
 ]
 Topics = Annotated[
-    list[str] | None,
-    typer.Option("--topic", metavar="T[:0,1]", help="Only this topic, or these partitions; repeatable."),
+    list[str] | None, option("--topic T[:0,1]", "Only this topic, or these partitions; repeatable.")
 ]
 
 

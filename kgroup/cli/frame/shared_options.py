@@ -4,9 +4,8 @@ import functools
 import inspect
 from typing import Annotated
 
-import typer
-
 from kgroup.cli.env.invocation import COLORS, FORMATS
+from kgroup.cli.frame.declaring import option
 
 _WHERE, _HOW, _OUTPUT = "Cluster", "Connection", "Output"
 
@@ -20,96 +19,73 @@ def _contexts(incomplete: str) -> list[str]:
 def _shared(
     bootstrap_server: Annotated[
         str | None,
-        typer.Option(
-            "-b",
-            "--bootstrap-server",
-            metavar="HOST:PORT,…",
-            help="Brokers of a remote cluster.",
-            rich_help_panel=_WHERE,
-        ),
+        option("-b --bootstrap-server HOST:PORT,…", "Brokers of a remote cluster.", rich_help_panel=_WHERE),
     ] = None,
     local: Annotated[
         str | None,
-        typer.Option(
-            "--local",
-            metavar="[DIR]",
-            help="The embedded cluster in DIR (with a slash, or --local=DIR); the data folder by default.",
+        option(
+            "--local [DIR]",
+            "The embedded cluster in DIR (with a slash, or --local=DIR); the data folder by default.",
             rich_help_panel=_WHERE,
         ),
     ] = None,
     context: Annotated[
         str | None,
-        typer.Option(
-            "-C",
-            "--context",
-            metavar="NAME",
-            help="A cluster from the config file.",
+        option(
+            "-C --context NAME",
+            "A cluster from the config file.",
             rich_help_panel=_WHERE,
             autocompletion=_contexts,
         ),
     ] = None,
     command_config: Annotated[
         str | None,
-        typer.Option(
-            "--command-config",
-            metavar="FILE",
-            help="A Java properties file, as Kafka's own tools use.",
-            rich_help_panel=_HOW,
+        option(
+            "--command-config FILE", "A Java properties file, as Kafka's own tools use.", rich_help_panel=_HOW
         ),
     ] = None,
     property_: Annotated[
         list[str] | None,
-        typer.Option(
-            "-X",
-            metavar="KEY=VALUE",
-            help="A client setting under its Java or librdkafka name; repeatable.",
+        option(
+            "-X KEY=VALUE",
+            "A client setting under its Java or librdkafka name; repeatable.",
             rich_help_panel=_HOW,
         ),
     ] = None,
     timeout: Annotated[
         str | None,
-        typer.Option(
-            "--timeout",
-            metavar="DURATION",
-            help="Give up after this long: 30s, 5m; a bare number is ms.  [default: 30s]",
+        option(
+            "--timeout DURATION",
+            "Give up after this long: 30s, 5m; a bare number is ms.  [default: 30s]",
             rich_help_panel=_HOW,
         ),
     ] = None,
     output: Annotated[
         str | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FORMAT",
-            help="|".join(FORMATS) + ".",
+        option(
+            "-o --output FORMAT",
+            "|".join(FORMATS) + ".",
             rich_help_panel=_OUTPUT,
             autocompletion=lambda: FORMATS,
         ),
     ] = None,
     columns: Annotated[
-        str | None,
-        typer.Option(
-            "--columns", metavar="A,B,…", help="Only these columns, in this order.", rich_help_panel=_OUTPUT
-        ),
+        str | None, option("--columns A,B,…", "Only these columns, in this order.", rich_help_panel=_OUTPUT)
     ] = None,
     no_headers: Annotated[
-        bool,
-        typer.Option("--no-headers", help="Leave out the header line of tables.", rich_help_panel=_OUTPUT),
+        bool, option("--no-headers", "Leave out the header line of tables.", rich_help_panel=_OUTPUT)
     ] = False,
     color: Annotated[
-        str | None,
-        typer.Option(
-            "--color", metavar="WHEN", help="|".join(COLORS) + ".  [default: auto]", rich_help_panel=_OUTPUT
-        ),
+        str | None, option("--color WHEN", "|".join(COLORS) + ".  [default: auto]", rich_help_panel=_OUTPUT)
     ] = None,
     quiet: Annotated[
-        bool, typer.Option("-q", "--quiet", help="Print only data and errors.", rich_help_panel=_OUTPUT)
+        bool, option("-q --quiet", "Print only data and errors.", rich_help_panel=_OUTPUT)
     ] = False,
     verbose: Annotated[
-        bool, typer.Option("-v", "--verbose", help="Print more detail to stderr.", rich_help_panel=_OUTPUT)
+        bool, option("-v --verbose", "Print more detail to stderr.", rich_help_panel=_OUTPUT)
     ] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of a failure.", rich_help_panel=_OUTPUT)
+        bool, option("--debug", "Show the traceback of a failure.", rich_help_panel=_OUTPUT)
     ] = False,
 ) -> None:
     """Carrier of the shared declarations; never called."""
