@@ -179,6 +179,10 @@ docs: setup ## Write man pages, completions and generated tables anew
 	$(BIN)/python docs/broker_versions.py
 	$(BIN)/python docs/incidents.py
 
+.PHONY: pictures
+pictures: setup ## Play the README's sessions on a cluster, and draw doctor and blame as they print today
+	$(BIN)/python docs/pictures.py
+
 .PHONY: clean
 clean: ## Remove what the targets made
 	find kgroup -name '*.so' -delete

@@ -8,7 +8,7 @@ import pytest
 from tests.house.repository import ROOT, name_of
 
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
 LINK = re.compile(r"\[[^\]\[]*\]\(([^()\s]+)\)")
 
 
@@ -26,6 +26,12 @@ def test_generated_tables_are_up_to_date(script, page):
     """Run `make docs` after changing what they tell of."""
     document = runpy.run_path(str(DOCS / script))["document"]
     assert (DOCS / page).read_text(encoding="utf-8") == document()
+
+
+def test_pictures_are_drawn_from_the_readme():
+    """Run `make pictures` after changing what its commands print; tests/cli/test_readme.py runs them."""
+    drawn = runpy.run_path(str(DOCS / "pictures.py"))["documents"]()
+    assert drawn == {path.stem: path.read_text(encoding="utf-8") for path in (DOCS / "pictures").iterdir()}
 
 
 def test_files_that_the_architecture_names_are_there():

@@ -1,0 +1,93 @@
+"""The sessions of the README: their cluster, how they are played, and what differs from run to run."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kgroup.runtime.cluster import Cluster
+from tests.cli.live import Client, served
+
+ROOT = Path(__file__).parents[2]
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+SAID = "broker:9092"
+# What differs from run to run: ids, times, places.
+VARIES = (
+    (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "UUID"),
+    (re.compile(r"plan [0-9a-f]{8}"), "plan ID"),
+    (re.compile(r"membership = [0-9a-f]{12}"), "membership = HASH"),
+    (re.compile(r"journal j-\d+"), "journal J"),
+    (re.compile(r"\d\d:\d\d:\d\d(\.\d+)?"), "TIME"),
+    (re.compile(r"\d{4}-\d\d-\d\d"), "DAY"),
+    (re.compile(r"\b\d+ s\b"), "N s"),
+    (re.compile(r" +"), " "),
+)
+
+
+def blocks(*languages: str) -> list[str]:
+    """Return the README's blocks of these languages."""
+    found = BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+    return [text for language, text in found if language in languages]
+
+
+def commands(session: str) -> Iterator[tuple[str, str]]:
+    """Yield each command line of a session, and what is shown below it."""
+    for part in re.split(r"^\$ ", session, flags=re.M)[1:]:
+        command, _, output = part.partition("\n")
+        yield command, output
+
+
+def without_what_varies(text: str) -> list[str]:
+    """Return the lines with ids, times and places replaced by their names."""
+    for pattern, name in VARIES:
+        text = pattern.sub(name, text)
+    return [line.rstrip() for line in text.strip().splitlines()]
+
+
+@contextmanager
+def stuck_and_stable() -> Iterator[str]:
+    """Serve the README's cluster: a stable group of three static members, and one that is stuck."""
+    settings = {"group.initial.rebalance.delay.ms": "0"}
+    with served(Cluster(config=settings, offsets_partitions=4)) as address:
+        client = Client(address)
+        client.create_topic("orders", 6)
+        client.commit("pay-svc", "orders", {0: 0, 1: 0})
+        client.classic_group("pay-svc", "orders", {f"pay-{n}": [2 * n, 2 * n + 1] for n in range(3)})
+        client.create_topic("parcels", 4)
+        client.commit("shipping", "parcels", dict.fromkeys(range(4), 0))
+        client.classic_group("shipping", "parcels", {"ship-0": [0, 1], "ship-1": [2, 3]})
+        client.join_unanswered("shipping", "parcels", "ship-2")
+        yield address
+        client.close()
+
+
+def environment(bootstrap: str, folder: Path) -> dict[str, str]:
+    """Return the environment of a README reader whose files are in `folder`."""
+    env = {key: value for key, value in os.environ.items() if not key.startswith("KGROUP_")}
+    env["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{env['PATH']}"
+    env["KGROUP_BOOTSTRAP_SERVER"] = bootstrap
+    for kind in ("CONFIG", "DATA", "STATE"):
+        env[f"XDG_{kind}_HOME"] = str(folder / kind.lower())
+    return env
+
+
+def play(session: str, bootstrap: str, folder: Path) -> Iterator[tuple[str, str, str]]:
+    """Run a session's commands; yield each with what the README shows and what was printed."""
+    code = 0
+    for command, shown in commands(session):
+        if command == "echo $?":
+            yield command, shown, f"{code}\n"
+            continue
+        done = subprocess.run(
+            ["bash", "-c", command.replace(SAID, bootstrap)],
+            env=environment(bootstrap, folder),
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        code = done.returncode
+        yield command, shown, (done.stdout + done.stderr).replace(bootstrap, SAID)
