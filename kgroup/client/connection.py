@@ -82,7 +82,7 @@ class Connection:
 
         too_old = theirs is None or theirs[-1] < low
         release = first_release(request.API, low) if too_old else None
-        hint = "the broker is of another age than this operation; see docs/protocol-coverage.md"
+        hint = "the broker is of another age than this operation; see kgroup docs protocol-coverage"
         raise BrokerRefused(
             ErrorCode.UNSUPPORTED_VERSION,
             f"{self.peer} {has}, kgroup needs {low}-{high}",

@@ -1,11 +1,12 @@
 """Documentation that is generated equals what the code says; links lead somewhere."""
 
+import ast
 import re
 import runpy
 
 import pytest
 
-from tests.house.repository import ROOT, name_of
+from tests.house.repository import ROOT, modules, name_of
 
 DOCS = ROOT / "docs"
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
@@ -32,6 +33,22 @@ def test_pictures_are_drawn_from_the_readme():
     """Run `make pictures` after changing what its commands print; tests/cli/test_readme.py runs them."""
     drawn = runpy.run_path(str(DOCS / "pictures.py"))["documents"]()
     assert drawn == {path.stem: path.read_text(encoding="utf-8") for path in (DOCS / "pictures").iterdir()}
+
+
+def test_messages_and_help_name_pages_as_an_installed_user_opens_them():
+    """By `kgroup docs PAGE`, and the page is there; docstrings of the code may name files."""
+    named, files = set(), []
+    for path in modules():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        told = path.is_relative_to(ROOT / "kgroup/cli/commands")
+        prose = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr)} if not told else set()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
+                files += [f"{name_of(path)}:{node.lineno}"] * ("docs/" in node.value and ".md" in node.value)
+                named |= {*re.findall(r"kgroup docs ([a-z][\w/-]*)", node.value)}
+    assert files == []
+    assert len(named) > 4
+    assert sorted(name for name in named if not [*DOCS.glob(f"{name}*.md")]) == []
 
 
 def test_files_that_the_architecture_names_are_there():

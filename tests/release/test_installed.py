@@ -50,6 +50,12 @@ def test_the_demo_runs(installed: Environment) -> None:
     assert "serve --local ./data" in installed.kgroup("demo")
 
 
+def test_the_documentation_is_there(installed: Environment) -> None:
+    for page in ("exit-codes", "decisions/0023"):
+        (file,) = (ROOT / "docs").glob(f"{page}*.md")
+        assert installed.kgroup("docs", page) == file.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("incident", ["crashed-static-member", "upgrade-and-back", "retention-zstd"])
 def test_a_log_is_replayed_as_by_the_checkout(installed: Environment, incident: str) -> None:
     command = ("replay-log", "--files", str(INCIDENTS / incident), "-o", "json")

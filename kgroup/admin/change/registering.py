@@ -145,7 +145,7 @@ def _check_known(cluster: ClusterView, group_id: str) -> None:
             "this broker does not know registered instance ids, only an embedded cluster of kgroup does: "
             "nothing was changed",
             detail=error.message,
-            hint="kgroup serve; docs/registered-ids-and-standbys.md says what they are",
+            hint="kgroup serve; kgroup docs registered-ids-and-standbys says what they are",
         ) from None
 
 

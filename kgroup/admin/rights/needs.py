@@ -164,6 +164,7 @@ WITHOUT_CLUSTER = frozenset(
         "context show",
         "context use",
         "completion",
+        "docs",
         "offsets-topic decode",
         "schema",
         "pipeline query",

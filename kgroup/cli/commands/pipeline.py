@@ -183,7 +183,7 @@ _WAITING = "run again when the file is whole; if it stays so, take it away: what
 )
 def query(
     env: Env,
-    table: Annotated[str, argument("TABLE", "One of the tables; docs/pipeline.md lists them.")],
+    table: Annotated[str, argument("TABLE", "One of the tables; kgroup docs pipeline lists them.")],
     tables: Annotated[str, _TABLES],
     group: Annotated[str | None, option("--group GLOB", "Only groups whose id matches.")] = None,
     at: Annotated[

@@ -35,7 +35,7 @@ def sql(
     limit: Annotated[int, option("--limit N", "Print at most this many rows; 0 prints all.", min=0)] = 1000,
     storage_option: StorageOption = None,
 ) -> ExitCode:
-    """Ask the tables in SQL, without Spark and Java; docs/sql.md answers ten questions of an incident.
+    """Ask the tables in SQL, without Spark and Java; `kgroup docs sql` answers ten questions of an incident.
 
     There are commits, control, markers, batches, bad_ranges, events, members, rebalances, top_writers,
     commit_rates, suspicious_commits, and state_at(TIME). They can be read, and nothing else.

@@ -36,7 +36,7 @@ LIMITS = (
 SUSPICIOUS = (
     "the log cannot settle it (KIP-1251), as a commit names neither member nor epoch,",
     "and a refused one is not in it; kgroup's own broker and simulate count exactly",
-    "(cluster status, docs/metrics.md)",
+    "(cluster status, kgroup docs metrics)",
 )
 
 

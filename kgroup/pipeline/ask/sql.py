@@ -143,7 +143,7 @@ def _told(question: str) -> Iterator[None]:
         text = "the question reaches for a file, the network or a setting, and only the tables can be read"
         raise ConfigError(text, "ask of commits, events, members, state_at(…) and the other tables") from None
     except duckdb.Error as error:
-        raise ConfigError(_sentence(str(error), question), "docs/sql.md has examples") from None
+        raise ConfigError(_sentence(str(error), question), "kgroup docs sql has examples") from None
 
 
 def _sentence(text: str, question: str) -> str:

@@ -1,0 +1,64 @@
+"""`kgroup docs`: the pages of the documentation, as this version carries them."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import kgroup
+from kgroup.cli.env.invocation import Env
+from kgroup.cli.exit_codes import ExitCode, Failure
+from kgroup.cli.options import command as make
+
+INDEX = "README"
+
+
+def pages() -> dict[str, Path]:
+    """Return the file of each page by its name: docs/ of a checkout, or what the wheel put below share/doc."""
+    from importlib.metadata import PackageNotFoundError, files
+
+    folder = Path(kgroup.__file__).parents[1] / "docs"
+    if not (folder / f"{INDEX}.md").is_file():
+        try:
+            installed = [file for file in files("kgroup") or () if file.match("share/doc/kgroup/README.md")]
+        except PackageNotFoundError:
+            installed = []
+        if not installed:
+            hint = "install a wheel of kgroup, or read docs/ of its sources"
+            raise Failure(ExitCode.NOT_FOUND, "NO_PAGES", "this installation has no documentation", hint)
+        folder = Path(str(installed[0].locate())).parent
+    found = {path.stem: path for path in sorted(folder.glob("*.md"))}
+    return found | {f"decisions/{path.stem}": path for path in sorted((folder / "decisions").glob("*.md"))}
+
+
+def _complete(incomplete: str) -> list[str]:
+    return [name for name in pages() if name.startswith(incomplete)]
+
+
+@make(
+    "docs",
+    examples=(
+        ("kgroup docs", "the index"),
+        ("kgroup docs exit-codes", "a page"),
+        ("kgroup docs decisions/0023", "a decision, by its number"),
+    ),
+    has_json=False,
+)
+def command(
+    env: Env,
+    page: Annotated[
+        str, typer.Argument(help="A page that the index names.", metavar="[PAGE]", autocompletion=_complete)
+    ] = INDEX,
+) -> ExitCode:
+    """Print a page of the documentation, in Markdown."""
+    known = pages()
+    wanted = page.removeprefix("docs/").removesuffix(".md")
+    matches = [name for name in known if name == wanted or name.startswith(f"{wanted}-") and "/" in wanted]
+    if not matches:
+        from difflib import get_close_matches
+
+        near = get_close_matches(wanted, known)
+        hint = f"did you mean {', '.join(near)}?" if near else "the index names the pages: kgroup docs"
+        raise Failure(ExitCode.NOT_FOUND, "NO_PAGE", f"there is no page {page!r}", hint)
+    print(known[matches[0]].read_text(encoding="utf-8"), end="")
+    return ExitCode.OK
