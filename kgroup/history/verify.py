@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -17,16 +18,20 @@ Said: TypeAlias = Mapping[str, Any]
 """One object of JSON as `kgroup describe` writes it."""
 OFFSET_OF = "offset of "
 """How a difference of committed offsets begins."""
+PARTITIONS = re.compile(", (owns|target): replayed")
+"""What a difference of a member's partitions has in it."""
 REBALANCING = frozenset({"PreparingRebalance", "CompletingRebalance"})
 """States of a classic group that no record shows: then its members and state are not compared."""
 
 
-def differences(state: GroupState | None, said: Said) -> Iterator[str]:
+def differences(
+    state: GroupState | None, said: Said, topics: Mapping[bytes, str] | None = None
+) -> Iterator[str]:
     """How the replayed group differs from `said`, one group of `kgroup describe -o json`; nothing if equal.
 
     What DescribeGroups does not carry (a classic generation, member epochs) is not compared, nor what
     `uncompared` names. `state` is None for a group without a record: the broker may list it as Empty until it
-    next looks for expired offsets.
+    next looks for expired offsets. `topics` are all there are by id: of others a broker describes nothing.
     """
     if state is None:
         # Tombstones of its last offsets end a group in the log; the broker removes it at its next clean-up.
@@ -47,7 +52,7 @@ def differences(state: GroupState | None, said: Said) -> Iterator[str]:
         if view.members and view.assignor is not None:
             pairs.append(("assignor", view.assignor, said["assignor"]))
         yield from _unlike("", pairs)
-        yield from _members(state, said)
+        yield from _members(state, said, topics)
     if view.streams is not None and said["topology"] is not None:
         pair = (_recorded(view.streams.topology), _topology(said["topology"]))
         yield from _unlike("", [("topology", *pair)])
@@ -106,9 +111,10 @@ def _unlike(whose: str, pairs: Iterable[tuple[str, object, object]]) -> Iterator
             yield f"{whose}{what}: replayed {mine}, the cluster says {other}"
 
 
-def _members(state: GroupState, said: Said) -> Iterator[str]:
+def _members(state: GroupState, said: Said, topics: Mapping[bytes, str] | None) -> Iterator[str]:
     if said["members"] is None:
         return
+    there = state.members if topics is None else state.members_by(topics)
     told = {m["member_id"]: m for m in said["members"]}
     for member_id in sorted(state.members.keys() ^ told.keys()):
         where = "in the log only" if member_id in state.members else "in the cluster only"
@@ -133,7 +139,8 @@ def _members(state: GroupState, said: Said) -> Iterator[str]:
         if theirs["subscribed_topics"] is not None:
             pairs.append(("topics", sorted(ours.topics), sorted(theirs["subscribed_topics"])))
         if theirs["assignment"] is not None:
-            pairs.append(("owns", partitions_text(ours.holds), partitions_text(_flat(theirs["assignment"]))))
+            mine = partitions_text(there[member_id].holds)
+            pairs.append(("owns", mine, partitions_text(_flat(theirs["assignment"]))))
         # Of other protocols than the consumers' the broker has the same bytes.
         if theirs.get("raw_metadata"):
             pairs.append(("metadata", _text(ours.metadata), theirs["raw_metadata"]))
@@ -142,7 +149,7 @@ def _members(state: GroupState, said: Said) -> Iterator[str]:
         # Classic members have no target, and DescribeGroups carries no epoch of theirs.
         if theirs.get("target_assignment") is not None and ours.target is not None:
             target = partitions_text(_flat(theirs["target_assignment"]))
-            pairs.append(("target", partitions_text(ours.target), target))
+            pairs.append(("target", partitions_text(there[member_id].target or ()), target))
         yield from _unlike(f"member {ours.label}, ", pairs)
 
 

@@ -304,6 +304,11 @@ class Scene:
 
         eventually(done, PATIENCE_S, f"{offsets} committed", every=0.3)
 
+    def until_regular(self, topic: str) -> None:
+        """Wait until all partitions of a topic with a flow were committed often enough to show how often."""
+        for _ in range(4):
+            self.until_read(topic, {number: end + 1 for number, end in self.ends(topic).items()})
+
     def until_exactly(self, topic: str, offsets: dict[int, int]) -> None:
         """Wait until these, lower than before perhaps, are the topic's committed offsets."""
 

@@ -15,7 +15,7 @@ def reader_stalled(scene: Scene) -> Truth:
     busy = scene.reader("ship-a", topic)
     stalled = scene.reader("ship-b", topic, max_poll_interval_ms="600000")
     scene.settled(topic, 4, busy, stalled, each=2)
-    scene.until_read(topic, dict.fromkeys(range(4), 5))
+    scene.until_regular(topic)
     parts = "|".join(str(number) for _, number in stalled.state().assignment)
     stalled.freeze()
     scene.sleep(25)

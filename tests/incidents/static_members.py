@@ -15,7 +15,7 @@ def static_member_killed_within_its_session(scene: Scene) -> Truth:
     alive = scene.reader("orders-a", topic, instance="orders-0", session_ms=LONG_MS)
     dead = scene.reader("orders-b", topic, instance="orders-1", session_ms=LONG_MS)
     scene.settled(topic, 6, alive, dead, each=3)
-    scene.until_read(topic, dict.fromkeys(range(6), 5))
+    scene.until_regular(topic)
     mine = sorted(number for _, number in dead.state().assignment)
     dead.kill()
     scene.sleep(20)

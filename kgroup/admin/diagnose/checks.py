@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from kgroup.admin.diagnose.expected import expected
 from kgroup.admin.diagnose.facts import SESSION_TIMEOUT, Facts
+from kgroup.admin.diagnose.full import full
 from kgroup.admin.diagnose.lost import lost
 from kgroup.admin.diagnose.restarts import slow_restarts
 from kgroup.admin.diagnose.restless import flapping, restless
@@ -15,7 +17,7 @@ from kgroup.admin.diagnose.stopped import stopped
 from kgroup.admin.diagnose.unread import unread
 from kgroup.admin.diagnose.wording import SHOWN, iso, name_of, take_out, whereabouts
 from kgroup.admin.models import CLASSIC, COMPLETING, CONSUMER
-from kgroup.admin.read.findings import ERROR, WARN, Meaning
+from kgroup.admin.read.findings import ERROR, INFO, WARN, Meaning, some
 from kgroup.admin.settings import OFFSETS_RETENTION
 from kgroup.domain import MemberStatus
 from kgroup.shell import command
@@ -31,6 +33,7 @@ DOCTOR_CODES: dict[str, Meaning] = {
     "KG113": Meaning(WARN, "Static members restart more slowly than their session lasts"),
     "KG114": Meaning(WARN, "Registered instance ids are missing for longer than the group waits"),
     "KG115": Meaning(WARN, "The group has fewer members than shall be active"),
+    "KG117": Meaning(INFO, "The group has as many members as its broker allows"),
     "KG307": Meaning(WARN, "The group's offsets expire soon"),
     "KG308": Meaning(ERROR, "Records were deleted before the group read them"),
     "KG309": Meaning(ERROR, "A transaction holds offsets open: new readers wait until it ends"),
@@ -58,25 +61,28 @@ class Diagnosis:
     evidence: tuple[str, ...] = ()
 
 
+_LOOKS: dict[str, Callable[[Facts], Iterator[tuple[str, str, Sequence[str]]]]] = {
+    "KG110": flapping,
+    "KG111": restless,
+    "KG113": slow_restarts,
+    "KG117": full,
+    "KG310": stopped,
+    "KG313": lost,
+}
+
+
 def diagnoses(facts: Facts) -> Iterator[Diagnosis]:
     """What the description found, with evidence, and what the facts prove beyond it."""
     for found in facts.group.findings:
         evidence = tuple(_evidence(found.code, facts))
         yield Diagnosis(found.code, found.severity, found.message, found.hint, evidence)
-    for check in (
-        _stuck,
-        _stopped,
-        _held_open,
-        _unread,
-        _lost,
-        _deleted_unread,
-        _flapping,
-        _restless,
-        _slow_restarts,
-        _expected,
-        _expiring,
-    ):
+    for check in (_stuck, _held_open, _deleted_unread, _expiring):
         yield from check(facts)
+    for code, look in _LOOKS.items():
+        for message, hint, shown in look(facts):
+            yield _diagnosis(code, message, hint, shown)
+    for code, message, hint, shown in chain(unread(facts), expected(facts)):
+        yield _diagnosis(code, message, hint, shown)
 
 
 def _evidence(code: str, facts: Facts) -> Iterator[str]:
@@ -88,9 +94,9 @@ def _evidence(code: str, facts: Facts) -> Iterator[str]:
             since = f"rebalancing since {iso(started.timestamp_ms)}"
             yield f"{since}, begun by: {started.cause or started.detail} (log offset {started.offset})"
         recorded = facts.state.view().members if facts.state is not None and code == "KG101" else {}
-        for member in facts.group.known_members:
-            if member.state == MemberStatus.REVOKING and started and member.member_id in recorded:
-                yield _deadline(recorded[member.member_id], started.timestamp_ms)
+        for member in recorded.values():
+            if member.state == MemberStatus.REVOKING and started:
+                yield _deadline(facts, member, started.timestamp_ms)
     elif code == "KG103":
         yield from _when_the_absent_expire(facts)
     elif code == "KG304" and facts.retention_ms and facts.history:
@@ -190,11 +196,16 @@ def _stuck_consumer(facts: Facts) -> Iterator[Diagnosis]:
     if age_s < STUCK_ONLINE_S:
         return
     recorded = facts.state.view().members if facts.state is not None else {}
+    # What a member has to give up of a topic that is gone is on record only: brokers describe it as nothing.
+    now = {m.member_id: (recorded.get(m.member_id), m) for m in facts.group.known_members}
     late = [
-        m for m in facts.group.known_members if m.state not in (MemberStatus.STABLE, MemberStatus.WAITING)
+        (member, told.name, state)
+        for member, told in now.values()
+        if (state := member.state if member is not None else told.state)
+        not in (MemberStatus.STABLE, MemberStatus.WAITING)
     ]
-    waited = [f"{m.name} ({m.state})" for m in late]
-    known = [recorded[m.member_id] for m in late if m.member_id in recorded]
+    waited = [f"{name if member is None else name_of(member)} ({state})" for member, name, state in late]
+    known = [member for member, _, _ in late if member is not None]
     yield _diagnosis(
         "KG112",
         f"{facts.group.state} for {age_s:.0f} s: it waits for {', '.join(waited) or 'the assignment'}",
@@ -202,17 +213,20 @@ def _stuck_consumer(facts: Facts) -> Iterator[Diagnosis]:
         f"{take_out(facts.group.group_id, known)} takes it out now",
         [
             f"epoch {started.epoch} began at {iso(started.timestamp_ms)} (log offset {started.offset})",
-            *(_deadline(member, started.timestamp_ms) for member in known[:SHOWN]),
+            *(_deadline(facts, member, started.timestamp_ms) for member in known[:SHOWN]),
             *facts.clock_words,
         ],
     )
 
 
-def _deadline(member: RecordedMember, began_ms: int) -> str:
-    if member.rebalance_timeout_ms < 0:
-        return whereabouts(member)
+def _deadline(facts: Facts, member: RecordedMember, began_ms: int) -> str:
+    who = whereabouts(member)
+    if gone := facts.gone.get(member.member_id):
+        who += f" has to give up {some(gone)} of a topic that was deleted or recreated, and"
+    elif member.rebalance_timeout_ms < 0:
+        return who
     timeout = f"rebalance timeout {member.rebalance_timeout_ms / 1000:g} s"
-    return f"{whereabouts(member)} is due by {iso(began_ms + member.rebalance_timeout_ms)} ({timeout})"
+    return f"{who} is due by {iso(began_ms + member.rebalance_timeout_ms)} ({timeout})"
 
 
 def _held_open(facts: Facts) -> Iterator[Diagnosis]:
@@ -269,41 +283,6 @@ def _deleted_unread(facts: Facts) -> Iterator[Diagnosis]:
             "auto.offset.reset decides where the reader goes on; longer retention keeps it from happening",
             lost,
         )
-
-
-def _flapping(facts: Facts) -> Iterator[Diagnosis]:
-    for message, hint, evidence in flapping(facts):
-        yield _diagnosis("KG110", message, hint, evidence)
-
-
-def _restless(facts: Facts) -> Iterator[Diagnosis]:
-    for message, hint, evidence in restless(facts):
-        yield _diagnosis("KG111", message, hint, evidence)
-
-
-def _slow_restarts(facts: Facts) -> Iterator[Diagnosis]:
-    for message, hint, evidence in slow_restarts(facts):
-        yield _diagnosis("KG113", message, hint, evidence)
-
-
-def _stopped(facts: Facts) -> Iterator[Diagnosis]:
-    for message, hint, evidence in stopped(facts):
-        yield _diagnosis("KG310", message, hint, evidence)
-
-
-def _unread(facts: Facts) -> Iterator[Diagnosis]:
-    for code, message, hint, evidence in unread(facts):
-        yield _diagnosis(code, message, hint, evidence)
-
-
-def _lost(facts: Facts) -> Iterator[Diagnosis]:
-    for message, hint, evidence in lost(facts):
-        yield _diagnosis("KG313", message, hint, evidence)
-
-
-def _expected(facts: Facts) -> Iterator[Diagnosis]:
-    for code, message, hint, evidence in expected(facts):
-        yield _diagnosis(code, message, hint, evidence)
 
 
 def _expiring(facts: Facts) -> Iterator[Diagnosis]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from kgroup.admin.diagnose.checks import DOCTOR_CODES, Diagnosis, diagnoses
 from kgroup.admin.diagnose.facts import HISTORY, LAG, LOOKS, SETTINGS, Facts, Unseen, gather, settle
+from kgroup.admin.diagnose.full import look_at_the_limits
 from kgroup.admin.diagnose.lost import look_for_their_topics
 from kgroup.admin.diagnose.past import Past
 from kgroup.admin.diagnose.stopped import look_at_the_silent
@@ -87,6 +88,7 @@ def examine_all(
                 look_at_the_silent(cluster, facts)
                 look_at_the_unread(cluster, facts)
             look_for_their_topics(cluster, facts)
+            look_at_the_limits(cluster, facts)
             _measure(cluster, facts)
             settled = [each for each in facts if not each.unsettled]
             waiting += [each for each in facts if each.unsettled]

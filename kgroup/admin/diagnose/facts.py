@@ -32,8 +32,7 @@ LAG, ASSIGNMENTS = "lag", "assignments"
 LOOKS = (HISTORY, SETTINGS, TRANSACTIONS, LOG_STARTS, LAG, ASSIGNMENTS)
 """The looks that may be left out: then nothing is said about what they show."""
 SESSION_TIMEOUT = "consumer.session.timeout.ms"
-SECOND_LOOK = "a second look"
-INTERVAL_S = 1.0
+SECOND_LOOK, INTERVAL_S = "a second look", 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +65,13 @@ class Facts:
     """What is known of one group; None is what could not be looked at, or was left out.
 
     `history` are the events the log still holds, `state` the group as its records have it but for its
-    committed offsets, `committed_ms` when what its members hold was last committed, `restarts` its static
-    members that came back after their session had ended. `pending` are
-    offsets that a transaction holds open. `seen_for_s` tells from which look to which the group was seen
-    rebalancing, `open_for_s` the same of those offsets; looks that failed add nothing to either.
+    committed offsets, `committed_ms` when what its members hold was last committed, `gone` what they hold of
+    deleted topics, `restarts` its static members that came back after their session. `pending` are offsets
+    that a transaction holds open. `seen_for_s` tells from which look to which the group was seen rebalancing,
+    `open_for_s` the same of those offsets; looks that failed add nothing to either.
     `starts` tell where logs begin, of these partitions and perhaps of others. `old` are partitions that
     silent members leave unread, with records that have waited for long. `held_back` are those whose reader
-    stands at the last stable offset; `going` are those whose
-    unread records are about to be deleted.
+    stands at the last stable offset, `going` those whose unread records are about to be deleted.
     """
 
     group: GroupDescription
@@ -85,9 +83,11 @@ class Facts:
     history: Sequence[Event] | None = None
     state: GroupState | None = None
     committed_ms: Mapping[TopicPartition, int] = field(default_factory=dict)
+    gone: Mapping[str, frozenset[TopicPartition]] = field(default_factory=dict)
     restarts: Sequence[Restart] = ()
     session_ms: int | None = None
     retention_ms: int | None = None
+    max_size: int | None = None
     starts: Mapping[tuple[str, int], int] = field(default_factory=dict)
     old: set[TopicPartition] = field(default_factory=set)
     held_back: Mapping[TopicPartition, HeldBack] = field(default_factory=dict)
@@ -103,7 +103,7 @@ class Facts:
     @property
     def places(self) -> Sequence[TopicPartition]:
         """The partition of each of the group's rows."""
-        rows = self.group.offsets  # of another look they are others
+        rows = self.group.offsets  # another look has others
         if self._placed[0] is not rows:
             self._placed = rows, [place_of(row.topic, row.partition) for row in rows]
         return self._placed[1]

@@ -60,7 +60,7 @@ class Past:
                 continue
             found = self._known.pop(each.group.group_id)
             each.history, each.state, each.restarts = found.events, found.state, found.restarts
-            each.committed_ms = found.committed_ms
+            each.committed_ms, each.gone = found.committed_ms, found.gone
             if found.damaged:
                 each.unseen.append(Unseen(HISTORY, "DAMAGED", found.damaged))
 

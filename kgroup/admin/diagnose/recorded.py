@@ -22,13 +22,14 @@ class Recorded:
     """What the log holds of one group; another process may have read it.
 
     `state` is without committed offsets: of most of what there is, nothing is told. `committed_ms` says when
-    what a member holds was last committed.
+    what a member holds was last committed, `gone` what members hold of topics that are there no more.
     """
 
     events: list[Event] = field(default_factory=list)
     state: GroupState | None = None
     restarts: Sequence[Restart] = ()
     committed_ms: Mapping[TopicPartition, int] = field(default_factory=dict)
+    gone: Mapping[str, frozenset[TopicPartition]] = field(default_factory=dict)
     damaged: str | None = None
 
 
@@ -55,11 +56,18 @@ def look_into(topic: LiveTopic, number: int, group_ids: Sequence[str]) -> dict[s
         recorded.restarts = fold.restarts(group)
         if state := states.get(group):
             recorded.state, recorded.committed_ms = state, _committed_ms(state)
+            recorded.gone = _gone(state, topic.topic_names)
             state.offsets = {}
         if story.bad:
             what = f"{len(story.bad)} damaged ranges of __consumer_offsets-{number} could not be read"
             recorded.damaged = what
     return told
+
+
+def _gone(state: GroupState, topics: Mapping[bytes, str]) -> dict[str, frozenset[TopicPartition]]:
+    there = state.members_by(topics)
+    held = {m: member.holds - there[m].holds for m, member in state.members.items()}
+    return {member_id: places for member_id, places in held.items() if places}
 
 
 def _committed_ms(state: GroupState) -> dict[TopicPartition, int]:

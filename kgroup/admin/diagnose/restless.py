@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kgroup.admin.diagnose.facts import Facts
-from kgroup.admin.diagnose.wording import SHOWN, iso
+from kgroup.admin.diagnose.wording import iso, names
 from kgroup.admin.models import CLASSIC
 from kgroup.shell import command
 
 if TYPE_CHECKING:
     from kgroup.history.fold.events import Event
-    from kgroup.history.fold.view import RecordedMember
 
 FLAPS, REBALANCES, AGAIN = 3, 5, 2
 STORM_MS = 300_000
@@ -43,12 +42,10 @@ def restless(facts: Facts) -> Iterator[Found]:
     within = duration_text(max(seen[-1].timestamp_ms - seen[0].timestamp_ms, 0))
     evidence = [f"the first at {iso(seen[0].timestamp_ms)}, the last at {iso(seen[-1].timestamp_ms)}"]
     evidence += [f"{count} time{'' if count == 1 else 's'}: {cause}" for cause, count in causes]
-    sessions = {m.session_timeout_ms for m in _recorded(facts) if m.session_timeout_ms > 0}
-    if short and sessions:
-        evidence.append(f"session timeouts of its members: {', '.join(map(duration_text, sorted(sessions)))}")
     if short:
         gone = f"{len(short)} members were gone within {SHORT_LIVED_MS // 1000} s of joining"
-        evidence.append(f"{gone}: {', '.join(sorted(set(short))[:SHOWN])}")
+        evidence.append(f"{gone}: {names(sorted({e.instance_id or e.member_id or '' for e in short}))}")
+        evidence.append(f"the last of them at {iso(short[-1].timestamp_ms)}: {short[-1].cause}")
     if stormy and same:
         evidence.append(f"{same} with the same members and subscriptions")
     since = f"--since {iso(facts.since_ms)}"
@@ -60,15 +57,11 @@ def restless(facts: Facts) -> Iterator[Found]:
     )
 
 
-def _recorded(facts: Facts) -> list[RecordedMember]:
-    return [] if facts.state is None else list(facts.state.view().members.values())
-
-
-def _unexplained(facts: Facts) -> tuple[list[str], int]:
+def _unexplained(facts: Facts) -> tuple[list[Event], int]:
     """Who was gone soon after joining, lately, and how many rebalances nothing in the group explains."""
     since = facts.now_ms - STORM_MS
     joined: dict[str | None, int] = {}
-    short: list[str] = []
+    short: list[Event] = []
     same = 0
     for event in facts.recent:
         if event.kind in ("member-joined", "member-replaced"):
@@ -76,7 +69,7 @@ def _unexplained(facts: Facts) -> tuple[list[str], int]:
         elif event.kind == "member-left-or-expired" and event.timestamp_ms >= since:
             came = joined.pop(event.member_id, None)
             if came is not None and event.timestamp_ms - came < SHORT_LIVED_MS:
-                short.append(event.instance_id or event.member_id or "")
+                short.append(event)
         elif event.kind == "rebalance-completed" and not event.proven and event.timestamp_ms >= since:
             same += facts.group.type == CLASSIC
     return short, same

@@ -24,7 +24,10 @@ from kgroup.errors import KgroupError
 if TYPE_CHECKING:
     from kgroup.history.fold.view import RecordedMember
 
-_LOOK = "look at that process: it is dead, hangs, or reads without committing"
+_LOOK = (
+    "look at that process and its log: it is dead, hangs, reads without committing, or lacks rights; which, "
+    "cannot be told, because neither polls nor refused requests leave a record"
+)
 QUIET_MS = 15_000
 """No silence is too long before."""
 PARTLY_MS = 20_000

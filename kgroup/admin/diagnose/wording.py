@@ -26,14 +26,18 @@ def names(all_of_them: Sequence[str]) -> str:
 
 
 def name_of(member: RecordedMember) -> str:
-    """Return the instance id, or the member id of a dynamic member."""
-    return member.instance_id or member.member_id
+    """Return the instance id, or the member id, with the client id where it is a bare UUID (KIP-848)."""
+    from kgroup.history.fold.explain import UUID_LENGTH
+
+    if member.instance_id or not member.client_id or len(member.member_id) != UUID_LENGTH:
+        return member.instance_id or member.member_id
+    return f"{member.member_id} of client {member.client_id}"
 
 
 def whereabouts(member: RecordedMember) -> str:
     """Return a member with its client id and host: a member id alone tells nobody which process it is."""
     client = f" (client {member.client_id})" if member.client_id else ""
-    return f"{name_of(member)}{client} on {member.host.removeprefix('/')}"
+    return f"{member.instance_id or member.member_id}{client} on {member.host.removeprefix('/')}"
 
 
 def one_host(members: Iterable[RecordedMember]) -> str:

@@ -53,6 +53,7 @@ REMEDIES: dict[str, tuple[str, tuple[str, ...]]] = {
         ("kgroup member register GROUP --target-size N",),
     ),
     "KG116": ("Ask Connect's REST API: GET /connectors?expand=status.", (_DESCRIBE,)),
+    "KG117": ("Raise the broker's limit, or stop a member before another one joins.", (_DOCTOR,)),
     "KG201": ("Finish the rolling restart with group.protocol=consumer.", ("kgroup upgrade watch GROUP",)),
     "KG211": (
         "Change to an assignor without user data, or upgrade the group while it is empty.",

@@ -227,7 +227,7 @@ def _compared(source: Source, states: "Mapping[str, GroupState]", names: Iterabl
         if unread := source.unread(name):
             found[name] = Verdict.unknown(unread.message, name_of(unread))
         elif name in said:
-            found[name] = _verdict(state, said[name])
+            found[name] = _verdict(source, state, said[name])
         elif (refusal := refused.get(name)) is None or refusal.code != _UNKNOWN_GROUP:
             found[name] = (
                 Verdict.unknown(refusal.message, refusal.code)
@@ -239,16 +239,32 @@ def _compared(source: Source, states: "Mapping[str, GroupState]", names: Iterabl
     return found
 
 
-def _verdict(state: "GroupState | None", said: Mapping[str, object]) -> Verdict:
+def _verdict(source: Source, state: "GroupState | None", said: Mapping[str, object]) -> Verdict:
     from kgroup.history.fold.view import SHARE
-    from kgroup.history.verify import differences, hiding_error, uncompared
+    from kgroup.history.verify import PARTITIONS, differences, hiding_error, uncompared
 
     if state is None and said["type"] == SHARE:
         return Verdict.unknown("what a share group is made of is not in this log")
     hidden = hiding_error(said)
     unlike, untold = list(differences(state, said)), uncompared(state, said)
+    if any(PARTITIONS.search(each) for each in unlike) and (topics := _topics_now(source)):
+        of_these = list(differences(state, said, topics))
+        if of_these != unlike:
+            untold.append("partitions of topics that are gone: brokers do not describe who has them")
+        unlike = of_these
     all_of_it = state is None and hidden is not None and not unlike
     return Verdict(unlike, untold, all_of_it, failed="" if hidden is None else str(hidden["code"]))
+
+
+def _topics_now(source: Source) -> "Mapping[bytes, str]":
+    """The topics there are, by id: members may hold partitions of topics that are gone."""
+    from kgroup.history.sources.live import LiveLog
+
+    for log in source.logs:
+        if isinstance(log, LiveLog):
+            log.topic.refresh()
+            return log.topic.topic_names
+    return {}
 
 
 def _unknown_to_the_cluster(state: "GroupState", refusal: "ItemError") -> Verdict:

@@ -192,7 +192,7 @@ def _consumer(step: GroupStep, carry: Carry, members: Membership) -> None:
     tell_regressed(step)
     tell_members(step, carry, members)
     for _, new in members.returned:
-        step.tell(Kind.MEMBER_JOINED, f"{new.label} came back", new)
+        step.tell(Kind.MEMBER_JOINED, f"{labels((new,))} came back", new)
     tell_settings(step, members)
     _regexes(step)
     if after.epoch > before.epoch or before.kind != CONSUMER:
@@ -240,7 +240,7 @@ def _reconciliation(step: GroupStep, carry: Carry, members: Membership) -> None:
         if member.state == MemberStatus.LEFT and (was is None or was.state != MemberStatus.LEFT):
             kept = partitions_text(member.holds)
             step.tell(
-                Kind.MEMBER_LEFT_FOR_NOW, f"{member.label} left for now and keeps {kept}", member, **more
+                Kind.MEMBER_LEFT_FOR_NOW, f"{labels((member,))} left for now and keeps {kept}", member, **more
             )
         # From -2 a member begins at 0 again (CP-15): only a lower epoch above 0 is a step back.
         elif was is not None and 0 < member.epoch < was.epoch:
@@ -262,5 +262,5 @@ def _moved(step: GroupStep, member: RecordedMember, was: RecordedMember | None, 
         text = f"{labels((member,))} owns {owns}, waits for {partitions_text(missing)}{gave}"
         step.tell(Kind.MEMBER_WAITING, text, member, **more)
     elif member.state == MemberStatus.STABLE and member.epoch > 0:
-        text = f"{member.label} owns {owns} at epoch {member.epoch}{gave}"
+        text = f"{labels((member,))} owns {owns} at epoch {member.epoch}{gave}"
         step.tell(Kind.MEMBER_RECONCILED, text, member, **more)

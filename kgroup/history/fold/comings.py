@@ -60,7 +60,7 @@ def tell_left(step: GroupStep, member: RecordedMember, carry: Carry) -> None:
             held += f", its whole rebalance timeout of {duration_text(member.rebalance_timeout_ms)}"
     step.tell(
         Kind.MEMBER_LEFT_OR_EXPIRED,
-        f"{member.label} is gone{held}",
+        f"{labels((member,))} is gone{held}",
         member,
         cause=way_out(member, step.timestamp_ms, joined, step.offsets),
         partitions=tuple(sorted(member.holds)),
@@ -83,7 +83,8 @@ def tell_replaced(step: GroupStep, members: Membership) -> None:
         elif away:
             how = "came back under a new member id"
         else:
-            how = f"has a new member id{_holders(old, new)}; a process with the old one is fenced"
+            holders = _holders(old, new, classic=step.after.kind == CLASSIC)
+            how = f"has a new member id{holders}; a process with the old one is fenced"
         step.tell(
             Kind.MEMBER_REPLACED,
             f"{new.label} {how}",
@@ -94,12 +95,17 @@ def tell_replaced(step: GroupStep, members: Membership) -> None:
         )
 
 
-def _holders(old: RecordedMember, new: RecordedMember) -> str:
+def _holders(old: RecordedMember, new: RecordedMember, *, classic: bool) -> str:
     """Who had the place and who has it: other clients or hosts are other processes."""
     was, now = (f"client {m.client_id} on {m.host.lstrip('/')}" for m in (old, new))
     if not new.client_id:
         return ""
-    return f": {now} as before" if was == now else f": {now} took it over from {was}"
+    if was != now:
+        return f": {now} took it over from {was}"
+    # ClassicGroup.replaceStaticMember changes the member id only (KIP-345; SM-33).
+    if not classic:
+        return f": {now} as before"
+    return f": the first process that had it was {now}, and brokers do not record which one has it now"
 
 
 def tell_settings(step: GroupStep, members: Membership) -> None:

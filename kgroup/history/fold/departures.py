@@ -80,4 +80,4 @@ def way_out(
             f"{ways}; what it held was committed {duration_text(silent)} before, within its session of "
             f"{duration_text(session)}: if that was its own commit, it did not expire"
         )
-    return f"{ways}; if it expired, it was silent for {duration_text(session)} before this"
+    return f"{ways}; if it expired, it was silent for its session of {duration_text(session)}"

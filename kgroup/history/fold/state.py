@@ -6,8 +6,8 @@ a compacted log ends in the same state as replaying the whole one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from kgroup.domain import MemberStatus, TopicPartition
 from kgroup.errors import DecodeError
@@ -158,6 +158,23 @@ class GroupState:
         elif self._composed == STREAMS:
             made = (self.streams.member(m) for m in sorted(self.streams.ids))
             self.members = {member.member_id: member for member in made if member is not None}
+
+    def members_by(self, topics: Mapping[bytes, str]) -> dict[str, RecordedMember]:
+        """Return the members with what they hold of these topics, by id: a broker describes no other."""
+        if self.kind != CONSUMER:
+            return self.members
+        names, there = TopicNames(dict(topics)), set(topics.values())
+
+        def of(places: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
+            return frozenset(place for place in places if place.topic in there)
+
+        members = [self._consumer_member(member_id, names) for member_id in sorted(self._ids())]
+        return {
+            m.member_id: replace(
+                m, assigned=of(m.assigned), revoking=of(m.revoking), target=of(m.target or frozenset())
+            )
+            for m in members
+        }
 
     def _ids(self) -> set[str]:
         return self.subscriptions.keys() | self.currents.keys()

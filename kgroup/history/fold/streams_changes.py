@@ -200,10 +200,12 @@ def _moved(step: GroupStep, member: RecordedMember, was: StreamsClient, more: Fi
     given = was.holds - now.holds
     gave = f", gave up {given.text}" if given else ""
     if member.state == MemberStatus.REVOKING:
-        step.tell(Kind.MEMBER_REVOKING, f"{member.label} has to give up {now.revoking.text}", member, **more)
+        step.tell(
+            Kind.MEMBER_REVOKING, f"{labels((member,))} has to give up {now.revoking.text}", member, **more
+        )
     elif member.state == MemberStatus.WAITING:
-        text = f"{member.label} has {now.has.text}, waits for {(now.target - now.has).text}{gave}"
+        text = f"{labels((member,))} has {now.has.text}, waits for {(now.target - now.has).text}{gave}"
         step.tell(Kind.MEMBER_WAITING, text, member, **more)
     elif member.state == MemberStatus.STABLE and member.epoch > 0:
-        text = f"{member.label} has {now.has.text} at epoch {member.epoch}{gave}"
+        text = f"{labels((member,))} has {now.has.text} at epoch {member.epoch}{gave}"
         step.tell(Kind.MEMBER_RECONCILED, text, member, **more)

@@ -27,7 +27,7 @@ def test_the_story_is_the_one_on_file(name: str) -> None:
 
 def without_ids_and_times(told: str) -> str:
     """The story with durations blanked and the ids that members made up numbered as they appear."""
-    told = re.sub(r"(?<!silent for )\b\d+ ms\b", "N ms", told)
+    told = re.sub(r"(?<!session of )\b\d+ ms\b", "N ms", told)
     made_up = r"\bapp-[0-9a-f-]{18,}…|(?<![\w+/])[\w+/]{22}(?![\w+/])"
     for number, name in enumerate(dict.fromkeys(re.findall(made_up, told)), start=1):
         told = told.replace(name, f"member {number}")
@@ -81,7 +81,7 @@ def all_of(events: list[Event], kind: Kind) -> list[Event]:
 def test_a_crashed_static_member_is_gone_and_the_records_do_not_say_how() -> None:
     events = story_of("crashed-static-member").events
     gone = one(events, Kind.MEMBER_LEFT_OR_EXPIRED, "pay-1")
-    assert not gone.proven and "silent for 6 s" in (gone.cause or "")
+    assert not gone.proven and "silent for its session of 6 s" in (gone.cause or "")
     after = next(e for e in events if e.kind is Kind.REBALANCE_COMPLETED and e.offset == gone.offset)
     assert after.cause == "pay-1 left or expired"
 

@@ -1,0 +1,44 @@
+"""Groups with as many members as their broker allows: it refuses any other, and no record says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kgroup.admin.diagnose.facts import SETTINGS, Facts
+from kgroup.admin.discovery import ClusterView
+from kgroup.admin.models import CLASSIC, CONSUMER, STREAMS
+from kgroup.admin.settings import broker_setting
+from kgroup.errors import KgroupError
+
+LIMITS = {CLASSIC: "group.max.size", CONSUMER: "group.consumer.max.size", STREAMS: "group.streams.max.size"}
+
+
+def look_at_the_limits(cluster: ClusterView, facts: Sequence[Facts]) -> None:
+    """Find out how many members groups may have: one request to each coordinator for each type of group."""
+    told: dict[tuple[int, str], int | None] = {}
+    for each in facts:
+        group = each.group
+        if SETTINGS in each.left_out or group.type not in LIMITS or not group.known_members:
+            continue
+        if group.coordinator is None:
+            continue
+        asked = group.coordinator.id, LIMITS[group.type]
+        if asked not in told:
+            try:
+                told[asked] = int(broker_setting(cluster, *asked) or 0) or None
+            except KgroupError:
+                told[asked] = None  # it adds a hint, and decides nothing
+        each.max_size = told[asked]
+
+
+def full(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield that no more members may join."""
+    count, limit = len(facts.group.known_members), facts.max_size
+    if limit is None or count < limit:
+        return
+    setting = LIMITS[facts.group.type]
+    yield (
+        f"{count} members of {setting} {limit}: the coordinator refuses any other",
+        f"raise {setting} on the brokers, or stop a member first",
+        ["whether one was refused cannot be told, because a refused join leaves no record"],
+    )

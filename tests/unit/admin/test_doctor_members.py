@@ -1,0 +1,96 @@
+"""KG117: a group with as many members as its broker allows; KG112: a member that keeps a deleted topic."""
+
+from __future__ import annotations
+
+import pytest
+
+from kgroup.admin.diagnose.checks import diagnoses
+from kgroup.admin.diagnose.facts import Facts
+from kgroup.admin.models import GroupDescription
+from kgroup.admin.read.describe import groups_only
+from kgroup.domain import MemberStatus, TopicPartition
+from kgroup.errors import ErrorCode
+from kgroup.history.fold.events import Kind
+from kgroup.history.fold.state import GroupState
+from kgroup.history.fold.view import RecordedMember
+from kgroup.protocol.group_records import ConsumerGroupMetadataValue
+from kgroup.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+from tests.unit.admin.doctor_logs import Held, described, generation, remembering
+from tests.unit.admin.fake_cluster import FakeCluster
+from tests.unit.admin.groups import Groups, consumer_group, consumer_member
+from tests.unit.admin.test_doctor_checks import cluster, codes, examine
+from tests.unit.history.events import event
+
+A, B = Held("a", "orders:0"), Held("b", "orders:1")
+
+
+def allowing(limit: str | None, error: ErrorCode = ErrorCode.NONE) -> FakeCluster:
+    """A group of two whose broker reports this limit, or that error."""
+
+    def answer(node: int, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+        told = tuple(
+            DescribeConfigsResourceResult(name=name, value=limit)
+            for name in request.resources[0].configuration_keys or ()
+            if name == "group.max.size"
+        )
+        return DescribeConfigsResponse(results=(DescribeConfigsResult(error_code=error, configs=told),))
+
+    fake = remembering(described(A, B), {"orders:0": 4, "orders:1": 4}, (0, [generation(1, (A, B))]))
+    return fake.on(DescribeConfigsRequest, answer)
+
+
+def test_a_full_group_is_named_with_the_setting() -> None:
+    """A fourth member was refused for an hour, and nothing said why."""
+    found = examine(allowing("2").cluster(), "g")
+    (told,) = [each for each in found.findings if each.code == "KG117"]
+    assert told.message == "2 members of group.max.size 2: the coordinator refuses any other"
+    assert (told.severity, found.verdict) == ("info", "healthy")
+    assert told.evidence == (
+        "whether one was refused cannot be told, because a refused join leaves no record",
+    )
+
+
+@pytest.mark.parametrize("limit", ["3", "2147483647", None])
+def test_one_with_room_is_not(limit: str | None) -> None:
+    found = examine(allowing(limit).cluster(), "g")
+    assert (found.verdict, "KG117" in codes(found)) == ("healthy", False)
+
+
+def test_a_limit_that_may_not_be_read_decides_nothing() -> None:
+    found = examine(allowing("2", ErrorCode.CLUSTER_AUTHORIZATION_FAILED).cluster(), "g")
+    assert (found.verdict, "KG117" in codes(found)) == ("healthy", False)
+
+
+def test_a_member_that_keeps_a_deleted_topic_is_the_one_that_is_waited_for() -> None:
+    """Brokers describe what it has of a topic that is gone as nothing: it seemed to wait for others."""
+    place, member_id = TopicPartition("orders", 0), "p9mtlR+YSmy6KN7PQ1IpKw"
+    fake = cluster()
+    waits = consumer_member(member_id, "", "orders:0", epoch=6)
+    Groups(fake).add(consumer_group("g", waits, state="Reconciling", epoch=7, assignment_epoch=7))
+    group = groups_only(fake.cluster(), ["g"])["g"]
+    assert isinstance(group, GroupDescription)
+    recorded = RecordedMember(
+        member_id,
+        None,
+        "stock-a",
+        "/10.0.0.1",
+        "consumer",
+        6,
+        MemberStatus.REVOKING,
+        revoking=frozenset({place}),
+    )
+    state = GroupState("g", epoch_value=ConsumerGroupMetadataValue(epoch=7), members={member_id: recorded})
+    began = event(Kind.REBALANCE_STARTED, offset=1, timestamp_ms=900_000, epoch=7)
+    facts = Facts(group, now_ms=1_000_000, since_ms=0, patience_s=10, history=[began], state=state)
+    facts.gone = {member_id: frozenset({place})}
+    (told,) = [each for each in diagnoses(facts) if each.code == "KG112"]
+    assert told.message == f"Reconciling for 100 s: it waits for {member_id} of client stock-a (revoking)"
+    assert told.evidence[1].startswith(
+        f"{member_id} (client stock-a) on 10.0.0.1 has to give up partition orders-0 of a topic that was "
+        "deleted or recreated"
+    )
