@@ -79,13 +79,13 @@ class Admin:
         """Groups in full, of whatever type; only with members when `offsets` is False."""
         from kgroup.admin.read.describe import describe
 
-        return describe(self._cluster, group_ids, offsets=offsets, expected=offsets)
+        return describe(self._cluster, group_ids, offsets=offsets, expected=offsets, stable_ends=offsets)
 
     def describe_each(self, group_ids: Iterable[str]) -> Iterator[Description]:
         """Groups in full, round by round in the order given: for more of them than memory should hold."""
         from kgroup.admin.read.describe import describe_each
 
-        return describe_each(self._cluster, group_ids, expected=True)
+        return describe_each(self._cluster, group_ids, expected=True, stable_ends=True)
 
     def groups(self, group_ids: Iterable[str]) -> Answers[GroupDescription]:
         """Each group with its members, without anything about offsets, or why it cannot be described."""

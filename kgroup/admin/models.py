@@ -176,6 +176,19 @@ class Member:
 
 
 @value
+class OpenProducer:
+    """A producer whose transaction is open on a partition, from `start_offset` on.
+
+    `last_timestamp_ms` is of the last record it wrote there, -1 where the broker does not know it.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    start_offset: int
+    last_timestamp_ms: int
+
+
+@value
 class OffsetRow:
     """A partition's committed offset and who owns it now.
 
@@ -184,6 +197,9 @@ class OffsetRow:
     `log_start_offset` is looked up where nothing is committed: all from there is unread, or nothing, as the
     reader's auto.offset.reset has it. `assigned_epoch` is the least epoch its owner may commit at
     (KIP-1251); only the log tells it. `owner_thread` is the thread of a consumer that ZooKeeper names.
+    `last_stable_offset` is where readers of committed records stop; it is asked only where records may be
+    unread. Where it is before the end, `held_open_by` has the producers of the open transactions, None where
+    they could not be read.
     """
 
     topic: str
@@ -201,6 +217,8 @@ class OffsetRow:
     reason: str | None = None
     error_code: str | None = None
     owner_thread: str | None = None
+    last_stable_offset: int | None = None
+    held_open_by: tuple[OpenProducer, ...] | None = None
 
     @property
     def commit_unread(self) -> bool:

@@ -1,10 +1,12 @@
 """`kgroup lag`: per partition and topic, in time, with a verdict; what cannot be read is said, not fatal."""
 
 import itertools
+import re
 import time
 
 import jsonschema
 import pytest
+from confluent_kafka import Producer
 
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.schemas import schema_for
@@ -65,6 +67,33 @@ def test_time_lag_looks_behind_the_first_record_of_a_batch_and_past_transactions
     cluster.commit(topic, topic, {0: 49})
     (group,) = document(on_cluster("lag", topic, "--time", "-o", "json"))["groups"]
     assert 1_000 <= group["max_time_lag_ms"] < 600_000
+
+
+def test_an_open_transaction_stops_readers_of_committed_records(on_cluster, cluster, topic):
+    """The end of the log said 3 more records, and nothing said why none of them arrived."""
+    append(cluster, topic, 0, ["a"])
+    cluster.commit(topic, topic, {0: 1, 1: 0})
+    assert "STABLE" not in on_cluster("lag", topic).out
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": topic})
+    producer.init_transactions(60)
+    producer.begin_transaction()
+    producer.produce(topic, b"open", partition=0)
+    producer.flush(60)
+    append(cluster, topic, 0, ["b", "c"])
+    row, whole = document(on_cluster("lag", topic, "-o", "json"))["groups"][0]["offsets"]
+    assert (row["last_stable_offset"], row["log_end_offset"]) == (1, 4)
+    assert [by["start_offset"] for by in row["held_open_by"]] == [1]
+    assert (whole["last_stable_offset"], whole["held_open_by"]) == (None, None)
+    (by,) = row["held_open_by"]
+    line = f"{topic}-0: readers of committed records stop at 1 of 4, at an open transaction: producer "
+    for argv in (("lag", topic), ("describe", topic, "--section", "summary,offsets")):
+        out = on_cluster(*argv).out
+        assert f"{line}{by['producer_id']}, epoch 0, last record 20" in out
+        assert re.search(rf"{topic} +0 +1 +4 +1 +3\b", out), out
+    described = on_cluster("describe", topic, "-o", "json").group(topic)["offsets"][0]
+    assert described["held_open_by"] == row["held_open_by"]
+    producer.abort_transaction(60)
+    assert "open transaction" not in on_cluster("lag", topic).out
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from kgroup.admin.models import (
     TopicDescription,
 )
 from kgroup.admin.read.members import classic_member, consumer_member, described, in_order
+from kgroup.admin.read.stable_ends import with_stable_ends
 from kgroup.admin.read.visibility import may_see, topics_asked, unknown_offsets, unseen_offsets
 from kgroup.admin.refusals import describing, hint_of, is_gone, item_error, not_found, refused
 from kgroup.domain import OFFSETS_TOPIC, TopicPartition, offsets_partition_of, value
@@ -40,30 +41,44 @@ _ANOTHER_TYPE = frozenset(
 
 
 def describe(
-    cluster: ClusterView, group_ids: Iterable[str], *, offsets: bool = True, expected: bool = False
+    cluster: ClusterView,
+    group_ids: Iterable[str],
+    *,
+    offsets: bool = True,
+    expected: bool = False,
+    stable_ends: bool = False,
 ) -> Description:
     """Each group with members, and with offsets, lag and findings unless `offsets` is False.
 
-    With `expected` also whom each group expects, by its settings.
+    With `expected` also whom each group expects, by its settings; with `stable_ends` also where open
+    transactions stop readers of committed records.
 
     Groups that cannot be described are in `errors`; parts of a group that cannot be read are in its own.
     """
     named = list(dict.fromkeys(group_ids))
-    return _look(cluster, named, Topics(cluster) if offsets else None, expected=expected)
+    topics = Topics(cluster) if offsets else None
+    return _look(cluster, named, topics, expected=expected, stable_ends=stable_ends)
 
 
 def describe_each(
-    cluster: ClusterView, group_ids: Iterable[str], *, expected: bool = False
+    cluster: ClusterView, group_ids: Iterable[str], *, expected: bool = False, stable_ends: bool = False
 ) -> Iterator[Description]:
     """The same with offsets, round by round (rounds.py): for more groups than memory should hold."""
     from kgroup.admin.read.rounds import in_rounds
 
     topics = Topics(cluster)
-    return in_rounds(group_ids, lambda named: _look(cluster, named, topics, expected=expected))
+    return in_rounds(
+        group_ids, lambda named: _look(cluster, named, topics, expected=expected, stable_ends=stable_ends)
+    )
 
 
 def _look(
-    cluster: ClusterView, group_ids: Sequence[str], topics: Topics | None, *, expected: bool
+    cluster: ClusterView,
+    group_ids: Sequence[str],
+    topics: Topics | None,
+    *,
+    expected: bool,
+    stable_ends: bool,
 ) -> Description:
     answers = groups_only(cluster, group_ids)
     found = [group for group in answers.values() if isinstance(group, GroupDescription)]
@@ -73,6 +88,8 @@ def _look(
         found = with_registrations(cluster, found)
     if topics is not None:
         found = _with_offsets(cluster, found, topics)
+        if stable_ends:
+            found = with_stable_ends(cluster, found, topics.known)
     errors = tuple(
         item_error(name, error) for name, error in answers.items() if isinstance(error, KgroupError)
     )

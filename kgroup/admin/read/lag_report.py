@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import ClusterView
-from kgroup.admin.models import COMMIT_UNREAD, Description, GroupDescription, ItemError, OffsetRow
+from kgroup.admin.models import (
+    COMMIT_UNREAD,
+    Description,
+    GroupDescription,
+    ItemError,
+    OffsetRow,
+    OpenProducer,
+)
 from kgroup.admin.read.describe import describe, describe_each
 from kgroup.admin.read.lag import counted
 from kgroup.admin.refusals import code_name
@@ -28,7 +35,8 @@ _GONE = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.name
 
 @value
 class PartitionLag:
-    """One partition a group reads or has committed; lag, log start and `reason` as in OffsetRow.
+    """One partition a group reads or has committed; what has the name of a field of OffsetRow is the same.
+
 
     `time_lag_ms` is the age of the oldest record not yet read, 0 with no lag, None when not asked for or
     unknown; where the lag is known, `reason` says why its age is not. Rates are records a second over the
@@ -49,6 +57,8 @@ class PartitionLag:
     error_code: str | None = None
     reason: str | None = None
     log_start_offset: int | None = None
+    last_stable_offset: int | None = None
+    held_open_by: tuple[OpenProducer, ...] | None = None
 
     @property
     def commit_unread(self) -> bool:
@@ -116,7 +126,7 @@ def measure(
         first = by_partition(describe(cluster, wanted))
         cluster.retry.sleep(interval_s)
         interval_s = cluster.retry.clock() - began
-    told = describe(cluster, wanted)
+    told = describe(cluster, wanted, stable_ends=True)
     return report_of(told, first, interval_s, _ages(cluster, told.groups) if times else None)
 
 
@@ -124,7 +134,7 @@ def measure_each(
     cluster: ClusterView, group_ids: Iterable[str], *, times: bool = False
 ) -> Iterator[LagReport]:
     """The same without rates, round by round (rounds.py): for more groups than memory should hold."""
-    for told in describe_each(cluster, group_ids):
+    for told in describe_each(cluster, group_ids, stable_ends=True):
         yield report_of(told, {}, None, _ages(cluster, told.groups) if times else None)
 
 
@@ -241,6 +251,8 @@ def _row(row: OffsetRow, age: Age | None, before: OffsetRow | None, interval_s: 
         error_code=row.error_code or (code_name(age) if isinstance(age, KgroupError) else None),
         reason=row.reason or (None if age is None or isinstance(age, int | KgroupError) else age.why),
         log_start_offset=row.log_start_offset,
+        last_stable_offset=row.last_stable_offset,
+        held_open_by=row.held_open_by,
     )
 
 
@@ -261,6 +273,8 @@ def _plain_row(row: OffsetRow) -> PartitionLag:
         row.error_code,
         row.reason,
         row.log_start_offset,
+        row.last_stable_offset,
+        row.held_open_by,
     )
 
 

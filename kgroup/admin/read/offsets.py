@@ -28,6 +28,7 @@ LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 LIST_OFFSETS, OFFSET_FETCH = 2, 9
 STABLE_SINCE, BATCH_VERSION, NAMES_UNTIL = 7, 8, 9
+ISOLATION_SINCE = 2
 _SINCE_VERSION = {MAX_TIMESTAMP: 7}
 _SETTLED = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE})
 
@@ -233,7 +234,9 @@ def _ask_leader(
         timeout_ms=int(left_s * 1000),
     )
     lowest = max((_SINCE_VERSION.get(when, 1) for when in asked.values()), default=1)
-    lowest = max(lowest, 2) if isolation else lowest
+    if served is not None and served[-1] < ISOLATION_SINCE:
+        isolation = READ_UNCOMMITTED  # a broker before transactions: all of its log is stable
+    lowest = max(lowest, ISOLATION_SINCE) if isolation else lowest
     answer = cluster.ask(leader, request, ListOffsetsResponse, versions=(lowest, None), timeout_s=left_s)
     return {
         TopicPartition(topic.name, p.partition_index): (

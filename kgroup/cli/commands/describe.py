@@ -179,7 +179,7 @@ class _Shown:
         return shown
 
     def _table(self, told: "Description") -> Table:
-        from kgroup.cli.views.description import OFFSET_COLUMNS, member_columns, member_rows, offset_rows
+        from kgroup.cli.views.description import member_columns, member_rows, offset_columns, offset_rows
 
         if "members" in self._sections:
             rows = [
@@ -187,7 +187,7 @@ class _Shown:
             ]
             return Table(member_columns(told.groups), rows, varied=True)
         return Table(
-            OFFSET_COLUMNS,
+            offset_columns(row for group in told.groups for row in group.offsets),
             [row for group in told.groups for row in self._pick(offset_rows(group, short=False))],
         )
 

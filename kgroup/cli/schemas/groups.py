@@ -60,6 +60,9 @@ MEMBER = record(
     undecoded=array(UNDECODED),
 )
 _SCRAM = record(mechanism=STRING, iterations=INTEGER)
+OPEN_PRODUCER = record(
+    producer_id=INTEGER, producer_epoch=INTEGER, start_offset=INTEGER, last_timestamp_ms=INTEGER
+)
 OFFSET = record(
     topic=STRING,
     partition=INTEGER,
@@ -71,6 +74,8 @@ OFFSET = record(
     member_id=nullable(STRING),
     instance_id=nullable(STRING),
     log_start_offset=nullable(INTEGER),
+    last_stable_offset=nullable(INTEGER),
+    held_open_by=nullable(array(OPEN_PRODUCER)),
     reason=nullable(STRING),
     assigned_epoch=nullable(INTEGER),
     owner_thread=nullable(STRING),

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from kgroup.cli.schemas.groups import TYPE
+from kgroup.cli.schemas.groups import OPEN_PRODUCER, TYPE
 from kgroup.cli.schemas.parts import BOOLEAN, INTEGER, NUMBER, STRING, Schema, array, nullable, one_of, record
 
 PARTITION_LAG = record(
@@ -20,6 +20,8 @@ PARTITION_LAG = record(
     error_code=nullable(STRING),
     reason=nullable(STRING),
     log_start_offset=nullable(INTEGER),
+    last_stable_offset=nullable(INTEGER),
+    held_open_by=nullable(array(OPEN_PRODUCER)),
 )
 TOPIC_LAG = record(
     topic=STRING,

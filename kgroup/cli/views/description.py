@@ -1,13 +1,23 @@
 """A described group as text and tables."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
-from kgroup.admin.models import CONSUMER, SHARE, STREAMS, GroupDescription, Member, OffsetRow, TopicAssignment
+from kgroup.admin.models import (
+    CONSUMER,
+    SHARE,
+    STREAMS,
+    GroupDescription,
+    Member,
+    OffsetRow,
+    OpenProducer,
+    TopicAssignment,
+)
 from kgroup.admin.read.lag import readers_known, total
 from kgroup.admin.read.lag_report import PartitionLag
 from kgroup.admin.read.members import partitions_of
 from kgroup.cli.output.tables import Column, Table
+from kgroup.cli.output.times import iso
 from kgroup.cli.output.wording import (
     STATE_STYLES,
     UNKNOWN,
@@ -61,6 +71,7 @@ OFFSET_COLUMNS = (
     Column("partition", right=True),
     Column("committed_offset", "COMMITTED", right=True),
     Column("log_end_offset", "LOG-END", right=True),
+    Column("last_stable_offset", "STABLE", wide=True, right=True),
     Column("lag", right=True),
     Column("instance_id", "INSTANCE"),
     Column("member_id", "MEMBER"),
@@ -70,6 +81,8 @@ OFFSET_COLUMNS = (
     Column("owner_thread", "THREAD", wide=True),
     Column("error", wide=True),
 )
+HELD_OPEN = 5
+"""Partitions with open transactions that are described in text; -o json has them all."""
 _NO_PARTITIONS: Document = {"partitions": None, "assignment": None, "lag": None, "subscribed": None}
 """What members that read no topics have in these columns."""
 _MARKS = {"info": "·", "warn": "!", "error": "!!"}
@@ -113,6 +126,7 @@ def blocks(
 
             yield summary(group)
         yield _totals(group)
+        yield from held_open(group.offsets)
         if group.registration is not None:
             from kgroup.cli.views.expected import lines
 
@@ -130,7 +144,7 @@ def blocks(
     if "offsets" in sections and group.offsets:
         yield ""
         rows, left = _part(offset_rows(group, short), pick, "partitions")
-        yield Table(OFFSET_COLUMNS, rows)
+        yield Table(offset_columns(group.offsets), rows)
         yield from left
     if "findings" in sections and group.findings:
         yield ""
@@ -318,6 +332,43 @@ def _owner(row: OffsetRow, owners_known: bool, short: bool) -> Document:
     return {"instance_id": row.instance_id, "member_id": member_id}
 
 
+def offset_columns(rows: Iterable[OffsetRow]) -> tuple[Column, ...]:
+    """The columns of partitions; the last stable offset where it differs from the end of a log."""
+    differs = any(map(unstable, rows))
+    return tuple(replace(c, wide=not differs) if c.key == "last_stable_offset" else c for c in OFFSET_COLUMNS)
+
+
+def stable_told(row: OffsetRow | PartitionLag) -> Document:
+    """Where readers of committed records stop; None where nothing is unread."""
+    rest = None if row.lag == 0 or row.gone else UNKNOWN
+    return {"last_stable_offset": rest if row.last_stable_offset is None else row.last_stable_offset}
+
+
+def unstable(row: OffsetRow | PartitionLag) -> bool:
+    """Whether an open transaction stops readers of committed records before the end of the log."""
+    return row.last_stable_offset is not None and row.last_stable_offset != row.log_end_offset
+
+
+def held_open(rows: Iterable[OffsetRow | PartitionLag]) -> Iterator[str]:
+    """A line for each of the first partitions with an open transaction: where it begins, and whose it is."""
+    open_rows = [row for row in rows if unstable(row)]
+    for row in open_rows[:HELD_OPEN]:
+        by = "its producer could not be read, which takes READ on the topic and Kafka 2.8"
+        if row.held_open_by is not None:
+            by = ", ".join(_producer(each) for each in row.held_open_by) or "it ended meanwhile"
+        yield (
+            f"{row.topic}-{row.partition}: readers of committed records stop at {row.last_stable_offset} of "
+            f"{row.log_end_offset}, at an open transaction: {by}"
+        )
+    if len(open_rows) > HELD_OPEN:
+        yield f"and {len(open_rows) - HELD_OPEN} partitions more with open transactions"
+
+
+def _producer(producer: OpenProducer) -> str:
+    wrote = f", last record {iso(producer.last_timestamp_ms)}" if producer.last_timestamp_ms >= 0 else ""
+    return f"producer {producer.producer_id}, epoch {producer.producer_epoch}{wrote}"
+
+
 def offset_rows(group: GroupDescription, short: bool) -> list[Document]:
     """A row for each partition that has a committed offset or an owner."""
     owners_known = readers_known(group)
@@ -327,6 +378,7 @@ def offset_rows(group: GroupDescription, short: bool) -> list[Document]:
             "topic": row.topic,
             "partition": row.partition,
             **offsets_told(row),
+            **stable_told(row),
             **_owner(row, owners_known, short),
             "leader_epoch": row.leader_epoch,
             "metadata": row.metadata,

@@ -11,7 +11,7 @@ from kgroup.cli.output.parts import Ending, Part, show_parts
 from kgroup.cli.output.result import ShownError
 from kgroup.cli.output.tables import Table
 from kgroup.cli.output.wording import exit_codes, of_seen, shown_errors
-from kgroup.cli.views.description import Pick
+from kgroup.cli.views.description import Pick, held_open, unstable
 from kgroup.cli.views.lagging import (
     Limit,
     Verdict,
@@ -83,7 +83,9 @@ class Shown:
 
     def _blocks(self, measured: LagReport) -> list[str | Table]:
         table = self._table(measured)
-        lines: list[str | Table] = [headline(group) for group in measured.groups]
+        lines: list[str | Table] = [
+            line for group in measured.groups for line in (headline(group), *held_open(group.offsets))
+        ]
         if not table.rows:
             return lines
         rows = sum(len(list(rows_of(group, self._by_topic))) for group in measured.groups)
@@ -93,7 +95,8 @@ class Shown:
     def _table(self, measured: LagReport) -> Table:
         rated = any(group.consumed_per_s is not None for group in measured.groups)
         several = len(self._named.groups) > len(self._absent) + 1
-        columns = columns_of(self._by_topic, self._in_time, rated, several)
+        held = any(unstable(row) for group in measured.groups for row in group.offsets)
+        columns = columns_of(self._by_topic, self._in_time, rated, several, held)
         rows = (self._pick(list(rows_of(group, self._by_topic))) for group in measured.groups)
         return Table(columns, [row for of_group in rows for row in of_group])
 

@@ -9,7 +9,7 @@ from kgroup.admin.read.lag_report import GroupLag, LagReport, PartitionLag, olde
 from kgroup.cli.output.result import ShownError
 from kgroup.cli.output.tables import Column
 from kgroup.cli.output.wording import UNKNOWN, lag_text
-from kgroup.cli.views.description import offsets_told
+from kgroup.cli.views.description import offsets_told, stable_told
 from kgroup.domain import Document
 from kgroup.shell import command
 
@@ -150,7 +150,7 @@ def headline(group: GroupLag) -> str:
     return "   ".join(parts)
 
 
-def columns_of(by_topic: bool, in_time: bool, rated: bool, several: bool) -> tuple[Column, ...]:
+def columns_of(by_topic: bool, in_time: bool, rated: bool, several: bool, held: bool) -> tuple[Column, ...]:
     """The columns that what was asked for has."""
     columns = [Column("group_id", "GROUP", wide=not several), Column("topic")]
     if by_topic:
@@ -160,6 +160,7 @@ def columns_of(by_topic: bool, in_time: bool, rated: bool, several: bool) -> tup
             Column("partition", right=True),
             Column("committed_offset", "COMMITTED", right=True),
             Column("log_end_offset", "LOG-END", right=True),
+            Column("last_stable_offset", "STABLE", right=True, wide=not held),
         ]
     columns.append(Column("lag", right=True))
     columns += [_TIME] if in_time else []
@@ -189,6 +190,7 @@ def _partition_row(group_id: str, row: PartitionLag) -> Document:
         "partition": row.partition,
         "committed_offset": told["committed_offset"] if told else row.committed_offset,
         "log_end_offset": told["log_end_offset"] if told else row.log_end_offset,
+        **stable_told(row),
         "lag": told["lag"] if told else row.lag,
         "consumed_per_s": rest if row.consumed_per_s is None else row.consumed_per_s,
         "produced_per_s": rest if row.produced_per_s is None else row.produced_per_s,

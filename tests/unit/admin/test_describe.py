@@ -15,6 +15,7 @@ from kgroup.errors import BrokerRefused, ErrorCode, Unreachable
 from kgroup.protocol.messages import consumer_group_describe as cgd
 from kgroup.protocol.messages import describe_groups as dg
 from kgroup.protocol.messages import list_groups as lg
+from kgroup.protocol.messages import list_offsets as lo
 from kgroup.protocol.messages import offset_fetch as of
 from kgroup.protocol.messages import share_group_describe as sgd
 from kgroup.protocol.messages import streams_group_describe as stg
@@ -22,7 +23,7 @@ from kgroup.protocol.subscription import Assignment
 from tests.unit.admin.fake_cluster import FakeCluster
 from tests.unit.admin.groups import Groups, classic_group, classic_member, consumer_group, consumer_member
 
-CONSUMER_GROUP_DESCRIBE, LIST_GROUPS, OFFSET_FETCH = 69, 16, 9
+CONSUMER_GROUP_DESCRIBE, LIST_GROUPS, LIST_OFFSETS, OFFSET_FETCH = 69, 16, 2, 9
 
 
 @pytest.fixture
@@ -406,3 +407,36 @@ def test_a_broker_that_is_loading_is_asked_again(fake: FakeCluster, admin: Admin
     codes = iter([ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NONE, ErrorCode.NONE])
     fake.on(lg.ListGroupsRequest, lambda *_: lg.ListGroupsResponse(error_code=next(codes)))
     assert admin.list_groups().errors == ()
+
+
+def test_a_last_stable_offset_that_cannot_be_read_is_unknown(fake: FakeCluster, groups: Groups) -> None:
+    groups.add(classic_group("g", classic_member("m", "orders:0", "a")))
+    groups.committed = {"g": {"orders:0": 2}}
+    groups.ends = {"orders:0": 4}
+    answer = groups._list_offsets
+
+    def refuse(node: int, request: lo.ListOffsetsRequest) -> object:
+        if not request.isolation_level:
+            return answer(node, request)
+        part = lo.ListOffsetsPartitionResponse(
+            partition_index=0, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        )
+        return lo.ListOffsetsResponse(
+            topics=(lo.ListOffsetsTopicResponse(name="orders", partitions=(part,)),)
+        )
+
+    fake.on(lo.ListOffsetsRequest, refuse)
+    (group,) = Admin(fake, retry=fake.retry()).describe(["g"]).groups
+    row = group.offsets[0]
+    assert (row.lag, row.last_stable_offset, row.held_open_by) == (2, None, None)
+    (error,) = group.errors
+    assert error.code == "TOPIC_AUTHORIZATION_FAILED"
+    assert error.message.startswith("g: the last stable offset of orders-0 is not known: ")
+
+
+def test_brokers_before_transactions_have_nothing_unstable(fake: FakeCluster, groups: Groups) -> None:
+    groups.add(classic_group("g", classic_member("m", "orders:0", "a")))
+    groups.committed, groups.ends = {"g": {"orders:0": 2}}, {"orders:0": 4}
+    fake.served[LIST_OFFSETS] = range(2)
+    (group,) = Admin(fake, retry=fake.retry()).describe(["g"]).groups
+    assert (group.offsets[0].last_stable_offset, group.errors) == (4, ())

@@ -37,6 +37,10 @@ OFFSET_FETCH, FIND_COORDINATOR, CONSUMER_GROUP_DESCRIBE = 9, 10, 69
 NAMES = tuple(f"g{number:02}" for number in range(COUNT))
 
 
+ENDS = 2
+"""Requests to a leader while records are unread: for the end of the log, and for the last stable offset."""
+
+
 @pytest.fixture
 def fake() -> FakeCluster:
     homes = {name: 1 + offsets_partition_of(name, 50) % 2 for name in NAMES}
@@ -97,7 +101,7 @@ def test_groups_of_one_round_take_one_request_a_coordinator_and_one_a_leader(
     assert sent(fake) == {
         dg.DescribeGroupsRequest: 2,
         of.OffsetFetchRequest: 2,
-        ListOffsetsRequest: 2,
+        ListOffsetsRequest: ENDS * 2,
         MetadataRequest: 1,
         DescribeConfigsRequest: 1,
     }
@@ -113,7 +117,8 @@ def test_a_round_is_as_many_groups_as_have_so_many_offsets_and_topics_are_asked_
     fake.sent.clear()
     parts = list(admin.describe_each(NAMES))
     requests = sent(fake)
-    assert requests[of.OffsetFetchRequest] == requests[ListOffsetsRequest] == 2 * len(parts)
+    assert requests[of.OffsetFetchRequest] == 2 * len(parts)
+    assert requests[ListOffsetsRequest] == ENDS * 2 * len(parts)
     assert requests[MetadataRequest] == 1
 
 
@@ -147,7 +152,8 @@ def test_brokers_that_know_no_batches_are_asked_group_by_group(fake: FakeCluster
     assert [group.total_lag for group in found.groups] == [3 * PARTITIONS] * COUNT
     requests = sent(fake)
     assert requests[of.OffsetFetchRequest] == requests[FindCoordinatorRequest] == COUNT
-    assert requests[dg.DescribeGroupsRequest] == requests[ListOffsetsRequest] == 2
+    assert requests[dg.DescribeGroupsRequest] == 2
+    assert requests[ListOffsetsRequest] == ENDS * 2
 
 
 def test_one_bad_group_does_not_spoil_its_batch(fake: FakeCluster, admin: Admin, groups: Groups) -> None:

@@ -1,0 +1,110 @@
+"""Where open transactions stop readers of committed records, and which producers hold them open (KIP-664)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from functools import partial
+
+from kgroup.admin.discovery import Answers, ClusterView
+from kgroup.admin.models import GroupDescription, ItemError, OffsetRow, OpenProducer, TopicDescription
+from kgroup.admin.read.listed_offset import ListedOffset
+from kgroup.admin.refusals import code_name
+from kgroup.domain import TopicPartition
+from kgroup.errors import KgroupError
+
+
+def with_stable_ends(
+    cluster: ClusterView, groups: list[GroupDescription], topics: Answers[TopicDescription]
+) -> list[GroupDescription]:
+    """Return the groups with the last stable offset of each partition that may have unread records.
+
+    A group's errors name the partitions where it could not be read. Costs nothing for groups that have read
+    everything.
+    """
+    asked = {_place(row) for group in groups for row in group.offsets if _unread(row)}
+    if not asked:
+        return groups
+    from kgroup.admin.read.offsets import LATEST, READ_COMMITTED, list_offsets
+
+    stable = list_offsets(cluster, dict.fromkeys(asked, LATEST), topics, isolation=READ_COMMITTED)
+    held = {
+        _place(row)
+        for group in groups
+        for row in group.offsets
+        if _unread(row) and isinstance(at := stable[_place(row)], ListedOffset) and _before(at, row)
+    }
+    producers = _producers(cluster, held, topics) if held else {}
+    return [_with(group, stable, producers) for group in groups]
+
+
+def _place(row: OffsetRow) -> TopicPartition:
+    return TopicPartition(row.topic, row.partition)
+
+
+def _unread(row: OffsetRow) -> bool:
+    return row.lag != 0 and bool(row.log_end_offset)
+
+
+def _before(stable: ListedOffset, row: OffsetRow) -> bool:
+    return row.log_end_offset is not None and stable.offset < row.log_end_offset
+
+
+def _with(
+    group: GroupDescription,
+    stable: Mapping[TopicPartition, ListedOffset | KgroupError],
+    producers: Mapping[TopicPartition, tuple[OpenProducer, ...]],
+) -> GroupDescription:
+    rows, errors = [], list(group.errors)
+    for row in group.offsets:
+        at = stable.get(_place(row)) if _unread(row) else None
+        if isinstance(at, ListedOffset) and row.log_end_offset is not None:
+            # It was asked for later than the end, and may have moved beyond that.
+            offset = min(at.offset, row.log_end_offset)
+            by = producers.get(_place(row)) if _before(at, row) else None
+            row = replace(row, last_stable_offset=offset, held_open_by=by)
+        elif isinstance(at, KgroupError):
+            what = f"{group.group_id}: the last stable offset of {_place(row)} is not known: {at.message}"
+            errors.append(ItemError("offsets", code_name(at), what, at.hint))
+        rows.append(row)
+    return replace(group, offsets=tuple(rows), errors=tuple(errors))
+
+
+def _producers(
+    cluster: ClusterView, places: Collection[TopicPartition], topics: Answers[TopicDescription]
+) -> dict[TopicPartition, tuple[OpenProducer, ...]]:
+    """The producers of open transactions, of partitions whose leader reports them."""
+    from kgroup.admin.read.offsets import by_topic, leader_of
+    from kgroup.protocol.messages.describe_producers import (
+        DescribeProducersRequest,
+        DescribeProducersResponse,
+        TopicRequest,
+    )
+
+    by_leader: dict[int, list[TopicPartition]] = {}
+    for place in places:
+        if isinstance(leader := leader_of(place, topics), int):
+            by_leader.setdefault(leader, []).append(place)
+
+    def ask(leader: int) -> DescribeProducersResponse:
+        wanted = tuple(
+            TopicRequest(name=topic, partition_indexes=tuple(p.partition for p in those))
+            for topic, those in by_topic(by_leader[leader])
+        )
+        return cluster.ask(leader, DescribeProducersRequest(topics=wanted), DescribeProducersResponse)
+
+    answers = cluster.at_once({leader: partial(ask, leader) for leader in by_leader})
+    return {
+        TopicPartition(topic.name, told.partition_index): tuple(
+            OpenProducer(
+                each.producer_id, each.producer_epoch, each.current_txn_start_offset, each.last_timestamp
+            )
+            for each in told.active_producers
+            if each.current_txn_start_offset >= 0
+        )
+        for answer in answers.values()
+        if not isinstance(answer, KgroupError)
+        for topic in answer.topics
+        for told in topic.partitions
+        if not told.error_code
+    }
