@@ -118,6 +118,7 @@ class TestWatch:
     def test_text_and_document(self, on_cluster, cluster, group):
         cluster.classic_group(group, "orders", {"i-0": [0, 1]})
         out = on_cluster("watch", group, "--until", "stable").out
+        assert on_cluster("watch", group, "--until", "stable", "-o", "ndjson").out == ""
         assert out.startswith(f"{group}   classic   Stable")
         ran = on_cluster("watch", group, "--until", "stable", "-o", "json")
         jsonschema.validate(ran.document, schema_for("watch"))

@@ -163,7 +163,8 @@ def _plain(value: object) -> object:
 
 
 def _print_ndjson(env: Env, result: Result) -> None:
-    rows: Any = result.data if result.items else [result.data]
+    # A stream has printed its lines before it ends with a result that has no data.
+    rows: Any = result.data if result.items else [result.data] if result.data else []
     for name in result.items.split(".") if result.items else ():
         rows = rows[name]
     for row in rows:
