@@ -10,6 +10,7 @@ from kgroup.admin.models import Description, ItemError, Listing
 from kgroup.cli.schemas import schema_for
 from tests.cli.conftest import Kgroup, Ran
 from tests.cli.live import Client
+from tests.cli.logs import delete_topic
 
 SEEN, DARK = "verdict-seen", "verdict-dark"
 
@@ -65,6 +66,21 @@ def test_a_group_that_only_the_list_has_does_not_vanish(
     describing(monkeypatch, error)
     ran = on_cluster(*VERIFY, "verdict-[ls]*")
     assert verdicts(ran) == {SEEN: "same", error.item: "not compared"} and ran.code == 5
+
+
+@pytest.mark.parametrize("recreated", [False, True], ids=["deleted", "recreated"])
+def test_a_member_that_owns_a_deleted_topic_is_no_difference(
+    on_cluster: Kgroup, cluster: Client, recreated: bool
+) -> None:
+    """Brokers show no partitions of topics that are gone; the records keep them until the member acts."""
+    name = f"verdict-gone-{recreated}"
+    cluster.create_topic(name, 2)
+    cluster.consumer_member(name, name, "i-0")
+    delete_topic(cluster, name)
+    if recreated:
+        cluster.create_topic(name, 2)
+    ran = on_cluster(*VERIFY, name)
+    assert (verdicts(ran), ran.code) == ({name: "same"}, 0), ran.out
 
 
 @pytest.mark.usefixtures("groups")

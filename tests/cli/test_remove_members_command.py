@@ -128,6 +128,24 @@ class TestExecute:
         assert entry.id == found["data"]["journal_id"]
         assert entry.plan["reason"] == "drain"
 
+    def test_blame_names_what_was_removed_from_here(self, on_cluster, group):
+        """In the records a removal looks like a member that left by itself."""
+
+        def journalled(about):
+            ran = on_cluster("blame", group, "-o", "json")
+            jsonschema.validate(ran.document, schema_for("blame"))
+            (blamed,) = [b for b in ran.group(group)["blames"] if b["about"] == about]
+            return [(entry["command"], entry["reason"]) for entry in blamed["journal"]]
+
+        on_cluster("remove-members", group, "--all", "--execute", "--reason", "drain INC-7")
+        assert journalled("rebalance") == [("remove-members", "drain INC-7")]
+        assert on_cluster("delete", group, "--execute", "--reason", "retired").code == ExitCode.OK
+        assert journalled("deletion") == [("delete", "retired")]
+        entry = Journal.default().entries()[0]
+        line = f" by {entry.plan['actor']} with kgroup remove-members: drain INC-7"
+        out = on_cluster("blame", group).out
+        assert f"done from this machine: journal {entry.id}, " in out and line in out
+
     def test_nobody_found_is_3_and_changes_nothing(self, on_cluster, cluster, group):
         ran = on_cluster("remove-members", group, "--instance-id", "gone", "--execute", "-o", "json")
         found = document(ran, ExitCode.NOT_FOUND)

@@ -37,7 +37,6 @@ _GONE = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.name
 class PartitionLag:
     """One partition a group reads or has committed; what has the name of a field of OffsetRow is the same.
 
-
     `time_lag_ms` is the age of the oldest record not yet read, 0 with no lag, None when not asked for or
     unknown; where the lag is known, `reason` says why its age is not. Rates are records a second over the
     interval measured. `error` says what could not be read.

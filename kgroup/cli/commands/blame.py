@@ -1,5 +1,6 @@
 """`kgroup blame`: what caused a group's last rebalance, rewind or deletion."""
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.cli.env.invocation import Env
@@ -7,9 +8,17 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.locations import StorageOption
+from kgroup.domain import Document
+from kgroup.errors import StorageError
 
 if TYPE_CHECKING:
+    from kgroup.admin.change.journal import Entry
     from kgroup.history.fold.explain import Blame
+
+REMOVE, DELETE = "remove-members", "delete"
+REMOVALS = frozenset({REMOVE, DELETE})
+CLOCKS_MS = 60_000
+"""How far this machine's clock and the brokers' may be apart for a deletion to be the journal's."""
 
 
 @make(
@@ -35,7 +44,8 @@ def command(
 ) -> ExitCode:
     """Say what caused the last rebalance, rewind, deletion and protocol change, with the records as evidence.
 
-    Where the records allow more than one cause, it says so.
+    Where the records allow more than one cause, it says so. Members and groups that kgroup removed from this
+    machine are named with the journal's entry.
     """
     from kgroup.cli.inputs.history import (
         LIMITS,
@@ -60,12 +70,13 @@ def command(
     events = selection.chosen(story.events)
     names = selection.names or sorted({event.group for event in events if event.group})
     found = {name: blame(events, name) for name in names}
+    entries = _journal(env, where)
     errors, code = shortcomings(story, selection)
     lines = [*coverage_lines(story, selection), *span_lines(selection)]
     if not any(event.group for event in events):
         lines += ["", nothing_text(story, selection)]
     for name, blames in found.items():
-        lines += ["", *_text(name, blames)]
+        lines += ["", *_text(name, blames, entries)]
     blamed = [b.event for blames in found.values() for b in blames]
     lines += ["", *closing_lines(blamed)]
     data = {
@@ -77,6 +88,7 @@ def command(
                         "about": b.about,
                         "event": event_json(b.event),
                         "evidence": [event_json(event) for event in b.evidence],
+                        "journal": [_entry_json(entry) for entry in _own(name, b, entries)],
                     }
                     for b in blames
                 ],
@@ -90,7 +102,52 @@ def command(
     return show(env, Result(data, lines, "groups", names, errors, code, where))
 
 
-def _text(name: str, blames: "list[Blame]") -> list[str]:
+def _journal(env: Env, where: Mapping[str, object] | None) -> "Sequence[Entry]":
+    """The removals that this machine's journal has of the cluster that was read, or of any for files."""
+    from kgroup.admin.change.journal import Journal
+
+    cluster_id = (where or {}).get("id")
+    try:
+        entries = Journal.default().entries()
+    except StorageError as error:
+        env.note(f"removals by kgroup are not known: {error.message}")
+        return ()
+    return [e for e in entries if e.command in REMOVALS and cluster_id in (None, e.cluster_id)]
+
+
+def _own(name: str, blamed: "Blame", entries: "Sequence[Entry]") -> "Iterator[Entry]":
+    """The journal's entries that removed the members, or deleted the group, that the events are about."""
+    from kgroup.history.fold.events import Kind
+
+    gone = {e.member_id for e in (*blamed.evidence, blamed.event) if e.kind == Kind.MEMBER_LEFT_OR_EXPIRED}
+    for entry in entries:
+        items = entry.results or ()
+        if entry.command == REMOVE:
+            # A member id is never given twice, so it proves the removal whatever the clocks show.
+            if any(item.get("result") == "removed" and item.get("member_id") in gone for item in items):
+                yield entry
+        elif blamed.about == "deletion" and any(
+            item.get("result") == "deleted" and item.get("group_id") == name for item in items
+        ):
+            last_ms = entry.end_ms or entry.time_ms
+            if entry.time_ms - CLOCKS_MS <= blamed.event.timestamp_ms <= last_ms + CLOCKS_MS:
+                yield entry
+
+
+def _entry_json(entry: "Entry") -> Document:
+    from kgroup.cli.output.times import iso
+
+    return {
+        "id": entry.id,
+        "command": entry.command,
+        "time_ms": entry.time_ms,
+        "time": iso(entry.time_ms),
+        "actor": entry.plan.get("actor"),
+        "reason": entry.plan.get("reason"),
+    }
+
+
+def _text(name: str, blames: "list[Blame]", entries: "Sequence[Entry]") -> list[str]:
     from kgroup.cli.output.times import iso
 
     lines = [name]
@@ -102,6 +159,10 @@ def _text(name: str, blames: "list[Blame]") -> list[str]:
         lines += [
             f"    evidence: {iso(e.timestamp_ms)} offset {e.offset} {e.kind}: {e.detail}" for e in b.evidence
         ]
+        for entry in _own(name, b, entries):
+            why = f": {entry.plan['reason']}" if entry.plan.get("reason") else ""
+            by = f"by {entry.plan.get('actor') or 'unknown'} with kgroup {entry.command}{why}"
+            lines.append(f"    done from this machine: journal {entry.id}, {iso(entry.time_ms)} {by}")
     absent = [about for about in ("rewind", "deletion") if about not in {b.about for b in blames}]
     if absent:
         lines.append(f"  no {' and no '.join(absent)} in what was read")

@@ -95,6 +95,16 @@ HISTORY: Mapping[str, Schema] = {
                         about=one_of("rebalance", "rewind", "deletion", "conversion"),
                         event=EVENT,
                         evidence=array(EVENT),
+                        journal=array(
+                            record(
+                                id=STRING,
+                                command=STRING,
+                                time_ms=INTEGER,
+                                time=STRING,
+                                actor=nullable(STRING),
+                                reason=nullable(STRING),
+                            )
+                        ),
                     )
                 ),
             )
