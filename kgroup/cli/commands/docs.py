@@ -3,18 +3,17 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 import kgroup
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
-from kgroup.cli.options import command as make
+from kgroup.cli.frame.declaring import argument
+from kgroup.cli.frame.options import command as make
 
 INDEX = "README"
 
 
 def pages() -> dict[str, Path]:
-    """Return the file of each page by its name: docs/ of a checkout, or what the wheel put below share/doc."""
+    """Return the file of each page by its name: docs/ of a checkout, or share/doc of a wheel."""
     from importlib.metadata import PackageNotFoundError, files
 
     folder = Path(kgroup.__file__).parents[1] / "docs"
@@ -47,7 +46,7 @@ def _complete(incomplete: str) -> list[str]:
 def command(
     env: Env,
     page: Annotated[
-        str, typer.Argument(help="A page that the index names.", metavar="[PAGE]", autocompletion=_complete)
+        str, argument("[PAGE]", "A page that the index names.", autocompletion=_complete)
     ] = INDEX,
 ) -> ExitCode:
     """Print a page of the documentation, in Markdown."""

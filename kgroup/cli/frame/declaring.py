@@ -12,6 +12,6 @@ def option(spelling: str, help: str, **more: Any) -> Any:
     return typer.Option(*names, metavar=" ".join(words[len(names) :]) or None, help=help, **more)
 
 
-def argument(metavar: str, help: str) -> Any:
+def argument(metavar: str, help: str, **more: Any) -> Any:
     """Return typer's declaration of an argument."""
-    return typer.Argument(metavar=metavar, help=help)
+    return typer.Argument(metavar=metavar, help=help, **more)
