@@ -13,9 +13,9 @@ import sys
 import time
 from collections import Counter, deque
 
-from kgroup.legacy.coordinator import paths
-from kgroup.legacy.coordinator.config import LegacyConfig
-from kgroup.legacy.coordinator.events import (
+from kgroup.zookeeper.coordinator import paths
+from kgroup.zookeeper.coordinator.config import LegacyConfig
+from kgroup.zookeeper.coordinator.events import (
     Effect,
     Event,
     Opened,
@@ -25,8 +25,10 @@ from kgroup.legacy.coordinator.events import (
     ZkConnected,
     ZkDone,
 )
-from kgroup.legacy.coordinator.machine import LegacyCoordinator
-from kgroup.legacy.wire.messages import (
+from kgroup.zookeeper.coordinator.machine import LegacyCoordinator
+from kgroup.zookeeper.store.operations import Create, Write
+from kgroup.zookeeper.store.tree import Tree
+from kgroup.zookeeper.wire.messages import (
     FromConsumer,
     Partition,
     PingRequest,
@@ -37,8 +39,6 @@ from kgroup.legacy.wire.messages import (
     StopFetcherRequest,
     StopFetcherResponse,
 )
-from kgroup.zookeeper.operations import Create, Write
-from kgroup.zookeeper.tree import Tree
 
 SESSION_MS = 6000
 

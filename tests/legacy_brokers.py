@@ -7,11 +7,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from kgroup.broker.legacy.brokers import LegacyBrokers, LegacyOptions
 from kgroup.broker.server import Server
-from kgroup.legacy.coordinator.config import LegacyConfig
-from kgroup.legacy.wire.codec import Awaiting, Wire
-from kgroup.legacy.wire.messages import (
+from kgroup.runtime.catalog import CatalogTopic
+from kgroup.runtime.cluster import Cluster
+from kgroup.zookeeper.coordinator.config import LegacyConfig
+from kgroup.zookeeper.entry.serve import LegacyBrokers, LegacyOptions
+from kgroup.zookeeper.wire.codec import Awaiting, Wire
+from kgroup.zookeeper.wire.messages import (
     ClusterMetadataRequest,
     PingRequest,
     PingResponse,
@@ -21,9 +23,7 @@ from kgroup.legacy.wire.messages import (
     StopFetcherRequest,
     StopFetcherResponse,
 )
-from kgroup.legacy.wire.primitives import Frames
-from kgroup.runtime.catalog import CatalogTopic
-from kgroup.runtime.cluster import Cluster
+from kgroup.zookeeper.wire.primitives import Frames
 
 FAST = LegacyConfig(rebalance_backoff_ms=200, commit_interval_ms=200, zk_session_ms=1200, min_session_ms=500)
 WAIT_S = 20.0
@@ -145,7 +145,7 @@ class Peer:
             return b""
 
     def _answer(self, message: Any) -> None:
-        from kgroup.legacy.wire.messages import PartitionAndOffset
+        from kgroup.zookeeper.wire.messages import PartitionAndOffset
 
         offsets = tuple(PartitionAndOffset(t, p, at) for (t, p), at in sorted(self.positions.items()))
         match message:

@@ -7,8 +7,8 @@ import json
 import re
 import sys
 
-from kgroup.legacy.coordinator import paths
-from kgroup.legacy.wire.messages import ErrorMapping, PartitionAndOffset
+from kgroup.zookeeper.coordinator import paths
+from kgroup.zookeeper.wire.messages import ErrorMapping, PartitionAndOffset
 from tests.legacy_brokers import Peer, active, set_topic, until
 
 SCENARIO = re.compile(r"\bscenarios? ((?:\d+(?:, | and |\b))+)", re.IGNORECASE)

@@ -8,10 +8,10 @@ import errno
 import logging
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from kgroup.broker.connection import Connection
 from kgroup.broker.dispatch import Dispatcher
@@ -31,12 +31,25 @@ from kgroup.runtime.cleaning import compact_one
 from kgroup.runtime.cluster import Cluster
 
 if TYPE_CHECKING:
-    from kgroup.broker.legacy.brokers import LegacyBrokers, LegacyOptions
     from kgroup.broker.locks.doors import Door
+    from kgroup.broker.metrics import Metric
 
 log = logging.getLogger(__name__)
 
 PLAIN = "PLAINTEXT"
+
+
+class EraCoordinators(Protocol):
+    """The coordinators of the ZooKeeper era of a cluster's brokers (`kgroup.zookeeper.entry.serve`)."""
+
+    @property
+    def tree_at(self) -> str | None: ...
+
+    async def start(self) -> list[str]: ...
+
+    async def stop(self) -> None: ...
+
+    def metrics(self) -> Iterable[Metric]: ...
 
 
 class Server:
@@ -236,15 +249,15 @@ def serve(
     *,
     port: int = 0,
     metrics_port: int | None = None,
-    legacy: LegacyOptions | None = None,
+    legacy: Callable[[Cluster], EraCoordinators] | None = None,
     say: Callable[[str], None] | None = None,
 ) -> None:
     """Serve a cluster until SIGTERM or SIGINT, then end it cleanly; it is closed in any case.
 
-    `listeners` say where to listen; without any it is 127.0.0.1, from `port` on. `legacy` gives each broker a
-    coordinator of the ZooKeeper era beside its own. `say` is given the lines that tell where the metrics and
-    those coordinators are and, last, that clients may come. KgroupError for a port in use. The soft limit on
-    open files is raised to the hard one.
+    `listeners` say where to listen; without any it is 127.0.0.1, from `port` on. `legacy` makes the
+    coordinators of the ZooKeeper era that run with it. `say` gets the lines that say where the metrics and
+    those coordinators are and, last, that clients may connect. KgroupError for a port in use. The soft limit
+    on open files is raised to the hard one.
     """
     raise_file_limit()
     try:
@@ -259,7 +272,7 @@ async def _serve(
     make: Callable[[str], Server],
     port: int,
     metrics_port: int | None,
-    legacy: LegacyOptions | None,
+    legacy: Callable[[Cluster], EraCoordinators] | None,
     say: Callable[[str], None],
 ) -> None:
     loop = asyncio.get_running_loop()
@@ -269,7 +282,7 @@ async def _serve(
             loop.add_signal_handler(number, ended.set)
     async with AsyncExitStack() as stack:
         metrics_at = ""
-        coordinators = _coordinators(cluster, legacy)
+        coordinators = None if legacy is None else legacy(cluster)
         if metrics_port is not None:
             metrics_at = _serve_metrics(cluster, metrics_port, coordinators, stack)
             say(f"kgroup: metrics on http://{metrics_at}/metrics")
@@ -296,16 +309,8 @@ def _doors(listeners: Sequence[ListenerSettings], cluster: Cluster) -> dict[str,
     return {door.name: door for door in open_doors(locked, cluster.credentials)}
 
 
-def _coordinators(cluster: Cluster, legacy: LegacyOptions | None) -> LegacyBrokers | None:
-    if legacy is None:
-        return None
-    from kgroup.broker.legacy.brokers import LegacyBrokers
-
-    return LegacyBrokers(cluster, legacy)
-
-
 def _serve_metrics(
-    cluster: Cluster, port: int, coordinators: LegacyBrokers | None, stack: AsyncExitStack
+    cluster: Cluster, port: int, coordinators: EraCoordinators | None, stack: AsyncExitStack
 ) -> str:
     from kgroup.broker.metrics_endpoint import MetricsEndpoint
 

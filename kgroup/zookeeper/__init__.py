@@ -1,5 +1,9 @@
-"""ZooKeeper as kgroup meets it: what is asked and answered, a tree in memory, and the real one through kazoo.
+"""Everything about ZooKeeper: the groups that Kafka 0.8 to 1.1 keeps there, and the coordinator of its era.
 
-Nothing here knows Kafka's groups. `operations` are values, free of I/O, and all that a machine may import;
-`tree` is an ensemble of one in memory; `session` speaks to a real ensemble and needs the extra `zookeeper`.
+That coordinator is the one of a draft for 0.9: elected, pushing, and never shipped. Nothing else of kgroup
+imports any of this but `entry`, and that only when it is asked for.
+
+`LegacyCoordinator` and `LegacyConsumer` are machines free of I/O, clock and chance: events in, effects out,
+timers by `wake`. Marks such as `era 7.10` name the rules in docs/zookeeper-era.md. They share nothing with
+`kgroup.coordinator`, whose protocols came after.
 """

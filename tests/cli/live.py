@@ -7,13 +7,11 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from kgroup.admin.admin import Admin
-from kgroup.broker.legacy.brokers import LegacyBrokers, LegacyOptions
 from kgroup.broker.server import Server
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 from kgroup.domain import TopicPartition, uuid_text
 from kgroup.errors import ErrorCode, KgroupError
-from kgroup.legacy.coordinator.config import LegacyConfig
 from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kgroup.protocol.messages.heartbeat import HeartbeatRequest
 from kgroup.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -25,6 +23,8 @@ from kgroup.protocol.messages.offset_commit import (
 from kgroup.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from kgroup.protocol.subscription import Assignment, Subscription
 from kgroup.runtime.cluster import Cluster
+from kgroup.zookeeper.coordinator.config import LegacyConfig
+from kgroup.zookeeper.entry.serve import LegacyBrokers, LegacyOptions
 
 Call = Callable[[Coroutine[Any, Any, Any]], Any]
 FAST = LegacyConfig(rebalance_backoff_ms=200, commit_interval_ms=100, zk_session_ms=1200)

@@ -10,7 +10,7 @@ from kgroup.cli.explanations import entries, lookup, near
 from kgroup.cli.explanations.findings import REMEDIES
 from kgroup.cli.schemas import schema_for
 from kgroup.errors import ErrorCode
-from kgroup.zkgroups.findings import CODES as IN_ZOOKEEPER
+from kgroup.zookeeper.groups.findings import CODES as IN_ZOOKEEPER
 
 OPERATORS_MEET = [
     "FENCED_INSTANCE_ID",

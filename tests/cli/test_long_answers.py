@@ -6,13 +6,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from kgroup.admin.as_json import document
 from kgroup.admin.models import Description, GroupDescription, ItemError, Node, OffsetRow
 from kgroup.admin.read import rounds
 from kgroup.cli.commands import describe as describing
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.output import parts
 from kgroup.cli.output.documents import indented
-from kgroup.documents import document
 from tests.cli.logs import append
 
 NAMES = ("long-a", "long-b", "long-c")

@@ -121,7 +121,7 @@ COMMAND_WITH_A_NAME = re.compile(rf"\bkgroup (?:{_VERBS}) (?:[^{{}}]* )?$")
 
 
 def test_names_in_commands_to_paste_are_quoted():
-    """`kgroup describe {group_id}` would run what a group's name holds: kgroup.shell quotes it."""
+    """`kgroup describe {group_id}` would run what a group's name holds: kgroup.admin.shell quotes it."""
     found = []
     for path in modules():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -63,11 +63,12 @@ def test_a_house_without_an_import_breaks_no_contract(lint: Lint, contracts: Pat
         ("kgroup.history.fold.state", "asyncio", "The fold touches no I/O, clock or chance"),
         # OC-26: the coordinators of the ZooKeeper era and of today know nothing of each other.
         (
-            "kgroup.legacy.coordinator.machine",
+            "kgroup.zookeeper.coordinator.machine",
             "kgroup.coordinator.coordinator",
             "The machine of the ZooKeeper era touches no I/O, clock or chance",
         ),
-        ("kgroup.coordinator.coordinator", "kgroup.legacy.coordinator.machine", "Imports point down"),
+        ("kgroup.coordinator.coordinator", "kgroup.zookeeper.coordinator.machine", "Imports point down"),
+        ("kgroup.cli.env.zookeeper", "kgroup.zookeeper.store.session", "ZooKeeper has one entrance"),
     ],
 )
 def test_an_import_that_climbs_is_refused(

@@ -45,7 +45,7 @@ def test_nothing_else_of_the_draft_is_left_out():
 
 
 def test_every_scenario_of_the_draft_is_played_and_those_with_a_tree_on_a_real_one():
-    places = [ROOT / "tests" / folder for folder in ("unit/legacy", "unit/broker", "interop/zookeeper")]
+    places = [ROOT / "tests" / folder for folder in ("unit/zookeeper", "interop/zookeeper")]
     texts = [path.read_text("utf-8") for place in places for path in place.glob("test_*.py")]
     played = {n for text in texts for n in scenarios_of(text)}
     played |= {n for _, scenario in SCENARIOS.values() for n in scenarios_of(scenario.__doc__)}

@@ -4,15 +4,15 @@ from random import Random
 
 import pytest
 
-from kgroup.legacy.consumer.events import ConsumerConfig
-from kgroup.legacy.coordinator import paths
-from kgroup.legacy.coordinator.config import LegacyConfig
-from kgroup.legacy.coordinator.moves import Moves
-from kgroup.legacy.coordinator.recovery import Recovery
-from kgroup.legacy.world.faults import Fault, planted
-from kgroup.legacy.world.rest import unrest
-from kgroup.legacy.world.violation import Violation
-from kgroup.legacy.world.world import World
+from kgroup.zookeeper.consumer.events import ConsumerConfig
+from kgroup.zookeeper.coordinator import paths
+from kgroup.zookeeper.coordinator.config import LegacyConfig
+from kgroup.zookeeper.coordinator.moves import Moves
+from kgroup.zookeeper.coordinator.recovery import Recovery
+from kgroup.zookeeper.world.faults import Fault, planted
+from kgroup.zookeeper.world.rest import unrest
+from kgroup.zookeeper.world.violation import Violation
+from kgroup.zookeeper.world.world import World
 
 LONGEST = 9000
 before_start = Moves.owners_before_start

@@ -4,14 +4,14 @@ from random import Random
 
 import pytest
 
-from kgroup.legacy.consumer.events import ConsumerConfig
-from kgroup.legacy.coordinator.config import LegacyConfig
-from kgroup.legacy.coordinator.events import Closed
-from kgroup.legacy.world.__main__ import main
-from kgroup.legacy.world.faults import FAULTS
-from kgroup.legacy.world.rest import unrest
-from kgroup.legacy.world.seeds import run
-from kgroup.legacy.world.world import World
+from kgroup.zookeeper.consumer.events import ConsumerConfig
+from kgroup.zookeeper.coordinator.config import LegacyConfig
+from kgroup.zookeeper.coordinator.events import Closed
+from kgroup.zookeeper.world.__main__ import main
+from kgroup.zookeeper.world.faults import FAULTS
+from kgroup.zookeeper.world.rest import unrest
+from kgroup.zookeeper.world.seeds import run
+from kgroup.zookeeper.world.world import World
 
 CHUNK = 20
 SEEDS = 100

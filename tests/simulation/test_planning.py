@@ -12,10 +12,11 @@ from kgroup.errors import ConfigError
 from kgroup.simulation.play.picture import page
 from kgroup.simulation.play.planning import NOBODY, Expecting, Size, compare, expectation, play
 from kgroup.simulation.play.scenario import NAMED, Scenario, ScenarioStep, find, milliseconds, read
+from kgroup.zookeeper.entry.simulate import PushStage
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SMALL = Size(members=6, partitions=12)
-PUSH = ("push", False)
+PUSH = (PushStage, False)
 EVERY_KIND = [("classic", False), ("classic", True), ("consumer", False), ("consumer", True)]
 
 
@@ -86,7 +87,8 @@ def test_a_failover_costs_a_pushing_coordinator_a_rebalance_and_the_others_none(
 
 def test_leaving_a_pushing_coordinator_loses_nothing_but_dying_does():
     """LC-78, LC-61: positions go with the leave; those since the newest answered ping die with a zone."""
-    rolled, lost = (play(NAMED[name], SMALL, "push", static=False) for name in ("rolling-bounce", "az-loss"))
+    names = ("rolling-bounce", "az-loss")
+    rolled, lost = (play(NAMED[name], SMALL, PushStage, static=False) for name in names)
     assert (rolled.duplicates, rolled.rebalances >= SMALL.members) == (0, True)
     assert lost.duplicates > 0
 
@@ -94,7 +96,7 @@ def test_leaving_a_pushing_coordinator_loses_nothing_but_dying_does():
 def test_a_member_answers_a_ping_three_times_a_session():
     """LC-52: a request and an answer each third of a session, and nothing else, while nothing happens."""
     quiet = Scenario("quiet", (ScenarioStep("wait", wait_ms=600_000),))
-    result = play(quiet, Size(members=4, partitions=8, session_timeout_ms=30_000), "push", static=False)
+    result = play(quiet, Size(members=4, partitions=8, session_timeout_ms=30_000), PushStage, static=False)
     assert (result.rebalances, result.unowned_partition_ms) == (0, 0)
     assert result.messages_per_member_minute == pytest.approx(12, abs=0.5)
 

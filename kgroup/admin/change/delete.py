@@ -12,10 +12,10 @@ from kgroup.admin.models import DEAD, EMPTY, SHARE, ChangeStatus, Deletion, Grou
 from kgroup.admin.read.describe import groups_only
 from kgroup.admin.read.offsets import committed
 from kgroup.admin.refusals import check, code_name, is_absent
+from kgroup.admin.shell import share_tool
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.security.rights import DELETE, on_group
-from kgroup.shell import share_tool
 
 SAFETY_REFUSED = "SAFETY_REFUSED"
 """The code of a group that is left alone because deleting it could not be undone."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from kgroup.admin.as_json import document
 from kgroup.admin.change.committing import forget, store
 from kgroup.admin.change.journal import OUTCOME_UNKNOWN, Journal
 from kgroup.admin.change.offset_plans import (
@@ -20,7 +21,6 @@ from kgroup.admin.change.offset_plans import (
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import ChangeStatus
 from kgroup.client.retry import OutcomeUnknown
-from kgroup.documents import document
 from kgroup.domain import Document, OffsetAndMetadata, TopicPartition
 from kgroup.errors import ErrorCode, KgroupError
 from kgroup.security.rights import READ, lacking, on_group, on_topic

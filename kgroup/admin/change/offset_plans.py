@@ -15,17 +15,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kgroup.admin.as_json import document
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import DEAD, EMPTY, SHARE, ChangeStatus, GroupDescription, ItemError
 from kgroup.admin.read.describe import groups_only
 from kgroup.admin.read.offsets import committed, leader_of
 from kgroup.admin.read.visibility import sees_every_topic, unknown_offsets, unseen_offsets
 from kgroup.admin.refusals import code_name, is_absent
-from kgroup.documents import document
+from kgroup.admin.shell import command, share_tool
 from kgroup.domain import Document, MemberStatus, OffsetAndMetadata, TopicPartition
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError, SafetyRefused
 from kgroup.history.fold.marks import Mark
-from kgroup.shell import command, share_tool
 
 ABSENT = "absent"
 """The state of a group that does not exist: offsets can be committed for it all the same."""

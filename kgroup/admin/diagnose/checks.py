@@ -19,8 +19,8 @@ from kgroup.admin.diagnose.wording import SHOWN, iso, name_of, take_out, whereab
 from kgroup.admin.models import CLASSIC, COMPLETING, CONSUMER
 from kgroup.admin.read.findings import ERROR, INFO, WARN, Meaning, some
 from kgroup.admin.settings import OFFSETS_RETENTION
+from kgroup.admin.shell import command
 from kgroup.domain import MemberStatus
-from kgroup.shell import command
 
 if TYPE_CHECKING:
     from kgroup.history.fold.events import Event

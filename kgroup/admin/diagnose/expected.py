@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.diagnose.wording import iso
-from kgroup.shell import command, list_item
+from kgroup.admin.shell import command, list_item
 
 MISSING, TOO_FEW = "KG114", "KG115"
 SHOWN = 5

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from kgroup.admin.diagnose.facts import SESSION_TIMEOUT, Facts
 from kgroup.admin.diagnose.wording import iso
 from kgroup.admin.models import CLASSIC
-from kgroup.shell import command
+from kgroup.admin.shell import command
 
 if TYPE_CHECKING:
     from kgroup.history.fold.restarts import Restart

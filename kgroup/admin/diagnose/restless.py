@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.diagnose.wording import iso, names
 from kgroup.admin.models import CLASSIC
-from kgroup.shell import command
+from kgroup.admin.shell import command
 
 if TYPE_CHECKING:
     from kgroup.history.fold.events import Event

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from kgroup.shell import command, list_item
+from kgroup.admin.shell import command, list_item
 
 if TYPE_CHECKING:
     from kgroup.history.fold.view import RecordedMember

@@ -30,9 +30,9 @@ from kgroup.admin.migrate.models import (
     words,
 )
 from kgroup.admin.models import CLASSIC, CONSUMER, EMPTY, STABLE, STREAM_ASSIGNOR
+from kgroup.admin.shell import command
 from kgroup.domain import Document
 from kgroup.protocol.embedded.member import CONNECT, application_of
-from kgroup.shell import command
 
 POLICY = "group.consumer.migration.policy"
 PROTOCOLS = "group.coordinator.rebalance.protocols"

@@ -18,7 +18,7 @@ from kgroup.admin.migrate.models import (
     words,
 )
 from kgroup.admin.models import EMPTY
-from kgroup.shell import command
+from kgroup.admin.shell import command
 
 
 def consequences(found: Evidence) -> Iterator[Check]:

@@ -21,7 +21,7 @@ from kgroup.admin.migrate.models import (
     MigrationPlan,
 )
 from kgroup.admin.models import CLASSIC, EMPTY, LEFT_FOR_NOW
-from kgroup.shell import command
+from kgroup.admin.shell import command
 
 MAX_SIZE = "group.max.size"
 MIN_SESSION, MAX_SESSION = "group.min.session.timeout.ms", "group.max.session.timeout.ms"

@@ -19,6 +19,7 @@ from kgroup.admin.models import CLASSIC, CONSUMER, EMPTY, GroupDescription
 from kgroup.admin.read.describe import groups_only
 from kgroup.admin.read.offsets import Committed, committed
 from kgroup.admin.refusals import check, refused
+from kgroup.admin.shell import command
 from kgroup.domain import TopicPartition, uuid_text
 from kgroup.errors import ErrorCode, KgroupError, SafetyRefused
 from kgroup.protocol.codec import Message
@@ -34,7 +35,6 @@ from kgroup.protocol.messages.join_group import (
 from kgroup.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from kgroup.protocol.subscription import Subscription
 from kgroup.security.rights import READ, on_group
-from kgroup.shell import command
 
 JOIN_EPOCH, LEAVE_EPOCH = 0, -1
 TIMEOUT_MS = 45_000

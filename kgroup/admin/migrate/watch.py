@@ -27,9 +27,9 @@ from kgroup.admin.models import (
 )
 from kgroup.admin.read.describe import groups_only
 from kgroup.admin.read.members import assignment_of, partitions_of
+from kgroup.admin.shell import command, list_item
 from kgroup.domain import MemberStatus, TopicPartition
 from kgroup.errors import KgroupError
-from kgroup.shell import command, list_item
 
 WATCHING, DONE, STUCK = "watching", "done", "stuck"
 SHOWN = 5

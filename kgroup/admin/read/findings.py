@@ -27,8 +27,8 @@ from kgroup.admin.models import (
     Tasks,
 )
 from kgroup.admin.read.members import partitions_of
+from kgroup.admin.shell import command, list_item, word
 from kgroup.domain import MemberStatus, TopicPartition
-from kgroup.shell import command, list_item, word
 
 INFO, WARN, ERROR = "info", "warn", "error"
 SHOWN = 5

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.read.listed_offset import ListedOffset
 from kgroup.admin.read.offsets import EARLIEST, LATEST, list_offsets
 from kgroup.admin.read.record_times import fetch_by_leader
 from kgroup.admin.refusals import refused
-from kgroup.client.legacy_consumer import Chunk
 from kgroup.domain import TopicPartition
 from kgroup.errors import DecodeError, ErrorCode, KgroupError
 from kgroup.security.rights import READ, on_topic
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """What a partition holds from a position on: the offsets of records, and where to read on.
+
+    `position` None: the log does not have the position asked for.
+    """
+
+    offsets: tuple[int, ...]
+    position: int | None
 
 
 class Records:

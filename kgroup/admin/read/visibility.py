@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from kgroup.admin.models import NOT_KNOWN, ItemError, Partition, TopicDescription
 from kgroup.admin.refusals import code_name, is_gone, item_error
+from kgroup.admin.shell import share_tool
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
-from kgroup.shell import share_tool
 
 if TYPE_CHECKING:
     from kgroup.admin.discovery import Answers, ClusterView

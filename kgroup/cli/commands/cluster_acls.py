@@ -212,7 +212,7 @@ def _removal(
 
 def _undo(env: Env, verb: str, rule: Mapping[str, object]) -> str:
     """The opposite of adding or removing one rule."""
-    from kgroup.shell import word
+    from kgroup.admin.shell import word
 
     names = ("principal", "host", "operation", "pattern")
     options = [f"--{name} {word(str(rule[name]))}" for name in names]

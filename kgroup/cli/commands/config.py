@@ -15,7 +15,6 @@ from kgroup.cli.output.result import Result, ShownError, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.domain import Document
 from kgroup.errors import ConfigError
-from kgroup.shell import command as command_line
 
 if TYPE_CHECKING:
     from typer._click import Command

@@ -87,7 +87,7 @@ def program() -> str:
     """How to start this program from the shell it was started from, which need not have it on its PATH."""
     from shutil import which
 
-    from kgroup.shell import word
+    from kgroup.admin.shell import word
 
     typed = sys.argv[0]
     if os.path.basename(typed) != "kgroup":

@@ -155,7 +155,7 @@ class _Shown:
         return show_parts(self._env, "groups", map(self._part, described), self._ending)
 
     def _part(self, told: "Description") -> Part:
-        from kgroup.documents import document
+        from kgroup.admin.as_json import document
 
         self._described += len(told.groups)
         self._errors += told.errors

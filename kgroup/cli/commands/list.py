@@ -282,7 +282,7 @@ def _concerns(topic: str, group: "GroupDescription", offsets: "Committed | Kgrou
 
 
 def _json(group: "GroupListing") -> Document:
-    from kgroup.documents import document
+    from kgroup.admin.as_json import document
 
     return document(group)
 

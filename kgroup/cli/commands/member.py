@@ -21,11 +21,11 @@ from kgroup.errors import ConfigError, ErrorCode
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
-    from kgroup.client.legacy_consumer import Happened
     from kgroup.coordinator.assignors.client_side import ClientAssignor
     from kgroup.domain import TopicPartition
     from kgroup.members.driver import Event
     from kgroup.members.effects import GroupMember
+    from kgroup.zookeeper.entry.member import Happened
 
 PROTOCOLS = ("classic", "consumer")
 ASSIGNORS = ("range", "roundrobin", "cooperative-sticky")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from kgroup import shell
+from kgroup.admin import shell
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.frame.options import command as make

@@ -12,7 +12,10 @@ from kgroup.cli.frame.options import command as make
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kgroup.broker.legacy.brokers import LegacyOptions
+    from collections.abc import Callable
+
+    from kgroup.runtime.cluster import Cluster
+    from kgroup.zookeeper.entry.serve import LegacyBrokers
 
 
 @make(
@@ -145,18 +148,21 @@ def _of_file(env: Env, path: Path) -> dict[str, str]:
     return {name: text for name, text in found.items() if name not in idle}
 
 
-def _legacy(env: Env, ports: tuple[int, int], pairs: list[str], zookeeper: str | None) -> "LegacyOptions":
-    from kgroup.broker.legacy.brokers import LegacyOptions
-    from kgroup.legacy.coordinator.config import read_settings
+def _legacy(
+    env: Env, ports: tuple[int, int], pairs: list[str], zookeeper: str | None
+) -> "Callable[[Cluster], LegacyBrokers]":
+    from kgroup.zookeeper.entry.serve import LegacyBrokers, LegacyOptions, read_settings
 
     config = read_settings(dict(_pair(text, "--legacy-set") for text in pairs))
     port, tree_port = ports
     if zookeeper is None:
-        return LegacyOptions(port, config=config, tree_port=tree_port)
+        options = LegacyOptions(port, config=config, tree_port=tree_port)
+        return lambda cluster: LegacyBrokers(cluster, options)
     from kgroup.cli.env.zookeeper import named
 
     ensemble, security, timeout_s = named(env, zookeeper)
-    return LegacyOptions(port, ensemble, security, config, timeout_s)
+    at_ensemble = LegacyOptions(port, ensemble, security, config, timeout_s)
+    return lambda cluster: LegacyBrokers(cluster, at_ensemble)
 
 
 def _pair(text: str, option: str = "--set") -> tuple[str, str]:

@@ -16,7 +16,7 @@ from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
-    from kgroup.simulation.play.planning import PlanResult, Size
+    from kgroup.simulation.play.planning import MakePush, PlanResult, Size
     from kgroup.simulation.play.scenario import Scenario
 
 PROTOCOLS = ("classic", "consumer", "push")
@@ -116,7 +116,8 @@ def command(
 
     chosen = find(scenario or SCENARIOS[0])
     size = _size(env, chosen, members, partitions, session_timeout, like)
-    results = compare(chosen, size, _kinds(protocol, static), expecting=expecting)
+    kinds = [(_push() if name == PUSH else name, fixed) for name, fixed in _kinds(protocol, static)]
+    results = compare(chosen, size, kinds, expecting=expecting)
     if html is not None:
         _write_page(html, chosen, size, results)
     rows = [_row(result) for result in results]
@@ -153,6 +154,12 @@ def _kinds(protocol: str | None, static: bool | None) -> list[tuple[str, bool]]:
         raise ConfigError("--protocol push has no static members", "leave --static out")
     kinds = (False, True) if static is None else (static,)
     return [(name, kind) for name in protocols for kind in kinds if not (name == PUSH and kind)]
+
+
+def _push() -> "MakePush":
+    from kgroup.zookeeper.entry.simulate import PushStage
+
+    return PushStage
 
 
 def _size(

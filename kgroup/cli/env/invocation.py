@@ -98,8 +98,8 @@ class Env:
 
     def target_words(self) -> list[str]:
         """The options that said where the cluster is, for another command line; secrets hidden."""
+        from kgroup.admin.shell import word
         from kgroup.cli.env.known_settings import shown
-        from kgroup.shell import word
 
         words = [
             f"--{name.replace('_', '-')}={value}" for name, value in self.flags.items() if name != "timeout"

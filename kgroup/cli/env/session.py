@@ -121,9 +121,9 @@ def _meant(directory: Path) -> str | None:
     from contextlib import suppress
     from difflib import get_close_matches
 
+    from kgroup.admin.shell import word
     from kgroup.cli.env.config import default_local_directory
     from kgroup.log.directory import holds_cluster
-    from kgroup.shell import word
 
     if directory == default_local_directory():
         name = _first_name()

@@ -14,11 +14,7 @@ from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
     from kgroup.cli.env.setting_names import Resolved
-    from kgroup.zkgroups.brokers import OldCluster
-    from kgroup.zkgroups.groups import Groups
-    from kgroup.zkgroups.records import Broker
-    from kgroup.zookeeper.names import Ensemble
-    from kgroup.zookeeper.session import Security, Session
+    from kgroup.zookeeper.entry.tree import Broker, Ensemble, Groups, OldCluster, Security, Session
 
 ZooKeeper = Annotated[
     str | None,
@@ -50,10 +46,7 @@ def open_groups(env: Env, where: str, *, longer_s: float = 0.0) -> Iterator[Open
 
     Whatever is asked ends within --timeout (and `longer_s`), answered or not.
     """
-    from kgroup.client.legacy_groups import told_groups
-    from kgroup.zkgroups.groups import Groups
-    from kgroup.zookeeper.names import parse_ensemble
-    from kgroup.zookeeper.session import Session
+    from kgroup.zookeeper.entry.tree import Groups, Session, parse_ensemble, told_groups
 
     for flag, name in (("bootstrap_server", "-b"), ("local", "--local")):
         if flag in env.flags:
@@ -74,7 +67,7 @@ def open_groups(env: Env, where: str, *, longer_s: float = 0.0) -> Iterator[Open
 
 def named(env: Env, where: str) -> "tuple[Ensemble, Security, float]":
     """The ensemble at `where`, how to authenticate there, and how long to try."""
-    from kgroup.zookeeper.names import parse_ensemble
+    from kgroup.zookeeper.entry.tree import parse_ensemble
 
     ensemble, settings = parse_ensemble(where), env.settings()
     return ensemble, _security(settings), settings.timeout_s()
@@ -90,7 +83,7 @@ def refuse(where: str | None, **given: tuple[object, str]) -> None:
 
 def _security(settings: "Resolved") -> "Security":
     from kgroup.cli.env.secrets import secret
-    from kgroup.zookeeper.session import Security
+    from kgroup.zookeeper.entry.tree import Security
 
     def get(name: str) -> str | None:
         return secret(settings, f"zookeeper.{name}")
@@ -138,8 +131,7 @@ def _brokers(
     from kgroup.cli.env.config import connection_to
     from kgroup.client.retry import Retry
     from kgroup.client.transport import SocketTransport
-    from kgroup.zkgroups.brokers import OldCluster
-    from kgroup.zkgroups.coordinator import OWN_LISTENER
+    from kgroup.zookeeper.entry.tree import OWN_LISTENER, OldCluster
 
     protocol = (settings.get("security.protocol") or "PLAINTEXT").upper()
     addresses = tuple(

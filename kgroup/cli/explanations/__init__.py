@@ -64,7 +64,7 @@ def findings() -> Mapping[str, Entry]:
     # Imported here: only a KGnnn needs the admin layer.
     from kgroup.admin.diagnose.doctor import DOCTOR_CODES
     from kgroup.admin.read.findings import CODES
-    from kgroup.zkgroups.findings import CODES as IN_ZOOKEEPER
+    from kgroup.zookeeper.entry.findings import CODES as IN_ZOOKEEPER
 
     return {
         _bare(code): Entry(

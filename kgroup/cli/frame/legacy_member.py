@@ -11,7 +11,7 @@ from kgroup.errors import ConfigError, Unreachable
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
-    from kgroup.client.legacy_consumer import Happened
+    from kgroup.zookeeper.entry.member import Happened
 
 SESSION_MS = 6000
 
@@ -40,10 +40,7 @@ class Legacy:
         on_log: Callable[[str], None],
     ) -> None:
         """Consume until told to stop; Unreachable if no coordinator has ever given it anything to read."""
-        from kgroup.client.legacy_consumer import LegacyDriver
-        from kgroup.legacy.consumer.events import ConsumerConfig
-        from kgroup.legacy.consumer.machine import LegacyConsumer
-        from kgroup.legacy.wire.messages import Broker
+        from kgroup.zookeeper.entry.member import Broker, ConsumerConfig, LegacyConsumer, LegacyDriver
 
         brokers = tuple(Broker(-1, host, port) for host, port in self._addresses)
         config = ConsumerConfig(

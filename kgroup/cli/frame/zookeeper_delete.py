@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kgroup import shell
+from kgroup.admin import shell
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.zookeeper import Opened, open_groups
 from kgroup.cli.frame.changes import Consent, with_undo

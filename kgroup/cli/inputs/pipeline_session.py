@@ -5,10 +5,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kgroup.admin.shell import word
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.errors import ConfigError
-from kgroup.shell import word
 
 if TYPE_CHECKING:
     from kgroup.pipeline.read.inputs import Input, Segments, Since

@@ -6,12 +6,12 @@ from typing import TypedDict
 from kgroup.admin.models import DEAD, EMPTY, SHARE
 from kgroup.admin.read.lag import counted, total
 from kgroup.admin.read.lag_report import GroupLag, LagReport, PartitionLag, oldest_of, rate_of
+from kgroup.admin.shell import command
 from kgroup.cli.output.result import ShownError
 from kgroup.cli.output.tables import Column
 from kgroup.cli.output.wording import UNKNOWN, lag_text
 from kgroup.cli.views.description import offsets_told, stable_told
 from kgroup.domain import Document
-from kgroup.shell import command
 
 _RATES = (
     Column("consumed_per_s", "READ/S", right=True),
@@ -241,7 +241,7 @@ def _topics(group: GroupLag) -> list[tuple[Document, int | None]]:
 
 def documents(groups: Iterable[GroupLag]) -> Iterator[Document]:
     """Each group as JSON."""
-    from kgroup.documents import document
+    from kgroup.admin.as_json import document
 
     for group in groups:
         made = document(group)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from kgroup.admin.as_json import document
 from kgroup.admin.change.offset_changes import PLAN_STALE, OffsetsExecution
 from kgroup.admin.change.offset_plans import (
     ABSENT,
@@ -15,7 +16,6 @@ from kgroup.cli.output.messages import NOT_YET
 from kgroup.cli.output.result import Result, ShownError
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import of_code_name
-from kgroup.documents import document
 from kgroup.domain import Document
 
 _GROUP = Column("group_id", "GROUP")

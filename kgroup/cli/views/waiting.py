@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 
-from kgroup import shell
+from kgroup.admin import shell
 from kgroup.admin.models import ItemError
 from kgroup.admin.read.conditions import Condition, Waited
 from kgroup.cli.exit_codes import ExitCode

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from kgroup.errors import KgroupError
 from kgroup.simulation.play.scenario import ScenarioStep
+from kgroup.simulation.play.tally import Tally
+from kgroup.simulation.schedule import Schedule
 
 SETTLES_WITHIN_MS = 3_600_000
 LOOK_EVERY_MS = 1_000
@@ -33,9 +35,11 @@ A = TypeVar("A", bound=Actor)
 class Acting(Generic[A]):
     """A group of so many members on a stage; `schedule` is the stage's time."""
 
-    def __init__(self, schedule: Any, rng: Random, members: int) -> None:
+    tally: Tally
+
+    def __init__(self, schedule: Schedule, rng: Random, members: int) -> None:
         self.processes: list[A] = []
-        self._schedule, self._rng, self._members = schedule, rng, members
+        self.schedule, self._rng, self._members = schedule, rng, members
         self._starting = 0
 
     def fill(self, standbys: int = 0) -> None:
@@ -47,9 +51,9 @@ class Acting(Generic[A]):
 
     def settle(self) -> None:
         """Let time pass until the group is at rest and every partition is read."""
-        deadline = self._schedule.now_ms + SETTLES_WITHIN_MS
+        deadline = self.schedule.now_ms + SETTLES_WITHIN_MS
         while not self._at_rest():
-            if self._schedule.now_ms > deadline:
+            if self.schedule.now_ms > deadline:
                 raise KgroupError("the group does not come to rest within an hour")
             self._pass(LOOK_EVERY_MS)
 
@@ -82,6 +86,20 @@ class Acting(Generic[A]):
                 self._fail_over(step.down_ms)
                 self._pass(step.down_ms)
         self._pass(step.wait_ms)
+
+    @property
+    def messages(self) -> int:
+        """Requests and answers between brokers and members so far."""
+        raise NotImplementedError
+
+    @property
+    def assignments(self) -> int:
+        """How often partitions were assigned so far."""
+        raise NotImplementedError
+
+    def epoch(self) -> int:
+        """A number that grows by one with every rebalance."""
+        raise NotImplementedError
 
     def _add(self) -> A:
         """One more process, not started yet."""
@@ -126,7 +144,7 @@ class Acting(Generic[A]):
 
     def _start(self, process: A, delay_ms: int) -> None:
         self._starting += 1
-        self._schedule.after(delay_ms, lambda: self._started(process))
+        self.schedule.after(delay_ms, lambda: self._started(process))
 
     def _started(self, process: A) -> None:
         self._starting -= 1
@@ -136,4 +154,4 @@ class Acting(Generic[A]):
         return [process for process in self.processes if process.wanted]
 
     def _pass(self, ms: int) -> None:
-        self._schedule.run_until(self._schedule.now_ms + ms)
+        self.schedule.run_until(self.schedule.now_ms + ms)

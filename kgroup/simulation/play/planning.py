@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
+from typing import Any, Protocol
 
 from kgroup.coordinator import roster
 from kgroup.coordinator.assignors.client_side import ClientRangeAssignor
@@ -22,7 +23,6 @@ from kgroup.members.consumer import ConsumerMember
 from kgroup.members.effects import GroupMember
 from kgroup.protocol.codec import Message
 from kgroup.simulation.play.acting import Acting
-from kgroup.simulation.play.push import PushStage
 from kgroup.simulation.play.scenario import Scenario
 from kgroup.simulation.play.tally import Tally
 from kgroup.simulation.world.brokers import Partition, Unwatched
@@ -98,10 +98,16 @@ class Expecting:
 NOBODY = Expecting()
 
 
+class MakePush(Protocol):
+    """The protocol push: makes the stage of a group (`kgroup.zookeeper.entry.simulate`)."""
+
+    def __call__(self, size: Size, *, seed: int) -> Acting[Any]: ...
+
+
 def play(
     scenario: Scenario,
     size: Size,
-    protocol: str,
+    protocol: str | MakePush,
     *,
     static: bool,
     seed: int = 0,
@@ -111,11 +117,15 @@ def play(
 
     Raises KgroupError if it does not come to rest within an hour.
     """
-    stage = _stage(size, protocol, static=static, seed=seed, expecting=expecting)
+    stage = (
+        Stage(size, protocol, static=static, seed=seed, expecting=expecting)
+        if isinstance(protocol, str)
+        else protocol(size, seed=seed)
+    )
     if not scenario.from_nothing:
         stage.fill(round(scenario.standbys * size.members))
         stage.settle()
-    before, began, sent, assigned = stage.epoch(), stage.world.now_ms, stage.messages, stage.assignments
+    before, began, sent, assigned = stage.epoch(), stage.schedule.now_ms, stage.messages, stage.assignments
     counters = stage.world.brokers.counters if isinstance(stage, Stage) else Counters()
     counted = replace(counters)
     everything = (TopicPartition(TOPIC, number) for number in range(size.partitions))
@@ -125,9 +135,9 @@ def play(
     stage.settle()
     tally = stage.tally
     tally.end()
-    passed_ms = stage.world.now_ms - began
+    passed_ms = stage.schedule.now_ms - began
     return PlanResult(
-        protocol=protocol,
+        protocol=protocol if isinstance(protocol, str) else PUSH,
         static=static,
         members=size.members,
         partitions=size.partitions,
@@ -146,17 +156,11 @@ def play(
             (stage.messages - sent) * 60_000 / size.members / max(passed_ms, 1), 1
         ),
         simulated_ms=passed_ms,
-        events=stage.world.schedule.steps,
+        events=stage.schedule.steps,
         history=tuple((at - began, read) for at, read in tally.history),
         registered=expecting.registered,
         target_size=expecting.target_size,
     )
-
-
-def _stage(size: Size, protocol: str, *, static: bool, seed: int, expecting: Expecting) -> Stage | PushStage:
-    if protocol == PUSH:
-        return PushStage(size, seed=seed)
-    return Stage(size, protocol, static=static, seed=seed, expecting=expecting)
 
 
 class Computed(Unwatched):
@@ -295,8 +299,8 @@ class Stage(Acting[Process]):
         dead = brokers.brokers[partition.leader]
         other = brokers.brokers[1 - dead.id]
         brokers.crash(dead)
-        self._schedule.after(BROKER_SESSION_MS, lambda: brokers.lead(partition, other.id))
-        self._schedule.after(max(down_ms, BROKER_SESSION_MS), lambda: setattr(dead, "up", True))
+        self.schedule.after(BROKER_SESSION_MS, lambda: brokers.lead(partition, other.id))
+        self.schedule.after(max(down_ms, BROKER_SESSION_MS), lambda: setattr(dead, "up", True))
 
     def _at_rest(self) -> bool:
         group, wanted = self._group(), self._wanted()
@@ -312,7 +316,7 @@ class Stage(Acting[Process]):
 def compare(
     scenario: Scenario,
     size: Size,
-    kinds: Iterable[tuple[str, bool]],
+    kinds: Iterable[tuple[str | MakePush, bool]],
     seed: int = 0,
     *,
     expecting: bool = False,
@@ -331,9 +335,9 @@ def compare(
     return results
 
 
-def expectation(scenario: Scenario, size: Size, protocol: str, *, static: bool) -> Expecting:
+def expectation(scenario: Scenario, size: Size, protocol: str | MakePush, *, static: bool) -> Expecting:
     """What a group can be told before a scenario: ids, of static members; a size, where some stand by."""
-    if protocol == PUSH:
+    if not isinstance(protocol, str):
         return NOBODY
     if scenario.standbys or (scenario.from_nothing and not static):
         return Expecting(target_size=size.members)

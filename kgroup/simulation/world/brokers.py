@@ -25,7 +25,7 @@ from kgroup.runtime.clock import SystemClock
 from kgroup.runtime.complaints import Complaints
 from kgroup.runtime.memory import Memory
 from kgroup.runtime.shard import Shard, Telemetry
-from kgroup.schedule import Schedule
+from kgroup.simulation.schedule import Schedule
 from kgroup.simulation.world.network import Connection, InFlight, Network
 
 CLIENT_ID = "pod"

@@ -12,7 +12,7 @@ from random import Random
 from typing import Protocol
 
 from kgroup.protocol.codec import Message
-from kgroup.schedule import Schedule
+from kgroup.simulation.schedule import Schedule
 
 Pair = tuple[str, int]
 """A client's name and a broker's id."""

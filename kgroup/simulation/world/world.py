@@ -11,7 +11,7 @@ from kgroup.domain import Topic, TopicImage, TopicPartition
 from kgroup.members.effects import GroupMember
 from kgroup.protocol.codec import Message
 from kgroup.protocol.streams_records import TopicInfo
-from kgroup.schedule import Schedule
+from kgroup.simulation.schedule import Schedule
 from kgroup.simulation.world.brokers import Brokers, Watcher
 from kgroup.simulation.world.network import Connection, InFlight
 from kgroup.simulation.world.process import Process, ProcessSettings

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from kgroup.zookeeper.names import Ensemble, parse_ensemble
-from kgroup.zookeeper.operations import (
+from kgroup.zookeeper.store.names import Ensemble, parse_ensemble
+from kgroup.zookeeper.store.operations import (
     Change,
     Children,
     Create,
@@ -22,7 +22,7 @@ from kgroup.zookeeper.operations import (
     Result,
     Write,
 )
-from kgroup.zookeeper.session import FOREVER, Session
+from kgroup.zookeeper.store.session import FOREVER, Session
 
 from .era import eventually
 
@@ -54,7 +54,7 @@ class _Own:
 
 
 class RealTree:
-    """What `kgroup.zookeeper.tree.Tree` is, below a chroot of its own: no answer before all watches spoke."""
+    """A `Tree` that is real, below a chroot of its own: no answer before all watches spoke."""
 
     _made = itertools.count(1)
 

@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from kgroup.legacy.coordinator import paths
-from kgroup.legacy.coordinator.config import LegacyConfig
-from kgroup.legacy.wire.messages import PingRequest
-from kgroup.zookeeper.names import Ensemble, parse_ensemble
-from kgroup.zookeeper.operations import Delete, Get, Node
-from kgroup.zookeeper.session import FOREVER, Session
+from kgroup.zookeeper.coordinator import paths
+from kgroup.zookeeper.coordinator.config import LegacyConfig
+from kgroup.zookeeper.store.names import Ensemble, parse_ensemble
+from kgroup.zookeeper.store.operations import Delete, Get, Node
+from kgroup.zookeeper.store.session import FOREVER, Session
+from kgroup.zookeeper.wire.messages import PingRequest
 from tests.legacy_brokers import Peer, active, coordinators, until
 from tests.legacy_scenarios import SCENARIOS, becomes
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.legacy_scenarios import NEED_NO_TREE, scenarios_of
-from tests.unit.legacy import (
+from tests.unit.zookeeper import (
     stage,
     test_legacy_election,
     test_legacy_failover,

@@ -13,8 +13,8 @@ import pytest
 
 from kgroup.cli.app import run
 from kgroup.errors import BrokerRefused, ErrorCode, Unreachable
-from kgroup.zookeeper.names import parse_ensemble
-from kgroup.zookeeper.operations import (
+from kgroup.zookeeper.store.names import parse_ensemble
+from kgroup.zookeeper.store.operations import (
     Change,
     Check,
     Children,
@@ -28,8 +28,8 @@ from kgroup.zookeeper.operations import (
     Stat,
     Sync,
 )
-from kgroup.zookeeper.session import FOREVER, Security, Session, State
-from kgroup.zookeeper.tree import Tree
+from kgroup.zookeeper.store.session import FOREVER, Security, Session, State
+from kgroup.zookeeper.store.tree import Tree
 
 from ..kafka import _pkcs8
 from .era import ZooKeeperServer, eventually

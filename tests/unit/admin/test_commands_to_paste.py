@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kgroup import shell
+from kgroup.admin import shell
 from kgroup.admin.admin import Admin
 from kgroup.protocol.messages.describe_groups import DescribedGroup
 from tests.unit.admin.fake_cluster import FakeCluster

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kgroup.zookeeper.operations import (
+from kgroup.zookeeper.store.operations import (
     Change,
     Check,
     Children,
@@ -15,7 +15,7 @@ from kgroup.zookeeper.operations import (
     SetData,
     Sync,
 )
-from kgroup.zookeeper.tree import REQUEST_LIMIT, Tree
+from kgroup.zookeeper.store.tree import REQUEST_LIMIT, Tree
 
 
 class Client:

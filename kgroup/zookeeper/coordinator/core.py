@@ -1,0 +1,119 @@
+"""What every part of the machine shares: the moment, the effects so far, calls that are unanswered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from kgroup.zookeeper.coordinator.config import LegacyConfig
+from kgroup.zookeeper.coordinator.events import Close, Effect, Level, Log, Send, Zk
+from kgroup.zookeeper.coordinator.timers import Timer, Timers
+from kgroup.zookeeper.store.operations import Failure, Read, Result, Write
+from kgroup.zookeeper.wire.messages import FromCoordinator
+
+Then = Callable[[Sequence[Result]], None]
+IDLE_MS = 30_000
+"""How long a connection may stay that nobody registers on (era 4.1)."""
+UNCERTAIN = (Failure.CONNECTION_LOSS, Failure.SESSION_EXPIRED)
+"""Failures that say nothing of the tree, only of the connection to it."""
+
+
+class Asks(Protocol):
+    """Whoever calls ZooKeeper."""
+
+    def ask(self, ops: Sequence[Read] | Sequence[Write], then: Then, *, watch: bool = False) -> None: ...
+
+
+class Core:
+    """One machine's moment and effects; `timers` are those that outlive a reign."""
+
+    def __init__(self, config: LegacyConfig, broker_id: int) -> None:
+        self.config = config
+        self.broker_id = broker_id
+        self.now_ms = 0
+        self.timers = Timers()
+        self.connected = False
+        self.negotiated_ms = config.zk_session_ms
+        self._effects: list[Effect] = []
+        self._calls: dict[int, Then] = {}
+        self._called = 0
+        self._later: list[Callable[[], None]] = []
+        self._conns: dict[int, Timer | None] = {}
+
+    def take_effects(self) -> list[Effect]:
+        """The effects since it was last asked."""
+        effects, self._effects = self._effects, []
+        return effects
+
+    def ask(self, ops: Sequence[Read] | Sequence[Write], then: Then, *, watch: bool = False) -> None:
+        """Call ZooKeeper; `then` gets one result for each operation, later."""
+        self._called += 1
+        self._calls[self._called] = then
+        self._effects.append(Zk(self._called, tuple(ops), watch))  # type: ignore[arg-type]
+
+    def answered(self, call: int, results: Sequence[Result]) -> None:
+        """A call's answer; one that nobody waits for changes nothing (era 7.11)."""
+        then = self._calls.pop(call, None)
+        if then is not None:
+            then(results)
+
+    def send(self, conn: int, message: FromCoordinator, correlation: int = 0) -> None:
+        self._effects.append(Send(conn, message, correlation))
+
+    def close(self, conn: int) -> None:
+        """Close a connection, and hear no more of it."""
+        self.forget(conn)
+        self._effects.append(Close(conn))
+
+    def close_all(self) -> None:
+        """Close every connection."""
+        for conn in list(self._conns):
+            self.close(conn)
+
+    def opened(self, conn: int) -> None:
+        """There is a connection; it has to be used for something."""
+        self._conns[conn] = self.timers.arm(self.now_ms + IDLE_MS, lambda: self.close(conn))
+
+    def heard(self, conn: int) -> bool:
+        """Whether the connection is open on this side; if nobody has registered on it, it may stay longer."""
+        if conn not in self._conns:
+            return False
+        if self._conns[conn] is not None:
+            self.forget(conn)
+            self.opened(conn)
+        return True
+
+    def registered(self, conn: int) -> None:
+        """The connection is a member's now: pings decide how long it may stay."""
+        self.timers.cancel(self._conns[conn])
+        self._conns[conn] = None
+
+    def forget(self, conn: int) -> None:
+        """The connection is closed."""
+        self.timers.cancel(self._conns.pop(conn, None))
+
+    def log(self, level: Level, text: str) -> None:
+        self._effects.append(Log(level, text))
+
+    def when_connected(self, action: Callable[[], None]) -> None:
+        """Do it once ZooKeeper can be asked again: at the next connection, or soon if there is one."""
+        if self.connected:
+            self.timers.arm(self.now_ms + self.negotiated_ms // 6, action)
+        else:
+            self._later.append(action)
+
+    def reconnected(self) -> None:
+        """Do what waited for a connection."""
+        later, self._later = self._later, []
+        for action in later:
+            action()
+
+
+def reason(result: Result) -> str:
+    """Why a read has not told what it was to tell."""
+    return result.value if isinstance(result, Failure) else "what is there makes no sense"
+
+
+def uncertain(results: Sequence[Result]) -> bool:
+    """Whether the connection failed, so that nothing was learnt."""
+    return any(result in UNCERTAIN for result in results if isinstance(result, Failure))

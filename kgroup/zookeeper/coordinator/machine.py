@@ -1,0 +1,212 @@
+"""The coordinator of the ZooKeeper era: `step(event, now)` and `wake(now)` in, effects out (era 3)."""
+
+from __future__ import annotations
+
+from kgroup.zookeeper.coordinator.config import LegacyConfig
+from kgroup.zookeeper.coordinator.core import Core
+from kgroup.zookeeper.coordinator.directory import Directory
+from kgroup.zookeeper.coordinator.election import Elector, State
+from kgroup.zookeeper.coordinator.events import (
+    Closed,
+    Effect,
+    Event,
+    Level,
+    Malformed,
+    Opened,
+    Received,
+    Shutdown,
+    ZkConnected,
+    ZkDone,
+    ZkExpired,
+    ZkFired,
+    ZkSuspended,
+)
+from kgroup.zookeeper.coordinator.registries import RegisteredConsumer
+from kgroup.zookeeper.coordinator.reign import Reign
+from kgroup.zookeeper.coordinator.telling import told
+from kgroup.zookeeper.wire.messages import (
+    ClusterMetadataRequest,
+    ClusterMetadataResponse,
+    CommitOffsetRequest,
+    DescribeGroupRequest,
+    ErrorMapping,
+    RegisterConsumerRequest,
+    RegisterConsumerResponse,
+)
+
+NOBODY = -1
+
+
+class LegacyCoordinator:
+    """One broker's coordinator: passive until it is elected, and at most one of a cluster is active.
+
+    A host feeds it events and wakes it when it asks; the same events give the same effects.
+    """
+
+    def __init__(self, config: LegacyConfig, broker_id: int) -> None:
+        self.core = Core(config, broker_id)
+        self.directory = Directory(self.core)
+        self.elector = Elector(self.core, self._won, self._lost)
+        self.reign: Reign | None = None
+
+    @property
+    def state(self) -> State:
+        """Where it stands in the election."""
+        return self.elector.state
+
+    def step(self, event: Event, now_ms: int) -> list[Effect]:
+        """Something has happened."""
+        if self._at(now_ms):
+            self._handle(event)
+        return self.core.take_effects()
+
+    def wake(self, now_ms: int) -> list[Effect]:
+        """Time has passed: fires one timer, if one is due."""
+        if self._at(now_ms):
+            reign_due = None if self.reign is None else self.reign.timers.next_ms()
+            due = self.core.timers.next_ms()
+            if self.reign is None or reign_due is None or (due is not None and due <= reign_due):
+                self.core.timers.fire(now_ms)
+            else:
+                self.reign.timers.fire(now_ms)
+        return self.core.take_effects()
+
+    def next_wake_ms(self) -> int | None:
+        """When it wants to be woken, None for never."""
+        if self.state is State.STOPPED:
+            return None
+        dues = [self.core.timers.next_ms()]
+        if self.reign is not None:
+            dues += [self.reign.timers.next_ms(), self.elector.lease_end_ms]
+        return min((due for due in dues if due is not None), default=None)
+
+    def _at(self, now_ms: int) -> bool:
+        """Whether anything is left to do at all; before anything is, the lease is looked at (era 3.3)."""
+        if self.state is State.STOPPED:
+            return False
+        self.core.now_ms = max(now_ms, self.core.now_ms)
+        if self.elector.lease_is_over():
+            self.elector.resign_and_try_again("ZooKeeper has not confirmed the coordinator's node in time")
+        return True
+
+    def _handle(self, event: Event) -> None:
+        match event:
+            case Received():
+                self._received(event)
+            case ZkDone(call, results):
+                self.core.answered(call, results)
+            case Opened(conn):
+                self.core.opened(conn)
+            case Closed(conn):
+                self._closed(conn)
+            case Malformed(conn, detail):
+                self._malformed(conn, detail)
+            case ZkConnected():
+                self._connected(event)
+            case ZkSuspended():
+                self.core.connected = False
+            case ZkExpired():
+                self.core.connected = False
+                self.elector.expired()
+            case ZkFired(path):
+                self._fired(path)
+            case Shutdown():
+                self._shut_down()
+
+    def _connected(self, event: ZkConnected) -> None:
+        self.core.connected = True
+        self.core.negotiated_ms = event.negotiated_ms
+        self.elector.connected(event)
+        if event.fresh or not self.directory.known:
+            self.directory.read()
+        self.core.reconnected()
+
+    def _fired(self, path: str) -> None:
+        if not self.elector.fired(path) and not self.directory.fired(path) and self.reign is not None:
+            self.reign.interests.fired(path)
+
+    def _won(self, epoch: int) -> None:
+        self.reign = Reign(self.core, self.directory, epoch, self._fenced)
+        self.reign.start(self._started)
+
+    def _started(self) -> None:
+        self.elector.ready()
+        self.core.log(Level.INFO, f"broker {self.core.broker_id} is the coordinator")
+
+    def _lost(self, why: str) -> None:
+        if self.reign is not None:
+            self.reign.end()
+            self.reign = None
+        self.core.log(Level.WARNING, f"broker {self.core.broker_id} is not the coordinator any more: {why}")
+
+    def _fenced(self) -> None:
+        self.elector.resign_and_try_again("another broker is the coordinator")
+
+    def _received(self, event: Received) -> None:
+        if not self.core.heard(event.conn):
+            return
+        match event.message:
+            case ClusterMetadataRequest():
+                self._tell_metadata(event)
+            case RegisterConsumerRequest():
+                self._register(event, event.message)
+            case DescribeGroupRequest() as request:
+                active = self.reign if self.state is State.ACTIVE else None
+                self.core.send(event.conn, told(active, request), event.correlation)
+            case message:
+                member = self._member(event.conn)
+                if self.reign is None or member is None:
+                    self._malformed(event.conn, "an answer of somebody who has not registered")
+                    return
+                why = self.reign.answers.contradiction(member, message)
+                if why is not None:
+                    self._malformed(event.conn, why)
+                elif isinstance(message, CommitOffsetRequest):
+                    self.reign.answers.commit(member, message, event.correlation)
+                else:
+                    self.reign.answers.take(member, message, event.correlation)
+
+    def _tell_metadata(self, event: Received) -> None:
+        """Any broker answers at any time; a coordinator that its list lacks is not named (era 3.9)."""
+        coordinator, brokers = self.elector.coordinator_id, self.directory.brokers
+        if coordinator is None or not self.directory.known:
+            answer = ClusterMetadataResponse(ErrorMapping.NOT_COORDINATOR, NOBODY, brokers)
+        else:
+            answer = ClusterMetadataResponse(ErrorMapping.NONE, coordinator, brokers)
+        self.core.send(event.conn, answer, event.correlation)
+
+    def _register(self, event: Received, request: RegisterConsumerRequest) -> None:
+        if self.reign is None or self.state is not State.ACTIVE:
+            refusal = RegisterConsumerResponse(ErrorMapping.NOT_COORDINATOR)
+            self.core.send(event.conn, refusal, event.correlation)
+        elif self.reign.registration.take(event.conn, request, event.correlation):
+            self.core.registered(event.conn)
+
+    def _member(self, conn: int) -> RegisteredConsumer | None:
+        return None if self.reign is None else self.reign.members.get(conn)
+
+    def _malformed(self, conn: int, detail: str) -> None:
+        self.core.log(Level.WARNING, f"connection {conn} is closed: {detail}")
+        member = self._member(conn)
+        if member is not None and self.reign is not None:
+            self.reign.fail(member, "has broken the protocol")
+        else:
+            self.core.close(conn)
+
+    def _closed(self, conn: int) -> None:
+        self.core.forget(conn)
+        member = self._member(conn)
+        if member is not None and self.reign is not None:
+            self.reign.fail(member, "its connection was closed", closed=True)
+
+    def _shut_down(self) -> None:
+        """In the draft's order: elector, scheduler, committer, rebalancers, connections (era 3.7)."""
+        self.elector.stop()
+        if self.reign is not None:
+            for group in self.reign.groups.values():
+                changed = self.reign.committer.changed(group)
+                for multi in self.reign.writes.multis(group, changed, ()):
+                    self.core.ask(multi, lambda _: None)
+            self.reign.end()
+            self.reign = None
+        self.core.close_all()

@@ -1,0 +1,57 @@
+"""Where things lie in ZooKeeper (era 1), and which names may be part of a path (era 1.2)."""
+
+from __future__ import annotations
+
+from kgroup.zookeeper.wire.messages import Partition
+
+CONSUMERS = "/consumers"
+COORDINATOR = "/consumers/coordinator"
+COORDINATOR_GROUP = "coordinator"
+"""No group may be called so: its node is the coordinator's own (era 0.9)."""
+EPOCH = "/coordinator_epoch"
+BROKER_IDS = "/brokers/ids"
+TOPICS = "/brokers/topics"
+MAX_NAME_BYTES = 249
+
+
+def is_name(name: str) -> bool:
+    """Whether a group, consumer or topic may be called so: it becomes one node's name."""
+    if name in ("", ".", "..") or len(name) > MAX_NAME_BYTES:
+        return False
+    if any(c == "/" or c <= "\x1f" or "\x7f" <= c <= "\x9f" or "\ud800" <= c <= "\uf8ff" for c in name):
+        return False  # ZooKeeper refuses control characters, surrogates and the private use area in paths.
+    return max(name) < "\ufff0" and len(name.encode("utf-8")) <= MAX_NAME_BYTES
+
+
+def topic(name: str) -> str:
+    return f"{TOPICS}/{name}"
+
+
+def broker(broker_id: str) -> str:
+    return f"{BROKER_IDS}/{broker_id}"
+
+
+def group(group_id: str) -> str:
+    return f"{CONSUMERS}/{group_id}"
+
+
+def owners(group_id: str) -> str:
+    return f"{CONSUMERS}/{group_id}/owners"
+
+
+def owners_of(group_id: str, topic_name: str) -> str:
+    return f"{CONSUMERS}/{group_id}/owners/{topic_name}"
+
+
+def owner(group_id: str, partition: Partition) -> str:
+    return f"{CONSUMERS}/{group_id}/owners/{partition.topic}/{partition.name}"
+
+
+def offset(group_id: str, partition: Partition) -> str:
+    return f"{CONSUMERS}/{group_id}/offsets/{partition.topic}/{partition.name}"
+
+
+def above(path: str) -> list[str]:
+    """The nodes that have to be there before this one, outermost first; `/consumers` always is."""
+    parts = path.split("/")
+    return ["/".join(parts[:end]) for end in range(3, len(parts))]

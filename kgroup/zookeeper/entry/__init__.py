@@ -1,0 +1,5 @@
+"""All that the rest of kgroup imports of the ZooKeeper era: one file per user, imported when it is used.
+
+`tree` is for `--zookeeper`, `serve` and `member` for `--legacy`, `simulate` for the protocol push, `findings`
+for `explain`.
+"""

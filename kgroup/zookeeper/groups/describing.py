@@ -1,0 +1,269 @@
+"""Groups in ZooKeeper as descriptions: who is registered, who owns what, how far it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from kgroup.admin.models import (
+    COMMIT_UNREAD,
+    ZOOKEEPER,
+    GroupDescription,
+    GroupListing,
+    ItemError,
+    Member,
+    OffsetRow,
+)
+from kgroup.admin.read import lag
+from kgroup.admin.read.listed_offset import ListedOffset
+from kgroup.admin.read.members import assignment_of
+from kgroup.admin.read.offsets import EARLIEST, Committed
+from kgroup.admin.refusals import code_name, hint_of, is_gone
+from kgroup.domain import OFFSETS_TOPIC, MemberStatus, OffsetAndMetadata, TopicPartition
+from kgroup.errors import KgroupError
+from kgroup.zookeeper.groups import findings
+from kgroup.zookeeper.groups.brokers import Logs
+from kgroup.zookeeper.groups.nodes import IDS, OFFSETS, OWNERS, GroupNodes
+from kgroup.zookeeper.groups.records import Registration, host_of
+
+STABLE, UNSETTLED, LIVE, EMPTY, UNKNOWN = "Stable", "Unsettled", "Live", "Empty", "Unknown"
+RECOVERING = "Recovering"
+"""Of an elected coordinator that waits for consumers to come back: more may read than are registered."""
+CONSUMER = "consumer"
+Topics = Mapping[str, tuple[int, ...] | KgroupError]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A group's nodes beside the topics of the tree; `there` are those whose partitions are known."""
+
+    nodes: GroupNodes
+    topics: Topics
+    there: Mapping[str, tuple[int, ...]]
+
+    @cached_property
+    def subscribed(self) -> frozenset[TopicPartition] | None:
+        """The partitions of all that the members subscribe to; None where that cannot be told."""
+        wanted: set[TopicPartition] = set()
+        for registration in self.nodes.registered.values():
+            found = registration.wanted(self.there) if isinstance(registration, Registration) else None
+            if found is None or any(self.hidden(topic) for topic in found):
+                return None
+            wanted |= {TopicPartition(topic, n) for topic in found for n in self.there.get(topic, ())}
+        return frozenset(wanted)
+
+    @cached_property
+    def state(self) -> str:
+        """Empty; Stable where all that the members subscribe to has owners among them, Unsettled where not.
+
+        A rebalance under way and one that failed look alike. Live: whether all has owners cannot be told.
+        Unknown: nobody is registered, but there are owners, or registrations that may not be read. Where an
+        elected coordinator has told how the group stands, that.
+        """
+        nodes = self.nodes
+        if nodes.told is not None:
+            return nodes.told.state
+        if not nodes.registered:
+            hidden = nodes.unread & {IDS, OWNERS}
+            return UNKNOWN if hidden or nodes.owners else EMPTY
+        if any(owner.consumer not in nodes.registered for owner in nodes.owners.values()):
+            return UNSETTLED
+        wanted = self.subscribed
+        if wanted is None or nodes.unread & {IDS, OWNERS}:
+            return LIVE
+        return UNSETTLED if wanted - nodes.owners.keys() else STABLE
+
+    @property
+    def members(self) -> tuple[Member, ...] | None:
+        """Who is registered; None where nobody is and somebody may be there all the same."""
+        return None if self._hidden_members else tuple(map(self._member, sorted(self.nodes.registered)))
+
+    @property
+    def member_count(self) -> int | None:
+        """How many consumers are registered, None as in `members`."""
+        return None if self._hidden_members else len(self.nodes.registered)
+
+    @property
+    def _hidden_members(self) -> bool:
+        return self.state == UNKNOWN or (self.state == RECOVERING and not self.nodes.registered)
+
+    def hidden(self, topic: str) -> bool:
+        """Whether a topic's partitions could not be read, though it may be there."""
+        found = self.topics.get(topic)
+        return isinstance(found, KgroupError) and not is_gone(found)
+
+    def _member(self, name: str) -> Member:
+        registration = self.nodes.registered[name]
+        known = registration if isinstance(registration, Registration) else None
+        owned = [p for p, owner in self.nodes.owners.items() if owner.consumer == name]
+        members = self.nodes.told.members if self.nodes.told is not None else ()
+        told = next((member for member in members if member.consumer_id == name), None)
+        return Member(
+            member_id=name,
+            instance_id=None,
+            client_id=None,
+            host=host_of(self.nodes.group_id, name),
+            rack_id=None,
+            protocol=ZOOKEEPER,
+            member_epoch=None,
+            state=MemberStatus.REGISTERED
+            if told is None
+            else MemberStatus.FETCHING
+            if told.started
+            else MemberStatus.WAITING,
+            subscribed_topics=known.topics if known else None,
+            subscribed_regex=known.regex if known else None,
+            assignment=None if OWNERS in self.nodes.unread else assignment_of(owned),
+            target_assignment=None,
+            session_timeout_ms=told.session_timeout_ms if told is not None else None,
+            failed_pings=told.failed if told is not None else None,
+        )
+
+
+def listed(seen: Seen) -> GroupListing:
+    """A group in short."""
+    return GroupListing(seen.nodes.group_id, ZOOKEEPER, CONSUMER, seen.state, seen.member_count, None)
+
+
+def reads(seen: Seen, topic: str) -> bool:
+    """Whether the group subscribes to a topic, or has had an owner or a committed offset in it."""
+    wanted = (
+        registration.wanted(seen.there)
+        for registration in seen.nodes.registered.values()
+        if isinstance(registration, Registration)
+    )
+    return topic in seen.nodes.topics or any(topic in (names or ()) for names in wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffsets:
+    """What a group has committed: `all` by partition, `kafka` those kept there, `differing` those in both.
+
+    `error` says why Kafka could not be asked; where nothing can be in Kafka it is not.
+    """
+
+    all: Committed
+    kafka: Committed
+    differing: tuple[TopicPartition, ...] = ()
+    error: KgroupError | None = None
+
+
+def offsets(found: Sequence[Seen], logs: Logs, *, anywhere: bool = False) -> dict[str, CommittedOffsets]:
+    """The committed offsets of each group; one in both places is Kafka's, as Kafka's own tools have it.
+
+    Kafka is asked for the topics that the group's nodes name; with `anywhere` for all that are known, as one
+    that an operator has tidied out of the tree may be among them.
+    """
+    wanted = {
+        seen.nodes.group_id: sorted(partitions)
+        for seen in found
+        if (OFFSETS_TOPIC in seen.there or seen.hidden(OFFSETS_TOPIC))
+        and (partitions := _relevant(seen, seen.there if anywhere else ()))
+    }
+    told = logs.committed(wanted) if wanted else {}
+    return {seen.nodes.group_id: _committed(seen.nodes, told.get(seen.nodes.group_id, {})) for seen in found}
+
+
+def _relevant(seen: Seen, more: Iterable[str]) -> frozenset[TopicPartition]:
+    """The partitions a group may have offsets in: those of its topics and of `more`, as far as known."""
+    nodes = seen.nodes
+    named = {*nodes.owners, *nodes.offsets, *nodes.undecodable, *(seen.subscribed or ())}
+    topics = {p.topic for p in named} | nodes.topics | set(more)
+    return frozenset(named) | {
+        TopicPartition(topic, n) for topic in topics for n in seen.there.get(topic, ())
+    }
+
+
+def _committed(nodes: GroupNodes, told: Committed | KgroupError) -> CommittedOffsets:
+    own = {p: OffsetAndMetadata(stored.offset) for p, stored in nodes.offsets.items()}
+    if isinstance(told, KgroupError):
+        return CommittedOffsets(own, {}, error=told)
+    differing = tuple(sorted(p for p, at in told.items() if p in own and own[p].offset != at.offset))
+    return CommittedOffsets({**own, **told}, told, differing)
+
+
+def describe(found: Sequence[Seen], logs: Logs) -> tuple[GroupDescription, ...]:
+    """Each group in full, with the ends of its logs as the brokers tell them."""
+    stored = offsets(found, logs)
+    rows = {seen.nodes.group_id: _rows_of(seen, stored[seen.nodes.group_id]) for seen in found}
+    ends = logs.at({p for partitions in rows.values() for p in partitions})
+    never = {p for name, partitions in rows.items() for p in partitions if p not in stored[name].all}
+    begun = {p for p in never if isinstance(end := ends.get(p), ListedOffset) and end.offset > 0}
+    starts = logs.at(begun, EARLIEST) if begun else {}
+    return tuple(_described(seen, stored[seen.nodes.group_id], ends, starts) for seen in found)
+
+
+def _rows_of(seen: Seen, stored: CommittedOffsets) -> frozenset[TopicPartition]:
+    owned = {*seen.nodes.owners, *(seen.subscribed or ())}
+    return frozenset({*stored.all, *seen.nodes.undecodable, *owned})
+
+
+def _described(seen: Seen, stored: CommittedOffsets, ends: lag.Ends, starts: lag.Ends) -> GroupDescription:
+    nodes, members = seen.nodes, seen.members
+    rows = tuple(_rows(seen, stored, ends, starts))
+    errors = [*nodes.errors, *_errors(nodes.group_id, stored, rows)]
+    complete = seen.state not in (LIVE, UNKNOWN, RECOVERING) and seen.subscribed is not None
+    total = lag.total(rows, all_rows=complete and OFFSETS not in nodes.unread and stored.error is None)
+    group = GroupDescription(
+        group_id=nodes.group_id,
+        type=ZOOKEEPER,
+        protocol_type=CONSUMER,
+        state=seen.state,
+        assignor=None,
+        generation=None,
+        group_epoch=None,
+        assignment_epoch=None,
+        coordinator=None,
+        offsets_partition=None,
+        members=members,
+        offsets=rows,
+        total_lag=total.lag,
+        errors=tuple(errors),
+        lag_at_least=total.at_least,
+        unknown_partitions=total.unknown,
+    )
+    return replace(group, findings=findings.find(group, seen.topics, nodes, stored.kafka, stored.differing))
+
+
+def _rows(seen: Seen, stored: CommittedOffsets, ends: lag.Ends, starts: lag.Ends) -> Iterator[OffsetRow]:
+    """A row for every partition with a committed offset, an owner or a subscriber."""
+    owned = seen.nodes.owners
+    everybody = replace(_nobody(), assignment=assignment_of(_rows_of(seen, stored)))
+    for row in lag.rows(stored.all, (everybody,), ends, starts):
+        partition = TopicPartition(row.topic, row.partition)
+        if (owner := owned.get(partition)) is not None:
+            row = replace(row, member_id=owner.consumer, owner_thread=owner.thread)
+        else:
+            row = replace(row, member_id=None)
+        if partition in seen.nodes.undecodable and partition not in stored.kafka:
+            why = seen.nodes.undecodable[partition]
+            row = replace(row, lag=None, reason=f"{COMMIT_UNREAD} is not known: {why}")
+        elif stored.error is not None:
+            # An offset in Kafka would take precedence over this one.
+            where = "nothing" if row.committed_offset is None else str(row.committed_offset)
+            why = f"{where} in ZooKeeper, and what is in Kafka is not known: {stored.error.message}"
+            row = replace(row, lag=None, reason=why)
+        elif row.committed_offset is None and OFFSETS in seen.nodes.unread:
+            row = replace(row, lag=None, reason=f"{COMMIT_UNREAD} could not be read")
+        yield row
+
+
+def _nobody() -> Member:
+    return Member("", None, None, None, None, ZOOKEEPER, None, MemberStatus.UNKNOWN, None, None, None, None)
+
+
+def _errors(group_id: str, stored: CommittedOffsets, rows: Iterable[OffsetRow]) -> Iterator[ItemError]:
+    """What the brokers did not tell: committed offsets in Kafka, and ends of logs, by reason."""
+    if stored.error is not None:
+        message = f"{group_id}: whether committed offsets are in Kafka (offsets.storage=kafka) is not known: "
+        yield ItemError(group_id, code_name(stored.error), message + stored.error.message, stored.error.hint)
+    by_code: dict[str, list[OffsetRow]] = {}
+    for row in rows:
+        if row.error_code and not row.gone:
+            by_code.setdefault(row.error_code, []).append(row)
+    for code, wrong in by_code.items():
+        more = f" and {len(wrong) - 1} more" if len(wrong) > 1 else ""
+        where = f"{wrong[0].topic}-{wrong[0].partition}{more}"
+        message = f"{group_id}: the end of {where} is not known: {wrong[0].error}"
+        yield ItemError(group_id, code, message, hint_of(code))

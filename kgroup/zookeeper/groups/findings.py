@@ -1,0 +1,89 @@
+"""What the nodes of a group prove, as findings: those of other groups that hold here, and its own (KG4xx)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from kgroup.admin.models import Finding, GroupDescription
+from kgroup.admin.read.findings import INFO, WARN, Meaning
+from kgroup.admin.read.findings import find as find_in_all
+from kgroup.admin.refusals import code_name
+from kgroup.domain import TopicPartition
+from kgroup.errors import ErrorCode, KgroupError
+from kgroup.zookeeper.groups.nodes import OFFSETS, GroupNodes
+
+CODES: dict[str, Meaning] = {
+    "KG401": Meaning(INFO, "Offsets are committed to Kafka (offsets.storage=kafka), not to ZooKeeper"),
+    "KG402": Meaning(WARN, "Partitions have no owner, or one that is not registered"),
+    "KG403": Meaning(WARN, "Committed offsets in ZooKeeper differ from those in Kafka"),
+    "KG404": Meaning(INFO, "Consumers are registered and no offset is committed anywhere"),
+}
+_IN_ALL = frozenset({"KG105", "KG301", "KG302", "KG303", "KG305", "KG306"})
+SHOWN = 5
+
+
+def find(
+    group: GroupDescription,
+    topics: Mapping[str, tuple[int, ...] | KgroupError],
+    nodes: GroupNodes,
+    in_kafka: Iterable[TopicPartition],
+    differing: Iterable[TopicPartition],
+) -> tuple[Finding, ...]:
+    """The findings of a group, by code."""
+    counts: dict[str, int | None] = {}
+    for name in {row.topic for row in group.offsets} | _subscribed(group):
+        found = topics.get(name)
+        if isinstance(found, tuple):
+            counts[name] = len(found)
+        elif isinstance(found, KgroupError) and code_name(found) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.name:
+            counts[name] = None
+    # The hints of the others name commands that do not reach a group in ZooKeeper.
+    known = [replace(f, hint=None) for f in find_in_all(group, counts) if f.code in _IN_ALL]
+    own = [
+        Finding(code, CODES[code].severity, message)
+        for code, message in _own(group, nodes, set(in_kafka), sorted(differing))
+    ]
+    return (*known, *own)
+
+
+def _own(
+    group: GroupDescription, nodes: GroupNodes, in_kafka: set[TopicPartition], differing: list[TopicPartition]
+) -> Iterator[tuple[str, str]]:
+    if in_kafka:
+        where = f"{len(nodes.offsets) or 'none'} in ZooKeeper"
+        count = "1 offset is" if len(in_kafka) == 1 else f"{len(in_kafka)} offsets are"
+        yield "KG401", f"offsets.storage=kafka: {count} in __consumer_offsets, {where}"
+    if group.state == "Unsettled":
+        yield "KG402", _unsettled(group, nodes)
+    if differing:
+        shown = ", ".join(f"{p} {nodes.offsets[p].offset} in ZooKeeper" for p in differing[:SHOWN])
+        more = f" and {len(differing) - SHOWN} more" if len(differing) > SHOWN else ""
+        yield "KG403", f"shown is what is in Kafka, as Kafka's own tools do: {shown}{more}"
+    nothing = not in_kafka and not nodes.offsets and not nodes.undecodable and OFFSETS not in nodes.unread
+    if nodes.registered and nothing and not group.errors:
+        yield (
+            "KG404",
+            "nothing is committed, neither in ZooKeeper nor in Kafka: not yet, or auto.commit is off",
+        )
+
+
+def _unsettled(group: GroupDescription, nodes: GroupNodes) -> str:
+    lost = sorted(p for p, owner in nodes.owners.items() if owner.consumer not in nodes.registered)
+    free = [TopicPartition(r.topic, r.partition) for r in group.offsets if r.member_id is None and not r.gone]
+    parts = []
+    if free:
+        parts.append(f"{_some(free)} without an owner")
+    if lost:
+        parts.append(f"{_some(lost)} with an owner that is not registered")
+    said = " and ".join(parts) or "partitions without an owner"
+    return f"{said}: a rebalance is in progress, or has failed; ZooKeeper does not say which"
+
+
+def _some(partitions: list[TopicPartition]) -> str:
+    more = f" and {len(partitions) - SHOWN} more" if len(partitions) > SHOWN else ""
+    return " ".join(str(p) for p in partitions[:SHOWN]) + more
+
+
+def _subscribed(group: GroupDescription) -> set[str]:
+    return {topic for member in group.known_members for topic in member.subscribed_topics or ()}

@@ -1,0 +1,174 @@
+"""One broker's coordinator on the event loop: its connections, its timer, its session with ZooKeeper."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from functools import partial
+
+from kgroup.broker.listener import Listener
+from kgroup.broker.turns import Turns
+from kgroup.runtime.clock import Clock
+from kgroup.runtime.complaints import Complaints
+from kgroup.zookeeper.coordinator.config import LegacyConfig
+from kgroup.zookeeper.coordinator.events import (
+    Close,
+    Closed,
+    Effect,
+    Event,
+    Level,
+    Log,
+    Malformed,
+    Opened,
+    Send,
+    Shutdown,
+    Zk,
+    ZkDone,
+)
+from kgroup.zookeeper.coordinator.machine import LegacyCoordinator
+from kgroup.zookeeper.hosts.connection import LegacyConnection
+from kgroup.zookeeper.hosts.link import MakeLink
+from kgroup.zookeeper.wire.codec import Unencodable, Wire
+
+log = logging.getLogger(__name__)
+
+LEVELS = {Level.INFO: logging.INFO, Level.WARNING: logging.WARNING, Level.ERROR: logging.ERROR}
+AT_ONCE = 1000
+"""How many timers fire before the loop does something else."""
+GOODBYE_S = 3.0
+"""How long the last writes of a broker that goes down may take."""
+
+
+class LegacyHost:
+    """Carries out what the machine asks for, in order, and tells it what happens."""
+
+    def __init__(
+        self, broker_id: int, config: LegacyConfig, clock: Clock, complaints: Complaints, make_link: MakeLink
+    ) -> None:
+        self.broker_id = broker_id
+        self.config = config
+        self.wire = Wire(header=config.header, commit=config.commit)
+        self.machine = LegacyCoordinator(config, broker_id)
+        self._clock = clock
+        self._complaints = complaints
+        self._link = make_link(self.step)
+        self._loop = asyncio.get_running_loop()
+        self._turns = Turns()
+        self._connections: dict[int, LegacyConnection] = {}
+        self._opened = 0
+        self._calls: set[int] = set()
+        self._quiet = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
+        self._listener: Listener | None = None
+        self._waking = self._stopped = False
+
+    def listen(self, host: str, port: int) -> tuple[str, int]:
+        """Take consumers' connections there (port 0: any free one); where. OSError if it cannot be had."""
+        self._listener = Listener(host, port, lambda: LegacyConnection(self), self._complaints)
+        return self._listener.address
+
+    def start(self) -> None:
+        """Look for a session, and for the coordinator's place."""
+        self._link.open()
+
+    def shut_down(self) -> None:
+        """Give up the coordinator's place, if it is this broker's, and close all connections."""
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+        self.step(Shutdown())
+
+    async def stop(self) -> None:
+        """After `shut_down`: wait for the last writes, which other brokers may be waiting for, and end."""
+        if self._calls:
+            self._quiet.clear()
+            try:
+                await asyncio.wait_for(self._quiet.wait(), GOODBYE_S)
+            except TimeoutError:
+                log.error("broker %d: ZooKeeper has not confirmed the last writes", self.broker_id)
+        self._stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._link.close()
+
+    def opened(self, connection: LegacyConnection) -> None:
+        """A consumer has connected."""
+        self._opened += 1
+        connection.number = self._opened
+        self._connections[connection.number] = connection
+        self.step(Opened(connection.number))
+
+    def lost(self, connection: LegacyConnection) -> None:
+        """A connection has ended, not by the machine's will."""
+        if self._connections.pop(connection.number, None) is not None:
+            self.step(Closed(connection.number))
+
+    def step(self, event: Event) -> None:
+        """Tell the machine, and do what it asks for."""
+        if self._stopped:
+            return
+        if isinstance(event, ZkDone):
+            self._calls.discard(event.call)
+        self._carry_out(self.machine.step(event, self._clock.now_ms()))
+        if not self._calls:
+            self._quiet.set()
+        self._arm()
+
+    def _carry_out(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Send():
+                    self._send(effect)
+                case Close(conn):
+                    connection = self._connections.pop(conn, None)
+                    if connection is not None:
+                        connection.close()
+                case Zk():
+                    self._calls.add(effect.call)
+                    self._link.call(effect)
+                case Log(level, text):
+                    log.log(LEVELS[level], "%s", text)
+
+    def _send(self, send: Send) -> None:
+        connection = self._connections.get(send.conn)
+        if connection is None:
+            return
+        try:
+            frame = self.wire.encode(send.message, send.correlation)
+        except Unencodable as error:
+            self._loop.call_soon(self.step, Malformed(send.conn, error.message))
+            return
+        if connection.send(frame) > self.config.max_outbound_bytes:
+            log.warning("connection %d takes too little of what is sent, and is closed", send.conn)
+            del self._connections[send.conn]
+            connection.abort()
+            self._loop.call_soon(self.step, Closed(send.conn))
+
+    def _arm(self) -> None:
+        """Set the one timer to the machine's next deadline."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        due = None if self._waking or self._stopped else self.machine.next_wake_ms()
+        if due is not None:
+            delay_ms = max(due - self._clock.now_ms(), 0)
+            self._timer = self._loop.call_later(delay_ms / 1000, self._wake)
+
+    def _wake(self) -> None:
+        """Do what is due now, behind what has come by now.
+
+        A loop that was held up finds deadlines and unread answers at once: an answer that came in time must
+        not lose because we were late.
+        """
+        self._timer = None
+        self._waking = True
+        self._turns.after_unread(partial(self._keep_deadlines, self._clock.now_ms()))
+
+    def _keep_deadlines(self, due_ms: int) -> None:
+        self._waking = False
+        for _ in range(AT_ONCE):
+            due = None if self._stopped else self.machine.next_wake_ms()
+            if due is None or due > due_ms:
+                break
+            self._carry_out(self.machine.wake(due_ms))
+        self._arm()

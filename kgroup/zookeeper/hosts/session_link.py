@@ -1,0 +1,126 @@
+"""A session with a real ensemble: what kazoo's threads bring is handed to the event loop, in order."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from kgroup.zookeeper.coordinator.events import (
+    Event,
+    Zk,
+    ZkConnected,
+    ZkDone,
+    ZkExpired,
+    ZkFired,
+    ZkSuspended,
+)
+from kgroup.zookeeper.hosts.link import Tell
+from kgroup.zookeeper.store.names import Ensemble
+from kgroup.zookeeper.store.operations import Change, Read, Result
+from kgroup.zookeeper.store.session import FOREVER, Security, Session, State
+
+log = logging.getLogger(__name__)
+
+
+class SessionLink:
+    """One session after another, for as long as it is open.
+
+    kazoo answers on one thread and tells what watches saw on another: a watch that fires before its own read
+    is answered waits for that answer, or whoever asked would not know yet what it is about.
+    """
+
+    def __init__(self, ensemble: Ensemble, security: Security, session_ms: int, tell: Tell) -> None:
+        self._tell = tell
+        self._loop = asyncio.get_running_loop()
+        self._session = Session(
+            ensemble,
+            security,
+            timeout_s=None,
+            session_s=session_ms / 1000,
+            rounds=FOREVER,
+            on_state=self._changed,
+        )
+        self._closed = False
+        self._last = 0
+        self._watchers: dict[str, Callable[[Change], None]] = {}
+        self._reading: Counter[str] = Counter()
+        self._early: defaultdict[str, list[Change]] = defaultdict(list)
+
+    def open(self) -> None:
+        self._session.begin()
+
+    def call(self, zk: Zk) -> None:
+        if isinstance(zk.ops[0], Read):
+            self._read(zk)
+        else:
+            self._session.submit_all(
+                zk.ops, lambda results: self._hand_over(self._tell, ZkDone(zk.call, results))
+            )
+
+    def close(self) -> None:
+        self._closed = True
+        self._session.close()
+
+    def _read(self, zk: Zk) -> None:
+        """Send reads one behind the other; the answer is complete when each has its own."""
+        found: dict[int, Result] = {}
+
+        def answered(number: int, result: Result) -> None:
+            found[number] = result
+            if len(found) == len(zk.ops):
+                self._answered(zk, tuple(found[n] for n in range(len(zk.ops))))
+
+        for number, op in enumerate(zk.ops):
+            watch = None
+            if zk.watch:
+                self._reading[op.path] += 1
+                # One callable a path: kazoo keeps a set of them, and a path that is read often has one watch.
+                watch = self._watchers.setdefault(op.path, partial(self._hand_over, self._saw, op.path))
+            self._session.submit(op, partial(self._hand_over, answered, number), watch)
+
+    def _answered(self, zk: Zk, results: tuple[Result, ...]) -> None:
+        self._tell(ZkDone(zk.call, results))
+        for op in zk.ops if zk.watch else ():
+            self._reading[op.path] -= 1
+            if not self._reading[op.path]:
+                del self._reading[op.path]
+                for change in self._early.pop(op.path, ()):
+                    self._tell(ZkFired(op.path, change))
+
+    def _saw(self, path: str, change: Change) -> None:
+        if self._reading[path]:
+            self._early[path].append(change)
+        else:
+            self._watchers.pop(path, None)
+            self._tell(ZkFired(path, change))
+
+    def _changed(self, state: State) -> None:
+        """On kazoo's thread, which knows the session at this moment; the loop hears of it behind the rest."""
+        event: Event
+        match state:
+            case State.SUSPENDED:
+                event = ZkSuspended()
+            case State.LOST:
+                event = ZkExpired()
+            case State.CONNECTED:
+                session, negotiated_ms = self._session.id, self._session.negotiated_ms
+                if negotiated_ms is None:
+                    # Without it nobody knows when to stop leading: it is better not to lead at all.
+                    log.error("ZooKeeper has not told how long a session lasts: no election")
+                    return
+                event = ZkConnected(session, negotiated_ms, fresh=session != self._last)
+                self._last = session
+        self._hand_over(self._tell, event)
+
+    def _hand_over(self, action: Callable[..., None], *args: Any) -> None:
+        if self._closed:
+            return
+        try:
+            self._loop.call_soon_threadsafe(lambda: None if self._closed else action(*args))
+        except RuntimeError:
+            # The loop has ended, and whoever asked with it.
+            self._closed = True

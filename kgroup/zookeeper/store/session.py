@@ -1,0 +1,344 @@
+"""A session with a real ensemble, through kazoo: operations in the order given, each answered once.
+
+The one module that imports kazoo. Answers and watches arrive on threads of kazoo's; a machine's host hands
+them on to its own. Tools ask and wait.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, Unreachable
+from kgroup.zookeeper.store.answers import change_of, failure_of, result_of
+from kgroup.zookeeper.store.names import Ensemble
+from kgroup.zookeeper.store.operations import (
+    Change,
+    Check,
+    Children,
+    Create,
+    Delete,
+    Exists,
+    Failure,
+    Get,
+    Read,
+    Result,
+    SetData,
+    Sync,
+    Write,
+)
+
+if TYPE_CHECKING:
+    from kazoo.client import KazooClient
+
+LONGEST_SESSION_S = 10.0
+ROUNDS = 3
+"""How often a tool tries every server before it says that none can be reached."""
+FOREVER = -1
+PARTING_S = 1.0
+
+
+class State(Enum):
+    """How a session stands."""
+
+    CONNECTED = "connected"
+    SUSPENDED = "suspended"
+    """The connection is lost; the session may live on."""
+    LOST = "lost"
+    """The session is over: its ephemeral nodes are gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """How to authenticate (SASL, DIGEST-MD5) and encrypt; the `ssl_*` fields name PEM files."""
+
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    tls: bool = False
+    ssl_ca: str | None = None
+    ssl_certificate: str | None = None
+    ssl_key: str | None = None
+    ssl_key_password: str | None = field(default=None, repr=False)
+    check_hostname: bool = True
+
+
+class Session:
+    """One session; every question of `ask` and `ask_all` is answered, or has failed, `timeout_s` after birth.
+
+    With `rounds` FOREVER and no timeout it connects again whenever the connection is lost, as a server's own
+    session does; a watch that is lost so arrives as LOST.
+    """
+
+    def __init__(
+        self,
+        ensemble: Ensemble,
+        security: Security | None = None,
+        *,
+        timeout_s: float | None = 30.0,
+        session_s: float = LONGEST_SESSION_S,
+        rounds: int = ROUNDS,
+        on_state: Callable[[State], None] | None = None,
+    ) -> None:
+        """Nothing is sent before `open`; ConfigError when kazoo is not installed."""
+        self.ensemble = ensemble
+        self._deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        if timeout_s is not None:
+            # kazoo connects for as long as a session lasts: no dead server may eat up the others' time.
+            session_s = max(min(session_s, timeout_s / len(ensemble.servers)), 0.5)
+        self._said = _Said()
+        self._told = _Log(self._said)
+        self._client = _client(ensemble, security or Security(), session_s, rounds, self._told)
+        if on_state is not None:
+            heard = on_state
+            self._client.add_listener(lambda state: heard(State(state.lower())))
+
+    @property
+    def id(self) -> int:
+        """The session's number, 0 while there is none."""
+        known = self._client.client_id
+        return 0 if known is None or known[0] is None else int(known[0])
+
+    @property
+    def negotiated_ms(self) -> int | None:
+        """How long the ensemble keeps a session it does not hear of; None before it has said so."""
+        return self._told.negotiated_ms
+
+    def begin(self) -> None:
+        """Start to connect, and wait for nothing: `on_state` tells how that goes."""
+        self._client.start_async()
+
+    def open(self) -> None:
+        """Connect and, where asked to, authenticate; Unreachable or BrokerRefused say why it cannot."""
+        connected = self._client.start_async()
+        while not connected.wait(min(self._left(), 0.05)):
+            if self._gave_up() or not self._left():
+                raise self._unreachable()
+        # A server that does not authenticate us says so behind the connection.
+        self.ask(Exists("/"))
+
+    def submit(
+        self,
+        op: Read | Write,
+        answered: Callable[[Result], None],
+        watch: Callable[[Change], None] | None = None,
+    ) -> None:
+        """Send an operation behind those sent before; `watch` hears the next change of what a read read."""
+        if isinstance(op, Check):
+            self.submit_all((op,), lambda results: answered(results[0]))
+        else:
+            self._asked(op, watch).rawlink(lambda done: answered(result_of(op, done)))
+
+    def submit_all(self, ops: Sequence[Write], answered: Callable[[tuple[Result, ...]], None]) -> None:
+        """Send a multi: all of it is done, or nothing and each operation has a failure."""
+        self._multi(ops).rawlink(lambda done: answered(_results_of(ops, done)))
+
+    def ask(self, *ops: Read) -> tuple[Result, ...]:
+        """The answers to reads, sent one behind the other; those that a lost connection left open again.
+
+        Unreachable when they are not all answered in time, BrokerRefused when nobody was authenticated.
+        """
+        answers: dict[int, Result] = {}
+        pending = dict(enumerate(ops))
+        while pending:
+            asked = {number: (op, self._asked(op, None)) for number, op in pending.items()}
+            for number, (op, answer) in asked.items():
+                answer.wait(self._left_or_none())
+                answers[number] = result_of(op, answer) if answer.ready() else Failure.CONNECTION_LOSS
+                self._said.note_refusal(answer.exception if answer.ready() else None)
+            pending = {n: op for n, op in pending.items() if answers[n] in _UNANSWERED}
+            if pending:
+                self._wait_to_ask_again()
+        return tuple(answers[number] for number in range(len(ops)))
+
+    def ask_all(self, *ops: Write) -> tuple[Result, ...]:
+        """The answers to a multi, sent once: after CONNECTION_LOSS nobody knows whether it was done."""
+        answer = self._multi(ops)
+        answer.wait(self._left_or_none())
+        if not answer.ready():
+            return (Failure.CONNECTION_LOSS,) * len(ops)
+        return _results_of(ops, answer)
+
+    def close(self) -> None:
+        """End the session, its ephemeral nodes with it; nobody waits for servers that do not answer."""
+
+        def end() -> None:
+            with contextlib.suppress(Exception):
+                self._client.stop()
+                self._client.close()
+
+        # Stopping waits for an attempt to connect, which no deadline ends.
+        parting = threading.Thread(target=end, daemon=True)
+        parting.start()
+        parting.join(PARTING_S)
+
+    def __enter__(self) -> Session:
+        try:
+            self.open()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _asked(self, op: Read | Create | SetData | Delete, watch: Callable[[Change], None] | None) -> Any:
+        client: Any = self._client
+        heard = None if watch is None else (lambda event: watch(change_of(event)))
+        match op:
+            case Exists(path):
+                return client.exists_async(path, watch=heard)
+            case Get(path):
+                return client.get_async(path, watch=heard)
+            case Children(path):
+                return client.get_children_async(path, watch=heard)
+            case Sync(path):
+                return client.sync_async(path)
+            case Create(path, data, ephemeral):
+                return client.create_async(path, data, ephemeral=ephemeral)
+            case SetData(path, data, version):
+                return client.set_async(path, data, version)
+            case Delete(path, version):
+                return client.delete_async(path, version)
+
+    def _multi(self, ops: Sequence[Write]) -> Any:
+        transaction: Any = self._client.transaction()
+        for op in ops:
+            match op:
+                case Create(path, data, ephemeral):
+                    transaction.create(path, data, ephemeral=ephemeral)
+                case SetData(path, data, version):
+                    transaction.set_data(path, data, version)
+                case Delete(path, version):
+                    transaction.delete(path, version)
+                case Check(path, version):
+                    transaction.check(path, version)
+        return transaction.commit_async()
+
+    def _wait_to_ask_again(self) -> None:
+        if self._gave_up() or not self._left():
+            raise self._unreachable()
+        time.sleep(min(self._left(), 0.1))
+
+    def _gave_up(self) -> bool:
+        return self._said.ended or str(self._client.client_state) == "CLOSED" and self._said.tried
+
+    def _left(self) -> float:
+        left = self._left_or_none()
+        return float("inf") if left is None else left
+
+    def _left_or_none(self) -> float | None:
+        return None if self._deadline is None else max(self._deadline - time.monotonic(), 0.0)
+
+    def _unreachable(self) -> Unreachable | BrokerRefused:
+        if self._said.not_authenticated:
+            return BrokerRefused(
+                ErrorCode.SASL_AUTHENTICATION_FAILED,
+                f"ZooKeeper at {self.ensemble} did not authenticate us"
+                + (f": {self._said.last}" if self._said.last else ""),
+                hint="check zookeeper.sasl.username and zookeeper.sasl.password",
+            )
+        why = self._said.last or "no answer in time"
+        return Unreachable(
+            f"ZooKeeper at {self.ensemble} cannot be reached: {why}",
+            "does an ensemble listen there? a TLS port wants -X zookeeper.ssl.client.enable=true",
+        )
+
+
+_UNANSWERED = (Failure.CONNECTION_LOSS, Failure.SESSION_EXPIRED)
+
+
+def _results_of(ops: Sequence[Write], done: Any) -> tuple[Result, ...]:
+    """One result for each operation: kazoo gives a multi's errors as values in the list of its results."""
+    if done.exception is not None:
+        return (failure_of(done.exception),) * len(ops)
+    return tuple(result_of(op, value=value) for op, value in zip(ops, done.value, strict=True))
+
+
+_ERRNO = re.compile(r"\[Errno -?\d+\] ")
+_REFUSALS = ("AuthFailedError", "SessionClosedRequireSaslError")
+
+
+class _Said(logging.Handler):
+    """What kazoo says in its log while it connects: nowhere else does it tell why it cannot."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.last = ""
+        self.tried = self.ended = self.not_authenticated = False
+
+    def note_refusal(self, error: BaseException | None) -> None:
+        """Notice an answer that says that nobody was authenticated; it may come before the log's line."""
+        if type(error).__name__ in _REFUSALS:
+            self.ended = self.not_authenticated = True
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        if text.startswith("Connecting to"):
+            self.tried = True
+        elif text.startswith("Failed connecting"):
+            self.ended = True
+        elif text.startswith("AUTH_FAILED"):
+            self.ended = self.not_authenticated = True
+            self.last = text.partition(": ")[2]
+        elif record.levelno >= logging.WARNING and not text.startswith("Transition"):
+            if record.exc_info and record.exc_info[1] is not None:
+                text, self.ended = f"{type(record.exc_info[1]).__name__}: {record.exc_info[1]}", True
+            for front in ("Connection dropped: ", "Connection time-out: ", "socket connection error: "):
+                text = text.removeprefix(front)
+            self.last = _ERRNO.sub("", text)
+
+
+class _Log(logging.Logger):
+    """The log kazoo writes to: the one place where it tells how long a session may be silent."""
+
+    def __init__(self, said: logging.Handler) -> None:
+        super().__init__("kgroup.zookeeper", logging.INFO)
+        self.negotiated_ms: int | None = None
+        self.addHandler(said)
+
+    def log(self, level: int, msg: object, *args: object, **more: Any) -> None:
+        """As a logger does; a new session's timeout is kept."""
+        if str(msg).startswith("Session created") and len(args) > 2 and isinstance(args[2], int):
+            self.negotiated_ms = args[2]
+        super().log(level, msg, *args, **more)
+
+
+def _client(
+    ensemble: Ensemble, security: Security, session_s: float, rounds: int, logger: logging.Logger
+) -> KazooClient:
+    try:
+        from kazoo.client import KazooClient
+        from kazoo.handlers.threading import SequentialThreadingHandler
+        from kazoo.retry import KazooRetry
+    except ImportError:
+        raise ConfigError(
+            "groups in ZooKeeper are read with kazoo, which is not installed",
+            "install the extra: pip install 'kgroup[zookeeper]'",
+        ) from None
+    handler = SequentialThreadingHandler()
+    sasl = {"mechanism": "DIGEST-MD5", "username": security.username, "password": security.password}
+    return KazooClient(
+        hosts=str(ensemble),
+        timeout=session_s,
+        handler=handler,
+        logger=logger,
+        connection_retry=KazooRetry(
+            max_tries=rounds, delay=0.1, max_delay=1.0, sleep_func=handler.sleep_func
+        ),
+        sasl_options=sasl if security.username is not None else None,
+        use_ssl=security.tls,
+        ca=security.ssl_ca,
+        certfile=security.ssl_certificate,
+        # kazoo takes a certificate only together with a key, which may be in the same file.
+        keyfile=security.ssl_key or security.ssl_certificate,
+        keyfile_password=security.ssl_key_password,
+        check_hostname=security.check_hostname,
+    )

@@ -1,0 +1,281 @@
+"""An ensemble of one in memory: sessions, ephemerals, versions, one-shot watches, multi; no I/O, no clock.
+
+Source: ZooKeeper 3.9's behaviour, as far as `operations` can ask for it. Sessions end when they are told to:
+whoever drives the tree decides when a client has been silent for too long.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from kgroup.zookeeper.store.operations import (
+    ANY_VERSION,
+    Change,
+    Children,
+    Create,
+    Delete,
+    Exists,
+    Failure,
+    Node,
+    Read,
+    Result,
+    SetData,
+    Stat,
+    Sync,
+    Write,
+)
+
+REQUEST_LIMIT = 1024 * 1024 - 1
+"""ZooKeeper's jute.maxbuffer: it cuts the connection instead of answering a longer request."""
+
+_PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[^/\x00-\x1f\ud800-\udfff]+)+")
+Watcher = Callable[[str, Change], None]
+_Undo = Callable[[], None]
+_Fired = tuple[str, Change]
+
+
+@dataclass(slots=True)
+class _Znode:
+    data: bytes
+    owner: int
+    created_ms: int
+    modified_ms: int
+    version: int = 0
+    children: set[str] = field(default_factory=set)
+
+    def stat(self) -> Stat:
+        return Stat(self.version, self.owner, self.created_ms, self.modified_ms)
+
+
+@dataclass(slots=True)
+class _Session:
+    watcher: Watcher | None
+    chroot: str
+    ephemerals: dict[str, None] = field(default_factory=dict)
+
+
+class Tree:
+    """Nodes by path, and the sessions that ask for them; every answer is final when `ask` returns."""
+
+    def __init__(self) -> None:
+        self._nodes = {"/": _Znode(b"", 0, 0, 0)}
+        self._sessions: dict[int, _Session] = {}
+        self._opened = 0
+        self._data_watches: dict[str, dict[int, None]] = {}
+        self._child_watches: dict[str, dict[int, None]] = {}
+        self._denied: set[str] = set()
+
+    def open(self, watcher: Watcher | None = None, chroot: str = "") -> int:
+        """A new session, its paths below `chroot`; `watcher` hears of a change before its write returns."""
+        self._opened += 1
+        self._sessions[self._opened] = _Session(watcher, chroot)
+        return self._opened
+
+    def expire(self, session: int) -> None:
+        """End a session, its ephemeral nodes and its watches; whatever it asks from now on fails."""
+        ended = self._sessions.pop(session, None)
+        if ended is None:
+            return
+        self._forget(session)
+        fired: list[_Fired] = []
+        for path in ended.ephemerals:
+            self._remove(path)
+            fired += _deletion(path)
+        self._fire(fired)
+
+    def alive(self, session: int) -> bool:
+        """Whether the session is open."""
+        return session in self._sessions
+
+    def forget_watches(self, session: int) -> list[str]:
+        """Drop a session's watches, as a client does that has lost its connection; the paths, each once."""
+        chroot = self._sessions[session].chroot if session in self._sessions else ""
+        return [_outside(path, chroot) for path in self._forget(session)]
+
+    def deny(self, path: str) -> None:
+        """Answer NO_AUTH to whatever reads or writes this node, but for `Exists`, which needs no right."""
+        self._denied.add(path)
+
+    def walk(self, path: str = "/") -> Iterator[tuple[str, Node]]:
+        """The node and everything below it, parents first and sorted; for who has no session."""
+        node = self._nodes.get(path)
+        if node is None:
+            return
+        yield path, Node(node.data, node.stat())
+        for name in sorted(node.children):
+            yield from self.walk(_join(path, name))
+
+    def ask(
+        self,
+        session: int,
+        ops: Sequence[Read] | Sequence[Write],
+        *,
+        watch: bool = False,
+        now_ms: int = 0,
+    ) -> tuple[Result, ...]:
+        """Carry reads out one by one, or writes as one multi; with `watch` each read leaves one."""
+        known = self._sessions.get(session)
+        if known is None:
+            return (Failure.SESSION_EXPIRED,) * len(ops)
+        if sum(map(_size, ops)) > REQUEST_LIMIT:
+            return (Failure.CONNECTION_LOSS,) * len(ops)
+        reads = [op for op in ops if isinstance(op, Read)]
+        writes = [op for op in ops if isinstance(op, Write)]
+        if reads and writes:
+            raise TypeError("reads and writes cannot be asked for together")
+        if writes:
+            return self._multi(session, writes, now_ms)
+        return tuple(self._read(session, op, watch) for op in reads)
+
+    def _read(self, session: int, op: Read, watch: bool) -> Result:
+        if not _is_path(op.path):
+            return Failure.BAD_ARGUMENTS
+        path = self._sessions[session].chroot + op.path if op.path != "/" else self._root_of(session)
+        if isinstance(op, Sync):
+            return None
+        if path in self._denied and not isinstance(op, Exists):
+            return Failure.NO_AUTH
+        node = self._nodes.get(path)
+        if node is None:
+            if watch and isinstance(op, Exists):
+                self._data_watches.setdefault(path, {})[session] = None
+            return Failure.NO_NODE
+        if watch:
+            watches = self._child_watches if isinstance(op, Children) else self._data_watches
+            watches.setdefault(path, {})[session] = None
+        if isinstance(op, Children):
+            return tuple(sorted(node.children))
+        return node.stat() if isinstance(op, Exists) else Node(node.data, node.stat())
+
+    def _root_of(self, session: int) -> str:
+        return self._sessions[session].chroot or "/"
+
+    def _multi(self, session: int, ops: list[Write], now_ms: int) -> tuple[Result, ...]:
+        undo: list[_Undo] = []
+        fired: list[_Fired] = []
+        results: list[Result] = []
+        for position, op in enumerate(ops):
+            result = self._write(session, op, now_ms, undo, fired)
+            if isinstance(result, Failure):
+                for step in reversed(undo):
+                    step()
+                failed: list[Result] = [Failure.ROLLED_BACK] * len(ops)
+                failed[position] = result
+                return tuple(failed)
+            results.append(result)
+        self._fire(fired)
+        return tuple(results)
+
+    def _write(self, session: int, op: Write, now_ms: int, undo: list[_Undo], fired: list[_Fired]) -> Result:
+        if not _is_path(op.path):
+            return Failure.BAD_ARGUMENTS
+        path = self._sessions[session].chroot + op.path if op.path != "/" else self._root_of(session)
+        if path in self._denied:
+            return Failure.NO_AUTH
+        if isinstance(op, Create):
+            return self._create(session, path, op, now_ms, undo, fired)
+        node = self._nodes.get(path)
+        if node is None:
+            return Failure.NO_NODE
+        if op.version not in (ANY_VERSION, node.version):
+            return Failure.BAD_VERSION
+        if isinstance(op, SetData):
+            before = (node.data, node.version, node.modified_ms)
+            undo.append(lambda: self._restore(path, *before))
+            node.data, node.version, node.modified_ms = op.data, node.version + 1, now_ms
+            fired.append((path, Change.DATA))
+            return node.stat()
+        if isinstance(op, Delete):
+            return self._delete(path, node, undo, fired)
+        return None
+
+    def _create(
+        self, session: int, path: str, op: Create, now_ms: int, undo: list[_Undo], fired: list[_Fired]
+    ) -> Result:
+        if path in self._nodes:
+            return Failure.NODE_EXISTS
+        parent = self._nodes.get(_parent(path))
+        if parent is None:
+            return Failure.NO_NODE
+        if parent.owner:
+            return Failure.NO_CHILDREN_FOR_EPHEMERALS
+        self._put(path, _Znode(op.data, session if op.ephemeral else 0, now_ms, now_ms))
+        undo.append(lambda: self._remove(path))
+        fired += [(path, Change.CREATED), (_parent(path), Change.CHILDREN)]
+        return None
+
+    def _delete(self, path: str, node: _Znode, undo: list[_Undo], fired: list[_Fired]) -> Result:
+        if path == "/":
+            return Failure.BAD_ARGUMENTS
+        if node.children:
+            return Failure.NOT_EMPTY
+        self._remove(path)
+        undo.append(lambda: self._put(path, node))
+        fired += _deletion(path)
+        return None
+
+    def _forget(self, session: int) -> list[str]:
+        paths: dict[str, None] = {}
+        for watches in (self._data_watches, self._child_watches):
+            for path in [path for path, sessions in watches.items() if session in sessions]:
+                paths[path] = None
+                del watches[path][session]
+                if not watches[path]:
+                    del watches[path]
+        return list(paths)
+
+    def _put(self, path: str, node: _Znode) -> None:
+        self._nodes[path] = node
+        self._nodes[_parent(path)].children.add(path.rpartition("/")[2])
+        if node.owner in self._sessions:
+            self._sessions[node.owner].ephemerals[path] = None
+
+    def _remove(self, path: str) -> None:
+        node = self._nodes.pop(path)
+        self._nodes[_parent(path)].children.discard(path.rpartition("/")[2])
+        if node.owner in self._sessions:
+            self._sessions[node.owner].ephemerals.pop(path, None)
+
+    def _restore(self, path: str, data: bytes, version: int, modified_ms: int) -> None:
+        node = self._nodes[path]
+        node.data, node.version, node.modified_ms = data, version, modified_ms
+
+    def _fire(self, fired: list[_Fired]) -> None:
+        """Tell watchers, each session once of a change, though it watched both the node and its children."""
+        for path, change in fired:
+            told: dict[int, None] = {}
+            if change is not Change.CHILDREN:
+                told |= self._data_watches.pop(path, {})
+            if change in (Change.CHILDREN, Change.DELETED):
+                told |= self._child_watches.pop(path, {})
+            for session in told:
+                known = self._sessions.get(session)
+                if known is not None and known.watcher is not None:
+                    known.watcher(_outside(path, known.chroot), change)
+
+
+def _deletion(path: str) -> list[_Fired]:
+    return [(path, Change.DELETED), (_parent(path), Change.CHILDREN)]
+
+
+def _parent(path: str) -> str:
+    return path.rpartition("/")[0] or "/"
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path.rstrip('/')}/{name}"
+
+
+def _outside(path: str, chroot: str) -> str:
+    return path[len(chroot) :] or "/"
+
+
+def _size(op: Read | Write) -> int:
+    data = op.data if isinstance(op, Create | SetData) else b""
+    return len(op.path.encode("utf-8", "surrogatepass")) + len(data)
+
+
+def _is_path(path: str) -> bool:
+    return path == "/" or _PATH.fullmatch(path) is not None

@@ -1,0 +1,304 @@
+"""ZooKeeper's protocol as a server reads and writes it, for the operations there are; no I/O.
+
+Source: ZooKeeper 3.9, zookeeper.jute and OpCode: big-endian, texts and buffers behind their length (-1:
+null).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from kgroup.errors import DecodeError
+from kgroup.zookeeper.store.operations import (
+    Change,
+    Check,
+    Children,
+    Create,
+    Delete,
+    Exists,
+    Failure,
+    Get,
+    Node,
+    Read,
+    Result,
+    SetData,
+    Stat,
+    Sync,
+    Write,
+)
+
+PASSWORD = bytes(16)
+WATCH_XID = -1
+CONNECTED = 3
+
+
+class Op(IntEnum):
+    """Types of requests; any other is answered UNIMPLEMENTED."""
+
+    CREATE = 1
+    DELETE = 2
+    EXISTS = 3
+    GET_DATA = 4
+    SET_DATA = 5
+    GET_ACL = 6
+    GET_CHILDREN = 8
+    SYNC = 9
+    PING = 11
+    GET_CHILDREN_2 = 12
+    CHECK = 13
+    MULTI = 14
+    CREATE_2 = 15
+    CLOSE = -11
+
+
+class Code(IntEnum):
+    """Errors as the protocol numbers them."""
+
+    OK = 0
+    ROLLED_BACK = -2
+    CONNECTION_LOSS = -4
+    UNIMPLEMENTED = -6
+    BAD_ARGUMENTS = -8
+    NO_NODE = -101
+    NO_AUTH = -102
+    BAD_VERSION = -103
+    NO_CHILDREN_FOR_EPHEMERALS = -108
+    NODE_EXISTS = -110
+    NOT_EMPTY = -111
+    SESSION_EXPIRED = -112
+
+
+_CHANGES = {Change.CREATED: 1, Change.DELETED: 2, Change.DATA: 3, Change.CHILDREN: 4}
+
+
+@dataclass(frozen=True, slots=True)
+class Greeting:
+    """What opens a connection; `session` is not 0 for one that the client would have back."""
+
+    timeout_ms: int
+    session: int
+    read_only_known: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request: a read is one operation, writes are one or a multi's; PING and CLOSE have none.
+
+    One that is not `known` is of a type, or wants a node of a kind, that there is not here.
+    """
+
+    xid: int
+    type: int
+    ops: tuple[Read, ...] | tuple[Write, ...] = ()
+    watch: bool = False
+    known: bool = True
+
+
+class _Unknown(Exception):
+    """What is asked for has a form that ZooKeeper knows and we do not."""
+
+
+class Reader:
+    """Takes values off one frame; DecodeError, and nothing else, for bytes that are not what is asked for."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    @property
+    def left(self) -> int:
+        """How many bytes have not been taken."""
+        return len(self._data) - self._at
+
+    def int32(self) -> int:
+        return int.from_bytes(self._take(4), signed=True)
+
+    def int64(self) -> int:
+        return int.from_bytes(self._take(8), signed=True)
+
+    def boolean(self) -> bool:
+        return self._take(1) != b"\0"
+
+    def buffer(self) -> bytes:
+        """Null is empty."""
+        size = self.int32()
+        return b"" if size == -1 else self._take(size)
+
+    def text(self) -> str:
+        try:
+            return self.buffer().decode()
+        except UnicodeDecodeError:
+            raise DecodeError(f"no UTF-8 before byte {self._at}") from None
+
+    def _take(self, size: int) -> bytes:
+        if not 0 <= size <= self.left:
+            raise DecodeError(f"{size} bytes wanted at byte {self._at}, {self.left} left")
+        self._at += size
+        return self._data[self._at - size : self._at]
+
+
+def read_greeting(payload: bytes) -> Greeting:
+    """The first frame of a connection."""
+    reader = Reader(payload)
+    reader.int32()
+    reader.int64()
+    timeout_ms, session = reader.int32(), reader.int64()
+    reader.buffer()
+    return Greeting(timeout_ms, session, reader.left > 0)
+
+
+def read_request(payload: bytes) -> Request:
+    """Any other frame."""
+    reader = Reader(payload)
+    xid, kind = reader.int32(), reader.int32()
+    try:
+        return _read_request(reader, xid, kind)
+    except _Unknown:
+        return Request(xid, kind, known=False)
+
+
+def _read_request(reader: Reader, xid: int, kind: int) -> Request:
+    match kind:
+        case Op.PING | Op.CLOSE:
+            return Request(xid, kind)
+        case Op.EXISTS:
+            return Request(xid, kind, (Exists(reader.text()),), reader.boolean())
+        case Op.GET_DATA:
+            return Request(xid, kind, (Get(reader.text()),), reader.boolean())
+        case Op.GET_CHILDREN | Op.GET_CHILDREN_2:
+            return Request(xid, kind, (Children(reader.text()),), reader.boolean())
+        case Op.GET_ACL:
+            return Request(xid, kind, (Exists(reader.text()),))
+        case Op.SYNC:
+            return Request(xid, kind, (Sync(reader.text()),))
+        case Op.MULTI:
+            return Request(xid, kind, tuple(_read_multi(reader)))
+    return Request(xid, kind, (_read_write(reader, kind),))
+
+
+def _read_multi(reader: Reader) -> list[Write]:
+    ops: list[Write] = []
+    while True:
+        kind, done, _ = reader.int32(), reader.boolean(), reader.int32()
+        if done:
+            return ops
+        ops.append(_read_write(reader, kind))
+
+
+def _read_write(reader: Reader, kind: int) -> Write:
+    match kind:
+        case Op.CREATE | Op.CREATE_2:
+            path, data = reader.text(), reader.buffer()
+            for _ in range(max(reader.int32(), 0)):
+                # Everybody may do everything here, whatever was asked for.
+                reader.int32(), reader.text(), reader.text()
+            flags = reader.int32()
+            if flags not in (0, 1):
+                raise _Unknown
+            return Create(path, data, ephemeral=flags == 1)
+        case Op.DELETE:
+            return Delete(reader.text(), reader.int32())
+        case Op.SET_DATA:
+            return SetData(reader.text(), reader.buffer(), reader.int32())
+        case Op.CHECK:
+            return Check(reader.text(), reader.int32())
+    raise _Unknown
+
+
+def greeting(answered: Greeting) -> bytes:
+    """The answer to a greeting: how long the session may be silent, and its number; 0 for none."""
+    told = _INT.pack(0) + _INT.pack(answered.timeout_ms) + _LONG.pack(answered.session)
+    return framed(told + _buffer(PASSWORD) + (b"\0" if answered.read_only_known else b""))
+
+
+def event(path: str, change: Change, zxid: int) -> bytes:
+    """What a watch saw."""
+    head = _HEAD.pack(WATCH_XID, zxid, Code.OK)
+    return framed(head + _INT.pack(_CHANGES[change]) + _INT.pack(CONNECTED) + _text(path))
+
+
+def failure(xid: int, zxid: int, code: Code) -> bytes:
+    """An answer that is an error, or OK and nothing else."""
+    return framed(_HEAD.pack(xid, zxid, code))
+
+
+def answer(request: Request, zxid: int, results: Sequence[Result], size: int = 0, children: int = 0) -> bytes:
+    """The answer to a read or a write; `size` and `children` of the node are for a stat that is told."""
+    if request.type == Op.MULTI:
+        head = _HEAD.pack(request.xid, zxid, Code.OK)
+        return framed(head + _multi(request.ops, results) + _MULTI.pack(-1, True, -1))
+    (result,) = results
+    if isinstance(result, Failure):
+        return failure(request.xid, zxid, Code[result.name])
+    op = request.ops[0]
+    match result:
+        case Stat() if request.type == Op.GET_ACL:
+            body = _EVERYBODY + _stat(result, size, children)
+        case Stat():
+            body = _stat(result, size, children)
+        case Node(data, stat):
+            body = _buffer(data) + _stat(stat, len(data), children)
+        case tuple():
+            body = _INT.pack(len(result)) + b"".join(map(_text, result))
+            if request.type == Op.GET_CHILDREN_2:
+                body += _stat(Stat(0, 0, 0, 0), 0, len(result))
+        case _:
+            body = _text(op.path) if isinstance(op, Create | Sync) else b""
+    return framed(_HEAD.pack(request.xid, zxid, Code.OK) + body)
+
+
+def _multi(ops: Sequence[Read | Write], results: Sequence[Result]) -> bytes:
+    """One head and result for each operation: what would have been done says so behind an error's head."""
+    parts = []
+    failed = False
+    for op, result in zip(ops, results, strict=True):
+        if isinstance(result, Failure):
+            code = Code[result.name]
+            if result is Failure.ROLLED_BACK and not failed:
+                code = Code.OK
+            failed = failed or result is not Failure.ROLLED_BACK
+            parts.append(_MULTI.pack(-1, False, code) + _INT.pack(code))
+            continue
+        match op:
+            case Create(path):
+                parts.append(_MULTI.pack(Op.CREATE, False, 0) + _text(path))
+            case SetData():
+                assert isinstance(result, Stat)
+                parts.append(_MULTI.pack(Op.SET_DATA, False, 0) + _stat(result, len(op.data), 0))
+            case _:
+                kind = Op.DELETE if isinstance(op, Delete) else Op.CHECK
+                parts.append(_MULTI.pack(kind, False, 0))
+    return b"".join(parts)
+
+
+_INT, _LONG = struct.Struct(">i"), struct.Struct(">q")
+_HEAD = struct.Struct(">iqi")
+_MULTI = struct.Struct(">i?i")
+_STAT = struct.Struct(">qqqqiiiqiiq")
+
+
+def _stat(stat: Stat, size: int, children: int) -> bytes:
+    # Numbers of transactions and of changes of children are not kept: no client of ours asks for them.
+    return _STAT.pack(
+        0, 0, stat.created_ms, stat.modified_ms, stat.version, 0, 0, stat.owner, size, children, 0
+    )
+
+
+def _buffer(data: bytes) -> bytes:
+    return _INT.pack(len(data)) + data
+
+
+def _text(text: str) -> bytes:
+    return _buffer(text.encode())
+
+
+def framed(payload: bytes) -> bytes:
+    """A frame: the payload behind its size."""
+    return _INT.pack(len(payload)) + payload
+
+
+_EVERYBODY = _INT.pack(1) + _INT.pack(31) + _text("world") + _text("anyone")
+"""The rights of every node here."""

@@ -1,0 +1,105 @@
+"""A process that can stand still or die, around a machine that wants to be woken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kgroup.simulation.schedule import Schedule
+
+_AT_ONCE = 10_000
+
+
+class Process:
+    """Runs what is posted to it in order; while it stands still, everything waits, and its clock goes on.
+
+    No hook in a machine does that (LC-89): it is simply not called.
+    """
+
+    def __init__(self, name: str, schedule: Schedule) -> None:
+        self.name = name
+        self.schedule = schedule
+        self.alive = False
+        self.paused = False
+        self.life = 0
+        self._waiting: list[Callable[[], None]] = []
+        self._armed_ms: int | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether it does anything at this moment."""
+        return self.alive and not self.paused
+
+    def next_wake_ms(self) -> int | None:
+        """The machine's."""
+        raise NotImplementedError
+
+    def wake(self) -> None:
+        """Wake the machine."""
+        raise NotImplementedError
+
+    def begin(self) -> None:
+        """A new life, as a new process."""
+        self.alive, self.paused = True, False
+        self.life += 1
+        self._waiting.clear()
+        self._armed_ms = None
+
+    def die(self) -> None:
+        """The end of this life; nothing that was meant for it reaches another."""
+        self.alive = self.paused = False
+        self.life += 1
+        self._waiting.clear()
+
+    def post(self, action: Callable[[], None]) -> None:
+        """Have it do this, now or when it goes on."""
+        if self.paused:
+            self._waiting.append(action)
+        elif self.alive:
+            action()
+            self.arm()
+
+    def pause(self) -> None:
+        """Stand still."""
+        self.paused = self.alive
+
+    def resume(self) -> None:
+        """Go on: with the clock first or with what has come meanwhile, as it happens."""
+        if not self.paused:
+            return
+        self.paused = False
+        self.awake()
+        waiting, self._waiting = self._waiting, []
+        if len(waiting) % 2:
+            self._wake_all()
+        for action in waiting:
+            self.post(action)
+        self._wake_all()
+
+    def awake(self) -> None:
+        """It has just gone on, and its machine has not been asked anything yet."""
+
+    def arm(self) -> None:
+        """See to it that the machine is woken in time."""
+        due = self.next_wake_ms()
+        if self.alive and due is not None and (self._armed_ms is None or due < self._armed_ms):
+            self._armed_ms = due
+            life = self.life
+            self.schedule.at(due, lambda: self._wake_at(due, life))
+
+    def _wake_at(self, due_ms: int, life: int) -> None:
+        if life != self.life or self._armed_ms != due_ms:
+            return
+        self._armed_ms = None
+        if self.running:
+            self._wake_all()
+
+    def _wake_all(self) -> None:
+        for _ in range(_AT_ONCE):
+            due = self.next_wake_ms()
+            if not self.running or due is None or due > self.schedule.now_ms:
+                break
+            self.wake()
+        else:
+            raise AssertionError(f"{self.name} wants to be woken at {due} for ever")
+        self._armed_ms = None
+        self.arm()

@@ -1,0 +1,123 @@
+"""Everything together: a tree, brokers, consumers, a network, under one clock and one seed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from kgroup.simulation.schedule import Schedule
+from kgroup.zookeeper.consumer.events import ConsumerConfig
+from kgroup.zookeeper.coordinator import paths
+from kgroup.zookeeper.coordinator.config import LegacyConfig
+from kgroup.zookeeper.coordinator.election import State
+from kgroup.zookeeper.store.operations import Create, Delete, Failure, Get, Result, SetData, Write
+from kgroup.zookeeper.store.tree import Tree
+from kgroup.zookeeper.wire.codec import Wire
+from kgroup.zookeeper.wire.messages import Broker, Partition
+from kgroup.zookeeper.world.broker import BrokerProcess
+from kgroup.zookeeper.world.chance import Chance
+from kgroup.zookeeper.world.consumer import ConsumerProcess
+from kgroup.zookeeper.world.invariants import Auditor
+from kgroup.zookeeper.world.network import Network
+
+RECORDS_PER_S = 20
+PORT = 9092
+
+
+class World:
+    """One run; `producing` is over once `calm` was said, so that positions come to rest."""
+
+    def __init__(self, chance: Chance, config: LegacyConfig, brokers: int) -> None:
+        self.chance = chance
+        self.config = config
+        self.schedule = Schedule()
+        self.tree = Tree()
+        self.wire = Wire(header=config.header, commit=config.commit)
+        self.network = Network(self.schedule, chance, config.max_outbound_bytes)
+        self.auditor = Auditor(self)
+        self.schedule.after_each = self.auditor.after_event
+        self.topics: dict[str, int] = {}
+        self._calm_ms: int | None = None
+        self._admin = self.tree.open()
+        for path in ("/brokers", paths.BROKER_IDS, paths.TOPICS):
+            self.administer(Create(path, b""))
+        for broker_id in range(1, brokers + 1):
+            data = json.dumps({"version": 1, "host": f"h{broker_id}", "port": PORT}).encode()
+            self.administer(Create(paths.broker(str(broker_id)), data))
+        self.addresses = tuple(Broker(n, f"h{n}", PORT) for n in range(1, brokers + 1))
+        self.brokers = [BrokerProcess(self, n) for n in range(1, brokers + 1)]
+        self.consumers: list[ConsumerProcess] = []
+
+    @property
+    def now_ms(self) -> int:
+        return self.schedule.now_ms
+
+    @property
+    def is_calm(self) -> bool:
+        """Whether nothing is to go wrong any more."""
+        return self._calm_ms is not None
+
+    def administer(self, *ops: Write) -> bool:
+        """What somebody does to the tree by hand, or a broker to its topics; whether it was done."""
+        results = self.tree.ask(self._admin, ops, now_ms=self.now_ms)
+        return not any(isinstance(result, Failure) for result in results)
+
+    def read(self, path: str) -> Result:
+        """A node as it is now."""
+        return self.tree.ask(self._admin, (Get(path),))[0]
+
+    def set_topic(self, name: str, partitions: int) -> None:
+        """Make a topic, or give it more partitions."""
+        told = {"version": 1, "partitions": {str(n): [1] for n in range(partitions)}}
+        data, path = json.dumps(told).encode(), paths.topic(name)
+        known = name in self.topics
+        self.topics[name] = partitions
+        self.administer(SetData(path, data) if known else Create(path, data))
+
+    def delete_coordinator_node(self) -> None:
+        """An operator's mistake."""
+        self.administer(Delete(paths.COORDINATOR))
+
+    def add(self, config: ConsumerConfig, topic_count: str) -> ConsumerProcess:
+        """A consumer, not started yet."""
+        consumer = ConsumerProcess(self, config, topic_count)
+        self.consumers.append(consumer)
+        return consumer
+
+    def broker_at(self, host: str) -> BrokerProcess:
+        return next(broker for broker in self.brokers if f"h{broker.id}" == host)
+
+    def end_of(self, partition: Partition) -> int:
+        """How many records the partition has."""
+        until = self.now_ms if self._calm_ms is None else self._calm_ms
+        return min(self.now_ms, until) * RECORDS_PER_S // 1000
+
+    def calm(self) -> None:
+        """Everything is mended, everybody runs, and nothing is produced any more."""
+        self._calm_ms = self.now_ms
+        self.auditor.on_start = None
+        self.network.cut.clear()
+        for connection in self.network.connections:
+            connection.to_broker.blocked = connection.to_consumer.blocked = False
+        self.network.flow_all()
+        for broker in self.brokers:
+            broker.go_on()
+            broker.link.heal()
+            if broker.machine.state is State.STOPPED:
+                broker.crash(silently=False)
+            if not broker.alive:
+                broker.start()
+        for consumer in self.consumers:
+            consumer.resume()
+            if not consumer.wanted:
+                consumer.wanted = True
+                consumer.crash(silently=False)
+            if not consumer.alive:
+                consumer.start()
+
+    def produce_for(self, ms: int) -> None:
+        """A few more records, behind `calm`."""
+        self._calm_ms = self.now_ms + ms
+
+    def after(self, delay_ms: int, action: Callable[[], None]) -> None:
+        self.schedule.after(delay_ms, action)
