@@ -92,23 +92,22 @@ class Session:
         if timeout_s is not None:
             # kazoo connects for as long as a session lasts: no dead server may eat up the others' time.
             session_s = max(min(session_s, timeout_s / len(ensemble.servers)), 0.5)
-        self._said = _Said()
-        self._told = _Log(self._said)
-        self._client = _client(ensemble, security or Security(), session_s, rounds, self._told)
-        if on_state is not None:
-            heard = on_state
-            self._client.add_listener(lambda state: heard(State(state.lower())))
+        self.negotiated_ms: int | None = None
+        """How long the ensemble keeps a session it does not hear of; None before it has said so."""
+        self._on_state = on_state
+        self._ended = self._not_authenticated = False
+        self._reason = _Reason()
+        logger = logging.Logger("kgroup.zookeeper", logging.WARNING)
+        logger.addHandler(self._reason)
+        self._client: Any = _client(ensemble, security or Security(), session_s, rounds, logger)
+        self._client.add_listener(self._changed)
+        self._listen(self._client._connection)
 
     @property
     def id(self) -> int:
         """The session's number, 0 while there is none."""
         known = self._client.client_id
         return 0 if known is None or known[0] is None else int(known[0])
-
-    @property
-    def negotiated_ms(self) -> int | None:
-        """How long the ensemble keeps a session it does not hear of; None before it has said so."""
-        return self._told.negotiated_ms
 
     def begin(self) -> None:
         """Start to connect, and wait for nothing: `on_state` tells how that goes."""
@@ -118,7 +117,7 @@ class Session:
         """Connect and, where asked to, authenticate; Unreachable or BrokerRefused say why it cannot."""
         connected = self._client.start_async()
         while not connected.wait(min(self._left(), 0.05)):
-            if self._gave_up() or not self._left():
+            if self._ended or not self._left():
                 raise self._unreachable()
         # A server that does not authenticate us says so behind the connection.
         self.ask(Exists("/"))
@@ -151,7 +150,8 @@ class Session:
             for number, (op, answer) in asked.items():
                 answer.wait(self._left_or_none())
                 answers[number] = result_of(op, answer) if answer.ready() else Failure.CONNECTION_LOSS
-                self._said.note_refusal(answer.exception if answer.ready() else None)
+                if answer.ready() and type(answer.exception).__name__ in _REFUSALS:
+                    self._ended = self._not_authenticated = True
             pending = {n: op for n, op in pending.items() if answers[n] in _UNANSWERED}
             if pending:
                 self._wait_to_ask_again()
@@ -189,8 +189,32 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _changed(self, state: str) -> None:
+        if str(self._client.client_state) == "AUTH_FAILED":
+            self._ended = self._not_authenticated = True
+        if self._on_state is not None:
+            self._on_state(State(state.lower()))
+
+    def _listen(self, connection: Any) -> None:
+        """Learn when kazoo gives up, and how long a session lasts: it calls no listener for either."""
+        zk_loop, invoke = connection.zk_loop, connection._invoke
+
+        def loop() -> None:
+            try:
+                zk_loop()
+            finally:
+                self._ended = True
+
+        def invoked(timeout: float, request: Any, xid: int | None = None) -> Any:
+            answer = invoke(timeout, request, xid)
+            if type(request).__name__ == "Connect":
+                self.negotiated_ms = answer[0].time_out
+            return answer
+
+        connection.zk_loop, connection._invoke = loop, invoked
+
     def _asked(self, op: Read | Create | SetData | Delete, watch: Callable[[Change], None] | None) -> Any:
-        client: Any = self._client
+        client = self._client
         heard = None if watch is None else (lambda event: watch(change_of(event)))
         match op:
             case Exists(path):
@@ -209,7 +233,7 @@ class Session:
                 return client.delete_async(path, version)
 
     def _multi(self, ops: Sequence[Write]) -> Any:
-        transaction: Any = self._client.transaction()
+        transaction = self._client.transaction()
         for op in ops:
             match op:
                 case Create(path, data, ephemeral):
@@ -223,12 +247,9 @@ class Session:
         return transaction.commit_async()
 
     def _wait_to_ask_again(self) -> None:
-        if self._gave_up() or not self._left():
+        if self._ended or not self._left():
             raise self._unreachable()
         time.sleep(min(self._left(), 0.1))
-
-    def _gave_up(self) -> bool:
-        return self._said.ended or str(self._client.client_state) == "CLOSED" and self._said.tried
 
     def _left(self) -> float:
         left = self._left_or_none()
@@ -238,14 +259,14 @@ class Session:
         return None if self._deadline is None else max(self._deadline - time.monotonic(), 0.0)
 
     def _unreachable(self) -> Unreachable | BrokerRefused:
-        if self._said.not_authenticated:
+        if self._not_authenticated:
             return BrokerRefused(
                 ErrorCode.SASL_AUTHENTICATION_FAILED,
                 f"ZooKeeper at {self.ensemble} did not authenticate us"
-                + (f": {self._said.last}" if self._said.last else ""),
+                + (f": {self._reason.last}" if self._reason.last else ""),
                 hint="check zookeeper.sasl.username and zookeeper.sasl.password",
             )
-        why = self._said.last or "no answer in time"
+        why = self._reason.last or "no answer in time"
         return Unreachable(
             f"ZooKeeper at {self.ensemble} cannot be reached: {why}",
             "does an ensemble listen there? a TLS port wants -X zookeeper.ssl.client.enable=true",
@@ -262,53 +283,23 @@ def _results_of(ops: Sequence[Write], done: Any) -> tuple[Result, ...]:
     return tuple(result_of(op, value=value) for op, value in zip(ops, done.value, strict=True))
 
 
-_ERRNO = re.compile(r"\[Errno -?\d+\] ")
 _REFUSALS = ("AuthFailedError", "SessionClosedRequireSaslError")
+_NOISE = re.compile(r"socket connection error: |\[Errno -?\d+\] ")
 
 
-class _Said(logging.Handler):
-    """What kazoo says in its log while it connects: nowhere else does it tell why it cannot."""
+class _Reason(logging.Handler):
+    """Keeps the newest reason in kazoo's log, for people: nowhere else does it say why it cannot connect."""
 
     def __init__(self) -> None:
-        super().__init__(logging.INFO)
+        super().__init__(logging.WARNING)
         self.last = ""
-        self.tried = self.ended = self.not_authenticated = False
-
-    def note_refusal(self, error: BaseException | None) -> None:
-        """Notice an answer that says that nobody was authenticated; it may come before the log's line."""
-        if type(error).__name__ in _REFUSALS:
-            self.ended = self.not_authenticated = True
 
     def emit(self, record: logging.LogRecord) -> None:
-        text = record.getMessage()
-        if text.startswith("Connecting to"):
-            self.tried = True
-        elif text.startswith("Failed connecting"):
-            self.ended = True
-        elif text.startswith("AUTH_FAILED"):
-            self.ended = self.not_authenticated = True
-            self.last = text.partition(": ")[2]
-        elif record.levelno >= logging.WARNING and not text.startswith("Transition"):
-            if record.exc_info and record.exc_info[1] is not None:
-                text, self.ended = f"{type(record.exc_info[1]).__name__}: {record.exc_info[1]}", True
-            for front in ("Connection dropped: ", "Connection time-out: ", "socket connection error: "):
-                text = text.removeprefix(front)
-            self.last = _ERRNO.sub("", text)
-
-
-class _Log(logging.Logger):
-    """The log kazoo writes to: the one place where it tells how long a session may be silent."""
-
-    def __init__(self, said: logging.Handler) -> None:
-        super().__init__("kgroup.zookeeper", logging.INFO)
-        self.negotiated_ms: int | None = None
-        self.addHandler(said)
-
-    def log(self, level: int, msg: object, *args: object, **more: Any) -> None:
-        """As a logger does; a new session's timeout is kept."""
-        if str(msg).startswith("Session created") and len(args) > 2 and isinstance(args[2], int):
-            self.negotiated_ms = args[2]
-        super().log(level, msg, *args, **more)
+        error = record.exc_info and record.exc_info[1]
+        if error:
+            self.last = f"{type(error).__name__}: {error}"
+        elif isinstance(record.args, tuple) and record.args:  # Lines without a value give no reason.
+            self.last = _NOISE.sub("", str(record.args[0]) if len(record.args) == 1 else record.getMessage())
 
 
 def _client(
