@@ -12,7 +12,6 @@ from kgroup.coordinator.streams.group import StreamsGroup, StreamsState, readers
 from kgroup.domain import TopicPartition
 from kgroup.members.classic import ClassicMember
 from kgroup.members.streams import StreamsMember
-from kgroup.simulation.checks.beliefs import epoch_of
 from kgroup.simulation.checks.tasks import internal_topics, sizes_of
 from kgroup.simulation.checks.violation import Violation
 from kgroup.simulation.world.groups import SimulatedGroup
@@ -65,8 +64,8 @@ def _behind(group: SimulatedGroup, known: Group) -> str | None:
             if isinstance(known, ConsumerGroup | StreamsGroup)
             else known.generation
         )
-        if epoch_of(process) != at:
-            return f"{process.name} is at {epoch_of(process)}, not at {at}"
+        if process.epoch != at:
+            return f"{process.name} is at {process.epoch}, not at {at}"
     return None
 
 

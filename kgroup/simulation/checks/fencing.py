@@ -7,7 +7,6 @@ from typing import TypeAlias
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.consumer.group import ConsumerGroup
-from kgroup.coordinator.consumer.member import ConsumerMember
 from kgroup.coordinator.groups import Group
 from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.domain import TopicImage, TopicPartition
@@ -78,11 +77,7 @@ def _may_commit_by_epoch(
         return False
     if epoch == member.epoch:
         return True
-    held = (
-        tasks.read_by(group, group.members[request.member_id], image)
-        if isinstance(group, StreamsGroup)
-        else _held(group.members[request.member_id], image)
-    )
+    held = readable(group, request.member_id, image)
     wanted = (
         TopicPartition(topic.name, part.partition_index)
         for topic in request.topics
@@ -93,11 +88,16 @@ def _may_commit_by_epoch(
     return all(held.get(where, epoch + 1) <= epoch for where in wanted)
 
 
-def _held(member: ConsumerMember, image: TopicImage) -> dict[TopicPartition, int]:
-    """The partitions a member may still read, of topics that are there, with their assignment epochs."""
+def readable(
+    group: ConsumerGroup | StreamsGroup, member_id: str, image: TopicImage
+) -> dict[TopicPartition, int]:
+    """Return the partitions a member may still read, of topics that exist, with their assignment epochs."""
+    if isinstance(group, StreamsGroup):
+        return tasks.read_by(group, group.members[member_id], image)
+    current = group.members[member_id].current
     return {
         TopicPartition(name, number): since
-        for partitions in (member.current.assigned, member.current.revoking)
+        for partitions in (current.assigned, current.revoking)
         for topic_id, numbers in partitions.items()
         if (name := image.name_of(topic_id)) is not None
         for number, since in numbers.items()

@@ -32,11 +32,10 @@ from kgroup.protocol.streams_records import (
     StreamsGroupTargetAssignmentMetadataKey,
 )
 from kgroup.simulation.checks import fencing, tasks
-from kgroup.simulation.checks.beliefs import allowed, epoch_of, is_current
 from kgroup.simulation.checks.commits import CommitAudit
 from kgroup.simulation.checks.hard_state import difference, group_difference
 from kgroup.simulation.checks.violation import Violation
-from kgroup.simulation.world.brokers import Partition
+from kgroup.simulation.world.brokers import Partition, Watcher
 from kgroup.simulation.world.process import Process
 from kgroup.simulation.world.world import World
 
@@ -55,7 +54,7 @@ class Follower:
         return self.coordinator.state.groups.get(group_id)
 
 
-class Auditor:
+class Auditor(Watcher):
     """Follows every log, and compares what shards do and members believe with it. Raises `Violation`."""
 
     def __init__(self, world: World) -> None:
@@ -164,7 +163,7 @@ class Auditor:
                 self._commits.logged(record, request, group, stored.offset, producer_id)
                 self._note_revoking(follower, record, batch.max_timestamp)
                 if not isinstance(key, r.OffsetCommitKey):
-                    touched.add(_group_of(key))
+                    touched.add(str(getattr(key, "group_id", None) or getattr(key, "group", "")))
                 if isinstance(key, StreamsGroupTargetAssignmentMetadataKey) and record.value is not None:
                     targets.add(key.group_id)
             follower.next_offset = batch.last_offset + 1
@@ -317,11 +316,10 @@ class Auditor:
         """A member at its epoch, or one answer behind, holds only what the coordinator says it may."""
         member = process.member
         assert member is not None
-        known = group.members.get(member.member_id)
-        if known is None or epoch_of(process) not in (known.epoch, known.current.previous_epoch):
+        if not _is_current(process, group):
             return
-        may_have = allowed(group, member.member_id, self._image)
-        beyond = {p for p in process.holding - may_have if p.topic in self._image.by_name}
+        may_have = fencing.readable(group, member.member_id, self._image)
+        beyond = {p for p in process.holding - may_have.keys() if p.topic in self._image.by_name}
         if beyond:
             raise Violation(
                 "one owner at a time",
@@ -337,7 +335,7 @@ class Auditor:
         """
         held: dict[TopicPartition, str] = {}
         for process in self._world.processes.get(group_id, ()):
-            if not process.holding or not is_current(process, group):
+            if not process.holding or not _is_current(process, group):
                 continue
             if isinstance(group, ClassicGroup) and self._is_of_lost_generation(process, group_id):
                 continue
@@ -355,11 +353,24 @@ class Auditor:
         in SyncGroup, the number grows when the joins are answered): who loads the log counts on from the
         generation before, and gives the number to others.
         """
-        generation = epoch_of(process)
+        generation = process.epoch
         return any(
             process.joined_step < step and committed < generation
             for step, committed in self._loads.get(group_id, ())
         )
+
+
+def _is_current(process: Process, group: Group | None) -> bool:
+    """Whether the process is a member of the group as committed, and at its epoch."""
+    member = process.member
+    if member is None or group is None:
+        return False
+    if isinstance(group, ConsumerGroup | StreamsGroup):
+        known = group.members.get(member.member_id)
+        return known is not None and process.epoch in (known.epoch, known.current.previous_epoch)
+    return process.epoch == group.committed.generation and any(
+        stored.member_id == member.member_id for stored in group.committed.members
+    )
 
 
 def _mark(group: Group | None) -> tuple[object, ...]:
@@ -373,7 +384,3 @@ def _mark(group: Group | None) -> tuple[object, ...]:
         group.metadata_hash,
         *group.members.values(),
     )
-
-
-def _group_of(key: Any) -> str:
-    return str(key.group_id if hasattr(key, "group_id") else key.group)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kgroup.coordinator.streams.group import StreamsGroup
-from kgroup.coordinator.streams.member import HeldTasks, StreamsMember
+from kgroup.coordinator.streams.member import StreamsMember
 from kgroup.coordinator.streams.topology import required_topics
 from kgroup.coordinator.topic_hashes import group_hash, topic_hash
 from kgroup.domain import TopicImage, TopicPartition
@@ -32,8 +32,8 @@ def held_once(group: StreamsGroup) -> None:
                     raise Violation(
                         "one owner at a time", f"task {task} of {group.group_id}: {other}, {member.member_id}"
                     )
-            for role, tasks in _roles(held):
-                for task in tasks:
+            for role in ("active", "standby", "warmup"):
+                for task in _each(getattr(held, role)):
                     mine = f"{role} of {member.member_id}"
                     other = copies.setdefault((member.process_id, task), mine)
                     if other != mine:
@@ -120,10 +120,6 @@ def sizes_of(image: TopicImage) -> dict[str, int]:
     return {name: topic.partitions for name, topic in image.by_name.items()}
 
 
-def _size(image: TopicImage, name: str) -> int:
-    return image.by_name[name].partitions if name in image.by_name else 0
-
-
 def read_by(group: StreamsGroup, member: StreamsMember, image: TopicImage) -> dict[TopicPartition, int]:
     """The partitions that a member may read, each with the epoch in which it got the task."""
     topology = group.topology
@@ -134,7 +130,11 @@ def read_by(group: StreamsGroup, member: StreamsMember, image: TopicImage) -> di
         names = sources_of(part)
         for held in (member.current.assigned, member.current.revoking):
             for number, epoch in held.active.get(part.subtopology_id, {}).items():
-                found |= {TopicPartition(n, number): epoch for n in names if number < _size(image, n)}
+                found |= {
+                    TopicPartition(n, number): epoch
+                    for n in names
+                    if number < (image.by_name[n].partitions if n in image.by_name else 0)
+                }
     return found
 
 
@@ -158,12 +158,6 @@ def may_report(group: StreamsGroup, request: StreamsGroupHeartbeatRequest) -> bo
         for ids in listed or ()
         for number in ids.partitions
     )
-
-
-def _roles(held: HeldTasks) -> Iterator[tuple[str, list[Task]]]:
-    yield "active", list(_each(held.active))
-    yield "standby", list(_each(held.standby))
-    yield "warmup", list(_each(held.warmup))
 
 
 def _each(tasks: Mapping[str, Iterable[int]]) -> Iterator[Task]:

@@ -77,11 +77,7 @@ class Acting(Generic[A]):
                 self._expect_no_more(leaving)
             case "kill":
                 every = self._wanted()
-                for process in every[:: round(1 / step.share)] if step.spread else every[-count:]:
-                    process.kill()
-                    if step.down_ms:
-                        self._start(process, step.down_ms)
-                self._pass(step.down_ms)
+                self._kill(step, every[:: round(1 / step.share)] if step.spread else every[-count:])
             case "failover":
                 self._fail_over(step.down_ms)
                 self._pass(step.down_ms)
@@ -121,6 +117,13 @@ class Acting(Generic[A]):
 
     def _expect_no_more(self, processes: list[A]) -> None:
         """The group is told that these do not come back, where it can be."""
+
+    def _kill(self, step: ScenarioStep, processes: list[A]) -> None:
+        for process in processes:
+            process.kill()
+            if step.down_ms:
+                self._start(process, step.down_ms)
+        self._pass(step.down_ms)
 
     def _add_all(self, count: int) -> list[A]:
         added = [self._add() for _ in range(count)]

@@ -115,7 +115,9 @@ def _nothing_moves(world: World, groups: list[SimulatedGroup]) -> None:
 
 def _static_bounce_moves_nothing(world: World, groups: list[SimulatedGroup]) -> None:
     """One static member of each group is away for less than its session timeout (KIP-345)."""
-    bounced: list[Process] = [group.static[0] for group in groups if group.static and _may_bounce(group)]
+    bounced: list[Process] = [
+        group.static[0] for group in groups if group.static and group.kind is not Kind.MIXED
+    ]
     bounced = [process for process in bounced if process.running]
     if not bounced:
         return
@@ -128,10 +130,6 @@ def _static_bounce_moves_nothing(world: World, groups: list[SimulatedGroup]) -> 
     after = snapshot(world, groups)
     if before != after:
         raise Violation("a static bounce moves nothing", changes(before, after))
-
-
-def _may_bounce(group: SimulatedGroup) -> bool:
-    return group.kind is not Kind.MIXED
 
 
 def _compaction_changes_nothing(world: World, auditor: Auditor, number: int) -> None:

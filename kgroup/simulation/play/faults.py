@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
+from kgroup.domain import TopicPartition
+from kgroup.members.commits import commit_request
 from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest
 from kgroup.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from kgroup.protocol.messages.offset_commit import OffsetCommitRequest
@@ -82,31 +84,34 @@ class Faults:
     def stop(self) -> None:
         """Nothing more goes wrong, and everything that is down or cut off comes back."""
         self._over = True
-        world = self._world
-        for partition in world.brokers.partitions:
+        brokers, network = self._world.brokers, self._world.network
+        for partition in brokers.partitions:
             partition.next_append = None
-        for broker in world.brokers.brokers.values():
+        for broker in brokers.brokers.values():
             broker.up = True
-            world.brokers.resume(broker, timers_first=True)
-        for partition in world.brokers.partitions:
+            brokers.resume(broker, timers_first=True)
+        for partition in brokers.partitions:
             if partition.leader is None:
-                world.brokers.lead(partition, self._rng.randrange(len(world.brokers.brokers)))
-        world.network.conditions = GOOD_CONDITIONS
-        world.network.heal()
+                brokers.lead(partition, self._broker_id())
+        network.conditions = GOOD_CONDITIONS
+        network.heal()
         for group in self._groups:
-            for process in list(group.processes):
-                if group.shape is not None:
-                    group.shape.other.clear()
-                process.settings.handover_ms = min(process.settings.handover_ms, 700)
-                process.resume()
-                if process.name.endswith("-twin"):
-                    process.stop()
-                elif self._rng.random() < STAYS_DOWN:
-                    process.kill()
-                else:
-                    process.start()
+            self._heal(group)
         if self._topics_changed:
             self._world.schedule.after(METADATA_KNOWN_MS, self._grow_topics)
+
+    def _heal(self, group: SimulatedGroup) -> None:
+        if group.shape is not None:
+            group.shape.other.clear()
+        for process in list(group.processes):
+            process.settings.handover_ms = min(process.settings.handover_ms, 700)
+            process.resume()
+            if process.name.endswith("-twin"):
+                process.stop()
+            elif self._rng.random() < STAYS_DOWN:
+                process.kill()
+            else:
+                process.start()
 
     def _grow_topics(self) -> None:
         """Give every topic one more partition.
@@ -218,9 +223,6 @@ class Faults:
         self._later(self._rng.choice((100, 2_000, 20_000)), process.start)
         return f"{process.name} leaves for good, and comes back"
 
-    def _pair(self) -> tuple[str, int]:
-        return self._process().name, self._broker_id()
-
     def _cut(self) -> str:
         network, rng = self._world.network, self._rng
         name = self._process().name
@@ -232,7 +234,7 @@ class Faults:
 
     def _hold(self) -> str:
         network = self._world.network
-        pair = self._pair()
+        pair = self._process().name, self._broker_id()
         length = self._rng.choice((200, 2_000, 9_000))
         network.hold(pair)
         self._later(length, lambda: network.release(pair))
@@ -298,9 +300,6 @@ class Faults:
         return f"the operator stops {group.group_id} and deletes it"
 
     def _reset_offsets(self) -> str | None:
-        from kgroup.domain import TopicPartition
-        from kgroup.members.commits import commit_request
-
         group = self._group()
         topic = self._rng.choice(group.topics)
         request: OffsetCommitRequest = commit_request(

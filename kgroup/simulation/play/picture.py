@@ -30,10 +30,17 @@ def page(title: str, summary: str, results: Sequence[PlanResult]) -> str:
     """The page; it needs nothing from anywhere else."""
     longest = max((result.simulated_ms for result in results), default=1)
     pictures = "\n".join(_picture(result, max(longest, 1)) for result in results)
+    head = "".join(f"<th>{escape(title)}</th>" for _, title in _COLUMNS)
+    rows = "".join(
+        f"<tr><td>{name_of(result)}</td>"
+        + "".join(f"<td>{getattr(result, key):,}</td>" for key, _ in _COLUMNS)
+        + "</tr>\n"
+        for result in results
+    )
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f"<style>{_STYLE}</style></head><body>\n<h1>{escape(title)}</h1>\n<p>{escape(summary)}</p>\n"
-        f"{_table(results)}\n{pictures}\n</body></html>\n"
+        f"<table><tr><th>group</th>{head}</tr>\n{rows}</table>\n{pictures}\n</body></html>\n"
     )
 
 
@@ -47,19 +54,11 @@ def name_of(result: PlanResult) -> str:
     return kind if result.target_size is None else f"{kind}, {result.target_size} active"
 
 
-def _table(results: Sequence[PlanResult]) -> str:
-    head = "".join(f"<th>{escape(title)}</th>" for _, title in _COLUMNS)
-    rows = "".join(
-        f"<tr><td>{name_of(result)}</td>"
-        + "".join(f"<td>{getattr(result, key):,}</td>" for key, _ in _COLUMNS)
-        + "</tr>\n"
-        for result in results
-    )
-    return f"<table><tr><th>group</th>{head}</tr>\n{rows}</table>"
-
-
 def _picture(result: PlanResult, longest_ms: int) -> str:
-    points = _thinned(result.history)
+    # At most so many points; of those left out together, the lowest stays, so that no gap is lost.
+    size = -(-len(result.history) // MOST_POINTS) or 1
+    chunks = (result.history[i : i + size] for i in range(0, len(result.history), size))
+    points = [min(chunk, key=lambda point: point[1]) for chunk in chunks]
     path: list[str] = []
     for at_ms, read in points:
         x = at_ms * WIDTH / longest_ms
@@ -71,10 +70,3 @@ def _picture(result: PlanResult, longest_ms: int) -> str:
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img"><path d="{"".join(path)}" fill="none" '
         f'stroke="#27c" stroke-width="1.5"/></svg>'
     )
-
-
-def _thinned(history: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """At most so many points; of those left out together, the lowest stays, so that no gap is lost."""
-    size = -(-len(history) // MOST_POINTS) or 1
-    chunks = (history[i : i + size] for i in range(0, len(history), size))
-    return [min(chunk, key=lambda point: point[1]) for chunk in chunks]

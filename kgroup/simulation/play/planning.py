@@ -25,7 +25,7 @@ from kgroup.protocol.codec import Message
 from kgroup.simulation.play.acting import Acting
 from kgroup.simulation.play.scenario import Scenario
 from kgroup.simulation.play.tally import Tally
-from kgroup.simulation.world.brokers import Partition, Unwatched
+from kgroup.simulation.world.brokers import Partition, Watcher
 from kgroup.simulation.world.process import Process, ProcessSettings
 from kgroup.simulation.world.world import World
 
@@ -163,7 +163,7 @@ def play(
     )
 
 
-class Computed(Unwatched):
+class Computed(Watcher):
     """Counts how often an epoch is seen to have moved on; each step of a shard moves it once at most."""
 
     def __init__(self, epoch: Callable[[], int]) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from random import Random
-from typing import Protocol
 
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.metrics import Counters
@@ -31,30 +30,17 @@ from kgroup.simulation.world.network import Connection, InFlight, Network
 CLIENT_ID = "pod"
 
 
-class Watcher(Protocol):
-    """Hears of everything a shard does, as soon as it is done."""
+class Watcher:
+    """Hears of everything a shard does, as soon as it is done; this one takes no notice."""
 
     def loaded(self, partition: Partition) -> None:
         """The shard was rebuilt from its log."""
-        ...
 
     def stepped(self, partition: Partition, request: Message | None, replies: list[Reply]) -> None:
         """A request was carried out, or (None) timers fired or topics changed."""
-        ...
 
     def fired(self, partition: Partition) -> None:
         """Every timer that was due has fired."""
-        ...
-
-
-class Unwatched:
-    """Watches nothing."""
-
-    def loaded(self, partition: Partition) -> None: ...
-
-    def stepped(self, partition: Partition, request: Message | None, replies: list[Reply]) -> None: ...
-
-    def fired(self, partition: Partition) -> None: ...
 
 
 class DiskFault(Enum):
@@ -134,7 +120,7 @@ class Brokers:
         self.counters = Counters()
         self.want_topics: Callable[[tuple[TopicInfo, ...]], None] = lambda topics: None
         self.is_open: Callable[[TxnOffsetCommitRequest], bool] = lambda request: False
-        self.watcher: Watcher = Unwatched()
+        self.watcher = Watcher()
         self.brokers = {number: Broker(number, self) for number in range(brokers)}
         self.network = Network(schedule, rng, dict(self.brokers))
         self._seed = rng.getrandbits(32)

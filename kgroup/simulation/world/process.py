@@ -10,10 +10,10 @@ from random import Random
 from typing import TypeAlias
 
 from kgroup.domain import TopicPartition
+from kgroup.members.classic import ClassicMember
 from kgroup.members.consumer import ConsumerMember
 from kgroup.members.effects import (
     Assigned,
-    Committed,
     CoordinatorMoved,
     Effect,
     Failed,
@@ -112,6 +112,14 @@ class Process:
     @property
     def running(self) -> bool:
         return self.member is not None and not self._leaving
+
+    @property
+    def epoch(self) -> int:
+        """The generation or epoch the member believes to be at; -1 while it is in none."""
+        member = self.member
+        if isinstance(member, ClassicMember):
+            return member.generation
+        return member.epoch if isinstance(member, ConsumerMember | StreamsMember) else -1
 
     def start(self) -> None:
         """Start the process, unless it runs; it is `wanted` from now on."""
@@ -213,27 +221,31 @@ class Process:
         for effect in effects:
             if self.member is None:
                 return
-            match effect:
-                case Send():
-                    self._send(effect)
-                case WakeAt():
-                    self._wake_at(effect.ms)
-                case NeedTopics():
-                    self._later(self.settings.look_up_ms, self._refresh)
-                case CoordinatorMoved():
-                    self._coordinator = None
-                case Revoke():
-                    self._give_up(self.member, effect)
-                case Assigned() | Lost():
-                    self._note_holding(self.member)
-                    self._fetch_positions(self.member)
-                case Committed():
-                    pass
-                case Failed():
-                    self._failed(effect)
-                case Left():
-                    self._left = True
-                    self._end_once_committed()
+            self._carry_out(self.member, effect)
+
+    def _carry_out(self, member: GroupMember, effect: Effect) -> None:
+        match effect:
+            case Send():
+                self._send(effect)
+            case WakeAt():
+                self._wake_ms = effect.ms
+                self._schedule.at(effect.ms, self._awake, self._wake, member, effect.ms)
+            case NeedTopics():
+                self._later(self.settings.look_up_ms, self._refresh)
+            case CoordinatorMoved():
+                self._coordinator = None
+            case Revoke():
+                self._give_up(member, effect)
+            case Assigned() | Lost():
+                self._note_holding(member)
+                self._fetch_positions(member)
+            case Failed():
+                self.failures.append(effect.code)
+                self._end()
+                self._restart_later()
+            case Left():
+                self._left = True
+                self._end_once_committed()
 
     def _give_up(self, member: GroupMember, revoke: Revoke) -> None:
         """Commit, and confirm once the application is done; a member that leaves waits for nothing."""
@@ -264,11 +276,6 @@ class Process:
         self.on_change(self)
         for partition in [p for p in self.positions if p not in owned]:
             del self.positions[partition]
-
-    def _failed(self, failed: Failed) -> None:
-        self.failures.append(failed.code)
-        self._end()
-        self._restart_later()
 
     def _end_once_committed(self) -> None:
         """A process that has left ends when its last commit is answered, as a consumer's close does."""
@@ -330,10 +337,6 @@ class Process:
         settings = self.settings
         timeout = settings.rebalance_timeout_ms + PARKED_SLACK_MS if parked else settings.request_timeout_ms
         self._brokers.network.send(self, self._coordinator, request, version, timeout)
-
-    def _wake_at(self, ms: int) -> None:
-        self._wake_ms = ms
-        self._schedule.at(ms, self._awake, self._wake, self.member, ms)
 
     def _wake(self, member: GroupMember, ms: int) -> None:
         if member is self.member and self._wake_ms == ms:
