@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from kgroup.broker.call import Answer, Call, NoResponse
 from kgroup.broker.fetch_sessions import FetchSessions
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-GROUPS_REMEMBERED = 20_000
 R = TypeVar("R", bound=Message)
+GROUPS_REMEMBERED = 20_000
 LONGEST_REMEMBERED = 256  # characters of a group id
 
 
@@ -51,12 +51,19 @@ AnyApi: TypeAlias = Api[Any]
 """One of a table: whoever looks it up by the key of a request has the API of just that request's class."""
 
 
-class Interceptor(Protocol):
-    """Answers requests in the handlers' place."""
+def refusing(response: type[Any], **always: object) -> Callable[[Any, ErrorCode, str | None], Message]:
+    """Return the refusal of an API whose response has one code for the whole request, and perhaps a message.
 
-    def take(self, call: Call[Message]) -> tuple[bool, Answer]:
-        """Whether this call is answered here, and how."""
-        ...
+    `always` are the fields of every refusal that differ from the response's defaults.
+    """
+    has_message = any(each.name == "error_message" for each in fields(response))
+
+    def refuse(request: Message, code: ErrorCode, message: str | None) -> Message:
+        told = {"error_message": message} if has_message else {}
+        made: Message = response(error_code=code, **told, **always)
+        return made
+
+    return refuse
 
 
 class Dispatcher:
@@ -74,7 +81,6 @@ class Dispatcher:
         self.tickets = Tickets(cluster, self.watchers)
         self.producers = ProducerStates(cluster)
         self.transactions = Transactions(cluster, self.tickets, self.watchers)
-        self.script: Interceptor | None = None
         self.addresses: Mapping[str, Mapping[int, tuple[str, int]]] = {}
         """Where clients of each listener find the brokers, by name of the listener and node id."""
         self.of_listeners: Callable[[int], Iterable[Described]] = lambda node: ()
@@ -106,14 +112,6 @@ class Dispatcher:
 
         Never raises: what goes wrong is logged and answered with UNKNOWN_SERVER_ERROR.
         """
-        if self.script is not None:
-            taken, answer = self.script.take(call)
-            if taken:
-                return answer
-        return self.serve(call)
-
-    def serve(self, call: Call[Message]) -> Answer:
-        """As `handle`, without a look at the script."""
         api = self.apis[call.body.API]
         try:
             return api.handle(self, call)
@@ -149,10 +147,9 @@ class Dispatcher:
         """The offsets partition of a group, remembered: the hash costs more than the lookup."""
         found = self._partitions.get(group_id)
         if found is None:
-            if len(group_id) > LONGEST_REMEMBERED:
-                return offsets_partition_of(group_id, len(self.cluster.shards))
-            if len(self._partitions) >= GROUPS_REMEMBERED:
-                self._partitions.clear()
             found = offsets_partition_of(group_id, len(self.cluster.shards))
-            self._partitions[group_id] = found
+            if len(group_id) <= LONGEST_REMEMBERED:
+                if len(self._partitions) >= GROUPS_REMEMBERED:
+                    self._partitions.clear()
+                self._partitions[group_id] = found
         return found

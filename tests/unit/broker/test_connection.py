@@ -10,7 +10,6 @@ from contextlib import suppress
 import pytest
 
 from kgroup.broker.connection import READ_AHEAD
-from kgroup.broker.script import Script
 from kgroup.broker.server import Server
 from kgroup.errors import ErrorCode
 from kgroup.protocol.headers import encode_request
@@ -20,6 +19,7 @@ from kgroup.protocol.messages.heartbeat import HeartbeatRequest
 from kgroup.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from kgroup.runtime.clock import SystemClock
 from kgroup.runtime.cluster import Cluster
+from tests.broker_script import Script
 from tests.unit.broker.brokers import Client, connected, serving, until
 
 BEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")

@@ -14,7 +14,6 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from kgroup.broker.script import Script
 from kgroup.broker.server import Server, serve
 from kgroup.errors import ErrorCode, KgroupError, StorageError
 from kgroup.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
@@ -26,6 +25,7 @@ from kgroup.protocol.messages.join_group import (
 )
 from kgroup.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from kgroup.runtime.cluster import Cluster
+from tests.broker_script import Script
 from tests.unit.broker.brokers import connected, serving, until
 
 JOIN = JoinGroupRequest(

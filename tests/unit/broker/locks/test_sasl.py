@@ -7,7 +7,6 @@ import struct
 
 import pytest
 
-from kgroup.broker.script import Script
 from kgroup.broker.server import Server
 from kgroup.errors import ErrorCode
 from kgroup.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -17,6 +16,7 @@ from kgroup.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from kgroup.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 from kgroup.runtime.clock import ManualClock
 from kgroup.security.principals import ANONYMOUS, Principal
+from tests.broker_script import Script
 from tests.unit.broker.brokers import Client
 from tests.unit.broker.locks.listeners import (
     SASL,
@@ -77,7 +77,7 @@ def test_who_it_is_is_part_of_every_call() -> None:
 
         def look(call):  # type: ignore[no-untyped-def]
             seen.append((call.principal, call.listener))
-            return server.dispatcher.serve(call)
+            return script.serve(call)
 
         script.answer(MetadataRequest.API, look)
         async with connected(server) as client:

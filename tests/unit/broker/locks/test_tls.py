@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 import trustme
 
-from kgroup.broker.script import Script
 from kgroup.broker.server import Server
 from kgroup.errors import ConfigError
 from kgroup.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from kgroup.runtime.cluster import Cluster
+from tests.broker_script import Script
 from tests.unit.broker.brokers import Client
 from tests.unit.broker.locks.listeners import PLAIN_USERS, Stores, connected, locked, log_in, run
 
@@ -43,9 +43,10 @@ def principals(server: Server) -> list[str]:
 
     def look(call):  # type: ignore[no-untyped-def]
         seen.append(str(call.principal))
-        return server.dispatcher.serve(call)
+        return script.serve(call)
 
-    Script(server.dispatcher).answer(MetadataRequest.API, look)
+    script = Script(server.dispatcher)
+    script.answer(MetadataRequest.API, look)
     return seen
 
 

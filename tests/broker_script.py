@@ -1,4 +1,4 @@
-"""Tests tell a broker what to do with requests of an API: stall them, or answer in its place."""
+"""What a broker does with the requests of an API, as a test tells it: stall them, or answer in its place."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ class Script:
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
+        self.serve = dispatcher.handle
         self._hooks: dict[int, tuple[Hook, int]] = {}
         self.stalled: dict[int, list[Call[Message]]] = {}
-        dispatcher.script = self
+        dispatcher.handle = self._handle  # type: ignore[method-assign]
 
     def answer(self, key: int, hook: Hook, times: int = 1 << 62) -> None:
         """Answer the next `times` requests with what the hook returns (None parks the call for good)."""
@@ -34,19 +35,18 @@ class Script:
         """Serve the held requests as usual, oldest first, and hold no more of them."""
         self._hooks.pop(key, None)
         for call in self.stalled.pop(key, []):
-            response = self._dispatcher.serve(call)
+            response = self.serve(call)
             if response is not None:
                 self._dispatcher.answer(call, response)
 
-    def take(self, call: Call[Message]) -> tuple[bool, Answer]:
-        """Whether a rule is there for this call, and what it says."""
+    def _handle(self, call: Call[Message]) -> Answer:
         key = call.body.API
         found = self._hooks.get(key)
         if found is None:
-            return False, None
+            return self.serve(call)
         hook, times = found
         if times > 1:
             self._hooks[key] = (hook, times - 1)
         else:
             del self._hooks[key]
-        return True, hook(call)
+        return hook(call)
