@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from sys import getsizeof
 
 from kgroup.broker.call import AnyCall
@@ -42,20 +44,14 @@ class Kept:
 class Decisions(dict[str, bool]):
     """By name: whether an asker may do one thing with resources of one type."""
 
-    __slots__ = ("_authorizer", "_host", "_kept", "_kind", "_operation", "_principal")
+    __slots__ = ("_allows", "_kept")
 
-    def __init__(
-        self, authorizer: Authorizer, principal: Principal, host: str, right: int, kept: Kept
-    ) -> None:
+    def __init__(self, allows: Callable[[str], bool], kept: Kept) -> None:
         super().__init__()
-        self._kept = kept
-        self._authorizer = authorizer
-        self._principal = principal
-        self._host = host
-        self._operation, self._kind = Operation(right >> 8), ResourceType(right & 0xFF)
+        self._allows, self._kept = allows, kept
 
     def __missing__(self, name: str) -> bool:
-        found = self._authorizer.allows(self._principal, self._host, self._operation, self._kind, name)
+        found = self._allows(name)
         if self._kept.takes(getsizeof(name) + ENTRY_BYTES):
             self[name] = found
         return found
@@ -64,17 +60,15 @@ class Decisions(dict[str, bool]):
 class Rights(dict[int, Decisions]):
     """The decisions about one asker, by right."""
 
-    __slots__ = ("_authorizer", "_host", "_kept", "_principal")
+    __slots__ = ("_allows", "_kept")
 
-    def __init__(self, authorizer: Authorizer, principal: Principal, host: str, kept: Kept) -> None:
+    def __init__(self, allows: Callable[[Operation, ResourceType, str], bool], kept: Kept) -> None:
         super().__init__()
-        self._kept = kept
-        self._authorizer = authorizer
-        self._principal = principal
-        self._host = host
+        self._allows, self._kept = allows, kept
 
     def __missing__(self, right: int) -> Decisions:
-        found = Decisions(self._authorizer, self._principal, self._host, right, self._kept)
+        operation, kind = Operation(right >> 8), ResourceType(right & 0xFF)
+        found = Decisions(partial(self._allows, operation, kind), self._kept)
         if self._kept.takes(ASKER_BYTES):
             self[right] = found
         return found
@@ -90,7 +84,7 @@ class Asker:
         self._principal = principal
         self._host = client_host.removeprefix("/")
         self.is_super = authorizer.is_super(principal)
-        self.rights = Rights(authorizer, principal, self._host, kept)
+        self.rights = Rights(partial(authorizer.allows, principal, self._host), kept)
 
     def may(self, operation: Operation, kind: ResourceType, name: str) -> bool:
         """Whether this asker may do this with the resource of this name."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
 
 from kgroup.broker.call import Answer, AnyCall, Call
 from kgroup.broker.dispatch import AnyApi, Dispatcher
@@ -16,28 +15,19 @@ from kgroup.protocol.messages.describe_configs import DescribeConfigsRequest, De
 from kgroup.protocol.messages.incremental_alter_configs import AlterConfigsResourceResponse
 from kgroup.security.acls import CLUSTER_NAME, Operation, ResourceType
 
-
-class _Resource(NamedTuple):
-    kind: ResourceType
-    name: str
-
-
-def _resource(config_type: int, name: str) -> _Resource | None:
-    """What a right must be on; None for a type whose settings nobody has."""
-    if config_type == TOPIC:
-        return _Resource(ResourceType.TOPIC, name)
-    if config_type == GROUP:
-        return _Resource(ResourceType.GROUP, name)
-    if config_type in (BROKER, BROKER_LOGGER, CLIENT_METRICS):
-        return _Resource(ResourceType.CLUSTER, CLUSTER_NAME)
-    return None
+_RESOURCES = {
+    TOPIC: ResourceType.TOPIC,
+    GROUP: ResourceType.GROUP,
+    **dict.fromkeys((BROKER, BROKER_LOGGER, CLIENT_METRICS), ResourceType.CLUSTER),
+}
+"""The resource type that a right to settings of each type must be on."""
 
 
 def _refusal(asker: Asker, operation: Operation, config_type: int, name: str) -> ErrorCode:
-    on = _resource(config_type, name)
-    if on is None or asker.may(operation, on.kind, on.name):
+    kind = _RESOURCES.get(config_type)
+    if kind is None or asker.may(operation, kind, CLUSTER_NAME if kind is ResourceType.CLUSTER else name):
         return ErrorCode.NONE
-    return REFUSALS[on.kind]
+    return REFUSALS[kind]
 
 
 def describe(asker: Asker, broker: Dispatcher, call: Call[DescribeConfigsRequest], api: AnyApi) -> Answer:
@@ -46,7 +36,7 @@ def describe(asker: Asker, broker: Dispatcher, call: Call[DescribeConfigsRequest
     refused, allowed = [], []
     for asked in request.resources:
         kind, name = asked.resource_type, asked.resource_name
-        if _resource(kind, name) is None:
+        if kind not in _RESOURCES:
             raise Refused(ErrorCode.INVALID_REQUEST, f"Unexpected resource type {kind} for resource {name}")
         code = _refusal(asker, Operation.DESCRIBE_CONFIGS, kind, name)
         if code:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from kgroup.broker.call import Answer, Call
+from kgroup.broker.call import Answer, AnyCall, Call
 from kgroup.broker.dispatch import AnyApi, Dispatcher
 from kgroup.broker.handlers.repeats import as_often_as_asked
 from kgroup.broker.rights.asker import Asker, right_of
@@ -14,7 +14,6 @@ from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
-    ConsumerGroupDescribeResponse,
     DescribedGroup,
 )
 from kgroup.protocol.messages.consumer_group_heartbeat import (
@@ -92,13 +91,47 @@ def describe_consumers(
 ) -> Answer:
     """Describe on each group, and on every topic that its members have or shall have."""
 
-    def finish(found: ConsumerGroupDescribeResponse) -> Message:
-        groups: Iterable[DescribedGroup] = found.groups
+    def topics_of(group: DescribedGroup) -> Iterable[str]:
+        for member in group.members:
+            for assignment in (member.assignment, member.target_assignment):
+                for held in assignment.topic_partitions:
+                    yield held.topic_name
+
+    return described(
+        asker,
+        broker,
+        call,
+        api,
+        topics_of,
+        "The group has described topic(s) that the client is not authorized to describe.",
+    )
+
+
+def described(
+    asker: Asker,
+    broker: Dispatcher,
+    call: AnyCall,
+    api: AnyApi,
+    topics_of: Callable[[Entry], Iterable[str]],
+    hidden: str,
+) -> Answer:
+    """Describe on each of `group_ids`; a group with a topic that may not be described says only `hidden`.
+
+    A part of an assignment would pass for all of it (KIP-848).
+    """
+
+    def shown(group: Entry) -> Entry:
+        if all(map(asker.describes, topics_of(group))):
+            return group
+        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return type(group)(group_id=group.group_id, error_code=code, error_message=hidden)
+
+    def finish(found: Entry) -> Message:
+        groups: Iterable[Entry] = found.groups
         if call.body.include_authorized_operations:
             groups = with_operations(asker, groups)
-        # Its assignments name topics: without Describe on every one of them the whole group is hidden, as a
-        # part of an assignment would pass for all of it (KIP-848).
-        return replace(found, groups=tuple(g if _all_described(asker, g) else _hidden(g) for g in groups))
+        whole: Message = replace(found, groups=tuple(map(shown, groups)))
+        return whole
 
     return asked(broker, call, _under(_CONSUMERS, asker, api), call.body, finish)
 
@@ -227,11 +260,6 @@ def _told(
     return replace(found, topics=(*topics, *hidden))
 
 
-def described(asker: Asker, api: AnyApi) -> AnyApi:
-    """An API that describes `group_ids`, with Describe asked for on each."""
-    return _under(_CONSUMERS, asker, api)
-
-
 def _under(rule: Each, asker: Asker, api: AnyApi) -> AnyApi:
     """The API with a rule before its handler."""
     return replace(api, handle=lambda broker, call: rule(asker, broker, call, api))
@@ -244,20 +272,3 @@ def with_operations(asker: Asker, groups: Iterable[Entry]) -> Iterable[Entry]:
             found = asker.operations(ResourceType.GROUP, group.group_id)
             group = replace(group, authorized_operations=found)
         yield group
-
-
-def _all_described(asker: Asker, group: DescribedGroup) -> bool:
-    return all(
-        asker.describes(held.topic_name)
-        for member in group.members
-        for assignment in (member.assignment, member.target_assignment)
-        for held in assignment.topic_partitions
-    )
-
-
-def _hidden(group: DescribedGroup) -> DescribedGroup:
-    return DescribedGroup(
-        group_id=group.group_id,
-        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-        error_message="The group has described topic(s) that the client is not authorized to describe.",
-    )

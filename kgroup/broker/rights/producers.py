@@ -92,7 +92,11 @@ def add_partitions(
     if not asker.may(Operation.WRITE, ResourceType.TRANSACTIONAL_ID, request.v3_and_below_transactional_id):
         raise Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     topics = request.v3_and_below_topics
-    refused = {t.name for t in topics if not _may_write(asker, t.name)}
+    refused = {
+        t.name
+        for t in topics
+        if not (t.name not in INTERNAL_TOPICS and asker.may(Operation.WRITE, ResourceType.TOPIC, t.name))
+    }
     if not refused:
         return api.handle(broker, call)
     denied, skipped = ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.OPERATION_NOT_ATTEMPTED
@@ -118,10 +122,6 @@ def add_partitions(
             for topic in topics
         )
     )
-
-
-def _may_write(asker: Asker, topic: str) -> bool:
-    return topic not in INTERNAL_TOPICS and asker.may(Operation.WRITE, ResourceType.TOPIC, topic)
 
 
 def describe_transactions(

@@ -34,10 +34,6 @@ REFUSALS = {
 }
 
 
-def _the_cluster(request: Message) -> str:
-    return CLUSTER_NAME
-
-
 @dataclass(frozen=True, slots=True)
 class Need:
     """An operation on the resource that a field of the request names; on the cluster without one."""
@@ -51,7 +47,9 @@ class Need:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "right", right_of(self.operation, self.kind))
-        object.__setattr__(self, "name", attrgetter(self.field) if self.field else _the_cluster)
+        object.__setattr__(
+            self, "name", attrgetter(self.field) if self.field else lambda request: CLUSTER_NAME
+        )
 
     def met(self, asker: Asker, request: Message) -> bool:
         """Whether the asker has this right."""

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from kgroup.broker.call import Answer, Call
 from kgroup.broker.dispatch import AnyApi, Dispatcher
 from kgroup.broker.handlers.streams import heartbeat as beat
 from kgroup.broker.handlers.streams import refuse_names, topics_of
 from kgroup.broker.rights.asker import Asker
-from kgroup.broker.rights.groups import READ_GROUP, described, with_operations
-from kgroup.broker.rights.rule import asked
+from kgroup.broker.rights.groups import READ_GROUP, described
 from kgroup.broker.rights.topics import may_create
 from kgroup.errors import ErrorCode
-from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.streams_group_describe import (
-    DescribedGroup,
     StreamsGroupDescribeRequest,
-    StreamsGroupDescribeResponse,
 )
 from kgroup.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatRequest,
@@ -49,23 +43,11 @@ def describe(
     """Describe on each group, and on every topic of its topology."""
     if not broker.cluster.catalog.features.levels.get(STREAMS_VERSION):
         return api.handle(broker, call)
-
-    def finish(found: StreamsGroupDescribeResponse) -> Message:
-        groups = found.groups
-        if call.body.include_authorized_operations:
-            groups = tuple(with_operations(asker, groups))
-        return replace(found, groups=tuple(g if _all_described(asker, g) else _hidden(g) for g in groups))
-
-    return asked(broker, call, described(asker, api), call.body, finish)
-
-
-def _all_described(asker: Asker, group: DescribedGroup) -> bool:
-    return group.topology is None or all(map(asker.describes, topics_of(group.topology)))
-
-
-def _hidden(group: DescribedGroup) -> DescribedGroup:
-    return DescribedGroup(
-        group_id=group.group_id,
-        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-        error_message="The described group uses topics that the client is not authorized to describe.",
+    return described(
+        asker,
+        broker,
+        call,
+        api,
+        lambda group: topics_of(group.topology) if group.topology else (),
+        "The described group uses topics that the client is not authorized to describe.",
     )
