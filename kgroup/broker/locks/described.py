@@ -5,36 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from kgroup.broker.locks.settings import JAAS, OF_LISTENERS, ListenerSettings
-from kgroup.runtime.topic_settings import INT, LIST, LONG, STRING
+from kgroup.broker.locks.settings import OF_LISTENERS, PASSWORD, ListenerSettings
+from kgroup.runtime.topic_settings import LIST, STRING
 
-UNKNOWN, CLASS, PASSWORD = 0, 8, 9  # config types beside those of topics
+UNKNOWN = 0  # config type
 LISTENERS, ADVERTISED, PROTOCOL_MAP = "listeners", "advertised.listeners", "listener.security.protocol.map"
-_SECRETS = frozenset(
-    {
-        JAAS,
-        "ssl.key.password",
-        "ssl.keystore.certificate.chain",
-        "ssl.keystore.key",
-        "ssl.keystore.password",
-        "ssl.truststore.certificates",
-        "ssl.truststore.password",
-    }
-)
-_TYPES = {
-    "connection.failed.authentication.delay.ms": INT,
-    "connections.max.reauth.ms": LONG,
-    "principal.builder.class": CLASS,
-    "sasl.enabled.mechanisms": LIST,
-    "sasl.oauthbearer.clock.skew.seconds": INT,
-    "sasl.oauthbearer.expected.audience": LIST,
-    "sasl.oauthbearer.jwks.endpoint.refresh.ms": LONG,
-    "sasl.server.callback.handler.class": CLASS,
-    "sasl.server.max.receive.size": INT,
-    "ssl.enabled.protocols": LIST,
-}
-"""What is no text, as Kafka 4.3.1's KafkaConfig defines it."""
-
 Addresses = Mapping[int, tuple[str, int]]
 
 
@@ -68,10 +43,10 @@ def described(listeners: Sequence[Open], node: int) -> Iterator[Described]:
     for name, value in listeners[0].settings.values.items():
         if name not in OF_LISTENERS:
             yield Described(name, None, UNKNOWN, secret=True)
-        elif name in _SECRETS:
-            yield Described(name, None, PASSWORD, secret=True)
         else:
-            yield Described(name, value, _TYPES.get(name, STRING))
+            kind = OF_LISTENERS[name]
+            secret = kind == PASSWORD
+            yield Described(name, None if secret else value, kind, secret=secret)
 
 
 def _written(addresses: Iterator[tuple[str, str, int]]) -> str:

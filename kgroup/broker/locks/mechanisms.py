@@ -108,7 +108,16 @@ class OAuthBearer:
     def step(self, said: bytes) -> bytes:
         if self._failed and said == b"\x01":
             raise Denied(self._failed)
-        authzid, token = _initial(said)
+        # Authorization id and token of a client's first message.
+        match = _INITIAL.fullmatch(said.decode("utf-8", "replace"))
+        if match is None:
+            raise Denied(why="a first message that is none")
+        pairs = dict(pair.partition("=")[::2] for pair in match["pairs"].split("\x01") if pair)
+        auth = _AUTH.fullmatch(pairs.get("auth", ""))
+        if auth is None or auth["scheme"].lower() != "bearer":
+            # of another scheme Kafka means to say so, but stumbles over its own pattern and hangs up
+            raise Denied(why="a first message without a bearer token", silent=auth is not None)
+        authzid, token = match["authzid"] or "", auth["token"]
         try:
             found = self._validator.validate(token)
         except BadToken as error:
@@ -123,26 +132,18 @@ class OAuthBearer:
         return b""
 
 
-def _initial(said: bytes) -> tuple[str, str]:
-    """Authorization id and token of a client's first message."""
-    match = _INITIAL.fullmatch(said.decode("utf-8", "replace"))
-    if match is None:
-        raise Denied(why="a first message that is none")
-    pairs = dict(pair.partition("=")[::2] for pair in match["pairs"].split("\x01") if pair)
-    auth = _AUTH.fullmatch(pairs.get("auth", ""))
-    if auth is None or auth["scheme"].lower() != "bearer":
-        # of another scheme Kafka means to say so, but stumbles over its own pattern and hangs up
-        raise Denied(why="a first message without a bearer token", silent=auth is not None)
-    return match["authzid"] or "", auth["token"]
-
-
 def exchanges(
     listener: ListenerSettings, credentials: Credentials, validator: TokenValidator | None
 ) -> dict[str, Callable[[], Exchange]]:
     """What begins an authentication, by mechanism, in the order they are enabled; ConfigError."""
     made: dict[str, Callable[[], Exchange]] = {}
     for name in listener.mechanisms:
-        _check_handler(listener, name)
+        handler = listener.get("sasl.server.callback.handler.class", name)
+        if handler is not None and name != "OAUTHBEARER":
+            raise ConfigError(
+                f"{listener.where}, {name}: sasl.server.callback.handler.class names a Java class",
+                "leave it out: PLAIN takes the users of its JAAS line, SCRAM those of the cluster",
+            )
         if name == "PLAIN":
             made[name] = partial(Plain, _passwords(listener))
         elif name == "OAUTHBEARER":
@@ -173,12 +174,3 @@ def _passwords(listener: ListenerSettings) -> dict[str, str]:
     if module.name != "PlainLoginModule":
         raise ConfigError(f"{name} names {module.name}, not PlainLoginModule", hint)
     return {key.removeprefix(USER): value for key, value in module.options.items() if key.startswith(USER)}
-
-
-def _check_handler(listener: ListenerSettings, mechanism: str) -> None:
-    handler = listener.get("sasl.server.callback.handler.class", mechanism)
-    if handler is not None and mechanism != "OAUTHBEARER":
-        raise ConfigError(
-            f"{listener.where}, {mechanism}: sasl.server.callback.handler.class names a Java class",
-            "leave it out: PLAIN takes the users of its JAAS line, SCRAM those of the cluster",
-        )

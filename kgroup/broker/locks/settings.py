@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kgroup.errors import ConfigError
+from kgroup.runtime.topic_settings import INT, LIST, LONG, STRING
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
@@ -31,36 +32,36 @@ OF_OTHERS = frozenset(
     }
 )
 """What brokers and controllers of a Kafka talk to each other by."""
-OF_LISTENERS = frozenset(
-    {
-        "connection.failed.authentication.delay.ms",
-        "connections.max.reauth.ms",
-        "principal.builder.class",
-        "sasl.enabled.mechanisms",
-        "sasl.oauthbearer.clock.skew.seconds",
-        "sasl.oauthbearer.expected.audience",
-        "sasl.oauthbearer.expected.issuer",
-        "sasl.oauthbearer.jwks.endpoint.refresh.ms",
-        "sasl.oauthbearer.jwks.endpoint.url",
-        "sasl.oauthbearer.scope.claim.name",
-        "sasl.oauthbearer.sub.claim.name",
-        "sasl.server.callback.handler.class",
-        "sasl.server.max.receive.size",
-        "ssl.client.auth",
-        "ssl.enabled.protocols",
-        "ssl.key.password",
-        "ssl.keystore.certificate.chain",
-        "ssl.keystore.key",
-        "ssl.keystore.location",
-        "ssl.keystore.password",
-        "ssl.keystore.type",
-        "ssl.principal.mapping.rules",
-        "ssl.truststore.certificates",
-        "ssl.truststore.location",
-        "ssl.truststore.password",
-        "ssl.truststore.type",
-    }
-)
+CLASS, PASSWORD = 8, 9  # config types that topics have none of
+OF_LISTENERS = {
+    "connection.failed.authentication.delay.ms": INT,
+    "connections.max.reauth.ms": LONG,
+    "principal.builder.class": CLASS,
+    "sasl.enabled.mechanisms": LIST,
+    "sasl.oauthbearer.clock.skew.seconds": INT,
+    "sasl.oauthbearer.expected.audience": LIST,
+    "sasl.oauthbearer.expected.issuer": STRING,
+    "sasl.oauthbearer.jwks.endpoint.refresh.ms": LONG,
+    "sasl.oauthbearer.jwks.endpoint.url": STRING,
+    "sasl.oauthbearer.scope.claim.name": STRING,
+    "sasl.oauthbearer.sub.claim.name": STRING,
+    "sasl.server.callback.handler.class": CLASS,
+    "sasl.server.max.receive.size": INT,
+    "ssl.client.auth": STRING,
+    "ssl.enabled.protocols": LIST,
+    "ssl.key.password": PASSWORD,
+    "ssl.keystore.certificate.chain": PASSWORD,
+    "ssl.keystore.key": PASSWORD,
+    "ssl.keystore.location": STRING,
+    "ssl.keystore.password": PASSWORD,
+    "ssl.keystore.type": STRING,
+    "ssl.principal.mapping.rules": STRING,
+    "ssl.truststore.certificates": PASSWORD,
+    "ssl.truststore.location": STRING,
+    "ssl.truststore.password": PASSWORD,
+    "ssl.truststore.type": STRING,
+}
+"""The settings of listeners with their types, as Kafka 4.3.1's KafkaConfig defines them."""
 IDLE = frozenset(
     {"ssl.endpoint.identification.algorithm", "ssl.protocol", "ssl.secure.random.implementation"}
 )
@@ -134,7 +135,9 @@ class ListenerSettings:
 
 def is_of_listeners(name: str) -> bool:
     """Whether a broker's setting is one of those read here, or spelled like one."""
-    return name in WHERE | OF_OTHERS | OF_LISTENERS or name.startswith(("listener.name.", "ssl.", "sasl."))
+    return name in WHERE | OF_OTHERS | OF_LISTENERS.keys() or name.startswith(
+        ("listener.name.", "ssl.", "sasl.")
+    )
 
 
 def listeners_apart(settings: Mapping[str, str]) -> tuple[tuple[ListenerSettings, ...], dict[str, str]]:
@@ -267,8 +270,13 @@ def _check_names(values: Mapping[str, str], listeners: list[ListenerSettings]) -
                 f"{full} is not set for a listener and a mechanism",
                 f"as {_PREFIX}{min(known)}.plain.{JAAS}",
             )
-        if name not in OF_LISTENERS | IDLE | {JAAS}:
-            raise ConfigError(f"the setting {full} is not known here", _near(name))
+        if name not in OF_LISTENERS.keys() | IDLE | {JAAS}:
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, sorted(OF_LISTENERS), n=2)
+            raise ConfigError(
+                f"the setting {full} is not known here", "perhaps " + " or ".join(near) if near else None
+            )
     builder = {value for full, value in values.items() if _bare(full, known) == "principal.builder.class"}
     if builder - {DEFAULT_PRINCIPALS}:
         raise ConfigError("principal.builder.class: only Kafka's DefaultKafkaPrincipalBuilder is served")
@@ -288,10 +296,3 @@ def _bare(full: str, listeners: set[str]) -> str:
     for mechanism in MECHANISMS:
         name = name.removeprefix(f"{mechanism.lower()}.")
     return name
-
-
-def _near(name: str) -> str | None:
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, sorted(OF_LISTENERS), n=2)
-    return "perhaps " + " or ".join(near) if near else None

@@ -24,7 +24,16 @@ def server_context(setting: Setting, client_auth: str, where: str) -> ssl.SSLCon
     `setting` gives a setting's value by its name. ConfigError names the setting or file that cannot be used.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version, context.maximum_version = _versions(setting("ssl.enabled.protocols"))
+    text = setting("ssl.enabled.protocols")
+    names = [name.strip() for name in text.split(",") if name.strip()] if text else list(VERSIONS)
+    unknown = [name for name in names if name not in VERSIONS]
+    if unknown or not names:
+        raise ConfigError(
+            f"ssl.enabled.protocols={text}: {', '.join(unknown) or 'nothing'} is not served",
+            "TLSv1.2 and TLSv1.3 are",
+        )
+    chosen = [VERSIONS[name] for name in names]
+    context.minimum_version, context.maximum_version = min(chosen), max(chosen)
     show(context, _identity(setting, where))
     trusted = _trusted(setting)
     if trusted is not None:
@@ -68,18 +77,6 @@ def _trusted(setting: Setting) -> Store | Pem | None:
         return None
     kind, password = setting("ssl.truststore.type"), setting("ssl.truststore.password")
     return Store(location, "ssl.truststore.location", kind, password)
-
-
-def _versions(text: str | None) -> tuple[ssl.TLSVersion, ssl.TLSVersion]:
-    names = [name.strip() for name in text.split(",") if name.strip()] if text else list(VERSIONS)
-    unknown = [name for name in names if name not in VERSIONS]
-    if unknown or not names:
-        raise ConfigError(
-            f"ssl.enabled.protocols={text}: {', '.join(unknown) or 'nothing'} is not served",
-            "TLSv1.2 and TLSv1.3 are",
-        )
-    chosen = [VERSIONS[name] for name in names]
-    return min(chosen), max(chosen)
 
 
 def reason(error: Exception) -> str:
