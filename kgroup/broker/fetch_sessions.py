@@ -125,7 +125,11 @@ class FetchSessions:
             raise Refused(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.by_id != by_id:
             raise Refused(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        _update(session.partitions, wanted, _forgotten(request, by_id))
+        for key, new in wanted.items():
+            known = session.partitions.setdefault(key, new)
+            known.ask = new.ask
+        for key in _forgotten(request, by_id):
+            session.partitions.pop(key, None)
         if not session.partitions:
             del self._by_id[session.id]
             return Plan(wanted, by_id, None, opens=False)
@@ -186,14 +190,6 @@ class FetchSessions:
 def next_epoch(epoch: int) -> int:
     """The epoch of the request behind one with this epoch."""
     return 1 if epoch == INT32_MAX else epoch + 1
-
-
-def _update(partitions: dict[Named, Wanted], wanted: dict[Named, Wanted], forgotten: Iterable[Named]) -> None:
-    for key, new in wanted.items():
-        known = partitions.setdefault(key, new)
-        known.ask = new.ask
-    for key in forgotten:
-        partitions.pop(key, None)
 
 
 def _forgotten(request: FetchRequest, by_id: bool) -> Iterable[Named]:

@@ -284,7 +284,11 @@ async def _serve(
         metrics_at = ""
         coordinators = None if legacy is None else legacy(cluster)
         if metrics_port is not None:
-            metrics_at = _serve_metrics(cluster, metrics_port, coordinators, stack)
+            from kgroup.broker.metrics_endpoint import MetricsEndpoint
+
+            endpoint = MetricsEndpoint(cluster, *([] if coordinators is None else [coordinators.metrics]))
+            stack.push_async_callback(endpoint.stop)
+            metrics_at = endpoint.start(metrics_port)
             say(f"kgroup: metrics on http://{metrics_at}/metrics")
         server = make(metrics_at)
         stack.push_async_callback(server.stop)
@@ -307,16 +311,6 @@ def _doors(listeners: Sequence[ListenerSettings], cluster: Cluster) -> dict[str,
     from kgroup.broker.locks.doors import open_doors
 
     return {door.name: door for door in open_doors(locked, cluster.credentials)}
-
-
-def _serve_metrics(
-    cluster: Cluster, port: int, coordinators: EraCoordinators | None, stack: AsyncExitStack
-) -> str:
-    from kgroup.broker.metrics_endpoint import MetricsEndpoint
-
-    endpoint = MetricsEndpoint(cluster, *([] if coordinators is None else [coordinators.metrics]))
-    stack.push_async_callback(endpoint.stop)
-    return endpoint.start(port)
 
 
 def _print(line: str) -> None:

@@ -40,7 +40,11 @@ class Tickets:
             wakeups.before_request(now_ms)
         shard = self._cluster.shards[partition]
         if shard is None or self._cluster.leader_of(OFFSETS_TOPIC, partition) != call.node:
-            return self._misdirected(call)
+            try:
+                admit(self._cluster.group_config, call.body, call.version)
+            except Refused as refused:
+                return refusal(call.body, refused.code, refused.message)
+            return refusal(call.body, ErrorCode.NOT_COORDINATOR)
         self._last = ticket = self._last + 1
         own: Message | None = None
         try:
@@ -89,13 +93,6 @@ class Tickets:
         """Answer every parked call: the shards are about to go."""
         for shard in self._cluster.live_shards():
             self.deliver(shard.abandon())
-
-    def _misdirected(self, call: Call[Message]) -> Message:
-        try:
-            admit(self._cluster.group_config, call.body, call.version)
-        except Refused as refused:
-            return refusal(call.body, refused.code, refused.message)
-        return refusal(call.body, ErrorCode.NOT_COORDINATOR)
 
     def _sort_out(
         self, replies: list[Reply], ticket: int, call: Call[Message], shard: Shard

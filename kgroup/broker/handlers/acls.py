@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from kgroup.broker.call import Call
-from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.dispatch import Api, Dispatcher, refusing
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.create_acls import (
     AclCreation,
@@ -80,12 +78,6 @@ def describe_acls(broker: Dispatcher, call: Call[DescribeAclsRequest]) -> Descri
     )
 
 
-def refuse_describe(
-    request: DescribeAclsRequest, code: ErrorCode, message: str | None
-) -> DescribeAclsResponse:
-    return DescribeAclsResponse(error_code=code, error_message=message)
-
-
 def delete_acls(broker: Dispatcher, call: Call[DeleteAclsRequest]) -> DeleteAclsResponse:
     """The rules that each filter matches are gone; one that several match stands under each of them."""
     store = _store(broker)
@@ -98,7 +90,7 @@ def delete_acls(broker: Dispatcher, call: Call[DeleteAclsRequest]) -> DeleteAcls
             results.append(DeleteAclsFilterResult(error_code=refused.code, error_message=refused.message))
             continue
         gone.update(matching)
-        results.append(DeleteAclsFilterResult(matching_acls=tuple(_deleted(matching))))
+        results.append(DeleteAclsFilterResult(matching_acls=tuple(map(_deleted, matching))))
     store.remove(gone)
     return DeleteAclsResponse(filter_results=tuple(results))
 
@@ -157,21 +149,20 @@ def _described(acl: Acl) -> AclDescription:
     )
 
 
-def _deleted(acls: Iterable[Acl]) -> Iterable[DeleteAclsMatchingAcl]:
-    for acl in acls:
-        yield DeleteAclsMatchingAcl(
-            resource_type=acl.resource_type,
-            resource_name=acl.name,
-            pattern_type=acl.pattern,
-            principal=acl.principal,
-            host=acl.host,
-            operation=acl.operation,
-            permission_type=acl.permission,
-        )
+def _deleted(acl: Acl) -> DeleteAclsMatchingAcl:
+    return DeleteAclsMatchingAcl(
+        resource_type=acl.resource_type,
+        resource_name=acl.name,
+        pattern_type=acl.pattern,
+        principal=acl.principal,
+        host=acl.host,
+        operation=acl.operation,
+        permission_type=acl.permission,
+    )
 
 
 APIS = (
     Api(CreateAclsRequest, create_acls, refuse_create),
-    Api(DescribeAclsRequest, describe_acls, refuse_describe),
+    Api(DescribeAclsRequest, describe_acls, refusing(DescribeAclsResponse)),
     Api(DeleteAclsRequest, delete_acls, refuse_delete),
 )

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 
 from kgroup.broker.call import Call
-from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.dispatch import Api, Dispatcher, refusing
 from kgroup.errors import ErrorCode
-from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -63,10 +62,6 @@ def unsupported() -> ApiVersionsResponse:
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=(own,))
 
 
-def refuse(request: Message, code: ErrorCode, message: str | None) -> ApiVersionsResponse:
-    return ApiVersionsResponse(error_code=code)
-
-
 def _served(broker: Dispatcher, key: int) -> ApiVersion:
     versions = broker.versions(key)
     assert versions is not None
@@ -75,4 +70,4 @@ def _served(broker: Dispatcher, key: int) -> ApiVersion:
     return ApiVersion(api_key=key, min_version=first, max_version=versions[-1])
 
 
-APIS = (Api(ApiVersionsRequest, api_versions, refuse),)
+APIS = (Api(ApiVersionsRequest, api_versions, refusing(ApiVersionsResponse)),)

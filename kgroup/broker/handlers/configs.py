@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from kgroup.broker import topics as rules
 from kgroup.broker.call import Call
-from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.dispatch import Api, Dispatcher, refusing
 from kgroup.broker.handlers.repeats import as_often_as_asked
 from kgroup.coordinator import roster
 from kgroup.coordinator.group_settings import bounds as group_bounds
@@ -246,13 +246,7 @@ def list_resources(broker: Dispatcher, call: Call[ListConfigResourcesRequest]) -
     )
 
 
-def refuse_list(
-    request: ListConfigResourcesRequest, code: ErrorCode, message: str | None
-) -> ListConfigResourcesResponse:
-    return ListConfigResourcesResponse(error_code=code)
-
-
 APIS = (
     Api(DescribeConfigsRequest, describe_configs, refuse),
-    Api(ListConfigResourcesRequest, list_resources, refuse_list),
+    Api(ListConfigResourcesRequest, list_resources, refusing(ListConfigResourcesResponse)),
 )

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from kgroup.broker.call import Call
-from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.dispatch import Api, Dispatcher, refusing
 from kgroup.errors import ErrorCode, Refused
-from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.update_features import (
     FeatureUpdateKey,
     UpdatableFeatureResult,
@@ -26,10 +25,9 @@ def update_features(broker: Dispatcher, call: Call[UpdateFeaturesRequest]) -> Up
         try:
             _check(levels.get(update.feature, 0), update)
         except Refused as refused:
-            return refuse(
-                request,
-                refused.code,
-                "The update failed for all features since the following feature had an error: "
+            return UpdateFeaturesResponse(
+                error_code=refused.code,
+                error_message="The update failed for all features since the following feature had an error: "
                 f"{refused.message}",
             )
     if not request.validate_only:
@@ -39,10 +37,6 @@ def update_features(broker: Dispatcher, call: Call[UpdateFeaturesRequest]) -> Up
     if call.version <= RESULTS_UNTIL:
         results = tuple(UpdatableFeatureResult(feature=update.feature) for update in request.feature_updates)
     return UpdateFeaturesResponse(results=results)
-
-
-def refuse(request: Message, code: ErrorCode, message: str | None) -> UpdateFeaturesResponse:
-    return UpdateFeaturesResponse(error_code=code, error_message=message)
 
 
 def _check(present: int, update: FeatureUpdateKey) -> None:
@@ -70,4 +64,4 @@ def _check(present: int, update: FeatureUpdateKey) -> None:
         )
 
 
-APIS = (Api(UpdateFeaturesRequest, update_features, refuse),)
+APIS = (Api(UpdateFeaturesRequest, update_features, refusing(UpdateFeaturesResponse)),)

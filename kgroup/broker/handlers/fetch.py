@@ -142,7 +142,12 @@ def _data(
             return _failed(wanted.ask.partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         failed = _failed(wanted.ask.partition, code)
         if name is not None and code in _MOVED and call.version >= LEADERS_SINCE:
-            failed = replace(failed, current_leader=_leader(broker, name, wanted.ask.partition))
+            # Whom to turn to instead (KIP-951).
+            placement = broker.cluster.placement_of(broker.cluster.catalog.topics[name], wanted.ask.partition)
+            failed = replace(
+                failed,
+                current_leader=LeaderIdAndEpoch(leader_id=placement.leader, leader_epoch=placement.epoch),
+            )
         return failed
 
 
@@ -196,12 +201,6 @@ def refuse(request: FetchRequest, code: ErrorCode, message: str | None) -> Fetch
             for topic in request.topics
         ),
     )
-
-
-def _leader(broker: Dispatcher, name: str, partition: int) -> LeaderIdAndEpoch:
-    """Whom to turn to instead (KIP-951)."""
-    placement = broker.cluster.placement_of(broker.cluster.catalog.topics[name], partition)
-    return LeaderIdAndEpoch(leader_id=placement.leader, leader_epoch=placement.epoch)
 
 
 class ParkedFetch:

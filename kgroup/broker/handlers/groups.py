@@ -202,10 +202,6 @@ def list_groups(broker: Dispatcher, call: Call[Message]) -> Answer:
     return _fan_out(broker, call, [(partition, call.body) for partition in led], merge)
 
 
-def refuse(request: Message, code: ErrorCode, message: str | None) -> Message:
-    return refusal(request, code, message)
-
-
 def by_group(
     broker: Dispatcher,
     call: Call[Message],
@@ -253,7 +249,7 @@ def _fan_out(
 
 APIS: tuple[AnyApi, ...] = (
     *(
-        Api(request, to_shard, refuse)
+        Api(request, to_shard, refusal)
         for request in (
             HeartbeatRequest,
             OffsetCommitRequest,
@@ -262,14 +258,14 @@ APIS: tuple[AnyApi, ...] = (
             OffsetDeleteRequest,
         )
     ),
-    Api(LeaveGroupRequest, leave, refuse),
-    Api(ConsumerGroupHeartbeatRequest, consumer_heartbeat, refuse),
-    Api(TxnOffsetCommitRequest, txn_offset_commit, refuse),
-    Api(ConsumerGroupPrepareAssignmentRequest, to_shard, refuse),
-    Api(ConsumerGroupInstallAssignmentRequest, to_shard, refuse),
-    Api(OffsetFetchRequest, offset_fetch, refuse),
-    Api(DescribeGroupsRequest, describe_groups, refuse),
-    Api(ConsumerGroupDescribeRequest, describe_consumer_groups, refuse),
-    Api(DeleteGroupsRequest, delete_groups, refuse),
-    Api(ListGroupsRequest, list_groups, refuse),
+    Api(LeaveGroupRequest, leave, refusal),
+    Api(ConsumerGroupHeartbeatRequest, consumer_heartbeat, refusal),
+    Api(TxnOffsetCommitRequest, txn_offset_commit, refusal),
+    Api(ConsumerGroupPrepareAssignmentRequest, to_shard, refusal),
+    Api(ConsumerGroupInstallAssignmentRequest, to_shard, refusal),
+    Api(OffsetFetchRequest, offset_fetch, refusal),
+    Api(DescribeGroupsRequest, describe_groups, refusal),
+    Api(ConsumerGroupDescribeRequest, describe_consumer_groups, refusal),
+    Api(DeleteGroupsRequest, delete_groups, refusal),
+    Api(ListGroupsRequest, list_groups, refusal),
 )

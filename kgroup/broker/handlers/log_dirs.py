@@ -5,10 +5,9 @@ from __future__ import annotations
 import shutil
 
 from kgroup.broker.call import Call
-from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.dispatch import Api, Dispatcher, refusing
 from kgroup.broker.handlers.partitions import code_of
-from kgroup.errors import ErrorCode, StorageError
-from kgroup.protocol.codec import Message
+from kgroup.errors import StorageError
 from kgroup.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -38,10 +37,6 @@ def describe_log_dirs(broker: Dispatcher, call: Call[DescribeLogDirsRequest]) ->
         return DescribeLogDirsResponse(results=(failed,))
     found = DescribeLogDirsResult(log_dir=log_dir, topics=topics, total_bytes=total, usable_bytes=usable)
     return DescribeLogDirsResponse(results=(found,))
-
-
-def refuse(request: Message, code: ErrorCode, message: str | None) -> DescribeLogDirsResponse:
-    return DescribeLogDirsResponse(error_code=code)
 
 
 def _topics(
@@ -75,4 +70,4 @@ def _partitions(
     )
 
 
-APIS = (Api(DescribeLogDirsRequest, describe_log_dirs, refuse),)
+APIS = (Api(DescribeLogDirsRequest, describe_log_dirs, refusing(DescribeLogDirsResponse)),)

@@ -6,11 +6,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from kgroup.broker.call import Call
-from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.dispatch import Api, Dispatcher, refusing
 from kgroup.broker.topics import MAX_NEW_PARTITIONS, check_name, may_auto_create, new_topic
 from kgroup.domain import ZERO_UUID
 from kgroup.errors import ErrorCode, Refused
-from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
@@ -32,25 +31,16 @@ from kgroup.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from kgroup.runtime.catalog import CatalogTopic
+from kgroup.security.acls import OPERATIONS, ResourceType
 
 NO_LEADER = -1
 BROKERS, CONTROLLERS = 1, 2  # endpoint types
 CREATION_SINCE = 4  # before, a request could not forbid it
 PAGE_MAX = 2000
 NOT_ASKED = -(1 << 31)
-# a bit for each AclOperation the resource knows: everybody may do everything
-READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, CLUSTER_ACTION = 3, 4, 5, 6, 7, 8, 9
-DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE = 10, 11, 12
-
-
-def _bits(*operations: int) -> int:
-    return sum(1 << operation for operation in operations)
-
-
-TOPIC_OPERATIONS = _bits(READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS)
-CLUSTER_OPERATIONS = _bits(
-    CREATE, ALTER, DESCRIBE, CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE
-)
+# a bit for each operation the resource knows: everybody may do everything
+TOPIC_OPERATIONS = sum(1 << each for each in OPERATIONS[ResourceType.TOPIC])
+CLUSTER_OPERATIONS = sum(1 << each for each in OPERATIONS[ResourceType.CLUSTER])
 
 
 def metadata(broker: Dispatcher, call: Call[MetadataRequest]) -> MetadataResponse:
@@ -91,7 +81,8 @@ def describe_cluster(broker: Dispatcher, call: Call[DescribeClusterRequest]) -> 
     if request.endpoint_type != BROKERS:
         known = request.endpoint_type == CONTROLLERS
         code = ErrorCode.MISMATCHED_ENDPOINT_TYPE if known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
-        return refuse_cluster(request, code, "The request was sent to an endpoint of the wrong type.")
+        text = "The request was sent to an endpoint of the wrong type."
+        return DescribeClusterResponse(error_code=code, error_message=text)
     return DescribeClusterResponse(
         cluster_id=broker.cluster.cluster_id,
         controller_id=broker.cluster.nodes[0],
@@ -103,10 +94,6 @@ def describe_cluster(broker: Dispatcher, call: Call[DescribeClusterRequest]) -> 
             CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
         ),
     )
-
-
-def refuse_cluster(request: Message, code: ErrorCode, message: str | None) -> DescribeClusterResponse:
-    return DescribeClusterResponse(error_code=code, error_message=message)
 
 
 def describe_topic_partitions(
@@ -232,6 +219,6 @@ def _state(broker: Dispatcher, topic: CatalogTopic, partition: int) -> dict[str,
 
 APIS = (
     Api(MetadataRequest, metadata, refuse_metadata),
-    Api(DescribeClusterRequest, describe_cluster, refuse_cluster),
+    Api(DescribeClusterRequest, describe_cluster, refusing(DescribeClusterResponse)),
     Api(DescribeTopicPartitionsRequest, describe_topic_partitions, refuse_page),
 )

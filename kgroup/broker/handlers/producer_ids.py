@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from kgroup.broker.call import Call
-from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.dispatch import Api, Dispatcher, refusing
 from kgroup.broker.handlers.transactions import understood
 from kgroup.errors import ErrorCode, Refused
-from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from kgroup.transactions.producers import ProducerEpoch
 
@@ -32,14 +31,11 @@ def init_producer_id(broker: Dispatcher, call: Call[InitProducerIdRequest]) -> I
             call.node,
         )
     except Refused as refused:
-        return refuse(request, understood(refused.code, call.version, FENCED_SINCE), None)
+        code = understood(refused.code, call.version, FENCED_SINCE)
+        return InitProducerIdResponse(error_code=code, producer_epoch=-1)
     return InitProducerIdResponse(
         error_code=outcome.code, producer_id=outcome.producer_id, producer_epoch=outcome.producer_epoch
     )
 
 
-def refuse(request: Message, code: ErrorCode, message: str | None) -> InitProducerIdResponse:
-    return InitProducerIdResponse(error_code=code, producer_epoch=-1)
-
-
-APIS = (Api(InitProducerIdRequest, init_producer_id, refuse),)
+APIS = (Api(InitProducerIdRequest, init_producer_id, refusing(InitProducerIdResponse, producer_epoch=-1)),)

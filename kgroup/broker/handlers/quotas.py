@@ -6,9 +6,8 @@ What is asked is checked as Kafka's ClientQuotasImage does.
 from __future__ import annotations
 
 from kgroup.broker.call import Call
-from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.dispatch import Api, Dispatcher, refusing
 from kgroup.errors import ErrorCode, Refused
-from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
@@ -53,8 +52,4 @@ def _check_match(match_type: int, match: str | None) -> None:
         raise Refused(ErrorCode.INVALID_REQUEST, text)
 
 
-def refuse(request: Message, code: ErrorCode, message: str | None) -> DescribeClientQuotasResponse:
-    return DescribeClientQuotasResponse(error_code=code, error_message=message, entries=None)
-
-
-APIS = (Api(DescribeClientQuotasRequest, describe, refuse),)
+APIS = (Api(DescribeClientQuotasRequest, describe, refusing(DescribeClientQuotasResponse, entries=None)),)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 
 from kgroup.broker.call import Call
-from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.dispatch import Api, Dispatcher, refusing
 from kgroup.broker.handlers.partitions import code_of
 from kgroup.errors import ErrorCode, Refused, StorageError
 from kgroup.protocol.codec import Message
@@ -73,10 +73,6 @@ def refuse_reassign(
 def list_reassignments(broker: Dispatcher, call: Call[Message]) -> ListPartitionReassignmentsResponse:
     """None: a move is over at once."""
     return ListPartitionReassignmentsResponse()
-
-
-def refuse_list(request: Message, code: ErrorCode, message: str | None) -> ListPartitionReassignmentsResponse:
-    return ListPartitionReassignmentsResponse(error_code=code, error_message=message)
 
 
 def elect_leaders(broker: Dispatcher, call: Call[elect.ElectLeadersRequest]) -> elect.ElectLeadersResponse:
@@ -189,6 +185,6 @@ def _known(broker: Dispatcher, name: str, partition: int) -> tuple[Placement, in
 
 APIS = (
     Api(alter.AlterPartitionReassignmentsRequest, reassign, refuse_reassign),
-    Api(ListPartitionReassignmentsRequest, list_reassignments, refuse_list),
+    Api(ListPartitionReassignmentsRequest, list_reassignments, refusing(ListPartitionReassignmentsResponse)),
     Api(elect.ElectLeadersRequest, elect_leaders, refuse_elect),
 )

@@ -6,9 +6,8 @@ On listeners with SASL they are taken before they get here (kgroup.broker.locks)
 from __future__ import annotations
 
 from kgroup.broker.call import Call
-from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.dispatch import Api, Dispatcher, refusing
 from kgroup.errors import ErrorCode
-from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from kgroup.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
@@ -26,15 +25,7 @@ def authenticate(broker: Dispatcher, call: Call[SaslAuthenticateRequest]) -> Sas
     )
 
 
-def refuse_handshake(request: Message, code: ErrorCode, message: str | None) -> SaslHandshakeResponse:
-    return SaslHandshakeResponse(error_code=code)
-
-
-def refuse_authenticate(request: Message, code: ErrorCode, message: str | None) -> SaslAuthenticateResponse:
-    return SaslAuthenticateResponse(error_code=code, error_message=message)
-
-
 APIS = (
-    Api(SaslHandshakeRequest, handshake, refuse_handshake),
-    Api(SaslAuthenticateRequest, authenticate, refuse_authenticate),
+    Api(SaslHandshakeRequest, handshake, refusing(SaslHandshakeResponse)),
+    Api(SaslAuthenticateRequest, authenticate, refusing(SaslAuthenticateResponse)),
 )

@@ -8,9 +8,10 @@ from typing import Any
 
 from kgroup.broker.call import Answer, Call
 from kgroup.broker.dispatch import Api, Dispatcher
-from kgroup.broker.handlers.groups import by_group, refuse, to_shard
+from kgroup.broker.handlers.groups import by_group, to_shard
 from kgroup.broker.handlers.repeats import as_often_as_asked
 from kgroup.broker.topics import check_name, new_topic
+from kgroup.coordinator.refusals import refusal
 from kgroup.coordinator.streams.topology import StatusCode
 from kgroup.domain import INTERNAL_TOPICS
 from kgroup.errors import ErrorCode, Refused
@@ -166,6 +167,6 @@ def _with_reasons(
 
 
 APIS: tuple[Api[Any], ...] = (
-    Api(StreamsGroupHeartbeatRequest, heartbeat, refuse),
-    Api(StreamsGroupDescribeRequest, describe, refuse),
+    Api(StreamsGroupHeartbeatRequest, heartbeat, refusal),
+    Api(StreamsGroupDescribeRequest, describe, refusal),
 )

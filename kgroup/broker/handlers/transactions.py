@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from kgroup.broker.call import Call
-from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.dispatch import Api, Dispatcher, refusing
 from kgroup.broker.handlers.repeats import as_often_as_asked
 from kgroup.domain import OFFSETS_TOPIC, TopicPartition
 from kgroup.errors import ErrorCode, Refused
@@ -189,8 +189,8 @@ def _refuse_describe(
 
 APIS = (
     Api(AddPartitionsToTxnRequest, add_partitions, refuse_add_partitions),
-    Api(AddOffsetsToTxnRequest, add_offsets, lambda r, c, m: AddOffsetsToTxnResponse(error_code=c)),
-    Api(EndTxnRequest, end, lambda r, c, m: EndTxnResponse(error_code=c)),
+    Api(AddOffsetsToTxnRequest, add_offsets, refusing(AddOffsetsToTxnResponse)),
+    Api(EndTxnRequest, end, refusing(EndTxnResponse)),
     Api(described.DescribeTransactionsRequest, describe_transactions, _refuse_describe),
-    Api(ListTransactionsRequest, list_all, lambda r, c, m: ListTransactionsResponse(error_code=c)),
+    Api(ListTransactionsRequest, list_all, refusing(ListTransactionsResponse)),
 )
