@@ -6,7 +6,7 @@ Frozen values of plain Python types, so that `dataclasses.asdict` is the JSON do
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin.results import ChangeStatus as ChangeStatus
 from kgroup.admin.results import GroupResult as GroupResult
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from kgroup.protocol.embedded.streams import StreamsThread
     from kgroup.protocol.embedded.undecoded import Undecoded
 
+GroupType = Annotated[str, ("classic", "consumer", "share", "streams", "zookeeper", "unknown")]
+Severity = Annotated[str, ("info", "warn", "error")]
 CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
 STABLE, EMPTY, DEAD = "Stable", "Empty", "Dead"
 NOT_READY = "NotReady"
@@ -66,11 +68,11 @@ class GroupListing:
     """
 
     group_id: str
-    type: str | None
+    type: Annotated[GroupType | None, "null where an old broker does not report it and nothing was described"]
     protocol_type: str
-    state: str | None
-    members: int | None
-    coordinator: Node | None
+    state: Annotated[str | None, "null alike"]
+    members: Annotated[int | None, "a count; null when not counted or unknown"]
+    coordinator: Annotated[Node | None, "null for a group in ZooKeeper"]
 
 
 @value
@@ -128,27 +130,32 @@ class Member:
 
     member_id: str
     instance_id: str | None
-    client_id: str | None
+    client_id: Annotated[str | None, "null where ZooKeeper has none, as host"]
     host: str | None
     rack_id: str | None
     protocol: str
     member_epoch: int | None
     state: MemberStatus
-    subscribed_topics: tuple[str, ...] | None
+    subscribed_topics: Annotated[
+        tuple[str, ...] | None,
+        "null where unknown, or not the consumer protocol's: raw_metadata, raw_assignment; assignment alike",
+    ]
     subscribed_regex: str | None
     assignment: Assignment | None
     target_assignment: Assignment | None
-    is_leader: bool | None = None
+    is_leader: Annotated[bool | None, "null where unknown"] = None
     user_data_bytes: int | None = None
     raw_metadata: str | None = None
     raw_assignment: str | None = None
-    instance_id_known: bool = True
-    tasks: Tasks | None = None
+    instance_id_known: Annotated[bool, "false where the broker reports no instance ids"] = True
+    tasks: Annotated[Tasks | None, "of streams members, as target_tasks and process"] = None
     target_tasks: Tasks | None = None
     process: StreamsProcess | None = None
-    session_timeout_ms: int | None = None
+    session_timeout_ms: Annotated[int | None, "of a coordinator elected in ZooKeeper, as failed_pings"] = None
     failed_pings: int | None = None
-    connect: ConnectWorker | None = None
+    connect: Annotated[
+        ConnectWorker | None, "of members of [applications](applications.md), as the fields below"
+    ] = None
     streams: StreamsThread | None = None
     schema_registry: RegistryInstance | None = None
     undecoded: tuple[Undecoded, ...] = ()
@@ -192,14 +199,9 @@ class OpenProducer:
 class OffsetRow:
     """A partition's committed offset and who owns it now.
 
-    `lag` is None when either side is unknown or the offset lies beyond the end, and `reason` says why.
-    `error` says why the end is unknown, for instance that the topic is deleted, `error_code` in one name.
-    `log_start_offset` is looked up where nothing is committed: all from there is unread, or nothing, as the
-    reader's auto.offset.reset has it. `assigned_epoch` is the least epoch its owner may commit at
-    (KIP-1251); only the log tells it. `owner_thread` is the thread of a consumer that ZooKeeper names.
-    `last_stable_offset` is where readers of committed records stop; it is asked only where records may be
-    unread. Where it is before the end, `held_open_by` has the producers of the open transactions, None where
-    they could not be read.
+    `lag` is None when either side is unknown or the offset lies beyond the end. `error_code` names `error`.
+    `log_start_offset` is where a reader may begin, as its auto.offset.reset has it. Only the log tells
+    `assigned_epoch`. `last_stable_offset` is asked only where records may be unread.
     """
 
     topic: str
@@ -211,14 +213,22 @@ class OffsetRow:
     metadata: str | None
     member_id: str | None
     instance_id: str | None
-    error: str | None = None
-    assigned_epoch: int | None = None
-    log_start_offset: int | None = None
-    reason: str | None = None
+    error: Annotated[str | None, "why the end is not known"] = None
+    assigned_epoch: Annotated[
+        int | None, "the least epoch the owner may commit at, KIP-1251; from `replay-log --at` only"
+    ] = None
+    log_start_offset: Annotated[int | None, "where nothing is committed"] = None
+    reason: Annotated[str | None, "why the lag is not known"] = None
     error_code: str | None = None
-    owner_thread: str | None = None
-    last_stable_offset: int | None = None
-    held_open_by: tuple[OpenProducer, ...] | None = None
+    owner_thread: Annotated[str | None, "where ZooKeeper names it"] = None
+    last_stable_offset: Annotated[
+        int | None,
+        "where readers of committed records stop; null: nothing is unread, or it is unknown",
+    ] = None
+    held_open_by: Annotated[
+        tuple[OpenProducer, ...] | None,
+        "the producers of the transactions open there; null: none is, or unknown",
+    ] = None
 
     @property
     def commit_unread(self) -> bool:
@@ -235,8 +245,8 @@ class OffsetRow:
 class Finding:
     """Something the data proves about a group; `code` is stable (findings.py), severity info|warn|error."""
 
-    code: str
-    severity: str
+    code: Annotated[str, {"pattern": "^KG[0-9]{3}$"}, "KGnnn, see `kgroup explain KG103`"]
+    severity: Severity
     message: str
     hint: str | None = None
 
@@ -253,8 +263,8 @@ class Registration:
 
     instance_ids: tuple[str, ...] | None
     missing: tuple[str, ...] | None
-    held: tuple[str, ...] | None
-    wait_ms: int | None
+    held: Annotated[tuple[str, ...] | None, "members whose joins wait"]
+    wait_ms: Annotated[int | None, "null where not set or unknown, as the others"]
     target_size: int | None
     active: tuple[str, ...] | None
     standby: tuple[str, ...] | None
@@ -265,18 +275,13 @@ class GroupDescription:
     """One group in full, whichever protocol it speaks.
 
     `generation` is None for classic groups seen over the wire: DescribeGroups does not carry it.
-    `offsets_partition` is the partition of `__consumer_offsets` that holds the group. `members` is None
-    when the broker does not serve the request that tells them. `total_lag` is None when any part of it is
-    unknown: then it is at least `lag_at_least`, and `unknown_partitions` counts the rows that say why.
-    `errors` names parts that could not be read. `coordinator_epoch` is that of a coordinator elected in
-    ZooKeeper (docs/zookeeper-era.md), None elsewhere. `application` is whose classic group it is where it is
-    not one of plain consumers; `no_offsets` is why such a group has none. `topology` is
-    a streams group's, None before its first member brought one. `registration` is None for a group that
-    expects nobody, which is certain where `registration_known`.
+    `offsets_partition` is the partition of `__consumer_offsets` that holds the group. `unknown_partitions`
+    counts the rows that say why `total_lag` is None. `errors` names parts that could not be read. `topology`
+    is None before the first member brought one.
     """
 
     group_id: str
-    type: str
+    type: GroupType
     protocol_type: str
     state: str
     assignor: str | None
@@ -285,19 +290,21 @@ class GroupDescription:
     assignment_epoch: int | None
     coordinator: Node | None
     offsets_partition: int | None
-    members: tuple[Member, ...] | None
+    members: Annotated[tuple[Member, ...] | None, "null where unknown"]
     offsets: tuple[OffsetRow, ...]
-    total_lag: int | None
+    total_lag: Annotated[int | None, "null when any part of it is unknown"]
     findings: tuple[Finding, ...] = ()
     errors: tuple[ItemError, ...] = ()
-    lag_at_least: int | None = None
+    lag_at_least: Annotated[int | None, "the sum of the parts known, null when none is"] = None
     unknown_partitions: int = 0
-    coordinator_epoch: int | None = None
-    application: Application | None = None
-    no_offsets: str | None = None
-    topology: StreamsTopology | None = None
-    registration: Registration | None = None
-    registration_known: bool = False
+    coordinator_epoch: Annotated[int | None, "of a coordinator elected in ZooKeeper"] = None
+    application: Annotated[Application | None, "null for plain consumers"] = None
+    no_offsets: Annotated[str | None, "why a group of its kind has none"] = None
+    topology: Annotated[StreamsTopology | None, "of a streams group"] = None
+    registration: Annotated[Registration | None, "the expected members, null without any"] = None
+    registration_known: Annotated[
+        bool, "false where the settings could not be read: then a null registration proves nothing"
+    ] = False
 
     @property
     def known_members(self) -> tuple[Member, ...]:
@@ -367,7 +374,7 @@ class GroupLocation:
     """Where a group lives; `offsets_partition` is None while `__consumer_offsets` does not exist."""
 
     group_id: str
-    coordinator: Node
+    coordinator: Annotated[Node | None, "null with `--partitions`"]
     offsets_partition: int | None
 
 
@@ -403,7 +410,7 @@ class ClusterStatus:
     cluster_id: str | None
     controller_id: int | None
     brokers: tuple[Node, ...]
-    topics: int | None
+    topics: Annotated[int | None, "null where rights may hide topics, as partitions and leaderless"]
     partitions: int | None
     leaderless: int | None
     topics_seen: int = 0

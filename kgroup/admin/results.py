@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Annotated
 
 from kgroup.domain import value
 
@@ -28,7 +29,7 @@ class ItemResult:
 
     instance_id: str | None
     member_id: str | None
-    result: ChangeStatus
+    result: Annotated[ChangeStatus, ("planned", "removed", "not_found", "failed")]
     error_code: str | None = None
     effect: str = ""
 
@@ -43,7 +44,7 @@ class GroupResult:
     """One group of a deletion: result is planned, deleted, not_found or failed."""
 
     group_id: str
-    result: ChangeStatus
+    result: Annotated[ChangeStatus, ("planned", "deleted", "not_found", "failed")]
     error_code: str | None = None
     effect: str = ""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from kgroup.domain import value
 
 
@@ -22,7 +24,7 @@ class StreamsProcess:
 
     process_id: str
     topology_epoch: int
-    endpoint: str | None
+    endpoint: Annotated[str | None, "host:port, null without one"]
     client_tags: tuple[ClientTag, ...]
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
+from typing import Annotated
 
 from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.consumer.group import ConsumerState
@@ -46,9 +47,9 @@ class Metric:
 
     mbean: str
     name: str
-    value: float | None
+    value: Annotated[float | None, "null: no data"]
     tags: dict[str, str] = field(default_factory=dict)
-    total: bool = False
+    total: Annotated[bool, "whether it only grows"] = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ import socket
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 from kgroup.admin.as_json import document
 from kgroup.admin.discovery import ClusterView
-from kgroup.admin.models import DEAD, EMPTY, SHARE, ChangeStatus, GroupDescription, ItemError
+from kgroup.admin.models import DEAD, EMPTY, SHARE, ChangeStatus, GroupDescription, GroupType, ItemError
 from kgroup.admin.read.describe import groups_only
 from kgroup.admin.read.offsets import committed, leader_of
 from kgroup.admin.read.visibility import sees_every_topic, unknown_offsets, unseen_offsets
@@ -91,8 +91,8 @@ class PlannedGroup:
     """A group of a plan as it was found; `refusal` says why its committed offsets cannot be changed now."""
 
     group_id: str
-    type: str | None
-    state: str
+    type: GroupType | None
+    state: Annotated[str, "absent, or unknown for one that could not be read"]
     members: int | None
     refusal: str | None = None
     hint: str | None = None

@@ -16,7 +16,7 @@ from kgroup.admin.diagnose.restless import flapping, restless
 from kgroup.admin.diagnose.stopped import stopped
 from kgroup.admin.diagnose.unread import unread
 from kgroup.admin.diagnose.wording import SHOWN, iso, name_of, take_out, whereabouts
-from kgroup.admin.models import CLASSIC, COMPLETING, CONSUMER
+from kgroup.admin.models import CLASSIC, COMPLETING, CONSUMER, Severity
 from kgroup.admin.read.findings import ERROR, INFO, WARN, Meaning, some
 from kgroup.admin.settings import OFFSETS_RETENTION
 from kgroup.admin.shell import command
@@ -55,7 +55,7 @@ class Diagnosis:
     """A finding with what shows it; `evidence` are facts in words, each with its source."""
 
     code: str
-    severity: str
+    severity: Severity
     message: str
     hint: str | None
     evidence: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 from kgroup.admin.change.journal import Journal
 from kgroup.admin.change.offset_plans import actor
@@ -75,7 +75,7 @@ class RollStep:
     instance_id: str | None
     client_id: str | None
     host: str | None
-    is_leader: bool | None
+    is_leader: Annotated[bool | None, "null: not known"]
 
 
 def roll_order(found: Evidence, direction: str) -> tuple[RollStep, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
 from kgroup.admin.migrate.kinds import CONSUMERS, Kind
 from kgroup.admin.models import CLASSIC, CONSUMER, GroupDescription
@@ -49,11 +50,11 @@ class Check:
     """
 
     code: str
-    status: str
+    status: Annotated[str, ("ok", "warn", "block", "info", "unknown")]
     message: str
     hint: str | None = None
-    evidence: Mapping[str, object] = field(default_factory=dict)
-    reason: str | None = None
+    evidence: Annotated[Mapping[str, object], "null values are not known"] = field(default_factory=dict)
+    reason: Annotated[str | None, "what kept it from being seen"] = None
 
 
 @dataclass(frozen=True, slots=True)

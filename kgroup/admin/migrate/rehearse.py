@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Annotated
 
 from kgroup.admin.migrate.models import DOWNGRADE, UPGRADE
 from kgroup.admin.migrate.puppets import ClassicPuppet, ConsumerPuppet, Puppet, Refusal
@@ -35,6 +36,9 @@ DEFAULT_SESSION_MS = 45_000
 CONVERTED, REFUSED, NOT_NEEDED, UNFINISHED = "converted", "refused", "not-needed", "unfinished"
 
 
+Ending = Annotated[str, ("converted", "refused", "not-needed", "unfinished")]
+
+
 @dataclass(frozen=True, slots=True)
 class RehearsalStep:
     """One act of the rehearsal and the records it led to, as `replay-log --raw` shows records.
@@ -42,16 +46,16 @@ class RehearsalStep:
     `epoch` is the group epoch, or the generation of a classic group; `error_code` the refusal, if any.
     """
 
-    phase: str
+    phase: Annotated[str, ("upgrade", "downgrade")]
     action: str
     member: str
-    type: str
+    type: Annotated[str, ("classic", "consumer")]
     state: str
-    epoch: int
+    epoch: Annotated[int, "or generation"]
     assignment_epoch: int | None
     error_code: str | None
     message: str | None
-    records: tuple[Mapping[str, object], ...]
+    records: Annotated[tuple[Mapping[str, object], ...], "as `replay-log --raw`"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +64,9 @@ class Rehearsal:
 
     group_id: str
     source: str
-    copied: int
-    upgrade: str
-    downgrade: str
+    copied: Annotated[int, "records"]
+    upgrade: Ending
+    downgrade: Ending
     offsets_kept: bool
     steps: tuple[RehearsalStep, ...]
 

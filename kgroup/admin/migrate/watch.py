@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Annotated
 
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.migrate.models import UPGRADE, target_of
@@ -59,8 +60,8 @@ class Look:
 
     timestamp_ms: int
     group_id: str
-    direction: str
-    status: str
+    direction: Annotated[str, ("upgrade", "downgrade")]
+    status: Annotated[str, ("watching", "done", "stuck")]
     type: str | None
     state: str | None
     members: int

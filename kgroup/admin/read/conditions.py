@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import NOT_KNOWN, GroupDescription, ItemError
@@ -84,12 +85,12 @@ class Waited:
 
     group_id: str
     held: bool
-    state: str | None
+    state: Annotated[str | None, "absent: does not exist; null: never seen"]
     members: int | None
     total_lag: int | None
     waited_s: float
     lag_at_least: int | None = None
-    unseen: ItemError | None = None
+    unseen: Annotated[ItemError | None, "why the last poll failed, as in `errors`"] = None
 
     @property
     def never_known(self) -> bool:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import (
     COMMIT_UNREAD,
     Description,
     GroupDescription,
+    GroupType,
     ItemError,
     OffsetRow,
     OpenProducer,
@@ -79,18 +80,18 @@ class GroupLag:
     """
 
     group_id: str
-    type: str
+    type: GroupType
     state: str
     total_lag: int | None
-    max_time_lag_ms: int | None
+    max_time_lag_ms: Annotated[int | None, "null when any part is unknown"]
     consumed_per_s: float | None
     produced_per_s: float | None
     offsets: tuple[PartitionLag, ...]
-    lag_at_least: int | None = None
+    lag_at_least: Annotated[int | None, "as in `describe`"] = None
     unknown_partitions: int = 0
     time_lag_at_least_ms: int | None = None
     errors: tuple[ItemError, ...] = ()
-    no_offsets: str | None = None
+    no_offsets: Annotated[str | None, "as in `describe`"] = None
     """Why the group has neither committed offsets nor lag, where its kind has none."""
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Annotated
 
 from kgroup.patterns import compile_regex, fault_of, matching_topics
 
@@ -15,7 +16,7 @@ ERROR, WARN = "error", "warn"
 class Difference:
     """Something a pattern means elsewhere, or nothing at all there."""
 
-    severity: str
+    severity: Annotated[str, ("error", "warn")]
     message: str
 
 
@@ -32,7 +33,7 @@ class PatternCheck:
     reason: str | None
     position: int | None
     matches: tuple[str, ...]
-    prefix_only: tuple[str, ...]
+    prefix_only: Annotated[tuple[str, ...], "topics of which only the beginning matches"]
     differences: tuple[Difference, ...]
 
 

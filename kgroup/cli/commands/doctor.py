@@ -1,6 +1,7 @@
 """`kgroup doctor`: what is wrong with groups, and what shows it."""
 
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.cli.env.durations import parse_duration
@@ -14,7 +15,7 @@ from kgroup.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from kgroup.admin.diagnose.doctor import Checkup, Diagnosis, Examined
+    from kgroup.admin.diagnose.doctor import Checkup, Examined
     from kgroup.admin.models import ItemError
     from kgroup.cli.output.result import ShownError
 
@@ -119,7 +120,7 @@ def _shown(env: Env, found: "Examined", unseen: "Sequence[ItemError]", where: Do
     sick = [checkup for checkup in checkups if checkup.verdict == "sick"]
     unknown = [checkup for checkup in checkups if checkup.verdict == "unknown"]
     columns = (Column("group_id", "GROUP"), Column("code"), Column("severity"), Column("message"))
-    rows = [{"group_id": c.group.group_id, **_told(finding)} for c in checkups for finding in c.findings]
+    rows = [{"group_id": c.group.group_id, **asdict(finding)} for c in checkups for finding in c.findings]
     untold = (*found.errors, *unseen)
     codes = [*exit_codes(found.errors), *(_code_of(checkup) for checkup in unknown)]
     code = of_seen(_code_of_all(codes, len(unknown) < len(checkups)), unseen)
@@ -183,18 +184,8 @@ def _json(checkup: "Checkup") -> Document:
         "state": checkup.group.state,
         "verdict": checkup.verdict,
         "healthy": checkup.healthy,
-        "findings": [_told(found) for found in checkup.findings],
+        "findings": [asdict(found) for found in checkup.findings],
         "skipped": [f"{each.look}: {each.message}" for each in checkup.unseen],
-    }
-
-
-def _told(found: "Diagnosis") -> Document:
-    return {
-        "code": found.code,
-        "severity": found.severity,
-        "message": found.message,
-        "hint": found.hint,
-        "evidence": found.evidence,
     }
 
 

@@ -1,17 +1,20 @@
 """JSON Schemas of what the commands print with `-o json`: an interface, tested against real output."""
 
 from collections.abc import Mapping
+from functools import cache
 
 from kgroup.cli.output.schema_ids import schema_id
-from kgroup.cli.schemas.local import LOCAL
+from kgroup.cli.schemas.parts import Schema
 from kgroup.domain import Document
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def _known() -> Mapping[str, Mapping[str, object]]:
+@cache
+def _known() -> Mapping[str, Schema]:
     from kgroup.cli.schemas.groups import GROUPS
     from kgroup.cli.schemas.history import HISTORY
+    from kgroup.cli.schemas.local import LOCAL
     from kgroup.cli.schemas.migrate import MIGRATE
     from kgroup.cli.schemas.offsets import OFFSETS
     from kgroup.cli.schemas.pipeline import PIPELINE
@@ -22,6 +25,11 @@ def _known() -> Mapping[str, Mapping[str, object]]:
 def commands() -> tuple[str, ...]:
     """The full names of the commands that have a schema."""
     return tuple(sorted(_known()))
+
+
+def data_of(command: str) -> Schema:
+    """The schema of a command's own part of the envelope."""
+    return _known()[command]
 
 
 def schema_for(command: str) -> Document | None:

@@ -10,131 +10,105 @@ from kgroup.cli.schemas.parts import (
     STRING,
     Schema,
     array,
+    each,
+    note,
     nullable,
     one_of,
     record,
 )
 
-PLACE = record(topic=STRING, partition=INTEGER)
+_TEXT, _COUNT = nullable(STRING), nullable(INTEGER)
+_PLACE: dict[str, Schema] = {"topic": STRING, "partition": INTEGER}
 EVENT = record(
-    offset=INTEGER,
-    end_offset=INTEGER,
-    partition=INTEGER,
+    **each(INTEGER, "offset end_offset"),
+    partition=note(INTEGER, "of `__consumer_offsets`"),
     timestamp_ms=INTEGER,
-    timestamp=nullable(STRING),
+    timestamp=_TEXT,
     end_timestamp_ms=INTEGER,
-    group_id=nullable(STRING),
+    group_id=_TEXT,
     type=nullable(one_of("classic", "consumer", "streams", "share", "simple")),
-    generation=nullable(INTEGER),
-    group_epoch=nullable(INTEGER),
-    member_epoch=nullable(INTEGER),
-    event=STRING,
-    member_id=nullable(STRING),
-    instance_id=nullable(STRING),
+    **each(_COUNT, "generation group_epoch member_epoch"),
+    event=note(STRING, "see [replay-log](replay-log.md)"),
+    **each(_TEXT, "member_id instance_id"),
     detail=STRING,
-    cause=nullable(STRING),
-    proven=BOOLEAN,
-    suspicious=BOOLEAN,
+    cause=_TEXT,
+    **each(BOOLEAN, "proven suspicious"),
     count=INTEGER,
-    partitions=array(PLACE),
-    unowned_ms=nullable(INTEGER),
-    unowned=array(record(topic=STRING, partition=INTEGER, ms=INTEGER)),
+    partitions=array(record(**_PLACE)),
+    unowned_ms=_COUNT,
+    unowned=array(record(**_PLACE, ms=INTEGER)),
 )
 COVERAGE = record(
     partition=INTEGER,
     source=STRING,
-    first_offset=INTEGER,
-    last_offset=INTEGER,
-    records=INTEGER,
-    missing=INTEGER,
+    **each(INTEGER, "first_offset last_offset records missing"),
     from_the_start=BOOLEAN,
-    complete_from_offset=INTEGER,
-    complete_from_ms=INTEGER,
-    complete_from=nullable(STRING),
-    unread=nullable(STRING),
-    bad_ranges=array(record(source=STRING, start=INTEGER, end=INTEGER, reason=STRING)),
+    **each(INTEGER, "complete_from_offset complete_from_ms"),
+    **each(_TEXT, "complete_from unread"),
+    bad_ranges=array(record(**each(STRING, "source reason"), **each(INTEGER, "start end"))),
 )
-VERDICT = record(
+_VERDICT = record(
     group_id=STRING,
     verdict=one_of("same", "differs", "not compared"),
     differences=array(STRING),
-    not_compared=array(STRING),
+    not_compared=note(array(STRING), "what could not be compared, and why"),
 )
-SPAN = nullable(
-    record(
-        since_ms=nullable(INTEGER),
-        since=nullable(STRING),
-        until_ms=nullable(INTEGER),
-        until=nullable(STRING),
-        events_before=INTEGER,
-        events_after=INTEGER,
-        events_without_time=INTEGER,
-    )
+SPAN = note(
+    nullable(
+        record(
+            **each(_COUNT, "since_ms until_ms"),
+            **each(_TEXT, "since until"),
+            **each(INTEGER, "events_before events_after"),
+            events_without_time=note(
+                INTEGER, "excluded: they carry no timestamp, so they cannot be placed in the time range"
+            ),
+        )
+    ),
+    "null without `--since` and `--until`",
 )
-TALLY = {"records": INTEGER, "bytes": INTEGER, "tombstones": INTEGER}
-
-
-def _with_coverage(**fields: Schema) -> Schema:
-    return record(**fields, coverage=array(COVERAGE), limits=array(STRING))
-
+_READ: dict[str, Schema] = {
+    "coverage": note(array(COVERAGE), "one per partition"),
+    "limits": note(array(STRING), "what no record contains"),
+}
+EVENTS = record(events=array(EVENT), **_READ, span=SPAN)
+_TALLY = each(INTEGER, "records bytes tombstones")
+_REMOVAL = record(**each(STRING, "id command time"), time_ms=INTEGER, **each(_TEXT, "actor reason"))
+_BLAME = record(
+    about=one_of("rebalance", "rewind", "deletion", "conversion"),
+    event=EVENT,
+    evidence=array(EVENT),
+    journal=note(array(_REMOVAL), "the removals made from this machine"),
+)
+_OPEN = record(
+    **each(INTEGER, "producer_id partition first_offset since_ms records"),
+    since=_TEXT,
+)
 
 HISTORY: Mapping[str, Schema] = {
     "replay-log": {
         "anyOf": [
-            _with_coverage(events=array(EVENT), span=SPAN),
-            _with_coverage(groups=array({"anyOf": [GROUP, VERDICT]})),
+            EVENTS,
+            record(
+                groups=note(
+                    array({"anyOf": [GROUP, _VERDICT]}),
+                    "with `--at` as in `describe`; with `--verify` a verdict each",
+                ),
+                **_READ,
+            ),
         ]
     },
-    "blame": _with_coverage(
-        span=SPAN,
-        groups=array(
-            record(
-                group_id=STRING,
-                blames=array(
-                    record(
-                        about=one_of("rebalance", "rewind", "deletion", "conversion"),
-                        event=EVENT,
-                        evidence=array(EVENT),
-                        journal=array(
-                            record(
-                                id=STRING,
-                                command=STRING,
-                                time_ms=INTEGER,
-                                time=STRING,
-                                actor=nullable(STRING),
-                                reason=nullable(STRING),
-                            )
-                        ),
-                    )
-                ),
-            )
-        ),
-    ),
+    "blame": record(groups=array(record(group_id=STRING, blames=array(_BLAME))), **_READ, span=SPAN),
     "offsets-topic stats": record(
-        types=array(record(type=INTEGER, name=STRING, **TALLY)),
-        total=record(**TALLY),
-        batches=INTEGER,
-        compressed_batches=INTEGER,
-        markers=INTEGER,
-        superseded_records=INTEGER,
-        superseded_bytes=INTEGER,
-        groups=INTEGER,
-        partitions=array(record(partition=INTEGER, bytes=INTEGER)),
-        open_transactions=array(
-            record(
-                producer_id=INTEGER,
-                partition=INTEGER,
-                first_offset=INTEGER,
-                since_ms=INTEGER,
-                since=nullable(STRING),
-                records=INTEGER,
-            )
-        ),
-        unreadable_batches=INTEGER,
+        types=array(record(type=INTEGER, name=STRING, **_TALLY)),
+        total=record(**_TALLY),
+        **each(INTEGER, "batches compressed_batches unreadable_batches markers"),
+        **each(INTEGER, "superseded_records superseded_bytes groups"),
+        partitions=array(record(**each(INTEGER, "partition bytes"))),
+        open_transactions=array(_OPEN),
         remarks=array(STRING),
     ),
     "offsets-topic top": record(
-        groups=array(record(group_id=STRING, commits=INTEGER, commits_per_minute=nullable(NUMBER), **TALLY))
+        groups=array(record(group_id=STRING, commits=INTEGER, commits_per_minute=nullable(NUMBER), **_TALLY))
     ),
-    "offsets-topic decode": record(type=INTEGER, type_name=STRING, group_id=nullable(STRING)),
+    "offsets-topic decode": record(type=INTEGER, type_name=STRING, group_id=_TEXT),
 }

@@ -2,270 +2,164 @@
 
 from collections.abc import Mapping
 
-from kgroup.cli.schemas.groups import OPEN_PRODUCER, TYPE
-from kgroup.cli.schemas.parts import BOOLEAN, INTEGER, NUMBER, STRING, Schema, array, nullable, one_of, record
-
-PARTITION_LAG = record(
-    topic=STRING,
-    partition=INTEGER,
-    committed_offset=nullable(INTEGER),
-    log_end_offset=nullable(INTEGER),
-    lag=nullable(INTEGER),
-    time_lag_ms=nullable(INTEGER),
-    consumed_per_s=nullable(NUMBER),
-    produced_per_s=nullable(NUMBER),
-    instance_id=nullable(STRING),
-    member_id=nullable(STRING),
-    error=nullable(STRING),
-    error_code=nullable(STRING),
-    reason=nullable(STRING),
-    log_start_offset=nullable(INTEGER),
-    last_stable_offset=nullable(INTEGER),
-    held_open_by=nullable(array(OPEN_PRODUCER)),
+from kgroup.admin.change.offset_plans import PlannedGroup
+from kgroup.admin.diagnose.checks import Diagnosis
+from kgroup.admin.models import GroupResult, GroupType
+from kgroup.admin.read.conditions import Waited
+from kgroup.admin.read.lag_report import GroupLag
+from kgroup.admin.read.patterns import PatternCheck
+from kgroup.admin.read.watching import Change
+from kgroup.cli.schemas.derive import model, schema_of
+from kgroup.cli.schemas.groups import SETTING_CHANGE
+from kgroup.cli.schemas.parts import (
+    BOOLEAN,
+    INTEGER,
+    NUMBER,
+    OBJECT,
+    STRING,
+    Schema,
+    array,
+    each,
+    note,
+    nullable,
+    one_of,
+    record,
 )
-TOPIC_LAG = record(
+from kgroup.cli.views.lagging import Verdict
+
+_TEXT, _COUNT, _RATE = nullable(STRING), nullable(INTEGER), nullable(NUMBER)
+_TOPIC_LAG = record(
     topic=STRING,
     partitions=INTEGER,
-    lag=nullable(INTEGER),
-    lag_at_least=nullable(INTEGER),
+    **each(_COUNT, "lag lag_at_least max_time_lag_ms"),
     unknown_partitions=INTEGER,
-    max_time_lag_ms=nullable(INTEGER),
-    consumed_per_s=nullable(NUMBER),
-    produced_per_s=nullable(NUMBER),
+    **each(_RATE, "consumed_per_s produced_per_s"),
 )
-OFFSET_CHANGES = record(
-    plan=record(
-        id=STRING,
-        spec=STRING,
-        actor=STRING,
-        reason=nullable(STRING),
-        undoes=nullable(STRING),
-    ),
-    groups=array(
-        record(
-            group_id=STRING,
-            type=nullable(TYPE),
-            state=STRING,
-            members=nullable(INTEGER),
-            refusal=nullable(STRING),
-            hint=nullable(STRING),
-            error_code=nullable(STRING),
-        )
-    ),
+_OFFSET_CHANGE = record(
+    **each(STRING, "group_id topic"),
+    partition=INTEGER,
+    current_offset=_COUNT,
+    new_offset=note(_COUNT, "null: taken away"),
+    **each(_COUNT, "change current_leader_epoch new_leader_epoch"),
+    **each(_TEXT, "current_metadata new_metadata"),
+    result=one_of("planned", "unchanged", "done", "refused", "failed"),
+    error_code=_TEXT,
+    effect=STRING,
+)
+_OFFSET_CHANGES = record(
+    plan=record(**each(STRING, "id spec actor"), **each(_TEXT, "reason undoes")),
+    groups=array(schema_of(PlannedGroup)),
     executed=BOOLEAN,
-    journal_id=nullable(STRING),
-    items=array(
-        record(
-            group_id=STRING,
-            topic=STRING,
-            partition=INTEGER,
-            current_offset=nullable(INTEGER),
-            new_offset=nullable(INTEGER),
-            change=nullable(INTEGER),
-            current_leader_epoch=nullable(INTEGER),
-            new_leader_epoch=nullable(INTEGER),
-            current_metadata=nullable(STRING),
-            new_metadata=nullable(STRING),
-            result=one_of("planned", "unchanged", "done", "refused", "failed"),
-            error_code=nullable(STRING),
-            effect=STRING,
-        )
-    ),
+    journal_id=_TEXT,
+    items=array(_OFFSET_CHANGE),
 )
-JOURNAL_ENTRY = record(
-    id=STRING,
-    command=STRING,
-    cluster_id=nullable(STRING),
-    time_ms=INTEGER,
-    time=STRING,
-    end_ms=nullable(INTEGER),
-    groups=array(STRING),
-    actor=nullable(STRING),
-    reason=nullable(STRING),
-    results=nullable({"type": "object", "additionalProperties": INTEGER}),
-    undone_by=nullable(STRING),
+_EXPORTED = record(
+    topic=STRING,
+    **each(INTEGER, "partition committed_offset"),
+    leader_epoch=note(INTEGER, "-1: unset"),
+    metadata=STRING,
 )
-
-_CHECKUPS = record(
-    groups=array(
-        record(
-            group_id=STRING,
-            type=TYPE,
-            state=STRING,
-            verdict=one_of("healthy", "sick", "unknown"),
-            healthy=nullable(BOOLEAN),
-            findings=array(
-                record(
-                    code=STRING,
-                    severity=one_of("info", "warn", "error"),
-                    message=STRING,
-                    hint=nullable(STRING),
-                    evidence=array(STRING),
-                )
-            ),
-            skipped=array(STRING),
-        )
-    )
+_ENTRY: dict[str, Schema] = {
+    **each(STRING, "id command time"),
+    "cluster_id": _TEXT,
+    "time_ms": INTEGER,
+    "groups": array(STRING),
+}
+_CHECKUP = record(
+    group_id=STRING,
+    type=schema_of(GroupType),
+    state=STRING,
+    verdict=one_of("healthy", "sick", "unknown"),
+    healthy=note(nullable(BOOLEAN), "null for unknown"),
+    findings=array(schema_of(Diagnosis)),
+    skipped=note(array(STRING), "what could not be read"),
+)
+_NEED = record(
+    operation=STRING,
+    resource_type=one_of("Group", "Topic", "Cluster", "TransactionalId"),
+    resource_name=_TEXT,
+    held=nullable(BOOLEAN),
 )
 _RIGHTS = record(
-    principal=nullable(STRING),
-    group_id=nullable(STRING),
-    topic=nullable(STRING),
+    **each(_TEXT, "principal group_id topic"),
     commands=array(
         record(
             command=STRING,
             usable=nullable(BOOLEAN),
-            needs=array(
-                record(
-                    operation=STRING,
-                    resource_type=one_of("Group", "Topic", "Cluster", "TransactionalId"),
-                    resource_name=nullable(STRING),
-                    held=nullable(BOOLEAN),
-                )
-            ),
-            missing=array(STRING),
-            unknown=array(STRING),
-            acls=array(STRING),
-            note=nullable(STRING),
+            needs=array(_NEED),
+            **each(array(STRING), "missing unknown acls"),
+            note=_TEXT,
         )
     ),
 )
 OFFSETS: Mapping[str, Schema] = {
     "lag": record(
-        groups=array(
-            record(
-                group_id=STRING,
-                type=TYPE,
-                no_offsets=nullable(STRING),
-                state=STRING,
-                total_lag=nullable(INTEGER),
-                lag_at_least=nullable(INTEGER),
-                unknown_partitions=INTEGER,
-                max_time_lag_ms=nullable(INTEGER),
-                time_lag_at_least_ms=nullable(INTEGER),
-                consumed_per_s=nullable(NUMBER),
-                produced_per_s=nullable(NUMBER),
-                catches_up_in_s=nullable(NUMBER),
-                topics=array(TOPIC_LAG),
-                offsets=array(PARTITION_LAG),
-            )
-        ),
-        verdict=nullable(
-            record(
-                limit=INTEGER,
-                unit=one_of("records", "ms"),
-                over=array(STRING),
-                unknown=array(
-                    record(group_id=STRING, reason=STRING, never_committed=BOOLEAN, beyond_end=BOOLEAN)
-                ),
-            )
-        ),
+        groups=array(model(GroupLag, "errors", catches_up_in_s=_RATE, topics=array(_TOPIC_LAG))),
+        verdict=note(nullable(schema_of(Verdict)), "with `--fail-above`"),
     ),
-    "reset-offsets": OFFSET_CHANGES,
+    "reset-offsets": _OFFSET_CHANGES,
     "offsets export": record(
-        groups=array(
-            record(
-                group_id=STRING,
-                no_offsets=nullable(STRING),
-                offsets=array(
-                    record(
-                        topic=STRING,
-                        partition=INTEGER,
-                        committed_offset=INTEGER,
-                        leader_epoch=INTEGER,
-                        metadata=STRING,
-                    )
-                ),
-            )
+        groups=note(
+            array(record(group_id=STRING, no_offsets=_TEXT, offsets=array(_EXPORTED))),
+            "`offsets import` and `delete --restore` read it back",
         )
     ),
-    "offsets import": OFFSET_CHANGES,
-    "offsets delete": OFFSET_CHANGES,
-    "offsets clone": OFFSET_CHANGES,
+    "offsets import": _OFFSET_CHANGES,
+    "offsets delete": _OFFSET_CHANGES,
+    "offsets clone": _OFFSET_CHANGES,
     # With --restore it answers as `offsets import` does.
     "delete": {
         "anyOf": [
             record(
                 executed=BOOLEAN,
-                journal_id=nullable(STRING),
-                export=nullable(STRING),
-                items=array(
-                    record(
-                        group_id=STRING,
-                        result=one_of("planned", "deleted", "not_found", "failed"),
-                        error_code=nullable(STRING),
-                        effect=STRING,
-                        stale_ms=nullable(INTEGER),
-                    )
-                ),
+                journal_id=_TEXT,
+                export=note(_TEXT, "the file that keeps the offsets"),
+                items=array(model(GroupResult, stale_ms=_COUNT)),
             ),
-            OFFSET_CHANGES,
+            _OFFSET_CHANGES,
         ]
     },
-    "journal list": record(entries=array(JOURNAL_ENTRY)),
-    "journal show": record(
-        entry=record(
-            id=STRING,
-            command=STRING,
-            cluster_id=nullable(STRING),
-            time_ms=INTEGER,
-            time=STRING,
-            groups=array(STRING),
-            plan={"type": "object"},
-            before={"type": "object"},
-            results=nullable(array({"type": "object"})),
+    "journal list": record(
+        entries=array(
+            record(
+                **_ENTRY,
+                end_ms=_COUNT,
+                **each(_TEXT, "actor reason undone_by"),
+                results=note(
+                    nullable({"type": "object", "additionalProperties": INTEGER}),
+                    "a count of each result; null when cut off",
+                ),
+            )
         )
     ),
-    "wait": record(
-        condition=STRING,
-        groups=array(
-            record(
-                group_id=STRING,
-                held=BOOLEAN,
-                state=nullable(STRING),
-                members=nullable(INTEGER),
-                total_lag=nullable(INTEGER),
-                waited_s=NUMBER,
-            )
-        ),
+    "journal show": record(
+        entry=record(
+            **_ENTRY,
+            plan=OBJECT,
+            before=note(OBJECT, "`offsets` by group: [topic, partition, offset, leader epoch, metadata]"),
+            results=nullable(array(OBJECT)),
+        )
     ),
+    "wait": record(condition=STRING, groups=array(schema_of(Waited))),
     "watch": record(
-        events=array(
-            record(
-                time_ms=INTEGER,
-                time=STRING,
-                group_id=STRING,
-                event=STRING,
-                member_id=nullable(STRING),
-                instance_id=nullable(STRING),
-                detail={"type": "object"},
-            )
+        events=note(
+            array(model(Change, time_ms=INTEGER, time=STRING)),
+            "`--events` and ndjson print each as it is seen",
         ),
-        groups=array(record(group_id=STRING, state=nullable(STRING))),
+        groups=array(
+            record(group_id=STRING, state=note(_TEXT, 'at the end; null: does not exist; or "not seen"'))
+        ),
     ),
     "config get": record(
         group_id=STRING,
-        settings=array(
-            record(setting=STRING, value=nullable(STRING), origin=one_of("group", "broker", "default"))
-        ),
+        settings=array(record(setting=STRING, value=_TEXT, origin=one_of("group", "broker", "default"))),
     ),
     "config set": record(
         group_id=STRING,
         executed=BOOLEAN,
-        journal_id=nullable(STRING),
-        settings=array(
-            record(setting=STRING, before=nullable(STRING), after=nullable(STRING), origin=STRING)
-        ),
+        journal_id=_TEXT,
+        settings=array(record(**SETTING_CHANGE, origin=STRING)),
     ),
-    "regex check": record(
-        pattern=STRING,
-        valid=BOOLEAN,
-        reason=nullable(STRING),
-        position=nullable(INTEGER),
-        matches=array(STRING),
-        prefix_only=array(STRING),
-        differences=array(record(severity=one_of("error", "warn"), message=STRING)),
-        topics=nullable(INTEGER),
-    ),
-    "doctor": {"anyOf": [_CHECKUPS, _RIGHTS]},
+    "regex check": model(PatternCheck, topics=note(_COUNT, "how many were tested")),
+    "doctor": {"anyOf": [record(groups=array(_CHECKUP)), _RIGHTS]},
 }

@@ -10,6 +10,7 @@ STRING: Schema = {"type": "string"}
 INTEGER: Schema = {"type": "integer"}
 NUMBER: Schema = {"type": "number"}
 BOOLEAN: Schema = {"type": "boolean"}
+OBJECT: Schema = {"type": "object"}
 
 
 def nullable(schema: Schema) -> Schema:
@@ -19,6 +20,16 @@ def nullable(schema: Schema) -> Schema:
 
 def array(items: Schema) -> Schema:
     return {"type": "array", "items": items}
+
+
+def note(schema: Schema, words: str) -> Schema:
+    """`schema`, and what it means."""
+    return {**schema, "description": words}
+
+
+def each(schema: Schema, names: str) -> dict[str, Schema]:
+    """Fields of one type, by their names with blanks between."""
+    return dict.fromkeys(names.split(), schema)
 
 
 def one_of(*values: str) -> Schema:

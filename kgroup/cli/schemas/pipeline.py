@@ -2,29 +2,45 @@
 
 from collections.abc import Mapping
 
-from kgroup.cli.schemas.history import COVERAGE, EVENT, SPAN
-from kgroup.cli.schemas.parts import BOOLEAN, INTEGER, STRING, Schema, array, nullable, record
+from kgroup.cli.schemas.history import COVERAGE, EVENTS
+from kgroup.cli.schemas.parts import (
+    BOOLEAN,
+    INTEGER,
+    OBJECT,
+    STRING,
+    Schema,
+    array,
+    each,
+    note,
+    nullable,
+    record,
+)
 
+_MORE = note(BOOLEAN, "rows were left out by `--limit`")
+_ROWS = note(array(OBJECT), "a time `x` in ISO 8601 and as `x_ms`, raw bytes in hex")
 PIPELINE: Mapping[str, Schema] = {
     "pipeline run": record(
-        run=nullable(INTEGER),
-        bytes_read=INTEGER,
-        bytes_written=INTEGER,
-        splits=INTEGER,
+        run=note(nullable(INTEGER), "its number, null when nothing was new"),
+        **each(INTEGER, "bytes_read bytes_written splits"),
         rows=array(record(table=STRING, rows=INTEGER)),
         coverage=array(COVERAGE),
-        workers=array(record(host=STRING, kgroup=STRING, loops=STRING)),
+        workers=note(
+            array(
+                record(
+                    host=STRING,
+                    kgroup=note(STRING, "its path"),
+                    loops=note(STRING, "compiled, or plain Python"),
+                )
+            ),
+            "hosts that ran tasks",
+        ),
     ),
     "pipeline query": record(
-        table=STRING,
-        at_ms=nullable(INTEGER),
-        at=nullable(STRING),
-        more=BOOLEAN,
-        rows=array({"type": "object"}),
+        table=STRING, at_ms=nullable(INTEGER), at=nullable(STRING), more=_MORE, rows=_ROWS
     ),
     "pipeline sql": record(
-        columns=array(record(name=STRING, type=STRING)), more=BOOLEAN, rows=array({"type": "object"})
+        columns=array(record(name=STRING, type=note(STRING, "as Arrow names it"))), more=_MORE, rows=_ROWS
     ),
-    "pipeline vacuum": record(files_before=INTEGER, files_after=INTEGER, deleted=INTEGER),
-    "pipeline events": record(events=array(EVENT), coverage=array(COVERAGE), limits=array(STRING), span=SPAN),
+    "pipeline vacuum": record(**each(INTEGER, "files_before files_after deleted")),
+    "pipeline events": EVENTS,
 }

@@ -1,7 +1,7 @@
 """Lag as text, tables and JSON."""
 
 from collections.abc import Iterable, Iterator
-from typing import TypedDict
+from typing import Annotated, TypedDict
 
 from kgroup.admin.models import DEAD, EMPTY, SHARE
 from kgroup.admin.read.lag import counted, total
@@ -25,7 +25,7 @@ class Limit(TypedDict):
     """What --fail-above names: a number of `unit`, records or ms."""
 
     limit: int
-    unit: str
+    unit: Annotated[str, ("records", "ms")]
 
 
 class NoVerdict(TypedDict):

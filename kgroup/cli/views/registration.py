@@ -1,6 +1,7 @@
 """The plan of a change of whom a group expects, as text, tables and JSON."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 
 from kgroup.admin.change.registering import Registrant, RegistrationPlan
 from kgroup.admin.models import ChangeStatus
@@ -82,13 +83,7 @@ def _last(plan: RegistrationPlan, journal_id: str | None) -> str:
 
 def _row(row: Registrant, *, done: bool) -> Document:
     carried_out = done and row.result == ChangeStatus.PLANNED
-    return {
-        "instance_id": row.instance_id,
-        "member_id": row.member_id,
-        "registered": row.registered,
-        "result": ChangeStatus.DONE if carried_out else row.result,
-        "effect": row.effect,
-    }
+    return {**asdict(row), "result": ChangeStatus.DONE if carried_out else row.result}
 
 
 def _settings(plan: RegistrationPlan) -> list[Document]:

@@ -1,7 +1,7 @@
 """The plan and the outcome of a removal as text, tables and JSON."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from kgroup.admin.models import ChangeStatus, ItemResult, Plan
@@ -40,7 +40,7 @@ def planned(plan: Plan, where: Mapping[str, object] | None) -> Result:
     if seen:
         last = f"after: {len(seen) - count} of {len(seen)} members.   {last}"
     return Result(
-        _data(plan, plan.items, executed=False),
+        _data(plan, plan.items, None),
         (_headline(plan), Table(_PLANNED, [_planned_row(item, seen) for item in plan.items]), last),
         items="items",
         names=[_name(item) for item in plan.items if item.planned],
@@ -64,8 +64,8 @@ def executed(
     if journal_id:
         summary += f"   journal {journal_id}"
     return Result(
-        {**_data(plan, items, executed=bool(journal_id)), "journal_id": journal_id},
-        (Table(_DONE, [_done_row(item) for item in items]), summary),
+        _data(plan, items, journal_id),
+        (Table(_DONE, [asdict(item) for item in items]), summary),
         items="items",
         names=[_name(item) for item in removed],
         errors=[_error(item) for item in failed],
@@ -82,12 +82,13 @@ def after_waiting(result: Result, waited: str | ShownError) -> Result:
     return replace(result, errors=[*result.errors, waited], exit_code=code)
 
 
-def _data(plan: Plan, items: tuple[ItemResult, ...], *, executed: bool) -> Document:
+def _data(plan: Plan, items: tuple[ItemResult, ...], journal_id: str | None) -> Document:
     return {
         "group_id": plan.group_id,
         "plan": {"id": plan.id, "valid_while": dict(plan.valid_while)},
-        "executed": executed,
-        "items": [_done_row(item) for item in items],
+        "executed": journal_id is not None,
+        "journal_id": journal_id,
+        "items": [asdict(item) for item in items],
     }
 
 
@@ -108,17 +109,7 @@ def _planned_row(item: ItemResult, seen: Mapping[str, Mapping[str, Any]]) -> Doc
     member = seen.get(item.member_id or "")
     told = member["assignment"] if member else ()
     owned = UNKNOWN if told is None else " ".join(f"{a['topic']}:{ranges(a['partitions'])}" for a in told)
-    return {**_done_row(item), "host": member and member["host"], "partitions": owned}
-
-
-def _done_row(item: ItemResult) -> Document:
-    return {
-        "instance_id": item.instance_id,
-        "member_id": item.member_id,
-        "result": item.result,
-        "error_code": item.error_code,
-        "effect": item.effect,
-    }
+    return {**asdict(item), "host": member and member["host"], "partitions": owned}
 
 
 def _name(item: ItemResult) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Annotated
 from urllib.parse import urlsplit
 
 from kgroup.errors import DecodeError
@@ -84,7 +85,7 @@ class ConnectWorker:
     url: str
     config_offset: int
     before: Work | None
-    running: Work | None
+    running: Annotated[Work | None, "null: not known"]
     assignment: ConnectAssignment | None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Annotated
 
 from kgroup.errors import DecodeError
 from kgroup.protocol.embedded import connect, schema_registry, streams
@@ -26,9 +27,9 @@ class Application:
     The ids are those of a ksqlDB query, whose group is one of Streams; None elsewhere.
     """
 
-    kind: str
+    kind: Annotated[str, ("connect", "streams", "ksqldb", "schema-registry")]
     service_id: str | None = None
-    query_id: str | None = None
+    query_id: Annotated[str | None, "of a ksqlDB query"] = None
 
 
 @dataclass(frozen=True, slots=True)

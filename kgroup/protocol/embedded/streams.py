@@ -40,7 +40,7 @@ class PreviousTask:
     """
 
     task: str
-    role: str
+    role: Annotated[str, ("active", "standby")]
     offset_sum: int | None
 
 

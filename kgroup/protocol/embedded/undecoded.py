@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 from kgroup.errors import DecodeError
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 class Undecoded:
     """A part of a member's bytes that was not understood: how many, of which version if told, and why."""
 
-    part: str
+    part: Annotated[str, ("metadata", "assignment")]
     size: int
     version: int | None
     reason: str

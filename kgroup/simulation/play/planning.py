@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 from kgroup.coordinator import roster
 from kgroup.coordinator.assignors.client_side import ClientRangeAssignor
@@ -67,23 +67,27 @@ class PlanResult:
     `messages_per_member_minute` counts requests and answers, by the group's first size.
     """
 
-    protocol: str
+    protocol: Annotated[str, ("classic", "consumer", "push")]
     static: bool
     members: int
     partitions: int
     rebalances: int
-    assignments: int
+    assignments: Annotated[int, "how often partitions were assigned"]
     stop_the_world_ms: int
     unowned_partition_ms: int
     partitions_moved: int
     duplicates: int
-    commits_only_relaxed_check_accepted: int
+    commits_only_relaxed_check_accepted: Annotated[
+        int, "KIP-1251, see [metrics](metrics.md), as commits_both_checks_refused"
+    ]
     commits_both_checks_refused: int
     messages_per_member_minute: float
     simulated_ms: int
     events: int
     history: tuple[tuple[int, int], ...] = ()
-    registered: bool = False
+    registered: Annotated[bool, "what the group knew of its members, with `--expecting`, as target_size"] = (
+        False
+    )
     target_size: int | None = None
 
 

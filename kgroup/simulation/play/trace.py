@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
 from kgroup.errors import KgroupError
 from kgroup.history.decode.scan import BatchHeader, Scanner
@@ -39,7 +40,7 @@ class Line:
 
     at_ms: int
     kind: str
-    group_id: str | None
+    group_id: Annotated[str | None, "null: a fault"]
     detail: str
 
 

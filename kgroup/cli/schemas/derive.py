@@ -1,0 +1,87 @@
+"""JSON Schemas of models, from the types at their fields and the words beside them.
+
+A field is `Annotated[type, …]` where its type does not say all: a string is what it means, a tuple its
+values, a mapping further keywords of JSON Schema.
+"""
+
+from collections.abc import Collection, Mapping
+from enum import StrEnum
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints, is_typeddict
+
+from kgroup.cli.schemas.parts import BOOLEAN, INTEGER, NUMBER, STRING, Schema, array, nullable, record
+
+_PLAIN: Mapping[object, Schema] = {
+    str: STRING,
+    int: INTEGER,
+    float: NUMBER,
+    bool: BOOLEAN,
+    object: {},
+    Any: {},
+}
+
+
+def model(kind: type, /, *left_out: str, **others: Schema) -> Schema:
+    """Return the schema of a dataclass as `asdict` prints it, or of a TypedDict.
+
+    `others` are fields that are printed beside its own, or in place of them.
+    """
+    fields = {name: schema for name, schema in _fields(kind).items() if name not in left_out}
+    return record(**{**fields, **others})
+
+
+@cache
+def _fields(kind: type) -> dict[str, Schema]:
+    hints = get_type_hints(kind, localns=_imported_for_types(), include_extras=True)
+    own = hints if is_typeddict(kind) else kind.__dataclass_fields__  # type: ignore[attr-defined]
+    return {name: schema_of(hints[name]) for name in own}
+
+
+@cache
+def _record_of(kind: type) -> Schema:
+    """One object for each type: where it comes again, the page refers to it."""
+    return record(**_fields(kind))
+
+
+def schema_of(kind: Any) -> Schema:
+    """Return the schema of what `asdict` makes of a value of this type."""
+    origin, of = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _worded(schema_of(of[0]), of[1:])
+    if origin in (Union, UnionType):
+        (some,) = (each for each in of if each is not NoneType)
+        return nullable(schema_of(some))
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        values = schema_of(of[1])
+        return {"type": "object", **({"additionalProperties": values} if values else {})}
+    if isinstance(origin, type) and issubclass(origin, Collection):
+        return array(schema_of(of[0]))
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        return {"enum": [each.value for each in kind]}
+    return _PLAIN[kind] if kind in _PLAIN else _record_of(kind)
+
+
+def _worded(schema: Schema, beside: tuple[object, ...]) -> Schema:
+    for each in beside:
+        if isinstance(each, str):
+            schema = {**schema, "description": each}
+        elif isinstance(each, tuple):
+            schema = {"enum": list(each)}
+        elif isinstance(each, Mapping):
+            schema = {**schema, **each}
+    return schema
+
+
+@cache
+def _imported_for_types() -> Mapping[str, type]:
+    """What modules of models import for the type checker alone."""
+    from kgroup.admin.streams_models import StreamsProcess, StreamsTopology
+    from kgroup.protocol.embedded.connect import ConnectWorker
+    from kgroup.protocol.embedded.member import Application
+    from kgroup.protocol.embedded.schema_registry import RegistryInstance
+    from kgroup.protocol.embedded.streams import StreamsThread
+    from kgroup.protocol.embedded.undecoded import Undecoded
+
+    late = (StreamsProcess, StreamsTopology, ConnectWorker, Application)
+    return {each.__name__: each for each in (*late, RegistryInstance, StreamsThread, Undecoded)}
