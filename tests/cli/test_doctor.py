@@ -37,7 +37,8 @@ def test_a_healthy_group(on_cluster, cluster, group):
     cluster.classic_group(group, group, {"i-0": [0, 1]})
     told, found = examined(on_cluster("doctor", group, "-o", "json"))
     assert (told["healthy"], found) == (True, {})
-    assert "healthy" in on_cluster("doctor", group).out
+    text = on_cluster("doctor", group).out
+    assert "healthy" in text and f"kgroup blame {group}" in text
 
 
 def test_partitions_nobody_reads_are_an_error(on_cluster, cluster, group):

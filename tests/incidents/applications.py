@@ -46,6 +46,7 @@ def streams_scaled_and_killed_classic(scene: Scene) -> Truth:
         doctor=HEALTHY,
         blame=Says((blamed("rebalance", "s1|hand-over.*s1"),)),
         replay_log=Says((event("member-left-or-expired", detail__cause="s1"),)),
+        cause="s1-StreamThread[^;]*(left or expired|is gone)",
     )
 
 
@@ -65,6 +66,7 @@ def streams_scaled_and_killed_kip1071(scene: Scene) -> Truth:
         doctor=HEALTHY,
         blame=Says((blamed("rebalance", "s1"),)),
         replay_log=Says((event("member-left-or-expired", detail__cause="s1"),)),
+        cause="s1-StreamThread[^;]*(left or expired|is gone)",
     )
 
 

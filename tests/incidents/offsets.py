@@ -28,6 +28,7 @@ def rewind_by_an_application(scene: Scene) -> Truth:
         doctor=Says((verdict("healthy"),)),
         blame=Says((blamed("rewind", three), blamed("rewind", "30"), blamed("rewind", "tax-a")), ("reset",)),
         replay_log=Says((event("rewound", detail="30"), event("rewound", detail__cause="tax-a"))),
+        cause='tax-a[^"]* owned it',
     )
 
 
@@ -53,6 +54,7 @@ def reset_with_kgroup(scene: Scene) -> Truth:
         doctor=Says((verdict("healthy"),)),
         blame=Says((blamed("rewind", "kgroup"), blamed("rewind", rf"{topic}[-:]0-3|all 4|4 partitions"))),
         replay_log=Says((event("rewound", cause="kgroup"),), (at("events", suspicious="true"),)),
+        cause="kgroup, by",
     )
 
 

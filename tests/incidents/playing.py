@@ -119,7 +119,8 @@ def _cause(scene: Scene, cause: str | None, doctor: Ran) -> Mark:
         return Mark(NONE)
     said, tried = [doctor.out], []
     if doctor.out and not re.search(cause, doctor.out, re.S):
-        for command in dict.fromkeys(re.findall(READS, _hints(doctor))):
+        text = scene.asked("doctor", ("doctor", "-o", "text")).out
+        for command in dict.fromkeys(re.findall(READS, text)):
             tried.append(command)
             said.append(scene.kgroup(*shlex.split(command)[1:]).out)
     if any(re.search(cause, each, re.S) for each in said):

@@ -346,9 +346,10 @@ class Scene:
     def begin(self, *argv: str, clock_s: int = 0) -> subprocess.Popen[str]:
         """Start a command, which goes on beside the incident."""
         where = () if "-b" in argv else ("-b", self.server.bootstrap)
+        form = () if "-o" in argv else ("-o", "json")
         wrong = [sys.executable, "-m", "tests.incidents.wrong_clock", str(clock_s)]
         return subprocess.Popen(
-            [*(wrong if clock_s else [str(KGROUP)]), *argv, *where, "-o", "json"],
+            [*(wrong if clock_s else [str(KGROUP)]), *argv, *where, *form],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

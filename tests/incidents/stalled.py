@@ -71,6 +71,7 @@ def hung_in_poll_classic(scene: Scene) -> Truth:
         doctor=Says((verdict("healthy"),)),
         blame=Says((blamed("rebalance", "ship-b"), blamed("rebalance", r"max\.poll\.interval.*6 s"))),
         replay_log=Says((event("member-left-or-expired", cause=r"max\.poll\.interval.*6 s"),)),
+        cause=r"max\.poll\.interval[^\"]*6 s",
     )
 
 
@@ -98,6 +99,7 @@ def hung_in_poll_consumer(scene: Scene) -> Truth:
         doctor=Says((verdict("healthy"),)),
         blame=Says((blamed("rebalance", f"ship-b.*({returned})"),)),
         replay_log=Says((event("member-joined", detail__cause=returned),)),
+        cause=returned,
     )
 
 

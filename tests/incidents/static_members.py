@@ -79,6 +79,7 @@ def static_member_killed_past_its_session(scene: Scene) -> Truth:
             (blamed("rebalance", "orders-1.*4 s"),), ("orders-1 shut down", "orders-0 (left|expired)")
         ),
         replay_log=Says((event("member-left-or-expired", instance_id="orders-1", cause="4 s"),)),
+        cause="orders-1 left or expired",
     )
 
 

@@ -184,6 +184,7 @@ def topic_recreated(scene: Scene) -> Truth:
             (at("events", detail__cause=recreated),),
             (at("events", suspicious="true"),),
         ),
+        cause=f"{topic} was deleted and recreated",
     )
 
 

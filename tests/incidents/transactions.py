@@ -133,4 +133,5 @@ def offsets_committed_by_hand(scene: Scene) -> Truth:
             )
         ),
         replay_log=Says((event("transaction-committed"), event("rewound", detail="45", cause="transaction"))),
+        cause="a transaction of producer",
     )

@@ -11,6 +11,7 @@ from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.domain import Document
 from kgroup.errors import ConfigError
+from kgroup.shell import command as line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -199,5 +200,7 @@ def _text(checkup: "Checkup") -> Iterator[str]:
         yield from (f"     {fact}" for fact in found.evidence)
         if found.hint:
             yield f"     → {found.hint}"
+    if checkup.verdict == "healthy":
+        yield f"     → {line('blame', group.group_id)} names what set off its last rebalance or rewind"
     for each in checkup.unseen:
         yield f"? could not check {each.look}: {each.message}"
