@@ -7,7 +7,7 @@ from tests.interop.streams_incident import Application
 
 from .playing import incident
 from .scene import Scene
-from .truth import HEALTHY, Says, Truth, at, blamed, event, finding
+from .truth import HEALTHY, Next, Says, Truth, at, blamed, event, finding
 
 
 def _three_instances(scene: Scene, protocol: str) -> None:
@@ -99,4 +99,7 @@ def connect_worker_killed(scene: Scene) -> Truth:
         blame=Says((blamed("rebalance", "w1"),)),
         replay_log=Says((event("member-left-or-expired", detail__cause="w1"),)),
         cause=r"w1[^\"]*(left|expired|gone)|(held back|run nowhere)[^\"]*w1",
+        next=Next(
+            "start the workers again", lambda _: workers.shares(names), by_hand=lambda _: workers.start("w1")
+        ),
     )

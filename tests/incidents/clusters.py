@@ -19,10 +19,7 @@ UNREACHABLE = "UNREACHABLE|not reachable|unreachable|no broker answer"
 @incident(19, broker="restarted")
 def broker_restarted_while_waiting(scene: Scene) -> Truth:
     """The broker is killed and comes back while an operator waits for a second member."""
-    topic = scene.topic()
-    scene.produce(topic, 20)
-    first = scene.reader("fleet-a", topic, session_ms=LONG_MS)
-    scene.settled(topic, 4, first)
+    topic, first = scene.caught_up("fleet-a", 20, session_ms=LONG_MS)
     waiting = scene.begin("wait", scene.group, "--for", "members=2", "--stop-after", "100s")
     watching = scene.begin("watch", scene.group, "--events", "--until", "members=2", "--stop-after", "100s")
     scene.sleep(3)
@@ -59,11 +56,7 @@ def broker_restarted_while_waiting(scene: Scene) -> Truth:
 @incident(20)
 def clock_of_the_operator(scene: Scene) -> Truth:
     """The operator's clock is five minutes ahead of the broker's."""
-    topic = scene.topic(2)
-    scene.produce(topic, 20, 2)
-    reader = scene.reader("time-a", topic, commits=False)
-    scene.settled(topic, 2, reader)
-    reader.commit({(topic, 0): 10, (topic, 1): 10})
+    topic, reader = scene.caught_up("time-a", 20, 2, at=10)
     reader.close()
     scene.until(lambda: scene.asked("describe").group(scene.group)["state"] == "Empty", "nobody is left")
     stale = scene.kgroup("delete", scene.group, "--stale-for", "3m", clock_s=FIVE_MINUTES)
@@ -114,11 +107,7 @@ def clock_of_the_operator(scene: Scene) -> Truth:
 @incident(20)
 def clocks_of_the_producers(scene: Scene) -> Truth:
     """Producers' clocks are five minutes ahead: unread records come from the future."""
-    topic = scene.topic(2)
-    scene.produce(topic, 10, 2)
-    reader = scene.reader("time-b", topic)
-    scene.settled(topic, 2, reader)
-    scene.until_read(topic, {0: 10, 1: 10})
+    topic, reader = scene.caught_up("time-b", 10, 2)
     reader.close()
     scene.produce(topic, 30, 2, at_ms=int(time.time() * 1000) + FIVE_MINUTES * 1000)
     return Truth(

@@ -10,11 +10,7 @@ from .truth import Says, Truth, at, blamed, event, verdict
 @incident(6, sample=True)
 def rewind_by_an_application(scene: Scene) -> Truth:
     """A member seeks back on three of its four partitions and commits."""
-    topic = scene.topic()
-    scene.produce(topic, 50)
-    reader = scene.reader("tax-a", topic, commits=False)
-    scene.settled(topic, 4, reader)
-    reader.commit({(topic, number): 40 for number in range(4)})
+    topic, reader = scene.caught_up("tax-a", 50, at=40)
     scene.sleep(1)
     reader.commit({(topic, number): 10 for number in range(3)})
     three = rf"{topic}[-:]0-2|{topic}[-:]0.*{topic}[-:]1.*{topic}[-:]2"
@@ -35,11 +31,7 @@ def rewind_by_an_application(scene: Scene) -> Truth:
 @incident(6)
 def reset_with_kgroup(scene: Scene) -> Truth:
     """An operator resets all four partitions of an empty group with kgroup, and it reads again."""
-    topic = scene.topic()
-    scene.produce(topic, 50)
-    reader = scene.reader("tax-a", topic)
-    scene.settled(topic, 4, reader)
-    scene.until_read(topic, dict.fromkeys(range(4), 50))
+    topic, reader = scene.caught_up("tax-a", 50)
     reader.close()
     done = scene.kgroup("reset-offsets", scene.group, "--all-topics", "--to-earliest", "--execute", "--yes")
     assert done.code == 0, done
@@ -61,11 +53,7 @@ def reset_with_kgroup(scene: Scene) -> Truth:
 @incident(13, broker="small")
 def offsets_expired(scene: Scene) -> Truth:
     """A group is down for longer than offsets.retention.minutes: its offsets and then the group are gone."""
-    topic = scene.topic()
-    scene.produce(topic, 50)
-    reader = scene.reader("old-a", topic)
-    scene.settled(topic, 4, reader)
-    scene.until_read(topic, dict.fromkeys(range(4), 50))
+    _, reader = scene.caught_up("old-a", 50)
     reader.close()
     scene.until(lambda: not scene.committed(), "they expire", 120)
     scene.sleep(3)

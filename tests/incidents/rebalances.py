@@ -12,11 +12,7 @@ from .truth import HEALTHY, Next, Says, Truth, at, blamed, event, finding, verdi
 @incident(23)
 def storm(scene: Scene) -> Truth:
     """A member pauses for longer than its session, again and again: each time the group rebalances twice."""
-    topic = scene.topic()
-    scene.flow(topic)
-    calm = scene.reader("cart-a", topic, session_ms=1500)
-    pausing = scene.reader("cart-b", topic, session_ms=1500)
-    scene.settled(topic, 4, calm, pausing, each=2)
+    topic, (calm, pausing) = scene.sharing({"cart-a": {}, "cart-b": {}}, session_ms=1500)
     for _ in range(4):
         pausing.signal(signal.SIGSTOP)
         scene.settled(topic, 4, calm)
@@ -82,10 +78,7 @@ def dynamic_leader_killed(scene: Scene) -> Truth:
 @incident(3)
 def rolling_restart_of_ten(scene: Scene) -> Truth:
     """Ten members without static ids are restarted one after the other: twenty rebalances."""
-    topic = scene.topic(10)
-    scene.flow(topic, 10)
-    members = [scene.reader(f"cart-{number}", topic) for number in range(10)]
-    scene.settled(topic, 10, *members)
+    topic, members = scene.sharing({f"cart-{number}": {} for number in range(10)}, 10)
     for number in range(10):
         members[number].close()
         members[number] = scene.again(members[number])
@@ -110,11 +103,8 @@ def rolling_restart_of_ten(scene: Scene) -> Truth:
 @incident(8)
 def cooperative_rebalance_and_a_kill(scene: Scene) -> Truth:
     """A sixth cooperative member joins, and another one is killed while partitions move."""
-    topic = scene.topic(12)
-    scene.flow(topic, 12)
     sort = {"client": "java", "assignor": "cooperative-sticky"}
-    members = [scene.reader(f"geo-{number}", topic, **sort) for number in range(5)]  # type: ignore[arg-type]
-    scene.settled(topic, 12, *members, each=2)
+    topic, members = scene.sharing({f"geo-{number}": sort for number in range(5)}, 12)
     sixth = scene.reader("geo-5", topic, **sort)  # type: ignore[arg-type]
     members[1].kill()
     left = [*members[:1], *members[2:], sixth]
@@ -139,11 +129,7 @@ def cooperative_rebalance_and_a_kill(scene: Scene) -> Truth:
 @incident(16)
 def member_does_not_come_back_in_a_join(scene: Scene) -> Truth:
     """A member hangs in its poll loop as another one joins: the rebalance waits for it."""
-    topic = scene.topic()
-    scene.flow(topic)
-    hung = scene.reader("web-a", topic, max_poll_interval_ms="300000")
-    fine = scene.reader("web-b", topic, max_poll_interval_ms="300000")
-    scene.settled(topic, 4, hung, fine, each=2)
+    topic, (hung, fine) = scene.sharing({"web-a": {}, "web-b": {}}, max_poll_interval_ms="300000")
     scene.until_regular(topic)
     hung.freeze()
     scene.sleep(4)
@@ -180,14 +166,12 @@ def member_does_not_come_back_in_a_join(scene: Scene) -> Truth:
 @incident(15)
 def never_acknowledges_a_revocation(scene: Scene) -> Truth:
     """A consumer-protocol member hangs and does not give up partitions that another one waits for."""
-    topic = scene.topic()
-    scene.flow(topic)
-    hung = scene.reader("web-a", topic, protocol="consumer", max_poll_interval_ms="300000")
-    scene.settled(topic, 4, hung)
+    slow = {"protocol": "consumer", "max_poll_interval_ms": "300000"}
+    topic, (hung,) = scene.sharing({"web-a": slow})
     scene.until_regular(topic)
     hung.freeze()
     scene.sleep(2)
-    fine = scene.reader("web-b", topic, protocol="consumer", max_poll_interval_ms="300000")
+    fine = scene.reader("web-b", topic, **slow)  # type: ignore[arg-type]
     scene.until(lambda: scene.asked("describe").group(scene.group)["state"] == "Reconciling", "it moves")
     scene.sleep(20)
 
@@ -255,10 +239,7 @@ def group_is_full(scene: Scene) -> Truth:
 @incident(27)
 def protocols_without_a_common_one(scene: Scene) -> Truth:
     """A member with another assignor is refused again and again: no protocol suits all."""
-    topic = scene.topic()
-    scene.flow(topic)
-    reads = scene.reader("bid-a", topic, assignor="range")
-    scene.settled(topic, 4, reads)
+    topic, _ = scene.sharing({"bid-a": {"assignor": "range"}})
     refused = scene.reader("bid-b", topic, assignor="roundrobin")
     scene.sleep(5)
     assert not refused.state().assignment

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -238,15 +238,32 @@ class Scene:
         }
         return self._started(request, process)
 
-    def seat(self, jvm: list[Reader], label: str, topic: str, **options: Any) -> Reader:
-        """A Java consumer in the process of the others in `jvm`, or the first one in a process of its own."""
-        if not jvm:
-            jvm.append(self.reader(f"{self.name}-{label}", topic, client="java", **options))
-            return jvm[0]
-        name = f"{label}.{next(self._seats)}"
-        request = {**jvm[0].request, **options, "topics": [topic], "name": name}
-        jvm[0].driver.call("start", **request)
-        return Reader(jvm[0].driver, name, options)
+    def caught_up(
+        self, label: str, each: int, partitions: int = 4, *, at: int | None = None, **options: Any
+    ) -> tuple[str, Reader]:
+        """Make a topic with so many records in each partition, and a reader that has read all of them.
+
+        With `at` it commits only when it is told to, and has committed this offset everywhere.
+        """
+        topic = self.topic(partitions)
+        self.produce(topic, each, partitions)
+        reader = self.reader(label, topic, commits=at is None, **options)
+        self.settled(topic, partitions, reader)
+        if at is None:
+            self.until_read(topic, dict.fromkeys(range(partitions), each))
+        else:
+            reader.commit({(topic, number): at for number in range(partitions)})
+        return topic, reader
+
+    def sharing(
+        self, readers: Mapping[str, Mapping[str, Any]], partitions: int = 4, **common: Any
+    ) -> tuple[str, list[Reader]]:
+        """Make a topic with a flow, and readers with own and common options that share it evenly."""
+        topic = self.topic(partitions)
+        self.flow(topic, partitions)
+        made = [self.reader(label, topic, **{**common, **own}) for label, own in readers.items()]
+        self.settled(topic, partitions, *made, each=partitions // len(made))
+        return topic, made
 
     def again(self, reader: Reader, **changed: Any) -> Reader:
         """Start the reader's program once more, with the settings it had but for these."""

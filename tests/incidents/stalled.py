@@ -10,11 +10,8 @@ from .truth import Next, Says, Truth, at, blamed, event, finding, verdict
 @incident(5, sample=True)
 def reader_stalled(scene: Scene) -> Truth:
     """One of two members heartbeats and commits nothing any more; the other one keeps up."""
-    topic = scene.topic()
-    scene.flow(topic)
-    busy = scene.reader("ship-a", topic)
-    stalled = scene.reader("ship-b", topic, max_poll_interval_ms="600000")
-    scene.settled(topic, 4, busy, stalled, each=2)
+    slow = {"max_poll_interval_ms": "600000"}
+    topic, (_, stalled) = scene.sharing({"ship-a": {}, "ship-b": slow})
     scene.until_regular(topic)
     parts = "|".join(str(number) for _, number in stalled.state().assignment)
     stalled.freeze()
@@ -52,11 +49,8 @@ def reader_stalled(scene: Scene) -> Truth:
 @incident(4)
 def hung_in_poll_classic(scene: Scene) -> Truth:
     """A member hangs past max.poll.interval.ms and is out; the other member takes its partitions."""
-    topic = scene.topic()
-    scene.flow(topic)
-    busy = scene.reader("ship-a", topic)
-    hung = scene.reader("ship-b", topic, session_ms=3000, max_poll_interval_ms="6000")
-    scene.settled(topic, 4, busy, hung, each=2)
+    limits = {"session_ms": 3000, "max_poll_interval_ms": "6000"}
+    topic, (busy, hung) = scene.sharing({"ship-a": {}, "ship-b": limits})
     scene.until_read(topic, dict.fromkeys(range(4), 5))
     hung.freeze()
     scene.settled(topic, 4, busy)
@@ -78,11 +72,8 @@ def hung_in_poll_classic(scene: Scene) -> Truth:
 @incident(4)
 def hung_in_poll_consumer(scene: Scene) -> Truth:
     """A member of the consumer protocol hangs past max.poll.interval.ms, is out, and returns under its id."""
-    topic = scene.topic()
-    scene.flow(topic)
-    busy = scene.reader("ship-a", topic, client="java", protocol="consumer")
-    hung = scene.reader("ship-b", topic, client="java", protocol="consumer", max_poll_interval_ms="4000")
-    scene.settled(topic, 4, busy, hung, each=2)
+    limits = {"max_poll_interval_ms": "4000"}
+    topic, (busy, hung) = scene.sharing({"ship-a": {}, "ship-b": limits}, client="java", protocol="consumer")
     scene.until_read(topic, dict.fromkeys(range(4), 5))
     hung.freeze(12)
     scene.settled(topic, 4, busy)

@@ -6,15 +6,16 @@ from .playing import incident
 from .scene import FIVE_MINUTES, LONG_MS, Scene
 from .truth import HEALTHY, Next, Says, Truth, at, blamed, event, finding, verdict
 
+ORDERS: dict[str, dict[str, str]] = {
+    "orders-a": {"instance": "orders-0"},
+    "orders-b": {"instance": "orders-1"},
+}
+
 
 @incident(1, sample=True)
 def static_member_killed_within_its_session(scene: Scene) -> Truth:
     """A static member is killed with -9; until its session ends nobody reads its partitions."""
-    topic = scene.topic(6)
-    scene.flow(topic, 6)
-    alive = scene.reader("orders-a", topic, instance="orders-0", session_ms=LONG_MS)
-    dead = scene.reader("orders-b", topic, instance="orders-1", session_ms=LONG_MS)
-    scene.settled(topic, 6, alive, dead, each=3)
+    topic, (alive, dead) = scene.sharing(ORDERS, 6, session_ms=LONG_MS)
     scene.until_regular(topic)
     mine = sorted(number for _, number in dead.state().assignment)
     dead.kill()
@@ -56,11 +57,7 @@ def static_member_killed_within_its_session(scene: Scene) -> Truth:
 @incident(1)
 def static_member_killed_past_its_session(scene: Scene) -> Truth:
     """A static member is killed with -9; its session ends, and the other member takes its partitions."""
-    topic = scene.topic(6)
-    scene.flow(topic, 6)
-    alive = scene.reader("orders-a", topic, instance="orders-0", session_ms=4000)
-    dead = scene.reader("orders-b", topic, instance="orders-1", session_ms=4000)
-    scene.settled(topic, 6, alive, dead, each=3)
+    topic, (alive, dead) = scene.sharing(ORDERS, 6, session_ms=4000)
     scene.until_read(topic, dict.fromkeys(range(6), 5))
     dead.kill()
     scene.settled(topic, 6, alive)

@@ -12,11 +12,7 @@ from .truth import HEALTHY, Next, Says, Truth, at, blamed, event, finding, verdi
 @incident(21, sample=True)
 def retention_eats_unread(scene: Scene) -> Truth:
     """A group is down; retention deletes records that it has not read."""
-    topic = scene.topic()
-    scene.produce(topic, 20)
-    reader = scene.reader("bill-a", topic)
-    scene.settled(topic, 4, reader)
-    scene.until_read(topic, dict.fromkeys(range(4), 20))
+    topic, reader = scene.caught_up("bill-a", 20)
     reader.close()
     scene.produce(topic, 80)
     scene.delete_records(topic, {0: 50, 1: 60})
@@ -70,6 +66,11 @@ def retention_about_to_eat(scene: Scene) -> Truth:
         blame=Says((blamed("rebalance", "bill-a|left"),)),
         replay_log=Says((event("group-emptied"),)),
         cause=r"(lost|deleted|gone|expire)[^\"]*(in|within) (about )?(\d|1\d) ?m",
+        next=Next(
+            "read them before",
+            lambda _: scene.until_read(topic, {0: 45, 1: 45}),
+            by_hand=lambda _: scene.again(reader),
+        ),
         also=(("lag", Says((at("groups", max_time_lag_ms=r"^(29|30)\d{5}$"),), argv=("lag", "--time"))),),
     )
 
@@ -157,11 +158,7 @@ def topic_deleted(scene: Scene) -> Truth:
 @incident(12, sample=True)
 def topic_recreated(scene: Scene) -> Truth:
     """A topic is deleted and recreated under its name while a member reads it: it begins at 0 again."""
-    topic = scene.topic()
-    scene.produce(topic, 90)
-    reader = scene.reader("stock-a", topic, commits=False)
-    scene.settled(topic, 4, reader)
-    reader.commit({(topic, number): 90 for number in range(4)})
+    topic, reader = scene.caught_up("stock-a", 90, at=90)
     scene.delete_topic(topic)
     scene.until(lambda: not scene.committed(), "its offsets are gone")
     scene.topic()
@@ -191,11 +188,8 @@ def topic_recreated(scene: Scene) -> Truth:
 @incident(12)
 def commit_beyond_the_end(scene: Scene) -> Truth:
     """Offsets are committed that lie beyond the end of the log."""
-    topic = scene.topic(2)
-    scene.produce(topic, 30, 2)
-    reader = scene.reader("stock-a", topic, commits=False)
-    scene.settled(topic, 2, reader)
-    reader.commit({(topic, 0): 100, (topic, 1): 30})
+    topic, reader = scene.caught_up("stock-a", 30, 2, at=30)
+    reader.commit({(topic, 0): 100})
     reader.close()
 
     def lag_known(_: Scene) -> None:
@@ -228,11 +222,7 @@ def commit_beyond_the_end(scene: Scene) -> Truth:
 @incident(28)
 def member_with_a_deleted_topic(scene: Scene) -> Truth:
     """A hanging consumer-protocol member keeps partitions of a topic that was deleted and recreated."""
-    topic = scene.topic()
-    scene.produce(topic, 20)
-    hung = scene.reader("stock-a", topic, protocol="consumer", max_poll_interval_ms="300000")
-    scene.settled(topic, 4, hung)
-    scene.until_read(topic, dict.fromkeys(range(4), 20))
+    topic, hung = scene.caught_up("stock-a", 20, protocol="consumer", max_poll_interval_ms="300000")
     hung.freeze()
     scene.sleep(1)
     scene.delete_topic(topic)

@@ -25,11 +25,7 @@ def _producer(scene: Scene, name: str) -> Producer:
 @incident(14, sample=True)
 def transaction_left_open(scene: Scene) -> Truth:
     """A producer leaves a transaction open; a read_committed reader gets nothing written after it."""
-    topic = scene.topic(2)
-    scene.produce(topic, 20, 2)
-    reader = scene.reader("fraud-a", topic, isolation_level="read_committed")
-    scene.settled(topic, 2, reader)
-    scene.until_read(topic, {0: 20, 1: 20})
+    topic, _ = scene.caught_up("fraud-a", 20, 2, isolation_level="read_committed")
     hanging = _producer(scene, "ledger-7")
     hanging.begin_transaction()
     hanging.produce(topic, b"open", partition=0)
@@ -67,11 +63,7 @@ def transaction_left_open(scene: Scene) -> Truth:
 @incident(14)
 def offsets_held_open(scene: Scene) -> Truth:
     """A transaction has written offsets and does not end: who joins next waits for them."""
-    topic = scene.topic(2)
-    scene.produce(topic, 20, 2)
-    reader = scene.reader("fraud-a", topic, commits=False)
-    scene.settled(topic, 2, reader)
-    reader.commit({(topic, 0): 10, (topic, 1): 10})
+    topic, reader = scene.caught_up("fraud-a", 20, 2, at=10)
     reader.close()
     hanging = _producer(scene, "ledger-8")
     outsider = Consumer({"bootstrap.servers": scene.server.bootstrap, "group.id": scene.group})
@@ -106,11 +98,7 @@ def offsets_held_open(scene: Scene) -> Truth:
 @incident(29, sample=True)
 def offsets_committed_by_hand(scene: Scene) -> Truth:
     """A script sets back offsets of an active group, in a transaction that names no member."""
-    topic = scene.topic()
-    scene.produce(topic, 50)
-    reader = scene.reader("mail-a", topic)
-    scene.settled(topic, 4, reader)
-    scene.until_read(topic, dict.fromkeys(range(4), 50))
+    topic, _ = scene.caught_up("mail-a", 50)
     script = _producer(scene, "fix-offsets")
     outsider = Consumer({"bootstrap.servers": scene.server.bootstrap, "group.id": scene.group})
     script.begin_transaction()

@@ -106,7 +106,7 @@ class Next:
     """
 
     proposed: str
-    promised: Callable[[Scene], None]
+    promised: Callable[[Scene], object]
     by_hand: Callable[[Scene], object] | None = None
 
 
