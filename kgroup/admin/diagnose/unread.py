@@ -54,14 +54,18 @@ def _held_back(
     cluster: ClusterView, behind: Sequence[tuple[Facts, Behind]], places: Collection[TopicPartition]
 ) -> None:
     stable = list_offsets(cluster, dict.fromkeys(places, LATEST), isolation=READ_COMMITTED)
-    # Who reads what is not committed does not stop there; a marker may lie between the two.
+    # Who reads what is not committed does not stop there; a marker may lie between the two. The end of the log
+    # was read before: without an open transaction the stable offset is not below it.
     stopped = [
         (
             each,
             {
                 place: at.offset
-                for place, committed in those.items()
-                if isinstance(at := stable[place], ListedOffset) and 0 <= at.offset - committed <= MARKERS
+                for place, row in zip(each.places, each.group.offsets, strict=True)
+                if place in those
+                and isinstance(at := stable[place], ListedOffset)
+                and 0 <= at.offset - those[place] <= MARKERS
+                and at.offset < (row.log_end_offset or 0)
             },
         )
         for each, those in behind

@@ -61,6 +61,12 @@ def test_a_reader_behind_a_transaction_that_does_not_end(committed: int) -> None
     )
 
 
+def test_one_unread_record_is_no_transaction() -> None:
+    """The last stable offset of a log without one is its end, one behind what was committed: it was sick."""
+    checkup, told = found(behind([1, 2, 3, 4], committed=3), "KG311")
+    assert (checkup.verdict, told) == ("healthy", [])
+
+
 def test_its_producer_is_named() -> None:
     fake = behind([1, 2, 3, 4], {"orders:1": 2})
     listed = ListTransactionsResponse(transaction_states=(Listed(transactional_id="tx"),))
