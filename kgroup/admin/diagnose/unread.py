@@ -54,8 +54,8 @@ def _held_back(
     cluster: ClusterView, behind: Sequence[tuple[Facts, Behind]], places: Collection[TopicPartition]
 ) -> None:
     stable = list_offsets(cluster, dict.fromkeys(places, LATEST), isolation=READ_COMMITTED)
-    # Who reads what is not committed does not stop there; a marker may lie between the two. The end of the log
-    # was read before: without an open transaction the stable offset is not below it.
+    # Who reads what is not committed does not stop there; a marker may lie between the two. The log's end was
+    # read before: without an open transaction the stable offset is not below it.
     stopped = [
         (
             each,
