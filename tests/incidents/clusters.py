@@ -163,7 +163,7 @@ def rights_taken_away(scene: Scene) -> Truth:
     ends = scene.ends(topic)
 
     def reads_on(_: Scene) -> None:
-        reader.kill()
+        reader.close()
         scene.again(reader)
         scene.until_read(topic, ends)
 
