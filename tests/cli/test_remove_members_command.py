@@ -146,6 +146,17 @@ class TestExecute:
         out = on_cluster("blame", group).out
         assert f"done from this machine: journal {entry.id}, " in out and line in out
 
+    def test_blame_says_that_a_rebalance_has_no_record_yet(self, on_cluster, cluster, group):
+        """The last rebalance on record was told as the one that is stuck."""
+        assert "now: " not in on_cluster("blame", group).out
+        on_cluster("remove-members", group, "--instance-id", "m-0", "--execute")
+        ran = on_cluster("blame", group, "-o", "json")
+        jsonschema.validate(ran.document, schema_for("blame"))
+        assert ran.group(group)["state"] == "PreparingRebalance"
+        out = on_cluster("blame", group).out
+        assert "now: PreparingRebalance; no record shows a rebalance before it completes" in out
+        assert f"kgroup doctor {group} names the members it waits for" in out
+
     def test_nobody_found_is_3_and_changes_nothing(self, on_cluster, cluster, group):
         ran = on_cluster("remove-members", group, "--instance-id", "gone", "--execute", "-o", "json")
         found = document(ran, ExitCode.NOT_FOUND)

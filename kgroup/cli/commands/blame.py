@@ -1,8 +1,9 @@
 """`kgroup blame`: what caused a group's last rebalance, rewind or deletion."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
+from kgroup import shell
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
@@ -12,6 +13,7 @@ from kgroup.domain import Document
 from kgroup.errors import StorageError
 
 if TYPE_CHECKING:
+    from kgroup.admin.admin import Admin
     from kgroup.admin.change.journal import Entry
     from kgroup.history.fold.explain import Blame
 
@@ -67,8 +69,9 @@ def command(
     with opened(env, files, selection, storage_option) as source:
         story = source.replay(selection)
         where = source.cluster
-    events = selection.chosen(story.events)
-    names = selection.names or sorted({event.group for event in events if event.group})
+        events = selection.chosen(story.events)
+        names = selection.names or sorted({event.group for event in events if event.group})
+        states = _states(env, source.admin, names) if selection.span.until_ms is None else {}
     found = {name: blame(events, name) for name in names}
     entries = _journal(env, where)
     errors, code = shortcomings(story, selection)
@@ -76,13 +79,14 @@ def command(
     if not any(event.group for event in events):
         lines += ["", nothing_text(story, selection)]
     for name, blames in found.items():
-        lines += ["", *_text(name, blames, entries)]
+        lines += ["", *_text(name, blames, entries, states.get(name))]
     blamed = [b.event for blames in found.values() for b in blames]
     lines += ["", *closing_lines(blamed)]
     data = {
         "groups": [
             {
                 "group_id": name,
+                "state": states.get(name),
                 "blames": [
                     {
                         "about": b.about,
@@ -100,6 +104,20 @@ def command(
         "span": selection.span_json(story.events),
     }
     return show(env, Result(data, lines, "groups", names, errors, code, where))
+
+
+def _states(env: Env, admin: "Admin | None", names: Iterable[str]) -> dict[str, str]:
+    """The groups' states now: while a classic group rebalances, no record shows it."""
+    from kgroup.admin.models import GroupDescription
+    from kgroup.admin.refusals import is_absent
+
+    found: dict[str, str] = {}
+    for name, group in admin.groups(names).items() if admin is not None else ():
+        if isinstance(group, GroupDescription):
+            found[name] = group.state
+        elif not is_absent(group):
+            env.note(f"{name}: whether it is rebalancing now is not known: {group.message}")
+    return found
 
 
 def _journal(env: Env, where: Mapping[str, object] | None) -> "Sequence[Entry]":
@@ -147,10 +165,16 @@ def _entry_json(entry: "Entry") -> Document:
     }
 
 
-def _text(name: str, blames: "list[Blame]", entries: "Sequence[Entry]") -> list[str]:
+def _text(name: str, blames: "list[Blame]", entries: "Sequence[Entry]", state: str | None) -> list[str]:
     from kgroup.cli.output.times import iso
+    from kgroup.history.verify import REBALANCING
 
     lines = [name]
+    if state in REBALANCING:
+        lines.append(
+            f"  now: {state}; a rebalance has no record before it completes, so what follows is older"
+        )
+        lines.append(f"    {shell.command('doctor', name)} names the members it waits for")
     for b in blames:
         event = b.event
         sure = "" if event.proven else " (not proven by the records)"

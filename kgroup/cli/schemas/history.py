@@ -97,7 +97,11 @@ HISTORY: Mapping[str, Schema] = {
             ),
         ]
     },
-    "blame": record(groups=array(record(group_id=STRING, blames=array(_BLAME))), **_READ, span=SPAN),
+    "blame": record(
+        groups=array(record(group_id=STRING, state=nullable(STRING), blames=array(_BLAME))),
+        **_READ,
+        span=SPAN,
+    ),
     "offsets-topic stats": record(
         types=array(record(type=INTEGER, name=STRING, **_TALLY)),
         total=record(**_TALLY),
