@@ -41,12 +41,18 @@ def authenticate(link: Link, login: Login, deadline: float) -> float:
 
 def _shake_hands(link: Link, mechanism: str, deadline: float) -> None:
     chosen = _ask(link, SaslHandshakeRequest(mechanism=mechanism), SaslHandshakeResponse, deadline, lowest=1)
-    if chosen.error_code:
-        offered = ", ".join(chosen.mechanisms) or "none"
+    if chosen.error_code == ErrorCode.ILLEGAL_SASL_STATE:
         raise BrokerRefused(
             chosen.error_code,
-            f"{link.peer} does not take {mechanism}: {ErrorCode.name_of(chosen.error_code)}",
-            hint=f"set sasl.mechanism to one it takes: {offered}",
+            f"{link.peer} is a listener without SASL, and security.protocol asks for SASL",
+            hint="name the port of a SASL listener, or set security.protocol to PLAINTEXT, or SSL with TLS",
+        )
+    if chosen.error_code:
+        offered = ", ".join(chosen.mechanisms)
+        raise BrokerRefused(
+            chosen.error_code,
+            f"{link.peer} does not accept {mechanism}: {ErrorCode.name_of(chosen.error_code)}",
+            hint=f"set sasl.mechanism to one it accepts: {offered}" if offered else None,
         )
 
 

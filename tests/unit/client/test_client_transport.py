@@ -228,6 +228,19 @@ def test_a_wrong_password_is_named_and_not_tried_on_the_next_broker(broker: Scri
     assert "secret" not in caught.value.message
 
 
+def test_a_listener_without_sasl_is_named_as_one(broker: ScriptedBroker) -> None:
+    """Kafka answers so on a plaintext listener; the hint was to choose one of no mechanisms."""
+    broker.answers[SaslHandshakeRequest] = SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
+    with (
+        SocketTransport(settings(broker.address, **SASL)) as transport,
+        pytest.raises(BrokerRefused, match="is a listener without SASL") as caught,
+    ):
+        transport.nodes()
+    assert caught.value.hint == (
+        "name the port of a SASL listener, or set security.protocol to PLAINTEXT, or SSL with TLS"
+    )
+
+
 def test_a_mechanism_the_broker_lacks_is_named_with_those_it_has(broker: ScriptedBroker) -> None:
     broker.answers[SaslHandshakeRequest] = SaslHandshakeResponse(
         error_code=ErrorCode.UNSUPPORTED_SASL_MECHANISM, mechanisms=("SCRAM-SHA-256", "OAUTHBEARER")
@@ -237,4 +250,4 @@ def test_a_mechanism_the_broker_lacks_is_named_with_those_it_has(broker: Scripte
         pytest.raises(BrokerRefused, match="UNSUPPORTED_SASL_MECHANISM") as caught,
     ):
         transport.nodes()
-    assert caught.value.hint == "set sasl.mechanism to one it takes: SCRAM-SHA-256, OAUTHBEARER"
+    assert caught.value.hint == "set sasl.mechanism to one it accepts: SCRAM-SHA-256, OAUTHBEARER"
