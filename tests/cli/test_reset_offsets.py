@@ -6,6 +6,7 @@ import json
 import sys
 import threading
 import time
+from base64 import b64encode
 
 import jsonschema
 import pytest
@@ -43,6 +44,21 @@ def document(ran, code=ExitCode.OK):
 
 def target(data):
     return {(item["topic"], item["partition"]): item["new_offset"] for item in data["items"]}
+
+
+@pytest.mark.parametrize("execute", [[], ["--execute"]], ids=["plan", "done"])
+def test_state_stores_of_a_streams_application_are_not_reset(on_cluster, cluster, group, execute):
+    """Streams writes its times into the metadata of commits, which proves whose they are."""
+    argv = ("reset-offsets", group, "--topic", group, "--to-earliest", *execute)
+    assert "Streams" not in on_cluster(*argv[:5]).out
+    commit_fully(cluster, group, group, {0: (4, 0, b64encode(b"\1" + bytes(8)).decode())})
+    ran = on_cluster(*argv)
+    assert ran.code == 0, ran.err
+    (line,) = [line for line in ran.out.splitlines() if line.startswith(f"! {group} is a Kafka Streams")]
+    assert "state stores, changelog and repartition topics keep what they have" in line
+    assert f"kafka-streams-application-reset.sh --application-id {group}" in line
+    (planned,) = document(on_cluster(*argv[:5], "-o", "json"))["groups"]
+    assert execute or planned["caution"] == line[2:]
 
 
 class TestPlan:

@@ -17,12 +17,22 @@ from typing import Annotated, Any
 
 from kgroup.admin.as_json import document
 from kgroup.admin.discovery import ClusterView
-from kgroup.admin.models import DEAD, EMPTY, SHARE, ChangeStatus, GroupDescription, GroupType, ItemError
+from kgroup.admin.models import (
+    DEAD,
+    EMPTY,
+    SHARE,
+    STREAMS,
+    ChangeStatus,
+    GroupDescription,
+    GroupType,
+    ItemError,
+)
+from kgroup.admin.read.applications import is_streams_metadata
 from kgroup.admin.read.describe import groups_only
 from kgroup.admin.read.offsets import committed, leader_of
 from kgroup.admin.read.visibility import sees_every_topic, unknown_offsets, unseen_offsets
 from kgroup.admin.refusals import code_name, is_absent
-from kgroup.admin.shell import command, share_tool
+from kgroup.admin.shell import command, share_tool, word
 from kgroup.domain import Document, MemberStatus, OffsetAndMetadata, TopicPartition
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError, SafetyRefused
 from kgroup.history.fold.marks import Mark
@@ -88,7 +98,10 @@ class OffsetChange:
 
 @dataclass(frozen=True, slots=True)
 class PlannedGroup:
-    """A group of a plan as it was found; `refusal` says why its committed offsets cannot be changed now."""
+    """A group of a plan as it was found; `refusal` says why its committed offsets cannot be changed now.
+
+    `caution` says what a change of its offsets leaves behind: the stores of a Kafka Streams application.
+    """
 
     group_id: str
     type: GroupType | None
@@ -97,6 +110,7 @@ class PlannedGroup:
     refusal: str | None = None
     hint: str | None = None
     error_code: str | None = None
+    caution: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,6 +324,23 @@ def _planned(group: GroupNow, needs_empty: bool) -> PlannedGroup:
         refusal,
         hint,
         code_name(group.error) if group.error else None,
+        _caution(group),
+    )
+
+
+def _caution(group: GroupNow) -> str | None:
+    """Return what else a Kafka Streams application has; the metadata of its commits shows a classic one."""
+    name = word(group.group_id)
+    if group.type == STREAMS:
+        tool = f"kafka-streams-groups.sh --reset-offsets --group {name} --delete-all-internal-topics"
+    elif any(is_streams_metadata(at.metadata) for at in group.committed.values()):
+        tool = f"kafka-streams-application-reset.sh --application-id {name}"
+    else:
+        return None
+    return (
+        f"{group.group_id} is a Kafka Streams application: only committed offsets change; its state stores, "
+        f"changelog and repartition topics keep what they have, so records read again count twice in them. "
+        f"For those: {tool}, and KafkaStreams.cleanUp() in every instance"
     )
 
 

@@ -6,13 +6,12 @@ converted, and then the application cannot join it any more.
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import STREAM_ASSIGNOR
+from kgroup.admin.read.applications import is_streams_metadata
 from kgroup.admin.read.offsets import Committed, committed
 from kgroup.admin.read.visibility import sees_every_topic
 from kgroup.admin.refusals import code_name
@@ -21,8 +20,6 @@ from kgroup.errors import ErrorCode, KgroupError
 
 CONSUMERS, KAFKA_STREAMS = "consumers", "Kafka Streams"
 INTERNAL = ("-changelog", "-repartition")
-TIMESTAMP_BYTES = 9
-STREAMS_VERSIONS = (1, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,20 +77,6 @@ def _by_commits(offsets: Committed, otherwise: str, code: str | None) -> Kind:
     if offsets:
         return Kind(CONSUMERS, f"{otherwise}, and no commit of it is one of Kafka Streams (2.4 or later)")
     return Kind(None, f"it has no commits, and {otherwise}", code)
-
-
-def is_streams_metadata(text: str) -> bool:
-    """Whether a commit's metadata is Streams' own: base64 of a version and a time in ms (-1 for none)."""
-    try:
-        data = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        return False
-    if len(data) < TIMESTAMP_BYTES or data[0] not in STREAMS_VERSIONS:
-        return False
-    if data[0] == STREAMS_VERSIONS[0] and len(data) != TIMESTAMP_BYTES:
-        return False
-    # Any time a record may have: from -1, for none yet, to the year 2286.
-    return -1 <= int.from_bytes(data[1:TIMESTAMP_BYTES], "big", signed=True) < 10**13
 
 
 def _last_assignor(cluster: ClusterView, group_id: str) -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -22,6 +24,8 @@ from kgroup.protocol.embedded.member import (
 if TYPE_CHECKING:
     from kgroup.protocol.messages.describe_groups import DescribedGroupMember
 
+TIMESTAMP_BYTES = 9
+STREAMS_VERSIONS = (1, 2)
 NAMES = {
     CONNECT: "Kafka Connect",
     STREAMS: "Kafka Streams",
@@ -83,3 +87,17 @@ def told_by(member: Member, told: Embedded) -> Member:
         schema_registry=told.schema_registry,
         undecoded=told.undecoded,
     )
+
+
+def is_streams_metadata(text: str) -> bool:
+    """Whether a commit's metadata is Streams' own: base64 of a version and a time in ms (-1 for none)."""
+    try:
+        data = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    if len(data) < TIMESTAMP_BYTES or data[0] not in STREAMS_VERSIONS:
+        return False
+    if data[0] == STREAMS_VERSIONS[0] and len(data) != TIMESTAMP_BYTES:
+        return False
+    # Any time a record may have: from -1, for none yet, to the year 2286.
+    return -1 <= int.from_bytes(data[1:TIMESTAMP_BYTES], "big", signed=True) < 10**13

@@ -62,7 +62,7 @@ def planned(plan: OffsetsPlan, where: Mapping[str, object] | None, *, csv: bool 
     last = NOT_YET if counted else "Nothing to do."
     return Result(
         _data(plan, plan.items, None),
-        (_headline(plan), *_tables(plan.items, with_results=bool(failing)), last),
+        (_headline(plan), *_tables(plan.items, with_results=bool(failing)), *_cautions(plan), last),
         items="items",
         names=[f"{item.topic}:{item.partition}" for item in counted],
         errors=errors,
@@ -92,7 +92,7 @@ def executed(
     codes = [*map(_exit_code, wrong), *[ExitCode.NOT_FOUND] * len(absent)]
     return Result(
         _data(done.plan, done.items, done.journal_id),
-        (*_tables(done.items, with_results=True), *notes, summary),
+        (*_tables(done.items, with_results=True), *_cautions(done.plan), *notes, summary),
         items="items",
         names=[f"{item.topic}:{item.partition}" for item in done.items if item.result == ChangeStatus.DONE],
         errors=[*_errors_by_group(wrong, done.plan), *(_absent_error(group.group_id) for group in absent)],
@@ -135,6 +135,11 @@ def _row(item: OffsetChange) -> Document:
         "error_code": item.error_code,
         "effect": item.effect,
     }
+
+
+def _cautions(plan: OffsetsPlan) -> list[str]:
+    """What the change leaves behind, group by group."""
+    return [f"! {group.caution}" for group in plan.groups if group.caution]
 
 
 def _headline(plan: OffsetsPlan) -> str:

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from kgroup.admin.migrate.kinds import CONSUMERS, KAFKA_STREAMS, is_streams_metadata, kind_of_empty
+from kgroup.admin.migrate.kinds import CONSUMERS, KAFKA_STREAMS, kind_of_empty
 from kgroup.admin.migrate.models import UPGRADE
 from kgroup.admin.migrate.plan import plan
+from kgroup.admin.read.applications import is_streams_metadata
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import ErrorCode
 from kgroup.protocol import group_records as gr
