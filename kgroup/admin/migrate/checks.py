@@ -156,6 +156,13 @@ def served(found: Evidence) -> Iterator[Check]:
         yield Check(code, OK, message, None, evidence)
 
 
+def _unread_hint(found: Evidence) -> str | None:
+    """What to do about a setting that is not known; rights help only where they are missing."""
+    if found.settings is not None:
+        return "upgrade the brokers first: Kafka 4.0 and later have it"
+    return _NEEDS_CONFIGS if (found.settings_code or "").endswith("AUTHORIZATION_FAILED") else None
+
+
 def policy(found: Evidence, direction: str) -> Check:
     """Whether the cluster's migration policy lets a live group change over."""
     value = (found.settings or {}).get(POLICY)
@@ -163,7 +170,7 @@ def policy(found: Evidence, direction: str) -> Check:
     code = "migration_policy"
     if value is None:
         why = found.settings_error or "the broker does not have this setting"
-        return Check(code, UNKNOWN, why, _NEEDS_CONFIGS, evidence, found.settings_code)
+        return Check(code, UNKNOWN, why, _unread_hint(found), evidence, found.settings_code)
     if value.lower() in POLICIES[direction]:
         return Check(code, OK, f"{POLICY}={value} (broker {found.broker})", None, evidence)
     message = f"{POLICY}={value} (broker {found.broker}) forbids an online {direction}."
@@ -232,7 +239,7 @@ def _room(found: Evidence, count: int, static: bool) -> Iterator[Check]:
     if most is None:
         why = found.settings_error or "the broker does not report it"
         message = f"{CONSUMER_MAX_SIZE}: {why}"
-        yield Check("size", UNKNOWN, message, _NEEDS_CONFIGS, evidence, found.settings_code)
+        yield Check("size", UNKNOWN, message, _unread_hint(found), evidence, found.settings_code)
     elif count < most:
         yield Check("size", OK, f"{count} members, below {CONSUMER_MAX_SIZE}={most}", None, evidence)
     elif static:

@@ -88,6 +88,27 @@ class TestUpgrade:
         plan = plan_upgrade(evidence(*THREE, settings={**SETTINGS, "group.consumer.migration.policy": value}))
         assert [check.code for check in plan.blockers] == ["migration_policy"]
 
+    @pytest.mark.parametrize(
+        ("changes", "hint"),
+        [
+            ({"settings": {}}, "upgrade the brokers first: Kafka 4.0 and later have it"),
+            (
+                {
+                    "settings": None,
+                    "settings_error": "not authorised",
+                    "settings_code": "CLUSTER_AUTHORIZATION_FAILED",
+                },
+                "kgroup needs DESCRIBE_CONFIGS on the cluster",
+            ),
+            ({"settings": None, "settings_error": "no answer", "settings_code": "UNREACHABLE"}, None),
+        ],
+    )
+    def test_a_right_is_asked_for_where_it_is_missing(self, changes, hint):
+        """Kafka 2.3 has read all its settings and has none of these: rights do not help."""
+        plan = plan_upgrade(evidence(*THREE, **changes))
+        told = [check for check in plan.checks if check.code in ("migration_policy", "size")]
+        assert [check.hint for check in told] == [hint, hint]
+
     def test_settings_that_may_not_be_read_are_unknown(self):
         plan = plan_upgrade(evidence(*THREE, settings=None, settings_error="not authorised"))
         told = {check.code: check for check in plan.checks}
