@@ -45,6 +45,10 @@ def main() -> None:
 
         print_error("standard output is closed", "send it to /dev/null to discard it")
         sys.exit(ExitCode.FAILED)
+    if (sys.stdout.encoding or "").lower() != "utf-8":
+        from kgroup.cli.output.narrow import widen
+
+        widen()
     try:
         code = run(sys.argv[1:])
     finally:

@@ -1,5 +1,6 @@
 """What only a process of its own shows: start-up imports, closed pipes, signals, completion."""
 
+import json
 import os
 import re
 import signal
@@ -10,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+import yaml
 
 from kgroup.runtime.cluster import Cluster
 from tests import own_home
@@ -42,6 +44,33 @@ def test_start_up_imports_nothing_heavy(argv):
     )
     ran = subprocess.run([sys.executable, "-c", code, *argv], capture_output=True, text=True, timeout=30)
     assert (ran.returncode, ran.stderr.strip()) == (0, "")
+
+
+ASCII = {**os.environ, "PYTHONIOENCODING": "ascii"}
+
+
+def test_an_output_without_unicode_fails_no_command(cluster, config_file):
+    """Every command that prints a dot or an arrow ended with 1 and without its answer."""
+    group = "grüße-𝕂"
+    cluster.commit(group, "orders", {0: 0})
+    where, shown = ("-b", cluster.bootstrap), r"gr\u00fc\u00dfe-\ud835\udd42"
+    for argv in (("describe", group), ("doctor", group), ("blame", group), ("upgrade", "plan", group)):
+        told = run(*argv, *where, env=ASCII)
+        assert told.returncode == 0, (argv, told.stderr)
+        assert told.stdout.isascii() and shown in told.stdout, (argv, told.stdout)
+    assert " - __consumer_offsets-" in run("describe", group, *where, env=ASCII).stdout
+    for form, read in (("json", json.loads), ("yaml", yaml.safe_load)):
+        document = read(run("describe", group, *where, "-o", form, env=ASCII).stdout)
+        assert document["data"]["groups"][0]["group_id"] == group
+
+
+def test_stdin_is_utf_8_whatever_the_output_is(cluster, config_file):
+    argv = (*KGROUP, "offsets", "import", "-", "-b", cluster.bootstrap)
+    told = subprocess.run(
+        argv, env=ASCII, input="grüße-stdin,orders,0,1\n".encode(), capture_output=True, timeout=30
+    )
+    assert told.returncode == 0, told.stderr
+    assert rb"gr\u00fc\u00dfe-stdin" in told.stdout
 
 
 def test_a_closed_pipe_ends_quietly():

@@ -3,15 +3,15 @@
 from random import Random
 
 import pytest
+from kgroup.zookeeper.world.faults import Fault, planted
+from kgroup.zookeeper.world.violation import Violation
 
 from kgroup.zookeeper.consumer.events import ConsumerConfig
 from kgroup.zookeeper.coordinator import paths
 from kgroup.zookeeper.coordinator.config import LegacyConfig
 from kgroup.zookeeper.coordinator.moves import Moves
 from kgroup.zookeeper.coordinator.recovery import Recovery
-from kgroup.zookeeper.world.faults import Fault, planted
 from kgroup.zookeeper.world.rest import unrest
-from kgroup.zookeeper.world.violation import Violation
 from kgroup.zookeeper.world.world import World
 
 LONGEST = 9000

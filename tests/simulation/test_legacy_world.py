@@ -3,14 +3,14 @@
 from random import Random
 
 import pytest
+from kgroup.zookeeper.world.__main__ import main
+from kgroup.zookeeper.world.faults import FAULTS
+from kgroup.zookeeper.world.seeds import run
 
 from kgroup.zookeeper.consumer.events import ConsumerConfig
 from kgroup.zookeeper.coordinator.config import LegacyConfig
 from kgroup.zookeeper.coordinator.events import Closed
-from kgroup.zookeeper.world.__main__ import main
-from kgroup.zookeeper.world.faults import FAULTS
 from kgroup.zookeeper.world.rest import unrest
-from kgroup.zookeeper.world.seeds import run
 from kgroup.zookeeper.world.world import World
 
 CHUNK = 20

@@ -15,9 +15,9 @@ Plan = TypeVar("Plan")
 
 def read_text(name: str) -> str:
     """The text of a file, or of stdin for `-`; ConfigError when it cannot be read."""
-    if name == "-":
-        return sys.stdin.read().removeprefix("\ufeff")
     try:
+        if name == "-":
+            return sys.stdin.read().removeprefix("\ufeff")
         # utf-8-sig: some editors put a byte order mark in front, which belongs to no name.
         return Path(name).expanduser().read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

@@ -145,7 +145,9 @@ def print_yaml(env: Env, result: Result) -> None:
     import yaml
 
     plain = _plain(envelope(env, result))
-    document = yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)
+    # A plain scalar of YAML has no escapes, which an output that is not Unicode needs.
+    wide = "utf" in (sys.stdout.encoding or "utf-8").lower()
+    document = yaml.safe_dump(plain, sort_keys=False, allow_unicode=wide)
     if not document.replace("\n", "").isprintable():
         document = yaml.safe_dump(plain, sort_keys=False)
     print(document, end="")

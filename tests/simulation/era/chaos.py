@@ -6,13 +6,14 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from kgroup.zookeeper.world.chance import Chance
+from kgroup.zookeeper.world.violation import Violation
+
 from kgroup.zookeeper.consumer.events import ConsumerConfig
 from kgroup.zookeeper.coordinator.config import LegacyConfig
 from kgroup.zookeeper.world.broker import BrokerProcess
-from kgroup.zookeeper.world.chance import Chance
 from kgroup.zookeeper.world.consumer import ConsumerProcess
 from kgroup.zookeeper.world.rest import come_to_rest, stay_at_rest
-from kgroup.zookeeper.world.violation import Violation
 from kgroup.zookeeper.world.world import World
 
 ZK_SESSION_MS = 6000

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kgroup.zookeeper.world.violation import Violation
+
 from kgroup.zookeeper.coordinator import paths
 from kgroup.zookeeper.coordinator.events import Effect, Event, Received, Send
 from kgroup.zookeeper.coordinator.machine import LegacyCoordinator
@@ -19,7 +21,6 @@ from kgroup.zookeeper.wire.messages import (
     StopFetcherRequest,
     StopFetcherResponse,
 )
-from kgroup.zookeeper.world.violation import Violation
 
 if TYPE_CHECKING:
     from kgroup.zookeeper.world.broker import BrokerProcess
