@@ -145,7 +145,12 @@ hostile: setup ## Strangers at a server beside real clients: make hostile SECOND
 
 .PHONY: pipeline
 pipeline: spark ## Tests of the Spark pipeline, and those that `make test` leaves out without its extras
-	$(BIN)/pytest -q --durations=20 -m "not interop and not hadoop" tests/pipeline tests/unit/pipeline
+	$(BIN)/pytest -q -n 2 --dist loadfile --no-loadscope-reorder --durations=10 -m "not interop and not hadoop" \
+	  tests/pipeline tests/unit/pipeline
+
+.PHONY: pipeline-full
+pipeline-full: export KGROUP_PIPELINE = full
+pipeline-full: pipeline ## The same with each command as a process with its own Spark, and all cuts, kills and tables
 
 .PHONY: hadoop
 hadoop: spark ## Tests on Hadoop's minicluster: HDFS and YARN on loopback (Java 17, Maven)

@@ -1,31 +1,50 @@
-"""One Spark session for all tests of the pipeline, and logs to read."""
+"""One Spark session for all tests of a process, commands on it, and logs to read."""
 
 import shutil
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("pyspark")
 
 from kgroup.history.sources.logs import TOPICS_FILE
-from kgroup.pipeline.spark.session import spark_session
+from kgroup.pipeline.spark import session
 from tests.pipeline.made_logs import write_log
+from tests.pipeline.processes import FULL, process
+from tests.ran import Ran, ran
 
 INCIDENTS = Path(__file__).resolve().parents[1] / "data" / "incidents"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests with a Spark of their own come first: a process has one, and `spark` stays to the end."""
-    items.sort(key=lambda item: item.path.name != "test_lost_executors.py")
+    """Tests with a Spark of their own come first: a process has one, and `spark` stays to the end.
+
+    Then the longest, so that of two processes none waits for the other in the end.
+    """
+    first = ("test_lost_executors.py", "test_connect.py", "test_live.py", "test_ingest.py")
+    items.sort(key=lambda item: first.index(item.path.name) if item.path.name in first else len(first))
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
     settings = {"spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2"}
-    with spark_session("local[2]", settings) as session:
-        yield session
+    with session.spark_session("local[2]", settings) as started:
+        yield started
+
+
+@pytest.fixture
+def kgroup(
+    spark: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., Ran]:
+    """Run a command on the Spark of all tests; with KGROUP_PIPELINE=full as a process with its own."""
+    if FULL:
+        return process
+    monkeypatch.setattr(session, "_started", lambda *_: spark.sparkContext)
+    monkeypatch.setattr(session, "_stop", lambda _: None)
+    return lambda *words: ran(capsys, *words)
 
 
 @pytest.fixture(scope="session")

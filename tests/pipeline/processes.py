@@ -1,4 +1,4 @@
-"""Processes of a test: a standalone Spark cluster from the installed package, and who descends from whom."""
+"""Commands of a test, on the Spark of all tests or as processes; a cluster; who descends from whom."""
 
 import os
 import socket
@@ -9,8 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
+import pytest
 
 from kgroup.pipeline.spark.java import java_home
+from tests.ran import Ran
+
+FULL = os.environ.get("KGROUP_PIPELINE") == "full"
+in_full = pytest.mark.skipif(not FULL, reason="a part of `make pipeline-full`")
 
 DEPLOY = "org.apache.spark.deploy"
 
@@ -78,7 +83,8 @@ def descendants(pid: int) -> set[int]:
     return found
 
 
-def pipeline(*words: str) -> subprocess.CompletedProcess[str]:
-    """`kgroup pipeline` as a process of its own."""
-    command = [sys.executable, "-m", "kgroup.cli.app", "pipeline", *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=600)
+def process(*words: str) -> Ran:
+    """`kgroup` as a process, with a Spark of its own."""
+    command = [sys.executable, "-m", "kgroup.cli.app", *words]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1500)
+    return Ran(done.returncode, done.stdout, done.stderr)

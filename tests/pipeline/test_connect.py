@@ -26,12 +26,16 @@ from kgroup.pipeline.spark import remote
 from kgroup.pipeline.spark.java import java_home
 from kgroup.pipeline.tables.store import Store
 from tests.pipeline import local_run
-from tests.pipeline.processes import DEPLOY, free_port
+from tests.pipeline.processes import DEPLOY, FULL, free_port
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 KGROUP = [sys.executable, "-m", "kgroup"]
 TOKEN = "a token of the test"
-NAMES = [name for name, query in QUERIES.items() if query.make is not None]
+NAMES = [
+    name
+    for name, query in QUERIES.items()
+    if query.make is not None and (FULL or name in ("state_at", "members", "top_writers"))
+]
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Segments that are cut short, grow, are compacted or removed between runs: nothing is lost in silence."""
 
 import tempfile
+from collections.abc import Callable
 from itertools import accumulate
 from pathlib import Path
 
@@ -14,10 +15,11 @@ from kgroup.pipeline.read.inputs import Segments
 from kgroup.pipeline.tables.ingest import RunReport, fill
 from kgroup.pipeline.tables.store import Store
 from tests.pipeline.made_logs import made_batches
-from tests.pipeline.processes import pipeline
+from tests.pipeline.processes import FULL
 from tests.pipeline.stored_rows import rows
+from tests.ran import Ran
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 PART = 7
 
 
@@ -115,7 +117,7 @@ STEPS = st.tuples(
     steps=[("put", 0, 1.0, False, True), ("put", 1, 0.55, False, False), ("put", 2, 1.0, False, True)],
     ends_whole=True,
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25 if FULL else 10, deadline=None)
 def test_the_tables_are_those_of_the_final_files_or_the_run_says_what_is_missing(
     seed: int, split_bytes: int, steps: list[tuple[str, int, float, bool, bool]], ends_whole: bool
 ) -> None:
@@ -154,20 +156,22 @@ def test_the_tables_are_those_of_the_final_files_or_the_run_says_what_is_missing
             assert story_in(store).events == story_in(final).events
 
 
-def test_a_cut_segment_is_said_until_it_is_whole_and_no_record_is_lost(tmp_path: Path) -> None:
+def test_a_cut_segment_is_said_until_it_is_whole_and_no_record_is_lost(
+    tmp_path: Path, kgroup: Callable[..., Ran]
+) -> None:
     log, out = Segmented(tmp_path / "in", 5), tmp_path / "out"
     for at in range(4):
         log.put(at, 0.6 if at == 1 else 1.0, False)
-    words = ["run", str(tmp_path / "in"), "--out", str(out), "--master", "local[1]"]
+    words = ["pipeline", "run", str(tmp_path / "in"), "--out", str(out), "--master", "local[1]"]
     for _ in range(2):
-        said = pipeline(*words)
-        assert said.returncode == 5
-        assert f"partition {PART} is read up to offset" in said.stderr
-        assert f"{log.names[1]} is cut short, and what follows it waits" in said.stderr
+        said = kgroup(*words)
+        assert said.code == 5
+        assert f"partition {PART} is read up to offset" in said.err
+        assert f"{log.names[1]} is cut short, and what follows it waits" in said.err
     cut = int(log.names[2].removesuffix(".log"))
     assert max(offsets(Store(out))) < cut
     log.put(1, 1.0, False)
-    assert pipeline(*words).returncode == 0
+    assert kgroup(*words).code == 0
     once = filled(log, tmp_path / "once")
     assert not once.waiting and Store(out).bad_ranges() == list[tuple[int, BadRange]]()
     assert without_runs(Store(out), "commits") == without_runs(Store(tmp_path / "once"), "commits")

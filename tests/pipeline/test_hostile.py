@@ -4,6 +4,7 @@ import pickle
 import random
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,9 +15,9 @@ from kgroup.errors import KgroupError, StorageError
 from kgroup.pipeline.tables.store import Store
 from tests.pipeline import local_run
 from tests.pipeline.made_logs import write_log
-from tests.pipeline.processes import pipeline
+from tests.ran import Ran
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 SAID = "column state of table folds is not what a run leaves there"
 
 
@@ -116,16 +117,18 @@ def test_a_hostile_record_of_runs_is_said(
     assert str(hostile) in said.value.message
 
 
-def test_the_commands_say_it_and_end_with_their_exit_codes(tables: tuple[Path, Path], tmp_path: Path) -> None:
+def test_the_commands_say_it_and_end_with_their_exit_codes(
+    tables: tuple[Path, Path], tmp_path: Path, kgroup: Callable[..., Ran]
+) -> None:
     out, log = tables
     hostile = spoilt(out, "folds", "state", states(tmp_path / "proof")["pickle"], tmp_path / "tables")
-    done = pipeline("run", str(log), "--out", str(hostile), "--master", "local[1]")
-    assert (done.returncode, SAID in done.stderr) == (1, True), done.stderr
+    done = kgroup("pipeline", "run", str(log), "--out", str(hostile), "--master", "local[1]")
+    assert (done.code, SAID in done.err) == (1, True), done.err
     # A question does not look at what is kept for the next run.
-    asked, expected = (pipeline("query", "top_writers", str(each)) for each in (hostile, out))
-    assert (asked.returncode, asked.stdout) == (0, expected.stdout), asked.stderr
-    assert expected.stdout
+    asked, expected = (kgroup("pipeline", "query", "top_writers", str(each)) for each in (hostile, out))
+    assert (asked.code, asked.out) == (0, expected.out), asked.err
+    assert expected.out
     spoilt(out, "runs", "versions", None, other := tmp_path / "other")
-    asked = pipeline("query", "top_writers", str(other))
-    assert (asked.returncode, asked.stderr.count("\n") < 4) == (1, True), asked.stderr
-    assert "Traceback" not in done.stderr + asked.stderr and not (tmp_path / "proof").exists()
+    asked = kgroup("pipeline", "query", "top_writers", str(other))
+    assert (asked.code, asked.err.count("\n") < 4) == (1, True), asked.err
+    assert "Traceback" not in done.err + asked.err and not (tmp_path / "proof").exists()

@@ -24,8 +24,9 @@ from kgroup.pipeline.tables.store import Store
 from kgroup.protocol.batches import LogRecord, encode_batch
 from tests.pipeline import local_run
 from tests.pipeline.made_logs import START_MS, World, made_batches, write_log, write_names
+from tests.pipeline.processes import FULL
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 INCIDENTS = Path(__file__).resolve().parents[1] / "data" / "incidents"
 NAMES = sorted(folder.name for folder in INCIDENTS.iterdir() if folder.is_dir())
 
@@ -54,7 +55,7 @@ def line(event: Event) -> str:
     cuts=st.lists(st.floats(0.05, 0.95), max_size=2),
 )
 @example(seed=211, split_bytes=300, buckets=1, cuts=[])  # a step is open where a gap begins
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40 if FULL else 15, deadline=None)
 def test_any_cut_tells_the_same_story(seed, split_bytes, buckets, cuts):
     """Any split size and number of shares, and a log that grows between runs; without Spark, to try many."""
     data = b"".join(made_batches(seed, 90))
@@ -153,8 +154,9 @@ def test_events_do_not_depend_on_splits_and_shares(spark, made, tmp_path, split_
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory) -> tuple[Path, Story]:
-    """Logs of some megabytes (KGROUP_PIPELINE_MB, 20 by default), and what a replay in process tells."""
-    root, wanted = tmp_path_factory.mktemp("large"), float(os.environ.get("KGROUP_PIPELINE_MB", "20")) * 2**20
+    """Logs of some megabytes (KGROUP_PIPELINE_MB), and what a replay in process tells."""
+    root = tmp_path_factory.mktemp("large")
+    wanted = float(os.environ.get("KGROUP_PIPELINE_MB", "20" if FULL else "6")) * 2**20
     sample = len(b"".join(made_batches(5, 400))) / 400
     for partition in (3, 44):
         folder = root / f"__consumer_offsets-{partition}"

@@ -20,7 +20,7 @@ from kgroup.pipeline.schemas import plain
 from kgroup.pipeline.tables.ingest import ingest
 from kgroup.pipeline.tables.store import Store
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -20,7 +20,7 @@ from kgroup.pipeline.tables.store import Store
 from kgroup.storage.options import KEYS
 from tests.pipeline.test_ingest import check_equal, in_process
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "kubernetes"
 FILES = sorted(FOLDER.glob("*.yaml"))
 VERSIONS = ("1.29", kubernetes_validate.latest_version())

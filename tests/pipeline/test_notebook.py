@@ -12,7 +12,7 @@ pytest.importorskip("nbclient")
 import nbformat
 from nbclient import NotebookClient
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 NOTEBOOK = Path(__file__).resolve().parents[2] / "examples" / "incident.ipynb"
 PNG = b"\x89PNG\r\n"
 
@@ -24,7 +24,7 @@ def executed():
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     environment |= {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}
     where = {"metadata": {"path": str(NOTEBOOK.parent)}}
-    client = NotebookClient(notebook, timeout=300, resources=where, record_timing=False)
+    client = NotebookClient(notebook, timeout=1500, resources=where, record_timing=False)
     done = client.execute(env=environment)
     if os.environ.get("KGROUP_UPDATE_GOLDEN"):
         done.metadata.pop("widgets", None)

@@ -1,8 +1,5 @@
 """Pictures of a group: what they show is right, with a cluster and without."""
 
-import subprocess
-import sys
-
 import pytest
 
 pytest.importorskip("pyspark")
@@ -17,7 +14,7 @@ from kgroup.pipeline.ask.timeline import Ends, Span, span_seconds, timeline
 from kgroup.runtime.cluster import Cluster
 from tests.cli.live import Client, served
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 P0, P1, GONE = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("gone", 0)
 SPANS = [Span(60_000, P0, 3, 10), Span(0, P0, 2, 4), Span(120_000, P1, 1, 95), Span(0, GONE, 1, 7)]
 
@@ -69,19 +66,17 @@ def test_without_matplotlib(monkeypatch, tmp_path):
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(600)
-def test_the_command_samples_the_ends_of_logs(tmp_path):
+@pytest.mark.timeout(1800)
+def test_the_command_samples_the_ends_of_logs(tmp_path, kgroup):
     with served(Cluster(offsets_partitions=2)) as bootstrap:
         client = Client(bootstrap)
         client.create_topic("orders", 2)
         client.commit("g", "orders", {0: 0, 1: 0})
         client.close()
-        run = [sys.executable, "-m", "kgroup", "pipeline"]
         local = ["--master", "local[1]"]
         tables, out = str(tmp_path / "tables"), tmp_path / "g.html"
-        subprocess.run([*run, "run", "--out", tables, "-b", bootstrap, *local], check=True, timeout=300)
+        assert kgroup("pipeline", "run", "--out", tables, "-b", bootstrap, *local).code == 0
         for more, said in (([], "name the cluster"), (["-b", bootstrap], "there it is the lag")):
-            command = [*run, "plot", "g", tables, "--out", str(out), *local, *more]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-            assert (done.returncode, done.stderr) == (0, f"wrote {out}\n")
+            done = kgroup("pipeline", "plot", "g", tables, "--out", str(out), *local, *more)
+            assert (done.code, done.err) == (0, f"wrote {out}\n")
             assert said in out.read_text()

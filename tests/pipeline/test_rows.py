@@ -24,7 +24,7 @@ from kgroup.protocol import group_records as r
 from kgroup.protocol.batches import LogRecord, encode_batch
 from tests.pipeline.made_logs import made_batches, write_log
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 ROWS = frozenset({"commits", "control", "markers", "batches", "bad_ranges"})
 
 

@@ -12,7 +12,7 @@ from kgroup.pipeline.read.inputs import Segments
 from kgroup.pipeline.read.source import NAME, OffsetsLogSource, _StreamReader
 from tests.pipeline.made_logs import made_batches
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture(scope="module")

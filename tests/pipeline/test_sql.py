@@ -20,7 +20,7 @@ from kgroup.pipeline.tables.store import Store
 from tests.pipeline import local_run
 from tests.ran import Ran, ran
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 ROOT = Path(__file__).resolve().parents[2]
 QUESTIONS = re.findall(r"^## (.*?)\n.*?```sql\n(.*?)```", (ROOT / "docs/sql.md").read_text(), re.S | re.M)
 

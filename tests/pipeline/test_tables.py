@@ -31,9 +31,10 @@ from kgroup.pipeline.tables.store import Store
 from kgroup.storage.options import StorageOptions
 from tests.pipeline import local_run
 from tests.pipeline.made_logs import made_batches, write_names
+from tests.pipeline.processes import FULL
 from tests.pipeline.test_ingest import check_equal, in_process
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 
 
 class Log:
@@ -66,14 +67,14 @@ def killed_after(seconds: float, source: Path, out: Path | str, options: dict[st
     os._exit(0)
 
 
-def twenty_deaths(
-    log: Log, took: float, chance: random.Random, out: Path | str, options: dict[str, str]
+def deaths(
+    count: int, log: Log, took: float, chance: random.Random, out: Path | str, options: dict[str, str]
 ) -> Iterator[tuple[Story, int | None]]:
     """What the log tells, each time it has grown, and how the run ended that was to read it."""
     process = multiprocessing.get_context("forkserver")
     process.set_forkserver_preload([__name__])
-    for number in range(20):
-        new = log.grow(0.14 + 0.04 * number)
+    for number in range(count):
+        new = log.grow(0.14 + 0.8 * number / count)
         seconds = chance.uniform(0.02, 1.5) * took
         child = process.Process(target=killed_after, args=(seconds, log.source, out, options))
         child.start()
@@ -89,7 +90,7 @@ def test_killed_at_twenty_moments_the_last_version_is_read_and_the_next_run_comp
     run(log, out)
     took = time.monotonic() - started
     codes = []
-    for new, code in twenty_deaths(log, took, chance, out, {}):
+    for new, code in deaths(20, log, took, chance, out, {}):
         codes.append(code)
         found = story_in(Store(out))
         assert found.events in (known.events, new.events)
@@ -400,7 +401,7 @@ def test_cut_short_in_an_object_store_a_run_changes_nothing(log, monkeypatch, s3
     check_equal(at_s3(s3, url), now)
 
 
-def test_killed_at_twenty_moments_an_object_store_has_the_last_version(log, s3):
+def test_killed_at_random_moments_an_object_store_has_the_last_version(log, s3):
     """As in a folder; nothing there knows that the other was killed."""
     chance, url = random.Random(22), f"s3://{s3.bucket()}/tables"
     known = log.grow(0.1)
@@ -408,7 +409,7 @@ def test_killed_at_twenty_moments_an_object_store_has_the_last_version(log, s3):
     run_at(s3, log, url)
     took = time.monotonic() - started
     codes = []
-    for new, code in twenty_deaths(log, took, chance, url, s3.options):
+    for new, code in deaths(20 if FULL else 6, log, took, chance, url, s3.options):
         codes.append(code)
         found = story_in(at_s3(s3, url)).events
         assert found in (known.events, new.events)
