@@ -36,11 +36,11 @@ def _described(response: Any, ask: Ask) -> tuple[str, dict[str, str]]:
         "type": group.protocol_type,
         "protocol": group.protocol_data,
         "members": names.members(m.member_id for m in group.members),
-        "instances": _pairs(names, ((m.member_id, m.group_instance_id or "") for m in group.members)),
-        "clients": _pairs(names, ((m.member_id, m.client_id) for m in group.members)),
+        "instances": pairs(names, ((m.member_id, m.group_instance_id or "") for m in group.members)),
+        "clients": pairs(names, ((m.member_id, m.client_id) for m in group.members)),
         "hosts": ",".join(sorted({m.client_host for m in group.members})),
-        "metadata": _pairs(names, ((m.member_id, _size(m.member_metadata)) for m in group.members)),
-        "assignments": _pairs(
+        "metadata": pairs(names, ((m.member_id, _size(m.member_metadata)) for m in group.members)),
+        "assignments": pairs(
             names, ((m.member_id, assignment_text(m.member_assignment, names)) for m in group.members)
         ),
         "ops": str(group.authorized_operations),
@@ -52,7 +52,7 @@ def _size(data: bytes) -> str:
     return "some" if data else ""
 
 
-def _pairs(names: Names, values: Iterable[tuple[str, str]]) -> str:
+def pairs(names: Names, values: Iterable[tuple[str, str]]) -> str:
     found = {names.member(member_id): value for member_id, value in values}
     return ",".join(f"{name}:{found[name]}" for name in sorted(found, key=by_number) if found[name])
 
@@ -75,22 +75,22 @@ def _inspected(response: Any, ask: Ask) -> tuple[str, dict[str, str]]:
         "target": str(group.assignment_epoch),
         "assignor": group.assignor_name,
         "members": names.members(m.member_id for m in members),
-        "epochs": _pairs(names, ((m.member_id, str(m.member_epoch)) for m in members)),
-        "instances": _pairs(names, ((m.member_id, m.instance_id or "") for m in members)),
-        "racks": _pairs(names, ((m.member_id, m.rack_id or "") for m in members)),
-        "subscribed": _pairs(
+        "epochs": pairs(names, ((m.member_id, str(m.member_epoch)) for m in members)),
+        "instances": pairs(names, ((m.member_id, m.instance_id or "") for m in members)),
+        "racks": pairs(names, ((m.member_id, m.rack_id or "") for m in members)),
+        "subscribed": pairs(
             names,
             (
                 (m.member_id, "+".join(sorted(names.topic_symbol(t) for t in m.subscribed_topic_names)))
                 for m in members
             ),
         ),
-        "regexes": _pairs(
+        "regexes": pairs(
             names, ((m.member_id, names.topic_symbol(m.subscribed_topic_regex or "")) for m in members)
         ),
-        "assigned": _pairs(names, ((m.member_id, _held(m.assignment, names)) for m in members)),
-        "targets": _pairs(names, ((m.member_id, _held(m.target_assignment, names)) for m in members)),
-        "types": _pairs(names, ((m.member_id, _TYPES[m.member_type]) for m in members)),
+        "assigned": pairs(names, ((m.member_id, _held(m.assignment, names)) for m in members)),
+        "targets": pairs(names, ((m.member_id, _held(m.target_assignment, names)) for m in members)),
+        "types": pairs(names, ((m.member_id, _TYPES[m.member_type]) for m in members)),
         "ops": str(group.authorized_operations),
     }
 

@@ -31,7 +31,11 @@ from .hard_state import reloaded, same_hard_state
 SEED = 7
 START_MS = 1_700_000_000_000
 ADDRESS = "/127.0.0.1"
-CONFIG = {"group.initial.rebalance.delay.ms": "0"}
+CONFIG = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.streams.initial.rebalance.delay.ms": "0",
+    "group.streams.assignment.interval.ms": "0",
+}
 GROUP_RESOURCE = 32
 
 

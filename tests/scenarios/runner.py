@@ -9,7 +9,7 @@ from kgroup.errors import ErrorCode
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.join_group import JoinGroupRequest
 
-from . import admin_verbs, classic_verbs, consumer_verbs, offset_verbs, transaction_verbs
+from . import admin_verbs, classic_verbs, consumer_verbs, offset_verbs, streams_verbs, transaction_verbs
 from .hosts import Host
 from .language import Row, Scenario, Told
 from .names import Names
@@ -20,6 +20,7 @@ VERBS: dict[str, Verb] = {
     **offset_verbs.VERBS,
     **admin_verbs.VERBS,
     **consumer_verbs.VERBS,
+    **streams_verbs.VERBS,
     **transaction_verbs.VERBS,
 }
 OPERATOR = "operator"
@@ -121,12 +122,13 @@ class Player:
         return told
 
     def _state(self, row: Row) -> Told:
-        """The group as both describe calls show it, and what only the host can know."""
+        """The group as the describe call of its kind shows it, and what only the host can know."""
         described = self._operator("describes", row)
         if described.head.startswith(ErrorCode.GROUP_ID_NOT_FOUND.name):
-            inspected = self._operator("inspects", row)
-            if inspected.head != ErrorCode.GROUP_ID_NOT_FOUND.name:
-                return dataclasses.replace(inspected, actor="")
+            for verb in ("inspects", "examines"):
+                found = self._operator(verb, row)
+                if found.head != ErrorCode.GROUP_ID_NOT_FOUND.name:
+                    return dataclasses.replace(found, actor="")
             return Told("", "Dead", {})
         group_id = self.names.group_id(row.options.get("group", "g"))
         known = self.host.epochs(group_id)
