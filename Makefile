@@ -74,6 +74,13 @@ interop: setup kerberos ## The same cases on a real Kafka and on ours, with real
 	@$(BIN)/python -m tests.interop.zookeeper.era
 	$(BIN)/pytest -q -n 3 --dist loadgroup -m interop tests/interop tests/scenarios tests/differential tests/incidents
 
+.PHONY: interop-full
+interop-full: export KGROUP_INTEROP = full
+interop-full: export KGROUP_FOREIGN = full
+interop-full: export KGROUP_SECURITY = full
+interop-full: export KGROUP_INCIDENTS = full
+interop-full: interop ## The same, with nothing left out: all rows of foreign, security and incidents too
+
 # The extra has no wheel for Linux: where Kerberos's headers are missing, its tests are skipped and say so.
 .PHONY: kerberos
 kerberos: setup
@@ -89,7 +96,8 @@ foreign: setup ## Java clients of each minor from 2.3 to 4.3, sarama, kafka-go, 
 security: export KGROUP_SECURITY = full
 security: setup kerberos ## Every lock with every client, every row of rights, on Kafka 4.3.1 and on ours: all of both tables
 	@$(BIN)/python -m tests.interop.toolchain
-	$(BIN)/pytest -q -n 2 --dist loadgroup -m interop tests/interop/security tests/interop/test_rights_matrix.py
+	$(BIN)/pytest -q -n 2 --dist loadgroup -m interop tests/interop/security tests/interop/test_rights_matrix.py \
+	  tests/interop/test_rights_of_commands.py
 
 .PHONY: versions
 versions: export KGROUP_VERSIONS = $(VERSIONS)

@@ -7,7 +7,7 @@ from .scene import Scene
 from .truth import Says, Truth, at, blamed, event, verdict
 
 
-@incident(6, sample=True)
+@incident(6)
 def rewind_by_an_application(scene: Scene) -> Truth:
     """A member seeks back on three of its four partitions and commits."""
     topic, reader = scene.caught_up("tax-a", 50, at=40)

@@ -80,7 +80,7 @@ def static_member_killed_past_its_session(scene: Scene) -> Truth:
     )
 
 
-@incident(7, sample=True)
+@incident(7)
 def two_processes_one_instance_id_classic(scene: Scene) -> Truth:
     """Two classic consumers with one instance id fence each other, as a supervisor restarts them."""
     topic = scene.topic()

@@ -75,7 +75,7 @@ def retention_about_to_eat(scene: Scene) -> Truth:
     )
 
 
-@incident(11, sample=True)
+@incident(11)
 def partitions_added(scene: Scene) -> Truth:
     """A subscribed topic has more partitions than the group has seen; records in the new ones are unread."""
     topic = scene.topic()
@@ -155,7 +155,7 @@ def topic_deleted(scene: Scene) -> Truth:
     )
 
 
-@incident(12, sample=True)
+@incident(12)
 def topic_recreated(scene: Scene) -> Truth:
     """A topic is deleted and recreated under its name while a member reads it: it begins at 0 again."""
     topic, reader = scene.caught_up("stock-a", 90, at=90)

@@ -95,7 +95,7 @@ def offsets_held_open(scene: Scene) -> Truth:
     )
 
 
-@incident(29, sample=True)
+@incident(29)
 def offsets_committed_by_hand(scene: Scene) -> Truth:
     """A script sets back offsets of an active group, in a transaction that names no member."""
     topic, _ = scene.caught_up("mail-a", 50)

@@ -44,6 +44,7 @@ from tests.ran import Ran, ran
 
 from .conftest import require
 from .kafka import AUTHORIZED, USERS, RealKafka
+from .security.sampled import FULL
 from .waiting import eventually
 
 pytestmark = pytest.mark.interop
@@ -133,6 +134,8 @@ VARIANTS = [
     ("remove-members", Row(("remove-members", CLASSIC, "--all", *EXECUTED), CLASSIC)),
 ]
 IDS = [f"{name} {row.group or ''}".rstrip() for name, row in VARIANTS]
+EACH = 1 if FULL else 4
+"""Of four commands `make interop` plays one, `make security` all."""
 """Needs depend on whether the group is empty, and on its protocol."""
 ELSEWHERE = {
     "pipeline run": "tests/interop/test_pipeline_live.py has Spark; it reads as replay-log does",
@@ -317,7 +320,7 @@ def asked_for(ask: Ask, name: str, row: Row, **options: str) -> list[str]:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("name", "row"), VARIANTS, ids=IDS)
+@pytest.mark.parametrize(("name", "row"), VARIANTS[::EACH], ids=IDS[::EACH])
 def test_a_command_with_exactly_its_rights(name: str, row: Row, world: World, ask: Ask) -> None:
     world.give([])
     world.restore(name)
@@ -348,7 +351,7 @@ def test_a_command_with_exactly_its_rights(name: str, row: Row, world: World, as
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("name", list(ROWS)[1::EACH])
 def test_what_a_principal_without_rights_is_told_to_ask_for_is_enough(
     name: str, world: World, ask: Ask
 ) -> None:

@@ -17,6 +17,7 @@ from kgroup.zookeeper.wire.messages import PingRequest
 from tests.legacy_brokers import Peer, active, coordinators, until
 from tests.legacy_scenarios import SCENARIOS, becomes
 
+from ..sampled import in_full
 from .era import GROUP_COMMAND, ZOOKEEPER, ZooKeeperEnsemble, ZooKeeperServer, java
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(120), pytest.mark.xdist_group("zookeeper")]
@@ -161,6 +162,7 @@ async def _output(command, typed=""):
     return out.decode()
 
 
+@in_full
 def test_the_leader_of_three_is_killed(tmp_path):
     """LC-74, scenario 42: suspended for less than the lease, nobody resigns, and writes go on."""
 

@@ -16,6 +16,7 @@ from tests.own_home import move_in
 from tests.ran import Ran, ran
 
 from ..kafka import RealKafka
+from ..sampled import FULL
 from .era import GROUP_COMMAND, OFFSET_CHECKER, SCALA, OldBroker, ZooKeeperServer, eventually, together
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(240), pytest.mark.xdist_group("zookeeper")]
@@ -41,7 +42,7 @@ def zookeeper() -> Iterator[ZooKeeperServer]:
         yield running
 
 
-@pytest.fixture(scope="module", params=SCALA)
+@pytest.fixture(scope="module", params=SCALA if FULL else ["1.1.1"])
 def broker(request, zookeeper: ZooKeeperServer, tmp_path_factory) -> Iterator[OldBroker]:
     """A broker with live groups that are behind.
 
