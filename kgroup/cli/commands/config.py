@@ -180,7 +180,7 @@ def _not_yet(group: str, name: str, now: "Setting | None") -> ShownError:
     return ShownError(
         code="NOT_SEEN",
         message=f"{name}: the change was accepted and is not seen yet: the broker still returns {value}",
-        hint=command_line("config get", group, name),
+        hint=shell.command("config get", group, name),
         item=name,
     )
 

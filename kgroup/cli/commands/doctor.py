@@ -11,7 +11,7 @@ from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.domain import Document
 from kgroup.errors import ConfigError
-from kgroup.shell import command as line
+from kgroup.admin.shell import command as line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

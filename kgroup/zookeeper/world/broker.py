@@ -25,11 +25,9 @@ from kgroup.zookeeper.world.zklink import ZkLink
 if TYPE_CHECKING:
     from kgroup.zookeeper.world.world import World
 
-Said = tuple[int, Event | None, list[Effect]]
-
 
 class BrokerProcess(Process):
-    """One broker through all its lives; `said` is what its present machine was told and what it answered."""
+    """One broker through all its lives, each with a new machine."""
 
     def __init__(self, world: World, broker_id: int) -> None:
         super().__init__(f"broker {broker_id}", world.schedule)
@@ -38,7 +36,6 @@ class BrokerProcess(Process):
         self.machine = LegacyCoordinator(world.config, broker_id)
         self.link = ZkLink(world.schedule, world.chance, world.tree, self, world.config.zk_session_ms)
         self.connections: dict[int, Connection] = {}
-        self.said: list[Said] = []
 
     def next_wake_ms(self) -> int | None:
         return self.machine.next_wake_ms()
@@ -47,7 +44,6 @@ class BrokerProcess(Process):
         """A new machine, and a new session."""
         self.begin()
         self.machine = LegacyCoordinator(self.world.config, self.id)
-        self.said = []
         self.connections.clear()
         self.link.open()
 
@@ -108,8 +104,7 @@ class BrokerProcess(Process):
         self._carry_out(event, self.machine.step(event, self.schedule.now_ms))
 
     def _carry_out(self, event: Event | None, effects: list[Effect]) -> None:
-        self.said.append((self.schedule.now_ms, event, effects))
-        self.world.auditor.stepped(self, event, effects)
+        self.world.observer.stepped(self, event, effects)
         for effect in effects:
             match effect:
                 case Send(conn, message, correlation):

@@ -116,7 +116,7 @@ class ConsumerProcess(Process):
     def awake(self) -> None:
         """The application's thread may be the first to resume: what it is handed then counts (era 9.6)."""
         self._deliver()
-        self.world.auditor.after_event()
+        self.world.observer.after_event()
 
     def _apply_reset_word(self, partitions: list[Partition]) -> None:
         for partition in partitions:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
+from random import Random
 from typing import TYPE_CHECKING
 
 from kgroup.simulation.schedule import Schedule
 from kgroup.zookeeper.wire.primitives import Frames
-from kgroup.zookeeper.world.chance import Chance
 
 if TYPE_CHECKING:
     from kgroup.zookeeper.world.broker import BrokerProcess
@@ -51,7 +51,7 @@ class Connection:
 class Network:
     """All connections; `cut` are the pairs of consumer and broker between which nothing arrives."""
 
-    def __init__(self, schedule: Schedule, chance: Chance, max_outbound: int) -> None:
+    def __init__(self, schedule: Schedule, chance: Random, max_outbound: int) -> None:
         self.schedule = schedule
         self.cut: set[tuple[str, str]] = set()
         self.tear_next = 0

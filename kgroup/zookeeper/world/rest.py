@@ -1,4 +1,4 @@
-"""When a cluster is at rest, and that it comes to it and stays (era 12.3, 12.9)."""
+"""When a cluster is at rest (era 12.3)."""
 
 from __future__ import annotations
 
@@ -10,44 +10,7 @@ from kgroup.zookeeper.coordinator.target import consumer_of
 from kgroup.zookeeper.store.operations import Node
 from kgroup.zookeeper.wire.messages import Partition
 from kgroup.zookeeper.world.consumer import ConsumerProcess
-from kgroup.zookeeper.world.violation import Violation
 from kgroup.zookeeper.world.world import World
-
-LOOK_MS = 500
-CALM_MS = 20_000
-
-
-def come_to_rest(world: World) -> int:
-    """Run until the cluster is at rest, and return how long it took; Violation if too long (era 12.9)."""
-    sessions = [consumer.config.session_timeout_ms for consumer in world.consumers]
-    longest, config = max(sessions), world.config
-    # The old coordinator's lease is beside what the specification counts, and so are its successor's election
-    # and the consumers' way to it.
-    attempts = config.max_rebalance_retries * config.rebalance_backoff_ms
-    bound = 3 * longest + 2 * longest + attempts + 2 * config.zk_session_ms + 5_000
-    began = world.now_ms
-    while (why := unrest(world)) is not None:
-        if world.now_ms - began > bound:
-            raise Violation("12.9 the cluster comes to rest", f"after {bound} ms: {why}")
-        world.schedule.run_until(world.now_ms + LOOK_MS)
-    return world.now_ms - began
-
-
-def stay_at_rest(world: World) -> None:
-    """Nothing moves any more, and what consumers have reported is in ZooKeeper (era 12.3, 6.7)."""
-    world.schedule.run_until(world.now_ms + world.config.commit_interval_ms + CALM_MS)
-    why = unrest(world)
-    if why is not None:
-        raise Violation("12.3 a cluster at rest stays so", why)
-    for consumer in _running(world):
-        if not consumer.config.auto_commit:
-            continue
-        for partition, position in consumer.machine.positions.items():
-            path = paths.offset(consumer.config.group_id, partition)
-            stored = _data(world, path)
-            if position is not None and stored != str(position):
-                detail = f"{path} is {stored}, {consumer.name} has reported {position}"
-                raise Violation("6.7 what is reported is stored", detail)
 
 
 def unrest(world: World) -> str | None:
@@ -61,7 +24,7 @@ def unrest(world: World) -> str | None:
         if group.members and (group.stage is not Stage.NORMAL or group.run or group.rebalance_initiated):
             return f"group {group.group_id} is {group.stage.value}, rebalancing: {group.run is not None}"
     by_group: dict[str, list[ConsumerProcess]] = {}
-    for consumer in _running(world):
+    for consumer in running(world):
         by_group.setdefault(consumer.config.group_id, []).append(consumer)
     for group_id, consumers in by_group.items():
         for partition in _subscribed(world, consumers):
@@ -71,7 +34,7 @@ def unrest(world: World) -> str | None:
     return None
 
 
-def _running(world: World) -> list[ConsumerProcess]:
+def running(world: World) -> list[ConsumerProcess]:
     return [consumer for consumer in world.consumers if consumer.running]
 
 
@@ -89,11 +52,11 @@ def _owned(world: World, group_id: str, partition: Partition, consumers: list[Co
     holders = [c for c in consumers if c.machine.may_deliver(partition, world.now_ms)]
     if len(holders) != 1:
         return f"{group_id} {partition}: {len(holders)} holders"
-    owner = consumer_of(_data(world, paths.owner(group_id, partition)) or "")
+    owner = consumer_of(data_at(world, paths.owner(group_id, partition)) or "")
     named = holders[0].config.consumer_id
     return None if owner == named else f"{group_id} {partition}: {named} holds it, {owner!r} owns it"
 
 
-def _data(world: World, path: str) -> str | None:
+def data_at(world: World, path: str) -> str | None:
     node = world.read(path)
     return node.data.decode() if isinstance(node, Node) else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from random import Random
 
 from kgroup.simulation.schedule import Schedule
 from kgroup.zookeeper.consumer.events import ConsumerConfig
@@ -15,10 +16,9 @@ from kgroup.zookeeper.store.tree import Tree
 from kgroup.zookeeper.wire.codec import Wire
 from kgroup.zookeeper.wire.messages import Broker, Partition
 from kgroup.zookeeper.world.broker import BrokerProcess
-from kgroup.zookeeper.world.chance import Chance
 from kgroup.zookeeper.world.consumer import ConsumerProcess
-from kgroup.zookeeper.world.invariants import Auditor
 from kgroup.zookeeper.world.network import Network
+from kgroup.zookeeper.world.observer import Observer
 
 RECORDS_PER_S = 20
 PORT = 9092
@@ -27,15 +27,14 @@ PORT = 9092
 class World:
     """One run; `producing` is over once `calm` was said, so that positions come to rest."""
 
-    def __init__(self, chance: Chance, config: LegacyConfig, brokers: int) -> None:
+    def __init__(self, chance: Random, config: LegacyConfig, brokers: int) -> None:
         self.chance = chance
         self.config = config
         self.schedule = Schedule()
         self.tree = Tree()
         self.wire = Wire(header=config.header, commit=config.commit)
         self.network = Network(self.schedule, chance, config.max_outbound_bytes)
-        self.auditor = Auditor(self)
-        self.schedule.after_each = self.auditor.after_event
+        self.observer = Observer()
         self.topics: dict[str, int] = {}
         self._calm_ms: int | None = None
         self._admin = self.tree.open()
@@ -51,6 +50,11 @@ class World:
     @property
     def now_ms(self) -> int:
         return self.schedule.now_ms
+
+    def watch(self, observer: Observer) -> None:
+        """Have the observer see everything from now on."""
+        self.observer = observer
+        self.schedule.after_each = observer.after_event
 
     @property
     def is_calm(self) -> bool:
@@ -95,7 +99,6 @@ class World:
     def calm(self) -> None:
         """Everything is mended, everybody runs, and nothing is produced any more."""
         self._calm_ms = self.now_ms
-        self.auditor.on_start = None
         self.network.cut.clear()
         for connection in self.network.connections:
             connection.to_broker.blocked = connection.to_consumer.blocked = False

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
 from typing import TYPE_CHECKING
 
 from kgroup.simulation.schedule import Schedule
 from kgroup.zookeeper.coordinator.events import Zk, ZkConnected, ZkDone, ZkExpired, ZkFired, ZkSuspended
 from kgroup.zookeeper.store.operations import Change, Failure
 from kgroup.zookeeper.store.tree import Tree
-from kgroup.zookeeper.world.chance import Chance
 
 if TYPE_CHECKING:
     from kgroup.zookeeper.world.broker import BrokerProcess
@@ -22,7 +22,7 @@ class ZkLink:
     """One client; `negotiated_ms` is how long ZooKeeper keeps a session it does not hear of."""
 
     def __init__(
-        self, schedule: Schedule, chance: Chance, tree: Tree, broker: BrokerProcess, negotiated_ms: int
+        self, schedule: Schedule, chance: Random, tree: Tree, broker: BrokerProcess, negotiated_ms: int
     ) -> None:
         self._schedule = schedule
         self._chance = chance
@@ -65,7 +65,7 @@ class ZkLink:
             return
         now_ms = self._schedule.now_ms
         results = self._tree.ask(session, zk.ops, watch=zk.watch, now_ms=now_ms)
-        self._broker.world.auditor.asked(self._broker, session, zk.ops, results)
+        self._broker.world.observer.asked(self._broker, session, zk.ops, results)
 
         def answer() -> None:
             if self._calls.pop(zk.call, None) is not None:

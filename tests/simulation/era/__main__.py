@@ -1,4 +1,4 @@
-"""Run many seeds: `python -m kgroup.zookeeper.world --first 1 --seeds 2000 [--fault NAME]`."""
+"""Run many seeds: `python -m tests.simulation.era --first 1 --seeds 2000 [--fault NAME]`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from kgroup.zookeeper.world.faults import FAULTS
-from kgroup.zookeeper.world.seeds import run
+from tests.simulation.era.chaos import run
+from tests.simulation.era.faults import FAULTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def summaries(seeds: Sequence[int], jobs: int, fault: str | None) -> Iterator[Su
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the seeds asked for; 1 if an invariant was violated."""
-    parser = argparse.ArgumentParser(prog="python -m kgroup.zookeeper.world", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation.era", description=__doc__)
     parser.add_argument("--seeds", type=int, default=300, help="how many (default 300)")
     parser.add_argument("--first", type=int, default=0, help="the first seed (default 0)")
     parser.add_argument("--jobs", type=int, default=1, help="processes (default 1)")

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-
-from kgroup.zookeeper.world.chance import Chance
-from kgroup.zookeeper.world.violation import Violation
+from random import Random
 
 from kgroup.zookeeper.consumer.events import ConsumerConfig
 from kgroup.zookeeper.coordinator.config import LegacyConfig
 from kgroup.zookeeper.world.broker import BrokerProcess
 from kgroup.zookeeper.world.consumer import ConsumerProcess
-from kgroup.zookeeper.world.rest import come_to_rest, stay_at_rest
 from kgroup.zookeeper.world.world import World
+from tests.simulation.era.faults import Fault, planted
+from tests.simulation.era.invariants import Auditor, Violation
+from tests.simulation.era.rest import come_to_rest, stay_at_rest
 
 ZK_SESSION_MS = 6000
 SESSIONS_MS = (3000, 6000, 9000)
@@ -25,6 +25,7 @@ class Run:
     """What came of a seed; `log` tells the faults, and when."""
 
     world: World
+    auditor: Auditor
     log: list[str] = field(default_factory=list)
     rest_ms: int = 0
     violation: Violation | None = None
@@ -38,15 +39,22 @@ class Run:
         return self.world.now_ms
 
 
-def run(chance: Chance, *, again: bool = True) -> Run:
-    """Carry a program out; a violated invariant ends it and is in its result. `again` checks era 12.8."""
+def run(seed: int, fault: Fault | None = None) -> Run:
+    """The same seed, the same run; with a fault that is planted meanwhile."""
+    with planted(fault):
+        return _run(Random(seed))
+
+
+def _run(chance: Random) -> Run:
+    """Carry a program out; a violated invariant ends it and is in its result."""
     world = World(chance, _settings(chance), chance.randrange(2, 4))
-    result = Run(world)
+    auditor = Auditor(world)
+    world.watch(auditor)
+    result = Run(world, auditor)
     try:
         _play(chance, result)
-        if again:
-            for broker in world.brokers:
-                world.auditor.same_again(broker)
+        for broker in world.brokers:
+            auditor.same_again(broker)
     except Violation as violation:
         result.violation = violation
     except Exception as error:
@@ -55,7 +63,7 @@ def run(chance: Chance, *, again: bool = True) -> Run:
     return result
 
 
-def _settings(chance: Chance) -> LegacyConfig:
+def _settings(chance: Random) -> LegacyConfig:
     return LegacyConfig(
         zk_session_ms=ZK_SESSION_MS,
         commit_interval_ms=chance.choice((2_000, 5_000)),
@@ -68,7 +76,7 @@ def _settings(chance: Chance) -> LegacyConfig:
     )
 
 
-def _play(chance: Chance, result: Run) -> None:
+def _play(chance: Random, result: Run) -> None:
     world = result.world
     for number in range(chance.randrange(1, 4)):
         world.set_topic(f"t{number}", chance.randrange(1, 5))
@@ -84,6 +92,7 @@ def _play(chance: Chance, result: Run) -> None:
     while world.now_ms < until:
         Trouble(world, chance, result.log).make()
         world.schedule.run_until(world.now_ms + chance.randrange(100, pace))
+    result.auditor.on_start = None
     world.calm()
     result.rest_ms = come_to_rest(world)
     # The last positions are on their way to ZooKeeper when it is out of reach: nothing makes up for them.
@@ -97,7 +106,7 @@ def _play(chance: Chance, result: Run) -> None:
     stay_at_rest(world)
 
 
-def _make_group(world: World, chance: Chance, group_id: str) -> None:
+def _make_group(world: World, chance: Random, group_id: str) -> None:
     auto_commit = chance.random() < 0.8
     session = chance.choice(SESSIONS_MS)
     for number in range(chance.randrange(1, 5)):
@@ -112,7 +121,7 @@ def _make_group(world: World, chance: Chance, group_id: str) -> None:
         world.add(config, _topic_count(world, chance))
 
 
-def _topic_count(world: World, chance: Chance) -> str:
+def _topic_count(world: World, chance: Random) -> str:
     streams = chance.randrange(1, 3)
     if chance.random() < 0.3:
         return f"*{streams}*t.*"
@@ -122,7 +131,7 @@ def _topic_count(world: World, chance: Chance) -> str:
 class Trouble:
     """One thing that goes wrong, or that somebody does."""
 
-    def __init__(self, world: World, chance: Chance, log: list[str]) -> None:
+    def __init__(self, world: World, chance: Random, log: list[str]) -> None:
         self._world = world
         self._chance = chance
         self._log = log
@@ -205,7 +214,7 @@ class Trouble:
         """The next Start is followed by its coordinator's crash, and its consumer does not hear of that."""
 
         def hit(broker: BrokerProcess, conn: int) -> None:
-            self._world.auditor.on_start = None
+            self._world.observer.on_start = None
             connection = broker.connections.get(conn)
             if connection is not None:
                 consumer = connection.consumer
@@ -213,7 +222,7 @@ class Trouble:
                 self._later(20, 60, lambda: None if self._world.is_calm else broker.crash(silently=False))
                 self._later(1_000, 9_000, lambda: None if broker.alive else broker.start())
 
-        self._world.auditor.on_start = hit
+        self._world.observer.on_start = hit
         self._crash_consumer()
         return "a coordinator is to crash at its next Start"
 

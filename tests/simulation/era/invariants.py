@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kgroup.zookeeper.world.violation import Violation
-
 from kgroup.zookeeper.coordinator import paths
 from kgroup.zookeeper.coordinator.events import Effect, Event, Received, Send
 from kgroup.zookeeper.coordinator.machine import LegacyCoordinator
@@ -21,13 +19,23 @@ from kgroup.zookeeper.wire.messages import (
     StopFetcherRequest,
     StopFetcherResponse,
 )
+from kgroup.zookeeper.world.observer import Observer
 
 if TYPE_CHECKING:
     from kgroup.zookeeper.world.broker import BrokerProcess
     from kgroup.zookeeper.world.world import World
 
+Said = tuple[int, Event | None, list[Effect]]
 Conn = tuple[int, int, int]
 """A broker, which of its lives, and a connection to it."""
+
+
+class Violation(AssertionError):
+    """What ends a run: an invariant does not hold; `name` begins with its number in the rules."""
+
+    def __init__(self, name: str, detail: str) -> None:
+        super().__init__(f"{name}: {detail}")
+        self.name, self.detail = name, detail
 
 
 @dataclass(slots=True)
@@ -42,7 +50,7 @@ class Told:
     stopped_last: bool = False
 
 
-class Auditor:
+class Auditor(Observer):
     """Looks at every effect, every write and every consumer; raises `Violation`."""
 
     def __init__(self, world: World) -> None:
@@ -52,6 +60,7 @@ class Auditor:
         self._told: dict[Conn, Told] = {}
         self._conn_of: dict[tuple[int, int, str, str], Told] = {}
         self.reset: set[str] = set()
+        self.said: dict[int, tuple[int, list[Said]]] = {}
         self.on_start: Callable[[BrokerProcess, int], None] | None = None
 
     def after_event(self) -> None:
@@ -80,6 +89,9 @@ class Auditor:
 
     def stepped(self, broker: BrokerProcess, event: Event | None, effects: list[Effect]) -> None:
         """A coordinator was told something, and answered."""
+        if self.said.get(broker.id, (0,))[0] != broker.life:
+            self.said[broker.id] = broker.life, []
+        self.said[broker.id][1].append((self._world.now_ms, event, effects))
         request = None
         if isinstance(event, Received):
             told = self._of(broker, event.conn)
@@ -97,7 +109,7 @@ class Auditor:
     def same_again(self, broker: BrokerProcess) -> None:
         """Compare the effects of a second machine that gets the same events (era 12.8)."""
         again = LegacyCoordinator(self._world.config, broker.id)
-        for now_ms, event, effects in broker.said:
+        for now_ms, event, effects in self.said[broker.id][1]:
             did = again.wake(now_ms) if event is None else again.step(event, now_ms)
             if did != effects:
                 raise Violation("12.8 same events, same effects", f"{broker.name} at {now_ms}: {event}")
