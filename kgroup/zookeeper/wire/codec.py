@@ -1,14 +1,16 @@
-"""Bytes of the messages: one encoder and one decoder for each value that several carry (era 2.1 to 2.7)."""
+"""Bytes of the messages, as their fields declare them (era 2.1 to 2.7)."""
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from types import UnionType
+from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 from kgroup.errors import DecodeError, KgroupError
 from kgroup.zookeeper.wire.messages import (
-    Broker,
     ClusterMetadataRequest,
     ClusterMetadataResponse,
     CommitOffsetRequest,
@@ -17,15 +19,13 @@ from kgroup.zookeeper.wire.messages import (
     DescribeGroupResponse,
     FromConsumer,
     FromCoordinator,
+    Int16,
+    Int64,
     Message,
-    Offsets,
-    Ownership,
-    PartitionAndOffset,
     PingRequest,
     PingResponse,
     RegisterConsumerRequest,
     RegisterConsumerResponse,
-    Registered,
     RequestKey,
     StartFetcherRequest,
     StartFetcherResponse,
@@ -62,20 +62,21 @@ class Wire:
     def encode(self, message: Message, correlation: int = 0) -> bytes:
         """The whole frame, its size in front; `correlation`, up to MAX_CORRELATION, is for header mode."""
         out = Writer()
-        key = _REQUESTS.get(type(message))
+        kind = type(message)
+        key = _KEYS.get(kind)
         try:
-            if key is None:
-                if self.header:
-                    out.int32(correlation)
-                if type(message) in _TYPED_ANSWERS:
-                    out.int16(_TYPED_ANSWERS[type(message)])
-            else:
+            if key is not None and kind in _REQUESTS:
                 out.int16(key)
                 if self.header:
                     out.int16(HEADER_VERSION)
                     out.int32(correlation)
                     out.string(self.client_id)
-            _write(out, message)
+            else:
+                if self.header:
+                    out.int32(correlation)
+                if key is not None:
+                    out.int16(key)
+            _LAYOUTS[kind].write(out, message)
         except struct.error as error:
             raise Unencodable(f"{type(message).__name__} does not fit its layout: {error}") from None
         return framed(out)
@@ -88,13 +89,15 @@ class Wire:
             key, correlation = self._header(reader)
             if key is None:
                 key = reader.int16()
-                if key not in _ANSWERS_OF_CONSUMERS:
+                if key not in _ASKED_BY_COORDINATORS:
                     raise DecodeError(f"type {key} is no answer")
-            elif key not in _REQUESTS_OF_CONSUMERS:
+            elif key in _ASKED_BY_COORDINATORS:
                 raise DecodeError(f"type {key} is no request")
         else:
             key = reader.int16()
-        message = _read_from_consumer(reader, key, self.commit)
+        if key not in _FROM_CONSUMER or (key == RequestKey.COMMIT_OFFSET and not self.commit):
+            raise DecodeError(f"no consumer sends type {key}")
+        message = _LAYOUTS[_FROM_CONSUMER[key]].read(reader)
         reader.end()
         return message, correlation
 
@@ -108,9 +111,13 @@ class Wire:
         else:
             untyped = awaiting is not Awaiting.NOTHING
         if untyped:
-            message = _read_awaited(reader, awaiting)
+            kind = _AWAITED[awaiting]
         else:
-            message = _read_from_coordinator(reader, reader.int16() if key is None else key, self.commit)
+            key = reader.int16() if key is None else key
+            if key not in _FROM_COORDINATOR or (key == RequestKey.COMMIT_OFFSET and not self.commit):
+                raise DecodeError(f"no coordinator sends type {key}")
+            kind = _FROM_COORDINATOR[key]
+        message = _LAYOUTS[kind].read(reader)
         reader.end()
         return message, correlation
 
@@ -129,193 +136,90 @@ class Wire:
         return first, correlation
 
 
-_REQUESTS: dict[type, RequestKey] = {
-    ClusterMetadataRequest: RequestKey.CLUSTER_METADATA,
-    RegisterConsumerRequest: RequestKey.REGISTER_CONSUMER,
-    PingRequest: RequestKey.PING,
-    StopFetcherRequest: RequestKey.STOP_FETCHER,
-    StartFetcherRequest: RequestKey.START_FETCHER,
-    CommitOffsetRequest: RequestKey.COMMIT_OFFSET,
-    DescribeGroupRequest: RequestKey.DESCRIBE_GROUP,
+_FROM_CONSUMER: dict[int, type[FromConsumer]] = {
+    RequestKey.CLUSTER_METADATA: ClusterMetadataRequest,
+    RequestKey.REGISTER_CONSUMER: RegisterConsumerRequest,
+    RequestKey.PING: PingResponse,
+    RequestKey.STOP_FETCHER: StopFetcherResponse,
+    RequestKey.START_FETCHER: StartFetcherResponse,
+    RequestKey.COMMIT_OFFSET: CommitOffsetRequest,
+    RequestKey.DESCRIBE_GROUP: DescribeGroupRequest,
 }
-_TYPED_ANSWERS: dict[type, RequestKey] = {
-    PingResponse: RequestKey.PING,
-    StopFetcherResponse: RequestKey.STOP_FETCHER,
-    StartFetcherResponse: RequestKey.START_FETCHER,
-    CommitOffsetResponse: RequestKey.COMMIT_OFFSET,
-    DescribeGroupResponse: RequestKey.DESCRIBE_GROUP,
+_FROM_COORDINATOR: dict[int, type[FromCoordinator]] = {
+    RequestKey.PING: PingRequest,
+    RequestKey.STOP_FETCHER: StopFetcherRequest,
+    RequestKey.START_FETCHER: StartFetcherRequest,
+    RequestKey.COMMIT_OFFSET: CommitOffsetResponse,
+    RequestKey.DESCRIBE_GROUP: DescribeGroupResponse,
 }
-_REQUESTS_OF_CONSUMERS = {
-    RequestKey.CLUSTER_METADATA,
-    RequestKey.REGISTER_CONSUMER,
-    RequestKey.COMMIT_OFFSET,
-    RequestKey.DESCRIBE_GROUP,
+_AWAITED: dict[Awaiting, type[FromCoordinator]] = {
+    Awaiting.METADATA: ClusterMetadataResponse,
+    Awaiting.REGISTRATION: RegisterConsumerResponse,
 }
-_ANSWERS_OF_CONSUMERS = {RequestKey.PING, RequestKey.STOP_FETCHER, RequestKey.START_FETCHER}
+_KEYS = {kind: key for sent in (_FROM_CONSUMER, _FROM_COORDINATOR) for key, kind in sent.items()}
+_ASKED_BY_COORDINATORS = {RequestKey.PING, RequestKey.STOP_FETCHER, RequestKey.START_FETCHER}
+_REQUESTS = {
+    *(kind for key, kind in _FROM_CONSUMER.items() if key not in _ASKED_BY_COORDINATORS),
+    *(kind for key, kind in _FROM_COORDINATOR.items() if key in _ASKED_BY_COORDINATORS),
+}
 
 
-def _write(out: Writer, message: Message) -> None:
-    match message:
-        case ClusterMetadataRequest():
-            pass
-        case ClusterMetadataResponse(error, coordinator_id, brokers):
-            out.int16(error)
-            out.int32(coordinator_id)
-            _write_brokers(out, brokers)
-        case RegisterConsumerRequest():
-            _write_registration(out, message)
-        case RegisterConsumerResponse(error):
-            out.int16(error)
-        case PingRequest(consumer_id, num_retries):
-            out.string(consumer_id)
-            out.int32(num_retries)
-        case PingResponse(error, consumer_id, offsets) | StopFetcherResponse(error, consumer_id, offsets):
-            _write_confirmation(out, error, consumer_id)
-            if offsets is not None:
-                _write_offsets(out, offsets)
-        case StopFetcherRequest(consumer_id):
-            out.string(consumer_id)
-        case StartFetcherRequest(consumer_id, ownership, brokers):
-            out.string(consumer_id)
-            out.int16(len(ownership))
-            for thread_id, partitions in ownership:
-                out.string(thread_id)
-                _write_offsets(out, partitions)
-            _write_brokers(out, brokers)
-        case StartFetcherResponse(error, consumer_id) | CommitOffsetResponse(error, consumer_id):
-            _write_confirmation(out, error, consumer_id)
-        case CommitOffsetRequest(consumer_id, offsets):
-            out.string(consumer_id)
-            _write_offsets(out, offsets)
-        case DescribeGroupRequest(group_id, after):
-            out.string(group_id)
-            out.string(after)
-        case DescribeGroupResponse():
-            _write_description(out, message)
+class Layout(NamedTuple):
+    """How a value lies on the wire, in `least` bytes or more."""
+
+    write: Callable[[Writer, Any], None]
+    read: Callable[[Reader], Any]
+    least: int
 
 
-def _write_registration(out: Writer, request: RegisterConsumerRequest) -> None:
-    out.string(request.group_id)
-    out.string(request.consumer_id)
-    out.string(request.topic_count)
-    out.boolean(request.auto_commit)
-    out.string(request.auto_offset_reset)
-    out.int32(request.session_timeout_ms)
+_PLAIN: dict[object, Layout] = {
+    Int16: Layout(Writer.int16, Reader.int16, 2),
+    int: Layout(Writer.int32, Reader.int32, 4),
+    Int64: Layout(Writer.int64, Reader.int64, 8),
+    bool: Layout(Writer.boolean, Reader.boolean, 1),
+    str: Layout(Writer.string, Reader.string, 2),
+}
 
 
-def _write_description(out: Writer, answer: DescribeGroupResponse) -> None:
-    out.int16(answer.error)
-    out.string(answer.state)
-    out.boolean(answer.more)
-    out.int16(len(answer.members))
-    for member in answer.members:
-        out.string(member.consumer_id)
-        out.string(member.topic_count)
-        out.boolean(member.auto_commit)
-        out.boolean(member.started)
-        out.int32(member.session_timeout_ms)
-        out.int32(member.failed)
-        out.int32(member.held)
+def _layout_of(kind: Any) -> Layout:
+    """The layout of a type: a message's or a tuple's fields in order, an int16 in front of a list's items."""
+    if kind in _PLAIN:
+        return _PLAIN[kind]
+    if get_origin(kind) is UnionType:
+        return _left_out(_layout_of(get_args(kind)[0]))
+    if get_origin(kind) is tuple:
+        return _list_of(_layout_of(get_args(kind)[0]))
+    fields = {name: _layout_of(hint) for name, hint in get_type_hints(kind, include_extras=True).items()}
+
+    def write(out: Writer, value: Any) -> None:
+        for name, field in fields.items():
+            field.write(out, getattr(value, name))
+
+    def read(reader: Reader) -> Any:
+        return kind(*[field.read(reader) for field in fields.values()])
+
+    return Layout(write, read, sum(field.least for field in fields.values()))
 
 
-def _write_confirmation(out: Writer, error: int, consumer_id: str) -> None:
-    out.int16(error)
-    out.string(consumer_id)
+def _list_of(item: Layout) -> Layout:
+    def write(out: Writer, values: tuple[Any, ...]) -> None:
+        out.int16(len(values))
+        for value in values:
+            item.write(out, value)
+
+    def read(reader: Reader) -> tuple[Any, ...]:
+        return tuple([item.read(reader) for _ in range(reader.count(item.least))])
+
+    return Layout(write, read, 2)
 
 
-def _write_brokers(out: Writer, brokers: tuple[Broker, ...]) -> None:
-    out.int16(len(brokers))
-    for broker in brokers:
-        out.int32(broker.id)
-        out.string(broker.host)
-        out.int32(broker.port)
-
-
-def _write_offsets(out: Writer, offsets: Offsets) -> None:
-    out.int16(len(offsets))
-    for topic, partition, offset in offsets:
-        out.string(topic)
-        out.string(partition)
-        out.int64(offset)
-
-
-def _read_from_consumer(reader: Reader, key: int, commit: bool) -> FromConsumer:
-    match key:
-        case RequestKey.CLUSTER_METADATA:
-            return ClusterMetadataRequest()
-        case RequestKey.REGISTER_CONSUMER:
-            return RegisterConsumerRequest(
-                reader.string(),
-                reader.string(),
-                reader.string(),
-                reader.boolean(),
-                reader.string(),
-                reader.int32(),
-            )
-        case RequestKey.PING:
-            return PingResponse(reader.int16(), reader.string(), _read_offsets_if_any(reader))
-        case RequestKey.STOP_FETCHER:
-            return StopFetcherResponse(reader.int16(), reader.string(), _read_offsets_if_any(reader))
-        case RequestKey.START_FETCHER:
-            return StartFetcherResponse(reader.int16(), reader.string())
-        case RequestKey.COMMIT_OFFSET if commit:
-            return CommitOffsetRequest(reader.string(), _read_offsets(reader))
-        case RequestKey.DESCRIBE_GROUP:
-            return DescribeGroupRequest(reader.string(), reader.string())
-    raise DecodeError(f"no consumer sends type {key}")
-
-
-def _read_awaited(reader: Reader, awaiting: Awaiting) -> FromCoordinator:
-    if awaiting is Awaiting.METADATA:
-        return ClusterMetadataResponse(reader.int16(), reader.int32(), _read_brokers(reader))
-    return RegisterConsumerResponse(reader.int16())
-
-
-def _read_from_coordinator(reader: Reader, key: int, commit: bool) -> FromCoordinator:
-    match key:
-        case RequestKey.PING:
-            return PingRequest(reader.string(), reader.int32())
-        case RequestKey.STOP_FETCHER:
-            return StopFetcherRequest(reader.string())
-        case RequestKey.START_FETCHER:
-            consumer_id = reader.string()
-            ownership = tuple(
-                Ownership(reader.string(), _read_offsets(reader)) for _ in range(reader.count(4))
-            )
-            return StartFetcherRequest(consumer_id, ownership, _read_brokers(reader))
-        case RequestKey.COMMIT_OFFSET if commit:
-            return CommitOffsetResponse(reader.int16(), reader.string())
-        case RequestKey.DESCRIBE_GROUP:
-            error, state, more = reader.int16(), reader.string(), reader.boolean()
-            return DescribeGroupResponse(error, state, more, _read_registered(reader))
-    raise DecodeError(f"no coordinator sends type {key}")
-
-
-def _read_brokers(reader: Reader) -> tuple[Broker, ...]:
-    count = reader.count(10)
-    return tuple(Broker(reader.int32(), reader.string(), reader.int32()) for _ in range(count))
-
-
-def _read_registered(reader: Reader) -> tuple[Registered, ...]:
-    return tuple(
-        Registered(
-            reader.string(),
-            reader.string(),
-            reader.boolean(),
-            reader.boolean(),
-            reader.int32(),
-            reader.int32(),
-            reader.int32(),
-        )
-        for _ in range(reader.count(18))
+def _left_out(whole: Layout) -> Layout:
+    """None is no bytes at all, so that nothing left says None (era 2.6)."""
+    return Layout(
+        lambda out, value: None if value is None else whole.write(out, value),
+        lambda reader: whole.read(reader) if reader.left else None,
+        0,
     )
 
 
-def _read_offsets(reader: Reader) -> Offsets:
-    count = reader.count(12)
-    return tuple(PartitionAndOffset(reader.string(), reader.string(), reader.int64()) for _ in range(count))
-
-
-def _read_offsets_if_any(reader: Reader) -> Offsets | None:
-    """With auto-commit off the count is left out too: nothing left says so (era 2.6)."""
-    return _read_offsets(reader) if reader.left else None
+_LAYOUTS = {kind: _layout_of(kind) for kind in (*_KEYS, *_AWAITED.values())}

@@ -7,7 +7,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+Int16 = Annotated[int, "int16"]
+Int64 = Annotated[int, "int64"]
+"""Other numbers are int32."""
 
 
 class RequestKey(IntEnum):
@@ -60,7 +64,7 @@ class PartitionAndOffset(NamedTuple):
 
     topic: str
     partition: str
-    offset: int
+    offset: Int64
 
 
 class Ownership(NamedTuple):
@@ -82,7 +86,7 @@ class ClusterMetadataRequest:
 class ClusterMetadataResponse:
     """The brokers and the coordinator's id, -1 with `NOT_COORDINATOR` when nobody is known to be it."""
 
-    error: int
+    error: Int16
     coordinator_id: int
     brokers: tuple[Broker, ...]
 
@@ -103,7 +107,7 @@ class RegisterConsumerRequest:
 class RegisterConsumerResponse:
     """Whether it is one; nothing else, assignments come with Start."""
 
-    error: int
+    error: Int16
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +122,7 @@ class PingRequest:
 class PingResponse:
     """I am, and this far; `offsets` is None with auto-commit off (era 2.6)."""
 
-    error: int
+    error: Int16
     consumer_id: str
     offsets: Offsets | None
 
@@ -134,7 +138,7 @@ class StopFetcherRequest:
 class StopFetcherResponse:
     """It has stopped, this far; `offsets` is None with auto-commit off (era 2.6)."""
 
-    error: int
+    error: Int16
     consumer_id: str
     offsets: Offsets | None
 
@@ -152,7 +156,7 @@ class StartFetcherRequest:
 class StartFetcherResponse:
     """It fetches."""
 
-    error: int
+    error: Int16
     consumer_id: str
 
 
@@ -168,7 +172,7 @@ class CommitOffsetRequest:
 class CommitOffsetResponse:
     """They are written, if `error` is 0."""
 
-    error: int
+    error: Int16
     consumer_id: str
 
 
@@ -196,7 +200,7 @@ class DescribeGroupRequest:
 class DescribeGroupResponse:
     """How the group stands, and its members by id, as many as fit; `more` says that there are others."""
 
-    error: int
+    error: Int16
     state: str
     more: bool
     members: tuple[Registered, ...]
