@@ -3,8 +3,6 @@
 from random import Random
 
 import pytest
-from kgroup.zookeeper.world.faults import Fault, planted
-from kgroup.zookeeper.world.violation import Violation
 
 from kgroup.zookeeper.consumer.events import ConsumerConfig
 from kgroup.zookeeper.coordinator import paths

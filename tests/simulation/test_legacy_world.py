@@ -3,9 +3,6 @@
 from random import Random
 
 import pytest
-from kgroup.zookeeper.world.__main__ import main
-from kgroup.zookeeper.world.faults import FAULTS
-from kgroup.zookeeper.world.seeds import run
 
 from kgroup.zookeeper.consumer.events import ConsumerConfig
 from kgroup.zookeeper.coordinator.config import LegacyConfig

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
+from kgroup.admin.shell import command as line
 from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, of_batch
@@ -11,7 +12,6 @@ from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.domain import Document
 from kgroup.errors import ConfigError
-from kgroup.admin.shell import command as line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
