@@ -11,7 +11,7 @@ from kgroup.domain import TopicPartition
 from kgroup.history.fold.events import partitions_text
 from kgroup.history.fold.state import GroupState
 from kgroup.history.fold.tasks import StreamsClient, Task, TaskSets
-from kgroup.history.fold.view import CLASSIC, CONSUMER, KINDS, SHARE, STREAMS
+from kgroup.history.fold.view import CLASSIC, CONSUMER, KINDS, SHARE, STREAMS, RecordedMember
 from kgroup.protocol.streams_records import StreamsGroupTopologyValue
 
 Said: TypeAlias = Mapping[str, Any]
@@ -134,23 +134,28 @@ def _members(state: GroupState, said: Said, topics: Mapping[bytes, str] | None) 
             pairs.append(("instance id", ours.instance_id, theirs["instance_id"]))
         if ours.streams is not None:
             pairs += _streams(ours.streams, theirs)
-            yield from _unlike(f"member {ours.label}, ", pairs)
-            continue
-        if theirs["subscribed_topics"] is not None:
-            pairs.append(("topics", sorted(ours.topics), sorted(theirs["subscribed_topics"])))
-        if theirs["assignment"] is not None:
-            mine = partitions_text(there[member_id].holds)
-            pairs.append(("owns", mine, partitions_text(_flat(theirs["assignment"]))))
-        # Of other protocols than the consumers' the broker has the same bytes.
-        if theirs.get("raw_metadata"):
-            pairs.append(("metadata", _text(ours.metadata), theirs["raw_metadata"]))
-        if theirs.get("raw_assignment"):
-            pairs.append(("assignment", _text(ours.given or b""), theirs["raw_assignment"]))
-        # Classic members have no target, and DescribeGroups carries no epoch of theirs.
-        if theirs.get("target_assignment") is not None and ours.target is not None:
-            target = partitions_text(_flat(theirs["target_assignment"]))
-            pairs.append(("target", partitions_text(there[member_id].target or ()), target))
+        else:
+            pairs += _consumers(ours, there[member_id], theirs)
         yield from _unlike(f"member {ours.label}, ", pairs)
+
+
+def _consumers(
+    ours: RecordedMember, there: RecordedMember, theirs: Said
+) -> Iterator[tuple[str, object, object]]:
+    """What the members of other groups have; `there` is ours without partitions of topics that are gone."""
+    if theirs["subscribed_topics"] is not None:
+        yield "topics", sorted(ours.topics), sorted(theirs["subscribed_topics"])
+    if theirs["assignment"] is not None:
+        yield "owns", partitions_text(there.holds), partitions_text(_flat(theirs["assignment"]))
+    # Of other protocols than the consumers' the broker has the same bytes.
+    if theirs.get("raw_metadata"):
+        yield "metadata", _text(ours.metadata), theirs["raw_metadata"]
+    if theirs.get("raw_assignment"):
+        yield "assignment", _text(ours.given or b""), theirs["raw_assignment"]
+    # Classic members have no target, and DescribeGroups carries no epoch of theirs.
+    if theirs.get("target_assignment") is not None and ours.target is not None:
+        target = partitions_text(_flat(theirs["target_assignment"]))
+        yield "target", partitions_text(there.target or ()), target
 
 
 def _streams(client: StreamsClient, theirs: Said) -> list[tuple[str, object, object]]:

@@ -175,12 +175,7 @@ class Cluster:
         finally:
             self._changes = None
         for name, partitions in changes.deleted.items():
-            for partition in range(partitions):
-                self._damaged.pop((name, partition), None)
-                self._placed.pop((name, partition), None)
-                opened = self._logs.pop((name, partition), None)
-                if opened is not None:
-                    opened.close(gone=True)
+            self._forget(name, partitions)
         discard(self.folder, changes.deleted)
         for name in changes.placed & self.catalog.topics.keys():
             self._place(self.catalog.topics[name])
@@ -194,6 +189,14 @@ class Cluster:
                 changes.replies += shard.group_config_changed(group_id, settings, self.clock.now_ms())
         if changes.of_topics:
             changes.replies += self._topics_changed()
+
+    def _forget(self, topic: str, partitions: int) -> None:
+        for partition in range(partitions):
+            self._damaged.pop((topic, partition), None)
+            self._placed.pop((topic, partition), None)
+            opened = self._logs.pop((topic, partition), None)
+            if opened is not None:
+                opened.close(gone=True)
 
     def size_of(self, topic: str, partition: int) -> int:
         """The bytes of a partition's segments; of one that nobody wrote to, 0. Raises OSError."""

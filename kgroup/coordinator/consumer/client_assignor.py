@@ -220,19 +220,27 @@ def _fault(
         # A member that nothing is computed for keeps its partitions: no other may be given them.
         if _handed_out_as(computation, held) in (None, *failed):
             taken.update((t, n) for t, numbers in group.target_of(member_id).items() for n in numbers)
-    for member in request.members:
-        subscribed = computation.subscribed.get(member.member_id)
-        if subscribed is None:
-            return f"no member {member.member_id}"
-        for topic in () if member.error else member.topic_partitions:
-            if topic.topic_id not in subscribed:
-                return f"member {member.member_id} does not subscribe to topic id {topic.topic_id.hex()}"
-            for partition in topic.partitions:
-                if not 0 <= partition < computation.partitions[topic.topic_id]:
-                    return f"topic id {topic.topic_id.hex()} has no partition {partition}"
-                if (topic.topic_id, partition) in taken:
-                    return f"partition {partition} of topic id {topic.topic_id.hex()} is given away twice"
-                taken.add((topic.topic_id, partition))
+    return next(
+        filter(None, (_fault_of_member(computation, member, taken) for member in request.members)), None
+    )
+
+
+def _fault_of_member(
+    computation: Computation, member: Installed, taken: set[tuple[bytes, int]]
+) -> str | None:
+    """The same of one member; adds what it is given to `taken`."""
+    subscribed = computation.subscribed.get(member.member_id)
+    if subscribed is None:
+        return f"no member {member.member_id}"
+    for topic in () if member.error else member.topic_partitions:
+        if topic.topic_id not in subscribed:
+            return f"member {member.member_id} does not subscribe to topic id {topic.topic_id.hex()}"
+        for partition in topic.partitions:
+            if not 0 <= partition < computation.partitions[topic.topic_id]:
+                return f"topic id {topic.topic_id.hex()} has no partition {partition}"
+            if (topic.topic_id, partition) in taken:
+                return f"partition {partition} of topic id {topic.topic_id.hex()} is given away twice"
+            taken.add((topic.topic_id, partition))
     return None
 
 

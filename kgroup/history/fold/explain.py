@@ -86,17 +86,7 @@ def cause_of_rebalance(
     what has an owner again.
     """
     found = [*_handed_over(before, after, given_up or {}), *applications.handed_over(before, after)]
-    if members.joined:
-        found.append(f"{labels(members.joined)} joined")
-    if members.left:
-        found.append(f"{labels(members.left)} left or expired")
-    # Within a generation a static member's return is no cause of anything (KIP-345; SM-26).
-    if members.replaced and before.epoch != after.epoch:
-        found.append(f"{labels(new for _, new in members.replaced)} came back under a new member id")
-    if members.resubscribed:
-        found.append(f"{labels(new for _, new in members.resubscribed)} changed the subscription")
-    if before.assignor != after.assignor and before.assignor and after.assignor:
-        found.append(f"the assignor changed from {before.assignor} to {after.assignor}")
+    found += _changes_of_members(before, after, members)
     # All of these at once may be one rebalance: joins and leaves that came while it was prepared.
     if found:
         return "; ".join(found), True
@@ -113,6 +103,22 @@ def cause_of_rebalance(
     if due := applications.scheduled(before, after):
         return due, True
     return applications.new_work(before, after) or _rejoined(after, members)
+
+
+def _changes_of_members(before: View, after: View, members: Membership) -> list[str]:
+    found = []
+    if members.joined:
+        found.append(f"{labels(members.joined)} joined")
+    if members.left:
+        found.append(f"{labels(members.left)} left or expired")
+    # Within a generation a static member's return is no cause of anything (KIP-345; SM-26).
+    if members.replaced and before.epoch != after.epoch:
+        found.append(f"{labels(new for _, new in members.replaced)} came back under a new member id")
+    if members.resubscribed:
+        found.append(f"{labels(new for _, new in members.resubscribed)} changed the subscription")
+    if before.assignor != after.assignor and before.assignor and after.assignor:
+        found.append(f"the assignor changed from {before.assignor} to {after.assignor}")
+    return found
 
 
 def _handed_over(before: View, after: View, given_up: GivenUp) -> list[str]:

@@ -207,13 +207,7 @@ class SplitReader:
                     scanner.position += at
                 origin = scanner.position
                 headers = list(scanner.headers(chunk, final))
-                if headers and origin + headers[-1].position >= piece.end:
-                    done = True
-                    ours = sum(origin + header.position < piece.end for header in headers)
-                    # Damage up to the next batch is ours, what lies behind that is for its own split to find.
-                    last = origin + headers[ours].position
-                    scanner.bad = [bad for bad in scanner.bad if bad.start < last]
-                    del headers[ours:]
+                done = _end_at(piece.end, origin, headers, scanner)
                 if headers:
                     self.positions[piece.path] = origin + headers[-1].end
                 read_to = self.next_offset
@@ -241,6 +235,18 @@ class SplitReader:
 
 
 _MAX_BATCH = 65 << 20
+
+
+def _end_at(end: int, origin: int, headers: list[BatchHeader], scanner: Scanner) -> bool:
+    """Drop the batches that begin at `end` of the file or later; whether there were any."""
+    if not headers or origin + headers[-1].position < end:
+        return False
+    ours = sum(origin + header.position < end for header in headers)
+    # Damage up to the next batch is ours, what lies behind that is for its own split to find.
+    last = origin + headers[ours].position
+    scanner.bad = [bad for bad in scanner.bad if bad.start < last]
+    del headers[ours:]
+    return True
 
 
 def _named(piece: Piece, scanner: Scanner) -> list[BadRange]:

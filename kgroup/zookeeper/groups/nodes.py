@@ -29,7 +29,7 @@ from kgroup.zookeeper.groups.records import (
     registration_of,
 )
 from kgroup.zookeeper.store.names import is_name, path_of
-from kgroup.zookeeper.store.operations import Children, Exists, Failure, Get, Node, Read, Result, Stat
+from kgroup.zookeeper.store.operations import Children, Exists, Failure, Get, Node, Result, Stat
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -271,11 +271,23 @@ Take = Callable[[GroupNodes, TopicPartition, Node], None]
 
 def _read_partitions(ask: Ask, found: Sequence[GroupNodes], part: str, take: Take) -> None:
     """Every node of a part that stands for a partition, `part/TOPIC/NUMBER`, handed to `take`."""
+    asked = list(_partition_nodes(ask, found, part))
+    for (group, partition, read), node in zip(asked, ask(*(read for _, _, read in asked)), strict=True):
+        if isinstance(node, Node):
+            take(group, partition, node)
+        elif node is not Failure.NO_NODE:
+            group.note(part, read.path, _hidden(ErrorCode.GROUP_AUTHORIZATION_FAILED, str(partition)))
+            if part == OFFSETS:
+                group.undecodable[partition] = "not authorised to read it in ZooKeeper"
+
+
+def _partition_nodes(
+    ask: Ask, found: Sequence[GroupNodes], part: str
+) -> Iterator[tuple[GroupNodes, TopicPartition, Get]]:
     by_topic = list(_children(ask, found, part))
     for group, topic in by_topic:
         group.topics.add(topic)
     paths = [path_of(CONSUMERS, group.group_id, part, topic) for group, topic in by_topic]
-    asked: list[tuple[GroupNodes, TopicPartition, Read]] = []
     for (group, topic), path, names in zip(by_topic, paths, ask(*map(Children, paths)), strict=True):
         if names is Failure.NO_NODE:
             continue
@@ -287,14 +299,7 @@ def _read_partitions(ask: Ask, found: Sequence[GroupNodes], part: str, take: Tak
             if isinstance(number, DecodeError):
                 group.note(part, path, number)
             else:
-                asked.append((group, TopicPartition(topic, number), Get(f"{path}/{name}")))
-    for (group, partition, read), node in zip(asked, ask(*(read for _, _, read in asked)), strict=True):
-        if isinstance(node, Node):
-            take(group, partition, node)
-        elif node is not Failure.NO_NODE:
-            group.note(part, read.path, _hidden(ErrorCode.GROUP_AUTHORIZATION_FAILED, str(partition)))
-            if part == OFFSETS:
-                group.undecodable[partition] = "not authorised to read it in ZooKeeper"
+                yield group, TopicPartition(topic, number), Get(f"{path}/{name}")
 
 
 def _take_owner(group: GroupNodes, partition: TopicPartition, node: Node) -> None:
