@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     import httpx
 
 PAGES = 10_000
+"""More pages than any list has: a proxy that always names a next one is not followed for ever."""
 LARGEST_PAGE = 64 << 20
 """Bytes: a collection that is not paged may list 100,000 partitions."""
-"""More pages than any list has: a proxy that always names a next one is not followed for ever."""
 _AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 _HINT_LOGIN = (
     "set rest.token or rest.username and rest.password (KGROUP_REST_TOKEN, or a context's properties)"

@@ -110,8 +110,12 @@ class Stranger:
                 pass
 
     def patterns(self) -> None:
-        """The longest malformed patterns there can be."""
+        """The longest malformed patterns there can be, and valid ones that take long to match."""
         for text in (
+            "(.*)" * 8000,
+            "(a*)*" * 3000,
+            "".join(f"(?P<n{number}>.*)" for number in range(2000)),
+            "(?:.*){900}",
             "()" * 16_000 + ")",
             "[(?=]" * 6000 + "(?=",
             "|".join([".*a.{1000}"] * 500),

@@ -12,6 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from kgroup.errors import KgroupError, StorageError
+from kgroup.pipeline.schemas import ITEM_ROWS
+from kgroup.pipeline.tables.folding import FoldShare, Share
+from kgroup.pipeline.tables.place import Place
 from kgroup.pipeline.tables.store import Store
 from tests.pipeline import local_run
 from tests.pipeline.made_logs import write_log
@@ -78,6 +81,18 @@ def test_a_hostile_state_is_said_and_nothing_of_it_runs(
         local_run.run([log], Store(hostile), 1 << 20, 1)
     assert len(said.value.message) < 400 and said.value.hint == "read the segments into a new folder"
     assert Store(hostile).manifest.runs == before and not (tmp_path / "proof").exists()
+
+
+@pytest.mark.parametrize("name", states(Path()))
+def test_hostile_items_between_the_two_steps_of_a_run_are_said(tmp_path: Path, name: str) -> None:
+    """Whoever may write into the folder may swap them while a run is on."""
+    value = states(tmp_path / "proof")[name]
+    schema = ITEM_ROWS if not isinstance(value, str) else ITEM_ROWS.set(1, pa.field("payload", pa.string()))
+    pq.write_table(pa.table([[0], [value]], schema=schema), tmp_path / "hostile.parquet")
+    fold = FoldShare(Place.of(tmp_path), 1, "token", {})
+    with pytest.raises(StorageError, match="column payload of table items is not what a run leaves there"):
+        fold(Share(7, 0, ("hostile.parquet",)))
+    assert not (tmp_path / "proof").exists()
 
 
 @pytest.mark.parametrize("swapped", ["group", "partition"])

@@ -11,8 +11,10 @@ from kgroup.domain import offsets_partition_of
 from kgroup.errors import ErrorCode as E
 from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest
+from kgroup.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from kgroup.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kgroup.protocol.messages.heartbeat import HeartbeatRequest
+from kgroup.protocol.messages.init_producer_id import InitProducerIdRequest
 from kgroup.protocol.messages.join_group import JoinGroupRequest
 from kgroup.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from kgroup.protocol.messages.offset_commit import (
@@ -68,7 +70,7 @@ def commit(transport, *topics, group_id="g", generation=-1, member_id=""):
     return told(transport.request(leader(group_id), request, max_version=9))
 
 
-def commit_in_transaction(transport, *topics, group_id="g"):
+def commit_in_transaction(transport, *topics, group_id="g", producer_id=1, version=3):
     made = tuple(
         TxnOffsetCommitRequestTopic(
             name=name,
@@ -79,9 +81,9 @@ def commit_in_transaction(transport, *topics, group_id="g"):
         for name, partitions in topics
     )
     request = TxnOffsetCommitRequest(
-        transactional_id="x", group_id=group_id, producer_id=1, producer_epoch=0, topics=made
+        transactional_id="x", group_id=group_id, producer_id=producer_id, producer_epoch=0, topics=made
     )
-    return told(transport.request(leader(group_id), request, max_version=3))
+    return told(transport.request(leader(group_id), request, max_version=version))
 
 
 def told(answer):
@@ -118,6 +120,21 @@ def test_in_a_transaction_unknown_topics_are_unknown_before_the_transaction_or_t
         unknown,
         ("t", [(0, E.INVALID_GROUP_ID)]),
     ]
+
+
+def test_a_commit_of_unknown_topics_alone_begins_no_transaction(transport):
+    """From version 5 on a commit adds its group to the transaction, and begins one."""
+    where = transport.request(0, FindCoordinatorRequest(key="x", key_type=1), max_version=3).node_id
+    begin = InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=60_000)
+    begun = transport.request(where, begin)
+
+    def state():
+        answer = transport.request(where, DescribeTransactionsRequest(transactional_ids=("x",)))
+        return answer.transaction_states[0].transaction_state
+
+    for topic, wanted in (("gone", "Empty"), ("t", "Ongoing")):
+        commit_in_transaction(transport, (topic, (0,)), producer_id=begun.producer_id, version=5)
+        assert state() == wanted
 
 
 def test_offsets_of_a_known_topic_without_partitions_are_not_spoken_of(transport):

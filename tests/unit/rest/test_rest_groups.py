@@ -166,6 +166,14 @@ def test_a_list_that_never_ends_is_not_followed_for_ever(ask: Ask, world: RestWo
     assert done.code == FAILED and "next page" in done.err
 
 
+def test_an_answer_larger_than_any_page_is_not_read_to_its_end(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kgroup.rest.api.LARGEST_PAGE", 100)
+    done = ask("describe", "live")
+    assert (done.code, "longer than 100 bytes" in done.err) == (FAILED, True), done.err
+
+
 @pytest.mark.parametrize(
     ("fault", "code", "said"),
     [

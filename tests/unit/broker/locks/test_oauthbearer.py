@@ -276,6 +276,14 @@ def issuer() -> Iterator[tuple[str, dict[str, bytes]]]:
         server.server_close()
 
 
+def test_an_answer_larger_than_any_keys_is_not_read_to_its_end(
+    issuer: tuple[str, dict[str, bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kgroup.broker.locks.jwks.LONGEST", 100)
+    with pytest.raises(ConfigError, match="cannot be read: its answer is longer than 100 bytes"):
+        open_jwks(issuer[0], 3_600_000)
+
+
 def test_keys_behind_a_url_are_fetched_again(
     issuer: tuple[str, dict[str, bytes]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
