@@ -109,6 +109,7 @@ def test_filters(kgroup: Kgroup) -> None:
 def test_a_group_without_records_is_not_found(kgroup: Kgroup) -> None:
     ran = kgroup("replay-log", "nobody", "--files", UPGRADE)
     assert ran.code == 3 and "no record of group nobody" in ran.err
+    assert "kgroup offsets-topic top shows which are in it" in ran.err
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 from typer import Context
 
 from kgroup.cli.frame.lazy import CONTEXT_SETTINGS, KgroupCommand, walk
+from kgroup.cli.env.config import default_local_directory
 from kgroup.runtime.cluster import Cluster
 from tests.own_home import move_in
 from tests.ran import ran
@@ -93,7 +94,7 @@ def test_the_default_folder_is_not_made_either(
     told = ran(capsys, *_typed(command, here), "--local")
     assert told.code == USAGE, told.err
     assert "so no embedded cluster" in told.err
-    assert not (here / "data" / "kgroup" / "cluster").exists()
+    assert not default_local_directory().exists()
 
 
 @pytest.mark.parametrize(
@@ -106,7 +107,7 @@ def test_a_folder_without_its_slash(
     told = ran(capsys, *argv, "--local", "typo")
     assert (told.code, "did you mean --local ./typo?" in told.err) == (USAGE, True), told.err
     Cluster(Path("typo")).close()
-    Cluster(here / "data" / "kgroup" / "cluster").close()
+    Cluster(default_local_directory()).close()
     told = ran(capsys, *argv, "--local", "typo")
     assert (told.code, "did you mean --local ./typo?" in told.err) == (USAGE, True), told.err
 

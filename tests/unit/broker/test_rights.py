@@ -23,6 +23,11 @@ from kgroup.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsReq
 from kgroup.protocol.messages.describe_acls import DescribeAclsRequest
 from kgroup.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kgroup.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from kgroup.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
 from kgroup.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from kgroup.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
 from kgroup.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest, Topology
@@ -87,6 +92,29 @@ def test_who_has_the_cluster_in_his_process_is_asked_for_no_right(
     everything = {t.name for t in EmbeddedTransport(cluster).request(None, request).topics}  # type: ignore[attr-defined]
     assert {"seen", "hidden"} <= everything
     assert asked.request(None, request).topics == ()  # type: ignore[attr-defined]
+
+
+def test_a_group_named_twice_is_refused_only_where_a_right_is_missing(
+    asked: EmbeddedTransport, allow: Callable[..., None]
+) -> None:
+    allow(Operation.DESCRIBE, ResourceType.GROUP, "g")
+    allow(Operation.DESCRIBE, ResourceType.TOPIC, "seen")
+    groups = tuple(
+        OffsetFetchRequestGroup(
+            group_id=group, topics=(OffsetFetchRequestTopics(name=topic, partition_indexes=(0,)),)
+        )
+        for group, topic in (("g", "seen"), ("other", "seen"), ("g", "hidden"))
+    )
+    answer: Any = asked.request(0, OffsetFetchRequest(groups=groups), max_version=9)
+    found = [
+        (g.group_id, g.error_code, [(t.name, p.error_code) for t in g.topics for p in t.partitions])
+        for g in answer.groups
+    ]
+    assert found == [
+        ("g", ErrorCode.NONE, [("seen", ErrorCode.NONE)]),
+        ("other", ErrorCode.GROUP_AUTHORIZATION_FAILED, []),
+        ("g", ErrorCode.NONE, [("hidden", ErrorCode.TOPIC_AUTHORIZATION_FAILED)]),
+    ]
 
 
 def test_a_rule_acts_from_the_next_request_on(

@@ -119,6 +119,14 @@ def test_an_issuer_that_refuses_is_not_asked_again(issuer: TokenServer, status: 
     assert len(issuer.asked) == 1
 
 
+def test_a_secret_where_a_long_refusal_is_cut_is_not_shown(issuer: TokenServer) -> None:
+    said = {"error": "invalid_client", "error_description": "x" * 190 + "hush-hush-hush-hush"}
+    issuer.answers = [(400, json.dumps(said).encode())]
+    with pytest.raises((BrokerRefused, Unreachable), match="xxxx") as caught:
+        fetch(asking(issuer, **{SECRET: "hush-hush-hush-hush"}).source, 5)
+    assert "hush" not in str(caught.value)
+
+
 def test_a_wrong_secret_is_an_authentication_failure_that_shows_no_secret(issuer: TokenServer) -> None:
     with pytest.raises(BrokerRefused, match="invalid_client: no such client") as caught:
         fetch(asking(issuer, **{SECRET: "hush"}).source, 5)

@@ -23,6 +23,13 @@ from kgroup.protocol.group_records import (
     group_of,
     record_classes,
 )
+from kgroup.protocol.streams_records import (
+    StreamsGroupCurrentMemberAssignmentKey,
+    StreamsGroupCurrentMemberAssignmentValue,
+    StreamsGroupMetadataKey,
+    StreamsGroupMetadataValue,
+    TaskIds,
+)
 from kgroup.protocol.transaction_records import decode_key as decode_transaction_key
 
 COMMIT = OffsetCommitKey(group="g", topic="t", partition=3)
@@ -132,6 +139,23 @@ def test_assignment_epochs_absent_or_null() -> None:
         assert decode_value(key, data) == value
         tail = {(4, 5): b"\1\0\x09\3\0\0\0\4\0\0\0\5", None: b"\1\0\1\0", (): b"\0"}[epochs]
         assert data.endswith(tail + b"\1\0")
+
+
+@pytest.mark.parametrize("items", [(), None])
+def test_lists_of_streams_records_that_are_absent_are_empty(items: tuple[()] | None) -> None:
+    """As in Kafka's generated classes: an empty list is left out, and null travels."""
+    tail = b"\0" if items == () else b"\1\1\1\0"
+    group = StreamsGroupMetadataValue(epoch=1, last_assignment_configs=items)
+    data = encode_value(group)
+    assert data is not None and data.endswith(bytes(8) + tail)
+    assert decode_value(StreamsGroupMetadataKey(group_id="g"), data) == group
+    tasks = TaskIds(subtopology_id="0", partitions=(1,), assignment_epochs=items)
+    member = StreamsGroupCurrentMemberAssignmentValue(
+        member_epoch=5, previous_member_epoch=4, active_tasks=(tasks,)
+    )
+    data = encode_value(member)
+    assert data is not None and bytes([0, 0, 0, 1, items is None]) in data
+    assert decode_value(StreamsGroupCurrentMemberAssignmentKey(group_id="g", member_id="m"), data) == member
 
 
 def test_a_transaction_record_has_type_0_only() -> None:
