@@ -1,6 +1,6 @@
 """Play incidents by hand: `python -m tests.incidents kafka|kgroup NAME…` prints marks and answers.
 
-A name stands for all incidents that begin with it.
+A name stands for all incidents that begin with it. With KGROUP_INCIDENTS=record what was seen is recorded.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ import traceback
 from concurrent.futures import Future
 from pathlib import Path
 
-from . import everything  # noqa: F401
+from . import HOW, everything  # noqa: F401
 from .playing import INCIDENTS, Played, Theatre
+from .results import record, row
 
 BEGUN = time.monotonic()
 
@@ -26,6 +27,8 @@ def show(kind: str, name: str, future: Future[Played]) -> None:
         traceback.print_exception(failed)
         return
     played = future.result()
+    if HOW == "record":
+        record(row(INCIDENTS[name], kind, cell, played) for cell in played.marks)
     for command, ran in played.answers.items():
         print(f"-- {name}: {command} ended with {ran.code}\n{ran.out}{ran.err}")
     for cell, mark in played.marks.items():

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .truth import CELLS
+
+if TYPE_CHECKING:
+    from .playing import Incident, Played
 
 RESULTS = Path(__file__).with_name("results.json")
 Row = dict[str, Any]
 """A cell: number, incident, kind, cell, verdict, why; the first of an incident has its title and truth."""
+
+
+def row(script: Incident, kind: str, cell: str, played: Played) -> Row:
+    """One cell of an incident that was played."""
+    mark, truth = played.marks[cell], played.truth
+    made: Row = {"number": script.number, "incident": script.name, "kind": kind, "cell": cell}
+    made |= {"verdict": mark.verdict, "why": mark.why}
+    if cell == CELLS[0]:
+        made |= {"title": script.title, "truth": [truth.who, truth.what, truth.when, truth.why]}
+    return made
 
 
 def lines(rows: Iterable[Row]) -> list[str]:
@@ -40,10 +54,12 @@ def _verdict(row: Row | None) -> str:
 
 def record(rows: Iterable[Row]) -> None:
     """Keep what a run saw; cells that it did not play stay as they were recorded."""
-    kept = {_place(row): row for row in recorded()} | {_place(row): row for row in rows}
-    ordered = [kept[place] for place in sorted(kept)]
-    lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in ordered)
-    RESULTS.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+    with RESULTS.open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # both kinds of broker may be played at once
+        kept = {_place(row): row for row in recorded()} | {_place(row): row for row in rows}
+        ordered = [kept[place] for place in sorted(kept)]
+        lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in ordered)
+        RESULTS.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
 
 
 def recorded() -> list[Row]:

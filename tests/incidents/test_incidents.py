@@ -15,7 +15,7 @@ from tests.interop.conftest import ASKED
 from . import HOW, everything  # noqa: F401
 from .known import reason
 from .playing import INCIDENTS, Played
-from .results import Row
+from .results import row
 from .truth import CELLS, MISSING, WRONG
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(3600)]
@@ -43,13 +43,9 @@ def test_cell(
     incident: str,
     cell: str,
 ) -> None:
-    script, seen = INCIDENTS[incident], played(kind, incident)
-    mark, truth = seen.marks[cell], seen.truth
-    row: Row = {"number": script.number, "incident": incident, "kind": kind, "cell": cell}
-    row |= {"verdict": mark.verdict, "why": mark.why}
-    if cell == CELLS[0]:
-        row |= {"title": script.title, "truth": [truth.who, truth.what, truth.when, truth.why]}
-    record_property("cell", row)
+    seen = played(kind, incident)
+    mark = seen.marks[cell]
+    record_property("cell", row(INCIDENTS[incident], kind, cell, seen))
     said = seen.answers.get(cell, seen.answers["doctor"])
     assert mark.verdict not in (WRONG, MISSING), f"{mark.why}\n{_shown(said.out)}\n{said.err[:1000]}"
 
