@@ -119,7 +119,7 @@ def _cause(scene: Scene, cause: str | None, doctor: Ran) -> Mark:
         return Mark(NONE)
     said, tried = [doctor.out], []
     if doctor.out and not re.search(cause, doctor.out, re.S):
-        text = scene.asked("doctor", ("doctor", "-o", "text")).out
+        text = scene.asked("doctor", ("doctor", "-o", "table")).out
         for command in dict.fromkeys(re.findall(READS, text)):
             tried.append(command)
             said.append(scene.kgroup(*shlex.split(command)[1:]).out)

@@ -88,6 +88,7 @@ def silent_members(facts: Facts) -> list[Silent]:
     behind = {p for p, row in zip(facts.places, group.offsets, strict=True) if row.lag}
     newest = max(facts.committed_ms.values(), default=-1)
     began = max((e.timestamp_ms for e in facts.history if e.kind == "rebalance-completed"), default=-1)
+    behind -= _set_back(facts, began)
     usual = _usual_interval_ms(facts)
     found = []
     for member in state.view().members.values() if behind else ():
@@ -109,6 +110,17 @@ def silent_members(facts: Facts) -> list[Silent]:
             first = min(since[p] for p in stuck)
             found.append(Silent(member, first, newest - first, False, True, stuck))
     return sorted((s for s in found if s.waiting), key=lambda each: (each.since_ms, name_of(each.member)))
+
+
+def _set_back(facts: Facts, began_ms: int) -> set[TopicPartition]:
+    """The partitions whose last commit in this generation set them back: their reader does not notice."""
+    return {
+        place
+        for event in facts.history or ()
+        if event.kind == "rewound" and event.timestamp_ms >= began_ms
+        for place in event.partitions
+        if facts.committed_ms.get(place, began_ms) <= event.timestamp_ms
+    }
 
 
 def _bound_ms(usual_ms: int | None, poll_ms: int, unknown_ms: int) -> int:

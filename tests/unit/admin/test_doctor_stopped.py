@@ -11,6 +11,7 @@ from kgroup.protocol.messages import list_offsets as lo
 from tests.unit.admin.doctor_logs import Held, Record, commits, described, generation, remembering, written
 from tests.unit.admin.test_doctor_checks import codes, examine
 
+Lot = tuple[int, list[Record]]
 A, B = Held("a", "orders:0"), Held("b", "orders:1")
 SECONDS: Mapping[int, list[int]] = {0: [1, 2, 3, 205], 1: [1, 2, 3, 4]}
 """When the records of each partition were written."""
@@ -54,6 +55,18 @@ def test_a_member_killed_within_its_session_is_named_while_another_goes_on() -> 
 )
 def test_one_that_is_silent_for_a_moment_is_none(stopped_s: int, ended_s: int, every_s: int) -> None:
     assert "KG310" not in codes(found(*both_until(stopped_s, ended_s, every_s)))
+
+
+@pytest.mark.parametrize(
+    ("after", "stopped"),
+    [((), False), ((commits(80, {0: 4, 1: 2}),), True)],
+    ids=["and it reads on where it was", "and it read that again"],
+)
+def test_one_whose_offsets_were_set_back_has_nothing_to_commit(after: tuple[Lot, ...], stopped: bool) -> None:
+    """A script committed lower offsets for an active group: its reader was told to be dead."""
+    lots = [commits(60, {0: 4, 1: 3}), commits(70, {0: 4, 1: 1}), *after]
+    others = [commits(s, {0: 4}) for s in range(85, 201, 5)]
+    assert ("KG310" in codes(found(*both_until(55, 55), *lots, *others, at=2 if after else 1))) == stopped
 
 
 def test_one_with_nothing_to_read_or_with_records_that_just_came_is_none() -> None:
