@@ -26,7 +26,7 @@ from kgroup.zookeeper.wire.messages import (
 from kgroup.zookeeper.wire.primitives import Frames
 
 FAST = LegacyConfig(rebalance_backoff_ms=200, commit_interval_ms=200, zk_session_ms=1200, min_session_ms=500)
-WAIT_S = 20.0
+WAIT_S = 200.0
 
 
 @asynccontextmanager

@@ -28,7 +28,7 @@ def scenarios_of(text: str | None) -> frozenset[int]:
 
 async def becomes(nodes, path, wanted):
     """Until a node has this data; None for no node."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(300):
         while (found := await nodes.data(path)) != wanted:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
     return found
@@ -155,7 +155,7 @@ async def described(made, nodes):
         (member,) = (await _describe(nodes))["members"]
         assert member["failed_pings"] > 0
     await until(lambda: not active(made).machine.reign.groups["g"].departed)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(300):
         while (group := await _describe(nodes))["state"] != "Empty":
             assert (group["state"], group["members"]) == ("Leaving", [])
     assert [row["owner_thread"] for row in group["offsets"]] == ["c1-0"] * 3, "owners outlive their consumers"

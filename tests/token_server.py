@@ -62,7 +62,7 @@ class TokenServer:
     def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
-        self._thread.join(10)
+        self._thread.join(300)
 
     def _answer(self, form: dict[str, str], headers: dict[str, str]) -> tuple[int, bytes] | None:
         self.asked.append(form)

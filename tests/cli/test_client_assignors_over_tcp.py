@@ -63,13 +63,13 @@ def test_a_member_computes_for_the_group_over_tcp():
         threads = [threading.Thread(target=run, args=(name, bootstrap)) for name in owned]
         for thread in threads:
             thread.start()
-        give_up = time.monotonic() + 30
+        give_up = time.monotonic() + 300
         while sizes() != [2, 2] and time.monotonic() < give_up:
             time.sleep(0.02)
         found = sizes()
         stop.set()
         for thread in threads:
-            thread.join(10)
+            thread.join(300)
         client.close()
     assert found == [2, 2]
     assert assignor.asked >= 1

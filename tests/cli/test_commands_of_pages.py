@@ -309,7 +309,7 @@ def interrupted(line: str, world: World) -> Ran:
             number += 1
             time.sleep(0.02)
         process.send_signal(signal.SIGINT)
-        code = process.wait(30)
+        code = process.wait(300)
     finally:
         process.kill()
         process.wait()

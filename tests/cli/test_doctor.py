@@ -88,7 +88,7 @@ def test_who_a_stuck_rebalance_waits_for(on_cluster, cluster, group):
     assert (once.code, "UNKNOWN" in once.out) == (ExitCode.PARTIAL, True)
     removed = on_cluster("remove-members", group, "--instance-id", "i-0,i-1", "--execute", "--yes")
     assert removed.code == ExitCode.OK
-    joining.join(20)
+    joining.join(300)
 
 
 def test_offsets_that_a_transaction_leaves_open(on_cluster, cluster, group):

@@ -131,7 +131,7 @@ def test_nor_does_it_in_the_question_before_a_change(hostile: Client, tmp_path: 
     said = b""
     while piece := _read(main):
         said += piece
-    assert process.wait(30) == 4
+    assert process.wait(300) == 4
     os.close(main)
     text = said.decode().replace("\r\n", "\n")
     assert "[y/N]" in text and FORGED in text

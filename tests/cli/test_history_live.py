@@ -37,7 +37,7 @@ def test_follow_tells_what_is_there_and_then_what_comes(cluster: Client, output:
             event = json.loads(line)
             assert (event["event"], event["group_id"]) == ("committed", group)
         process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 130
+        assert process.wait(300) == 130
     finally:
         watchdog.cancel()
         process.kill()

@@ -16,14 +16,20 @@ def own_signals():
         signal.signal(number, handler)
 
 
+def joined(on_cluster, *argv):
+    """A run that came to its assignment: a busy machine needs more than the second that others do."""
+    for seconds in (1, 10, 100):
+        ran = on_cluster("member", "run", *argv, "--topic", "orders", "--for", f"{seconds}s", "-o", "ndjson")
+        assert ran.code == 0, ran.err
+        if '"assigned"' in ran.out:
+            return ran
+    raise AssertionError(ran.out)
+
+
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_joins_tells_and_leaves(on_cluster, cluster, protocol):
     name = f"member-{protocol}"
-    ran = on_cluster(
-        *("member", "run", name, "--topic", "orders", "--protocol", protocol),
-        *("--for", "1s", "--leave", "-o", "ndjson"),
-    )
-    assert ran.code == 0, ran.err
+    ran = joined(on_cluster, name, "--protocol", protocol, "--leave")
     events = [json.loads(line) for line in ran.out.splitlines()]
     assert events[0]["event"] == "assigned"
     assert [p["partition"] for p in events[0]["partitions"]] == [0, 1, 2, 3, 4, 5]
@@ -33,8 +39,7 @@ def test_joins_tells_and_leaves(on_cluster, cluster, protocol):
 
 def test_a_static_member_keeps_its_place(on_cluster, cluster):
     """SM-47: going away without leaving for good."""
-    ran = on_cluster("member", "run", "kept", "--topic", "orders", "--instance-id", "k-0", "--for", "1s")
-    assert ran.code == 0, ran.err
+    joined(on_cluster, "kept", "--instance-id", "k-0")
     (group,) = cluster.admin.describe(["kept"], offsets=False).groups
     assert [m.instance_id for m in group.members] == ["k-0"]
 

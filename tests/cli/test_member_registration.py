@@ -302,6 +302,6 @@ def joining(cluster, group, instance):
     try:
         yield
     finally:
-        thread.join(10)
+        thread.join(300)
         transport.close()
     assert not thread.is_alive()

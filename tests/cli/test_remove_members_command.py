@@ -169,7 +169,7 @@ class TestExecute:
         assert document(ran, ExitCode.NOT_FOUND)["errors"][0]["code"] == "GROUP_ID_NOT_FOUND"
 
     def test_wait_tells_how_the_group_ended(self, on_cluster, group):
-        argv = ("--all", "--execute", "--wait", "stable", "--timeout", "300ms")
+        argv = ("--all", "--execute", "--wait", "stable", "--timeout", "3s")
         ran = on_cluster("remove-members", group, *argv)
         assert ran.code == 0
         assert f"{group} is Empty after " in ran.out
@@ -194,7 +194,7 @@ class TestExecute:
     def test_wait_gives_up_with_7(self, on_cluster, group):
         ran = on_cluster(
             *("remove-members", group, "--instance-id", "m-0", "--execute"),
-            *("--wait", "stable", "--timeout", "300ms", "-o", "json"),
+            *("--wait", "stable", "--timeout", "3s", "-o", "json"),
         )
         found = document(ran, ExitCode.UNREACHABLE)
         assert results(found) == {"m-0": "removed"}

@@ -44,7 +44,7 @@ def served(*arguments: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
         yield line.removeprefix("kgroup: serving on ").strip(), process
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(30)
+        process.wait(300)
         process.stdout.close()
         process.stderr.close()
 
@@ -113,7 +113,7 @@ def test_a_cluster_with_locks_from_the_first_user_on(properties: Path, tmp_path:
         assert behind.returncode == 2
         assert "is served behind a lock, at SASL_SSL://" in behind.stderr
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        assert process.wait(300) == 0
         assert process.stderr is not None
         said = process.stderr.read()
         assert "process.roles means nothing here" in said
@@ -188,7 +188,7 @@ def test_secrets_that_others_may_read_are_warned_of(properties: Path) -> None:
     properties.chmod(0o644)
     with served("--memory", "--config", str(properties)) as (_, process):
         process.send_signal(signal.SIGTERM)
-        process.wait(30)
+        process.wait(300)
         assert process.stderr is not None
         assert "holds secrets and others may read it: chmod 600" in process.stderr.read()
 

@@ -156,7 +156,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("files")
 @pytest.mark.parametrize("line", LINES)
 def test_the_missing_right_is_named(line: str, strange: str, kgroup: Kgroup) -> None:
-    told = kgroup(*shlex.split(line), "-b", strange, "--timeout", "5s")
+    told = kgroup(*shlex.split(line), "-b", strange, "--timeout", "60s")
     assert LACKS.search(told.err), told.err + told.out
     assert told.code == ExitCode.NOT_AUTHORISED, told.err
     assert "Traceback" not in told.err

@@ -66,7 +66,7 @@ def _differences(before: dict[str, str], after: dict[str, str]) -> Iterable[Arro
             yield one, other
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_the_figure_has_every_arrow_that_is_taken_and_no_other(seen: set[Arrow]) -> None:
     for scenario in SCENARIOS:
         # The figure is of groups as Kafka knows them: one that expects members begins elsewhere.

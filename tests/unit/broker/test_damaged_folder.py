@@ -27,7 +27,7 @@ def left(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return image(tmp_path_factory.mktemp("folder"), clean=clean)
 
 
-@pytest.mark.timeout(7200 if PLACES else 120)
+@pytest.mark.timeout(7200 if PLACES else 600)
 @pytest.mark.parametrize("part", range(PARTS))
 def test_a_damaged_file_is_never_less_in_silence(left: Image, part: int, tmp_path: Path) -> None:
     wrong: list[str] = []

@@ -224,7 +224,7 @@ def narrow(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], int, Path]]:
     port = int(started.stdout.readline().split(":")[-1])
     yield started, port, said
     started.send_signal(signal.SIGTERM)
-    assert started.wait(20) == 0
+    assert started.wait(300) == 0
     started.stdout.close()
 
 

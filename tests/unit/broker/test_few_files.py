@@ -57,7 +57,7 @@ def serving(folder: Path, soft: int = FILES, *, stop: int = signal.SIGTERM) -> I
         with connected(port) as transport:
             yield Broker(transport, port, process.pid)
         process.send_signal(stop)
-        assert process.wait(120) == (0 if stop == signal.SIGTERM else -stop)
+        assert process.wait(300) == (0 if stop == signal.SIGTERM else -stop)
     finally:
         process.kill()
         process.wait()
@@ -121,7 +121,7 @@ class Broker:
         return [group.topics[0].partitions[0].committed_offset for group in answer.groups]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_more_partitions_than_files_are_served_and_survive_restarts(tmp_path: Path) -> None:
     """At 944 partitions and 1,024 files nobody could connect, commits failed, and a restart did not help."""
     folder = tmp_path / "data"
@@ -148,7 +148,7 @@ def test_more_partitions_than_files_are_served_and_survive_restarts(tmp_path: Pa
     assert "Too many open files" not in said
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(600)
 def test_a_server_raises_its_soft_limit(tmp_path: Path) -> None:
     with serving(tmp_path / "data", 64) as broker:
         limits = Path(f"/proc/{broker.pid}/limits").read_text()

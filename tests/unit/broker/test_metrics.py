@@ -230,7 +230,7 @@ def test_without_a_host_nothing_looks_back(transport: EmbeddedTransport) -> None
 
 def test_the_endpoint_speaks_prometheus_and_json(transport: EmbeddedTransport) -> None:
     def get(address: str, path: str) -> str:
-        with urllib.request.urlopen(f"http://{address}{path}", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://{address}{path}", timeout=100) as answer:
             return str(answer.read().decode())
 
     async def scrape() -> tuple[str, str]:

@@ -161,7 +161,7 @@ def test_signals_end_it_cleanly(
 ) -> None:
     started, _ = process
     started.send_signal(number)
-    assert started.wait(20) == 0
+    assert started.wait(300) == 0
     Cluster(tmp_path).close()
 
 
@@ -169,7 +169,7 @@ def test_librdkafka_produces_and_consumes(process: tuple[subprocess.Popen[str], 
     _, bootstrap = process
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for done in admin.create_topics([NewTopic("t", 3, 1)]).values():
-        done.result(10)
+        done.result(300)
     producer = Producer(
         {"bootstrap.servers": bootstrap, "enable.idempotence": True, "compression.type": "zstd"}
     )
@@ -185,5 +185,5 @@ def test_librdkafka_produces_and_consumes(process: tuple[subprocess.Popen[str], 
         assert message.error() is None
         seen.add(message.value())
     consumer.commit(offsets=[TopicPartition("t", 0, 7)], asynchronous=False)
-    assert consumer.committed([TopicPartition("t", 0)], timeout=10)[0].offset == 7
+    assert consumer.committed([TopicPartition("t", 0)], timeout=100)[0].offset == 7
     consumer.close()

@@ -59,7 +59,7 @@ class ScriptedBroker:
     def __exit__(self, *_: object) -> None:
         self.down()
         for thread in self._threads:
-            thread.join(10)
+            thread.join(300)
 
     def down(self) -> None:
         """Stop listening and cut every connection."""

@@ -168,7 +168,7 @@ def pki(tmp_path: Path) -> Pki:
 def reach(context: ssl.SSLContext, **properties: str) -> object:
     with ScriptedBroker(context) as broker:
         tls = secured(security_protocol="SSL", **properties)
-        made = ConnectionSettings((broker.address,), tls, request_timeout_s=5.0)
+        made = ConnectionSettings((broker.address,), tls, request_timeout_s=60.0)
         with SocketTransport(made) as transport:
             return transport.nodes()
 
@@ -242,7 +242,7 @@ def test_a_delegation_token_is_signed_as_one(mechanism: str) -> None:
 def test_tls_to_a_plain_port_is_said(pki: Pki) -> None:
     with ScriptedBroker() as broker:
         tls = secured(security_protocol="SSL", ssl_ca_location=str(pki.ca))
-        made = ConnectionSettings((broker.address,), tls, request_timeout_s=5.0)
+        made = ConnectionSettings((broker.address,), tls, request_timeout_s=60.0)
         with SocketTransport(made) as transport, pytest.raises(Unreachable, match="TLS") as caught:
             transport.nodes()
     assert caught.value.hint == "is this a TLS listener? check the port and security.protocol"

@@ -34,7 +34,7 @@ def broker() -> Iterator[ScriptedBroker]:
 
 
 def transport(broker: ScriptedBroker, *, asks_versions: bool) -> SocketTransport:
-    settings = ConnectionSettings((broker.address,), request_timeout_s=5.0, asks_versions=asks_versions)
+    settings = ConnectionSettings((broker.address,), request_timeout_s=60.0, asks_versions=asks_versions)
     return SocketTransport(settings)
 
 

@@ -45,7 +45,7 @@ def reach(properties: dict[str, str]) -> object:
     context.load_verify_locations(STORES / "ca.pem")
     security = security_of(Given({"security.protocol": "SSL", **properties}))
     with ScriptedBroker(context) as broker:
-        settings = ConnectionSettings((broker.address,), security, request_timeout_s=5.0)
+        settings = ConnectionSettings((broker.address,), security, request_timeout_s=60.0)
         with SocketTransport(settings) as transport:
             return transport.nodes()
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-PATIENCE_S = 20.0
+PATIENCE_S = 200.0
 IMPATIENT = {
     "reconnect.backoff.ms": 20,
     "reconnect.backoff.max.ms": 100,

@@ -278,7 +278,7 @@ def test_a_coordinator_that_makes_no_sense_is_told_as_one(answer, why):
                     taken.sendall(answer or b"")
 
         threading.Thread(target=serve, daemon=True).start()
-        found = told_groups(server.getsockname(), ["g"], 0.5 if answer is None else 10.0)
+        found = told_groups(server.getsockname(), ["g"], 0.5 if answer is None else 100.0)
     assert isinstance(found["g"], Unreachable) and why in found["g"].message
 
 

@@ -294,12 +294,19 @@ def test_who_says_nothing_is_cut_off() -> None:
         async with connected(server) as client:
             await client.call(VERSIONS)
             assert await client.closed_by_peer()
-        server.newcomers.timeout_s = 1.0
-        async with connected(server) as client:
-            await log_in(client)
-            assert len(server.newcomers) == 0
-            await asyncio.sleep(1.1)
-            assert await is_in(client), "authenticated in time: the limit is not for it"
+        # A busy machine may need more than the second.
+        for limit_s in (1.0, 10.0, 100.0):
+            server.newcomers.timeout_s = limit_s
+            async with connected(server) as client:
+                try:
+                    await log_in(client)
+                except (EOFError, ConnectionError):
+                    continue
+                assert len(server.newcomers) == 0
+                await asyncio.sleep(limit_s + 0.1)
+                assert await is_in(client), "authenticated in time: the limit is not for it"
+                return
+        raise AssertionError("nobody logs in within 100 s")
 
     run(test, SASL)
 
