@@ -2,7 +2,7 @@
 
 A driver is a child process that hosts many clients and speaks JSON lines: `{"id", "op", ...}` in,
 `{"id", "result"}` or `{"id", "error", "message"}` out. There is one in Java (KafkaConsumer, Admin,
-transactions), one in Go (franz-go) and one in Python (librdkafka, kafka-python, aiokafka).
+transactions), one in Go (franz-go, sarama, kafka-go) and one in Python (librdkafka, kafka-python, aiokafka).
 """
 
 from __future__ import annotations

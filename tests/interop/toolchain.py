@@ -58,7 +58,7 @@ def java_project(folder: Path) -> str:
 
 
 def go_driver() -> Path:
-    """Our franz-go driver's executable."""
+    """The executable with franz-go, sarama and kafka-go."""
     folder = HERE / "go"
     sources = [folder / "go.mod", folder / "go.sum", *sorted(folder.glob("*.go"))]
     with locked():

@@ -1,4 +1,4 @@
-"""The foreign clients, fetched with Maven, Go and npm and built into `.cache/interop/` (see toolchain.py).
+"""The foreign clients, fetched with Maven and npm and built into `.cache/interop/` (see toolchain.py).
 
 `python -m tests.interop.foreign.builds` builds those that `chosen` asks for.
 """
@@ -10,7 +10,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from ..toolchain import built, locked, missing, run
+from ..toolchain import built, go_driver, locked, missing, run
 
 HERE = Path(__file__).resolve().parent
 SAMPLE = ("2.3.1", "4.0.2")
@@ -61,19 +61,6 @@ def apps(version: str = APPS) -> str:
         jars = built(f"foreign-apps{suffix}", [pom], lambda to: _fetch(pom, to, version))
         classes = built(f"foreign-streams{suffix}", [pom, *sources], lambda to: _javac(jars, sources, to))
     return f"{classes}{os.pathsep}{jars}{os.sep}*"
-
-
-def go_driver() -> Path:
-    """The executable with sarama and kafka-go."""
-    folder = HERE / "go"
-    sources = [folder / "go.mod", folder / "go.sum", *sorted(folder.glob("*.go"))]
-    with locked():
-        return (
-            built(
-                "foreign-go", sources, lambda to: run(["go", "build", "-o", str(to / "driver"), "."], folder)
-            )
-            / "driver"
-        )
 
 
 def js_driver() -> Path:

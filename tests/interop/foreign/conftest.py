@@ -15,6 +15,7 @@ from ..jvm import LIGHT_JVM, java
 from ..kafka import RealKafka
 from ..kgroup_server import KgroupServer
 from ..server import Server
+from ..toolchain import go_driver
 from . import builds
 from .programs import Program, Run, agree
 
@@ -87,7 +88,7 @@ def _command(client: str) -> list[str]:
         return ["node", str(builds.js_driver())]
     if client == "go":
         require("go")
-        return [str(builds.go_driver())]
+        return [str(go_driver())]
     return java("kgroup.foreign.Driver", jvm=(*LIGHT_JVM, "-Xmx256m"), classpath=builds.java_driver(client))
 
 

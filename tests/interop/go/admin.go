@@ -2,14 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// administer runs one of kadm's operations with a client of its own.
-func administer(ctx context.Context, r *request) (any, error) {
+// admin runs one of kadm's operations with a client of its own.
+func (franz) admin(ctx context.Context, r *request) (any, error) {
 	client, err := kgo.NewClient(kgo.SeedBrokers(r.Bootstrap))
 	if err != nil {
 		return nil, err
@@ -30,6 +31,10 @@ func administer(ctx context.Context, r *request) (any, error) {
 		return remove(ctx, admin, r)
 	}
 	return nil, fmt.Errorf("unknown operation %s", r.Op)
+}
+
+func (franz) produce(context.Context, *request) (any, error) {
+	return nil, errors.New("the Java driver fills topics")
 }
 
 func list(ctx context.Context, admin *kadm.Client) (any, error) {
@@ -101,9 +106,9 @@ func describedMember(id string, instance *string, client, host string, held [][2
 
 func offsets(ctx context.Context, admin *kadm.Client, group string) (any, error) {
 	found, err := admin.FetchOffsets(ctx, group)
-	rows := []row{}
+	rows := []position{}
 	found.Each(func(each kadm.OffsetResponse) {
-		rows = append(rows, row{each.Topic, each.Partition, each.At})
+		rows = append(rows, position{each.Topic, each.Partition, each.At})
 	})
 	return rows, err
 }

@@ -1,4 +1,4 @@
-// Command driver hosts franz-go clients and speaks JSON lines: {"id", "op", ...} in,
+// Command driver hosts franz-go, sarama and kafka-go clients and speaks JSON lines: {"id", "op", ...} in,
 // {"id", "result"} or {"id", "error", "message"} out. See tests/interop/driver.py.
 package main
 
@@ -9,34 +9,41 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/IBM/sarama"
+	kafka "github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kerr"
 )
 
-const patience = 30 * time.Second
-
-type row [3]any // topic, partition, offset
+const (
+	patience = 30 * time.Second
+	beat     = 300 * time.Millisecond
+)
 
 type request struct {
-	ID         int64      `json:"id"`
-	Op         string     `json:"op"`
-	Name       string     `json:"name"`
-	Bootstrap  string     `json:"bootstrap"`
-	Group      string     `json:"group"`
-	Topics     []string   `json:"topics"`
-	Pattern    string     `json:"pattern"`
-	Instance   string     `json:"instance"`
-	Protocol   string     `json:"protocol"`
-	Assignor   string     `json:"assignor"`
-	SessionMs  int        `json:"session_ms"`
-	Offsets    []position `json:"offsets"`
-	Partitions []position `json:"partitions"`
-	Instances  []string   `json:"instances"`
-	Leave      bool       `json:"leave"`
-
-	Config map[string]string `json:"config"`
+	ID         int64             `json:"id"`
+	Op         string            `json:"op"`
+	Client     string            `json:"client"`
+	ClientID   string            `json:"client_id"`
+	Name       string            `json:"name"`
+	Bootstrap  string            `json:"bootstrap"`
+	Group      string            `json:"group"`
+	Topic      string            `json:"topic"`
+	Topics     []string          `json:"topics"`
+	Pattern    string            `json:"pattern"`
+	Instance   string            `json:"instance"`
+	Instances  []string          `json:"instances"`
+	Protocol   string            `json:"protocol"`
+	Assignor   string            `json:"assignor"`
+	SessionMs  int               `json:"session_ms"`
+	Partitions json.RawMessage   `json:"partitions"`
+	Offsets    []position        `json:"offsets"`
+	Rows       []value           `json:"rows"`
+	Leave      bool              `json:"leave"`
+	Config     map[string]string `json:"config"`
 
 	TransactionalID string `json:"transactional_id"`
 	To              string `json:"to"`
@@ -44,78 +51,86 @@ type request struct {
 	Commit          bool   `json:"commit"`
 }
 
-type reply struct {
-	ID      int64  `json:"id"`
-	Result  any    `json:"result"`
-	Error   string `json:"error,omitempty"`
-	Message string `json:"message,omitempty"`
+// position is [topic, partition, offset] in JSON, the offset being optional.
+type position struct {
+	topic     string
+	partition int32
+	offset    int64
 }
 
-type driver struct {
-	mu      sync.Mutex
-	members map[string]*member
-
-	sessions sync.Map // of *session by name
+func (p *position) UnmarshalJSON(data []byte) error {
+	return json.Unmarshal(data, &[]any{&p.topic, &p.partition, &p.offset})
 }
 
-func main() {
-	d := &driver{members: map[string]*member{}}
-	var out sync.Mutex
-	writer := json.NewEncoder(os.Stdout)
-	lines := bufio.NewScanner(os.Stdin)
-	lines.Buffer(nil, 16<<20)
-	for lines.Scan() {
-		var r request
-		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		go func() {
-			answer := reply{ID: r.ID}
-			result, err := d.run(&r)
-			if err == nil {
-				answer.Result = result
-			} else {
-				answer.Error, answer.Message = code(err), err.Error()
-			}
-			out.Lock()
-			defer out.Unlock()
-			if err := writer.Encode(answer); err != nil {
-				os.Exit(1)
-			}
-		}()
-	}
+func (p position) MarshalJSON() ([]byte, error) {
+	return json.Marshal([]any{p.topic, p.partition, p.offset})
 }
 
-// code is the name of Kafka's error code, else the error's type.
-func code(err error) string {
-	var known *kerr.Error
-	if errors.As(err, &known) {
-		return known.Message
-	}
-	return fmt.Sprintf("%T", err)
+// value is [partition, text] in JSON.
+type value struct {
+	partition int32
+	text      string
 }
 
-func (d *driver) run(r *request) (any, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	if len(r.Op) > 6 && r.Op[:6] == "admin." {
-		return administer(ctx, r)
-	}
-	if len(r.Op) > 8 && r.Op[:8] == "session." {
-		return d.transact(ctx, r)
-	}
-	if r.Op == "start" {
-		m, err := start(r)
+func (v *value) UnmarshalJSON(data []byte) error {
+	return json.Unmarshal(data, &[]any{&v.partition, &v.text})
+}
+
+// count is what a request's partitions are when a topic is made.
+func (r *request) count() (count int) {
+	_ = json.Unmarshal(r.Partitions, &count)
+	return count
+}
+
+// places is what they are where offsets are asked for.
+func (r *request) places() (places []position, err error) {
+	err = json.Unmarshal(r.Partitions, &places)
+	return places, err
+}
+
+// client is what each library does for the driver.
+type client interface {
+	start(r *request) (member, error)
+	admin(ctx context.Context, r *request) (any, error)
+	produce(ctx context.Context, r *request) (any, error)
+}
+
+// member is a consumer in a group; closed with tell, it returns what came of leaving the group.
+type member interface {
+	state() any
+	records() any
+	commit(ctx context.Context, offsets []position) error
+	committed(ctx context.Context, r *request) (any, error)
+	close(tell bool) error
+}
+
+var (
+	clients  = map[string]client{"franz-go": franz{}, "sarama": saramaClient{}, "kafka-go": kafkaGo{}}
+	members  sync.Map
+	sessions sync.Map
+)
+
+func run(ctx context.Context, r *request) (any, error) {
+	library, known := clients[r.Client]
+	switch {
+	case strings.HasPrefix(r.Op, "session."):
+		return transact(ctx, r)
+	case r.Op == "start" && known:
+		made, err := library.start(r)
 		if err == nil {
-			d.put(r.Name, m)
+			members.Store(r.Name, made)
 		}
 		return nil, err
+	case r.Op == "produce" && known:
+		return library.produce(ctx, r)
+	case known:
+		return library.admin(ctx, r)
 	}
-	m := d.get(r.Name)
-	if m == nil {
+	found, known := members.Load(r.Name)
+	if !known {
 		return nil, fmt.Errorf("no member %s", r.Name)
 	}
+	m := found.(member)
 	switch r.Op {
 	case "state":
 		return m.state(), nil
@@ -124,45 +139,54 @@ func (d *driver) run(r *request) (any, error) {
 	case "commit":
 		return nil, m.commit(ctx, r.Offsets)
 	case "committed":
-		return m.committed(ctx, r.Group, r.Partitions)
+		return m.committed(ctx, r)
 	case "close":
-		d.put(r.Name, nil)
+		members.Delete(r.Name)
 		return nil, m.close(r.Leave)
 	}
 	return nil, fmt.Errorf("unknown operation %s", r.Op)
 }
 
-func (d *driver) transact(ctx context.Context, r *request) (any, error) {
-	if r.Op == "session.open" {
-		made, err := openSession(r)
-		if err == nil {
-			d.sessions.Store(r.Name, made)
+// code is the name of Kafka's error code or its number, as the library has it, else the error's text.
+func code(err error) string {
+	var ofFranz *kerr.Error
+	var ofSarama sarama.KError
+	var ofKafkaGo kafka.Error
+	switch {
+	case errors.As(err, &ofFranz):
+		return ofFranz.Message
+	case errors.As(err, &ofSarama):
+		return fmt.Sprintf("CODE_%d", ofSarama)
+	case errors.As(err, &ofKafkaGo):
+		return fmt.Sprintf("CODE_%d", ofKafkaGo)
+	}
+	return err.Error()
+}
+
+func main() {
+	var out sync.Mutex
+	writer := json.NewEncoder(os.Stdout)
+	lines := bufio.NewScanner(os.Stdin)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		r := &request{}
+		if err := json.Unmarshal(lines.Bytes(), r); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
 		}
-		return nil, err
+		go func() {
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
+			defer cancel()
+			answer := map[string]any{"id": r.ID}
+			result, err := run(ctx, r)
+			if err == nil {
+				answer["result"] = result
+			} else {
+				answer["error"], answer["message"] = code(err), err.Error()
+			}
+			out.Lock()
+			defer out.Unlock()
+			_ = writer.Encode(answer)
+		}()
 	}
-	found, known := d.sessions.Load(r.Name)
-	if !known {
-		return nil, fmt.Errorf("no session %s", r.Name)
-	}
-	switch r.Op {
-	case "session.copy":
-		return found.(*session).copy(ctx, r)
-	case "session.close":
-		d.sessions.Delete(r.Name)
-		found.(*session).Close()
-		return nil, nil
-	}
-	return nil, fmt.Errorf("unknown operation %s", r.Op)
-}
-
-func (d *driver) get(name string) *member {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.members[name]
-}
-
-func (d *driver) put(name string, m *member) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.members[name] = m
 }

@@ -46,3 +46,26 @@ func (s *session) copy(ctx context.Context, r *request) (any, error) {
 	committed, err := s.End(ctx, kgo.TransactionEndTry(r.Commit))
 	return []any{values, committed}, err
 }
+
+func transact(ctx context.Context, r *request) (any, error) {
+	if r.Op == "session.open" {
+		made, err := openSession(r)
+		if err == nil {
+			sessions.Store(r.Name, made)
+		}
+		return nil, err
+	}
+	found, known := sessions.Load(r.Name)
+	if !known {
+		return nil, fmt.Errorf("no session %s", r.Name)
+	}
+	switch r.Op {
+	case "session.copy":
+		return found.(*session).copy(ctx, r)
+	case "session.close":
+		sessions.Delete(r.Name)
+		found.(*session).Close()
+		return nil, nil
+	}
+	return nil, fmt.Errorf("unknown operation %s", r.Op)
+}

@@ -54,7 +54,7 @@ func (saramaClient) start(r *request) (member, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	m := &saramaMember{group: group, stop: stop, done: make(chan struct{})}
 	go m.consume(ctx, r.Topics)
-	return m, nil
+	return owned{m, saramaClient{}, r}, nil
 }
 
 func (m *saramaMember) consume(ctx context.Context, topics []string) {

@@ -41,7 +41,7 @@ func (kafkaGo) start(r *request) (member, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	m := &kafkaGoMember{group: group, stop: stop, done: make(chan struct{})}
 	go m.consume(ctx, r.Bootstrap)
-	return m, nil
+	return owned{m, kafkaGo{}, r}, nil
 }
 
 func (m *kafkaGoMember) consume(ctx context.Context, bootstrap string) {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -14,24 +13,13 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// position is [topic, partition] or [topic, partition, offset] in JSON.
-type position struct {
-	topic     string
-	partition int32
-	offset    int64
-}
-
-func (p *position) UnmarshalJSON(data []byte) error {
-	return json.Unmarshal(data, &[]any{&p.topic, &p.partition, &p.offset})
-}
-
 type partition struct {
 	topic string
 	id    int32
 }
 
-// member is one group consumer, polling in a goroutine of its own.
-type member struct {
+// franzMember is one group consumer, polling in a goroutine of its own.
+type franzMember struct {
 	client *kgo.Client
 	group  string
 	stop   context.CancelFunc
@@ -44,8 +32,10 @@ type member struct {
 	fatal      string
 }
 
-func start(r *request) (*member, error) {
-	m := &member{group: r.Group, held: map[partition]bool{}, done: make(chan struct{})}
+type franz struct{}
+
+func (franz) start(r *request) (member, error) {
+	m := &franzMember{group: r.Group, held: map[partition]bool{}, done: make(chan struct{})}
 	options, err := m.options(r)
 	if err != nil {
 		return nil, err
@@ -68,7 +58,7 @@ func start(r *request) (*member, error) {
 	return m, nil
 }
 
-func (m *member) options(r *request) ([]kgo.Opt, error) {
+func (m *franzMember) options(r *request) ([]kgo.Opt, error) {
 	options := []kgo.Opt{
 		kgo.SeedBrokers(r.Bootstrap), kgo.ConsumerGroup(r.Group), kgo.ClientID(r.Name),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit(),
@@ -104,7 +94,7 @@ func (m *member) options(r *request) ([]kgo.Opt, error) {
 	return append(options, kgo.Balancers(balancer), kgo.SessionTimeout(session), beat), nil
 }
 
-func (m *member) assigned(_ context.Context, _ *kgo.Client, added map[string][]int32) {
+func (m *franzMember) assigned(_ context.Context, _ *kgo.Client, added map[string][]int32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.rebalances++
@@ -115,7 +105,7 @@ func (m *member) assigned(_ context.Context, _ *kgo.Client, added map[string][]i
 	}
 }
 
-func (m *member) revoked(_ context.Context, _ *kgo.Client, gone map[string][]int32) {
+func (m *franzMember) revoked(_ context.Context, _ *kgo.Client, gone map[string][]int32) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for topic, ids := range gone {
@@ -125,7 +115,7 @@ func (m *member) revoked(_ context.Context, _ *kgo.Client, gone map[string][]int
 	}
 }
 
-func (m *member) poll(ctx context.Context) {
+func (m *franzMember) poll(ctx context.Context) {
 	defer close(m.done)
 	for ctx.Err() == nil {
 		fetches := m.client.PollFetches(ctx)
@@ -155,7 +145,7 @@ func ended(err error) bool {
 	return false
 }
 
-func (m *member) state() any {
+func (m *franzMember) state() any {
 	id, generation := m.client.GroupMetadata()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -173,13 +163,13 @@ func (m *member) state() any {
 	return state
 }
 
-func (m *member) records() any {
+func (m *franzMember) records() any {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return append([][4]any{}, m.read...)
 }
 
-func (m *member) commit(ctx context.Context, rows []position) error {
+func (m *franzMember) commit(ctx context.Context, rows []position) error {
 	if rows == nil {
 		return m.client.CommitUncommittedOffsets(ctx)
 	}
@@ -205,22 +195,26 @@ func (m *member) commit(ctx context.Context, rows []position) error {
 	return failed
 }
 
-func (m *member) committed(ctx context.Context, _ string, partitions []position) (any, error) {
+func (m *franzMember) committed(ctx context.Context, r *request) (any, error) {
+	partitions, err := r.places()
+	if err != nil {
+		return nil, err
+	}
 	found, err := kadm.NewClient(m.client).FetchOffsets(ctx, m.group)
 	if err != nil {
 		return nil, err
 	}
-	rows := []row{}
+	rows := []position{}
 	for _, each := range partitions {
 		if offset, ok := found.Lookup(each.topic, each.partition); ok && offset.At >= 0 {
-			rows = append(rows, row{each.topic, each.partition, offset.At})
+			rows = append(rows, position{each.topic, each.partition, offset.At})
 		}
 	}
 	return rows, nil
 }
 
 // close ends the member as Close does; with tell, what came of leaving the group is returned.
-func (m *member) close(tell bool) error {
+func (m *franzMember) close(tell bool) error {
 	m.stop()
 	<-m.done
 	err := m.client.LeaveGroupContext(context.Background())
