@@ -40,7 +40,8 @@ def kafka_classpath() -> str:
 def driver_classpath() -> str:
     """Class path of our Java driver together with Kafka's jars."""
     jars = kafka_classpath()
-    sources = sorted((HERE / "java" / "src").rglob("*.java"))
+    folders = (HERE / "java" / "src", HERE / "foreign" / "java" / "src" / "clients")
+    sources = sorted(source for folder in folders for source in folder.rglob("*.java"))
     with locked():
         made_from = [HERE / "java" / "pom.xml", *sources]
         classes = built("classes", made_from, lambda to: _javac(jars, sources, to))

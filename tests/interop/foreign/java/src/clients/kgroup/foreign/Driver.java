@@ -14,9 +14,10 @@ import java.util.concurrent.Executors;
 
 /**
  * Hosts the clients of one Kafka version, 2.3 or newer, and speaks JSON lines as described in
- * tests/interop/driver.py. Compiled with the oldest; what came later is in Late.
+ * tests/interop/driver.py. Compiled with the oldest; what came later is in Late. kgroup.interop adds what
+ * Kafka 4.3.1's alone have.
  */
-public final class Driver {
+public class Driver {
     static final ObjectMapper JSON = new ObjectMapper();
 
     private final Map<String, Member> members = new ConcurrentHashMap<>();
@@ -28,16 +29,19 @@ public final class Driver {
         return thread;
     });
 
-    private Driver() {}
+    protected Driver() {}
 
     public static void main(String[] args) throws Exception {
+        new Driver().serve();
+    }
+
+    protected final void serve() throws Exception {
         PrintStream out = new PrintStream(System.out, false, "UTF-8");
         System.setOut(System.err);
-        Driver driver = new Driver();
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             JsonNode request = JSON.readTree(line);
-            driver.workers.execute(() -> driver.answer(request, out));
+            workers.execute(() -> answer(request, out));
         }
         System.exit(0);
     }
@@ -56,7 +60,7 @@ public final class Driver {
         }
     }
 
-    private Object run(String op, JsonNode request) throws Exception {
+    protected Object run(String op, JsonNode request) throws Exception {
         if (op.startsWith("admin.")) {
             return admins.computeIfAbsent(request.get("bootstrap").asText(), AdminOps::new).run(op, request);
         }
@@ -71,7 +75,9 @@ public final class Driver {
         String name = request.get("name").asText();
         switch (op) {
             case "start":
-                if (members.putIfAbsent(name, new Member(request)) != null) {
+                Member made = made();
+                made.start(request);
+                if (members.putIfAbsent(name, made) != null) {
                     throw new IllegalArgumentException("there is a member " + name);
                 }
                 return null;
@@ -84,14 +90,19 @@ public final class Driver {
             case "committed":
                 return member(name).committed(request.get("partitions"));
             case "close":
-                member(name).close();
+                member(name).close(request.path("leave"));
                 return members.remove(name) == null;
             default:
                 throw new IllegalArgumentException("unknown operation " + op);
         }
     }
 
-    private Member member(String name) {
+    /** A member that has not started. */
+    protected Member made() {
+        return new Member();
+    }
+
+    protected final Member member(String name) {
         Member member = members.get(name);
         if (member == null) {
             throw new IllegalArgumentException("no member " + name);

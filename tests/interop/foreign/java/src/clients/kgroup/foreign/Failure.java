@@ -6,16 +6,16 @@ import org.apache.kafka.clients.consumer.CommitFailedException;
 import org.apache.kafka.common.protocol.Errors;
 
 /** Exceptions as the names of Kafka's error codes. */
-final class Failure {
+public final class Failure {
     private Failure() {}
 
-    static Throwable cause(Throwable failure) {
+    public static Throwable cause(Throwable failure) {
         boolean wrapper = failure instanceof ExecutionException || failure instanceof CompletionException;
         return wrapper && failure.getCause() != null ? cause(failure.getCause()) : failure;
     }
 
     /** The code's name; COMMIT_FAILED and ABSENT (see Late); the class name for what has no code. */
-    static String code(Throwable failure) {
+    public static String code(Throwable failure) {
         if (failure instanceof CommitFailedException) {
             return "COMMIT_FAILED";
         }

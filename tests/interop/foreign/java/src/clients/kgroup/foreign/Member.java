@@ -17,13 +17,14 @@ import java.util.concurrent.FutureTask;
 import java.util.concurrent.LinkedBlockingQueue;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.StringDeserializer;
 
 /** One KafkaConsumer in a thread of its own: polls, and between polls does what it is asked to. */
-final class Member implements ConsumerRebalanceListener {
+public class Member implements ConsumerRebalanceListener {
     private static final Duration POLL = Duration.ofMillis(50);
     private static final Map<String, String> ASSIGNORS = Map.of(
             "range", "RangeAssignor",
@@ -31,29 +32,35 @@ final class Member implements ConsumerRebalanceListener {
             "sticky", "StickyAssignor",
             "cooperative-sticky", "CooperativeStickyAssignor");
 
-    private final KafkaConsumer<String, String> consumer;
+    protected KafkaConsumer<String, String> consumer;
     private final BlockingQueue<FutureTask<?>> asked = new LinkedBlockingQueue<>();
     private final List<ConsumerRecord<String, String>> read = Collections.synchronizedList(new ArrayList<>());
-    private boolean running = true;
+    protected boolean running = true;
     private volatile int rebalances;
-    private volatile String fatal;
+    protected volatile String fatal;
     private volatile Map<String, Object> snapshot = Map.of("assignment", List.of());
 
-    Member(JsonNode request) {
+    protected Member() {}
+
+    final void start(JsonNode request) {
         consumer = new KafkaConsumer<>(properties(request), new StringDeserializer(), new StringDeserializer());
-        List<String> topics = new ArrayList<>();
-        request.get("topics").forEach(topic -> topics.add(topic.asText()));
-        consumer.subscribe(topics, this);
+        subscribe(request);
         Thread thread = new Thread(this::run, "member-" + request.get("name").asText());
         thread.setDaemon(true);
         thread.start();
     }
 
-    private static Properties properties(JsonNode request) {
+    protected void subscribe(JsonNode request) {
+        List<String> topics = new ArrayList<>();
+        request.get("topics").forEach(topic -> topics.add(topic.asText()));
+        consumer.subscribe(topics, this);
+    }
+
+    protected Properties properties(JsonNode request) {
         Properties properties = new Properties();
         properties.put("bootstrap.servers", request.get("bootstrap").asText());
         properties.put("group.id", request.get("group").asText());
-        properties.put("client.id", request.get("client_id").asText());
+        properties.put("client.id", request.path("client_id").asText(request.get("name").asText()));
         properties.put("auto.offset.reset", "earliest");
         properties.put("enable.auto.commit", "false");
         properties.put("retry.backoff.ms", "50");
@@ -89,14 +96,19 @@ final class Member implements ConsumerRebalanceListener {
         }
     }
 
-    private void poll() {
+    protected final void poll() {
         try {
-            consumer.poll(POLL).forEach(read::add);
+            ConsumerRecords<String, String> found = consumer.poll(POLL);
+            found.forEach(read::add);
             publish();
+            polled(found);
         } catch (Exception failure) {
             fatal = Failure.code(Failure.cause(failure));
         }
     }
+
+    /** What is done with records that have just been read; in the polling thread. */
+    protected void polled(ConsumerRecords<String, String> found) {}
 
     private void publish() throws Exception {
         Map<String, Object> state = new HashMap<>();
@@ -128,7 +140,7 @@ final class Member implements ConsumerRebalanceListener {
     }
 
     /** Runs in the polling thread, the only one that may touch the consumer. */
-    private <T> T ask(Callable<T> what) throws Exception {
+    public final <T> T ask(Callable<T> what) throws Exception {
         FutureTask<T> task = new FutureTask<>(what);
         asked.add(task);
         return task.get();
@@ -192,7 +204,8 @@ final class Member implements ConsumerRebalanceListener {
         });
     }
 
-    void close() throws Exception {
+    /** As the client does by itself. */
+    protected void close(JsonNode leave) throws Exception {
         ask(() -> {
             running = false;
             consumer.close();

@@ -8,14 +8,15 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.concurrent.ExecutionException;
 import java.util.stream.Collectors;
+import kgroup.foreign.Failure;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.ConsumerGroupDescription;
 import org.apache.kafka.clients.admin.GroupListing;
 import org.apache.kafka.clients.admin.MemberDescription;
 import org.apache.kafka.clients.admin.MemberToRemove;
-import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.RemoveMembersFromConsumerGroupOptions;
 import org.apache.kafka.clients.admin.RemoveMembersFromConsumerGroupResult;
 import org.apache.kafka.clients.producer.KafkaProducer;
@@ -23,8 +24,11 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.StringSerializer;
 
-/** What an operator does with one cluster, through Kafka's Admin; and a producer to fill topics. */
+/** What the newest Admin tells and no old one: ids, epochs, targets; and a producer to fill topics. */
 final class AdminOps {
+    static final Set<String> OPERATIONS =
+            Set.of("admin.produce", "admin.list", "admin.describe", "admin.offsets", "admin.remove");
+
     private final Admin admin;
     private final KafkaProducer<String, String> producer;
 
@@ -36,9 +40,6 @@ final class AdminOps {
 
     Object run(String op, JsonNode request) throws Exception {
         switch (op) {
-            case "admin.create_topic":
-                NewTopic topic = new NewTopic(request.get("topic").asText(), request.get("partitions").asInt(), (short) 1);
-                return admin.createTopics(List.of(topic)).all().get();
             case "admin.produce":
                 return produce(request);
             case "admin.list":
@@ -49,8 +50,6 @@ final class AdminOps {
                 return offsets(group(request));
             case "admin.remove":
                 return remove(group(request), request.path("instances"));
-            case "admin.delete":
-                return admin.deleteConsumerGroups(List.of(group(request))).all().get();
             default:
                 throw new IllegalArgumentException("unknown operation " + op);
         }
