@@ -121,7 +121,9 @@ def _examined(response: Any, ask: Ask) -> tuple[str, dict[str, str]]:
         "epoch": str(group.group_epoch),
         "target": str(group.assignment_epoch),
         "topology": "/".join(
-            f"{part.subtopology_id}:{','.join(map(names.topic_symbol, part.source_topics))}" for part in parts
+            f"{part.subtopology_id}:{','.join(map(names.topic_symbol, part.source_topics))}"
+            + "".join(f"+{names.topic_symbol(t.name)}={t.partitions}" for t in part.state_changelog_topics)
+            for part in parts
         ),
         "topology-epoch": str(group.topology.epoch) if group.topology else "",
         "members": names.members(m.member_id for m in members),
