@@ -32,7 +32,14 @@ def authenticate(link: Link, login: Login, deadline: float) -> float:
         secrets += secrets_in(token)
         answer = _ask(link, SaslAuthenticateRequest(auth_bytes=token), SaslAuthenticateResponse, deadline)
         if answer.error_code:
-            raise _not_authenticated(link, login, answer, secrets)
+            said = redacted(answer.error_message, secrets) if answer.error_message else None
+            raise BrokerRefused(
+                answer.error_code,
+                f"{link.peer} did not authenticate {login.who} with {login.mechanism}: "
+                f"{said or ErrorCode.name_of(answer.error_code)}",
+                detail=said,
+                hint=login.hint(),
+            )
         try:
             token = tokens.send(answer.auth_bytes)
         except StopIteration:
@@ -64,16 +71,3 @@ def _ask(link: Link, request: Message, response: type[R], deadline: float, lowes
         raise Unreachable(f"{error.message} (authenticating)", error.hint) from None
     assert isinstance(answer, response)
     return answer
-
-
-def _not_authenticated(
-    link: Link, login: Login, answer: SaslAuthenticateResponse, secrets: list[str]
-) -> BrokerRefused:
-    said = redacted(answer.error_message, secrets) if answer.error_message else None
-    return BrokerRefused(
-        answer.error_code,
-        f"{link.peer} did not authenticate {login.who} with {login.mechanism}: "
-        f"{said or ErrorCode.name_of(answer.error_code)}",
-        detail=said,
-        hint=login.hint(),
-    )

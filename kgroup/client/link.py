@@ -86,7 +86,10 @@ class Link:
         except (BlockingIOError, InterruptedError):
             return False
         except OSError as error:
-            return not _wants_more(error)
+            import ssl
+
+            # A TLS socket that wants more has only taken in a session ticket.
+            return not isinstance(error, ssl.SSLWantReadError)
         return True
 
     def close(self) -> None:
@@ -225,10 +228,3 @@ def _words(error: OSError) -> str:
     if isinstance(error, TimeoutError):
         return "timed out"
     return (error.strerror or str(error) or type(error).__name__).lower()
-
-
-def _wants_more(error: OSError) -> bool:
-    """Whether a TLS socket only took in a session ticket."""
-    import ssl
-
-    return isinstance(error, ssl.SSLWantReadError)

@@ -69,17 +69,10 @@ class Retry:
     sleep: Callable[[float], None] = time.sleep
     chance: Callable[[], float] = random.random
 
-    def call(
-        self,
-        attempt: Callable[[float], T],
-        *,
-        idempotent: bool,
-        before_retry: Callable[[Unreachable | BrokerRefused], None] | None = None,
-    ) -> T:
+    def call(self, attempt: Callable[[float], T], *, idempotent: bool) -> T:
         """`attempt(seconds left)`'s result; its last error when time is up or repeating is not safe.
 
-        A non-idempotent attempt is repeated only after a code in NOT_PROCESSED. `before_retry` may
-        drop what the error has shown to be stale.
+        A non-idempotent attempt is repeated only after a code in NOT_PROCESSED.
         """
         deadline = self.clock() + self.timeout_s
         for delay in self.backoff.delays(self.chance):
@@ -88,8 +81,6 @@ class Retry:
             except (Unreachable, BrokerRefused) as error:
                 if not may_repeat(error, idempotent) or self.clock() + delay >= deadline:
                     raise
-                if before_retry:
-                    before_retry(error)
             self.sleep(delay)
         raise AssertionError("delays() never ends")
 

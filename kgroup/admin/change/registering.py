@@ -5,7 +5,7 @@ The list is a setting of the group that an embedded cluster of kgroup knows; no 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kgroup.admin.change.journal import Journal
@@ -104,7 +104,9 @@ def plan(cluster: ClusterView, group_id: str, wanted: Registering) -> Registrati
     with UNSUPPORTED_VERSION by a broker that knows no registered ids, and as `groups_only` and the broker
     refuse.
     """
-    _check_ids(wanted.instance_ids)
+    for instance_id in wanted.instance_ids:
+        if "," in instance_id:
+            raise ConfigError(f"{instance_id!r} cannot be registered: a list of ids has no room for a comma")
     _check_known(cluster, group_id)
     told = settings_of_groups(cluster, [group_id], SETTINGS)[group_id]
     if isinstance(told, KgroupError):
@@ -125,12 +127,6 @@ def execute(cluster: ClusterView, journal: Journal, made: RegistrationPlan, reas
 
 def _origin(made: RegistrationPlan, name: str) -> str:
     return "group" if name in made.before else "default"
-
-
-def _check_ids(instance_ids: Iterable[str]) -> None:
-    for instance_id in instance_ids:
-        if "," in instance_id:
-            raise ConfigError(f"{instance_id!r} cannot be registered: a list of ids has no room for a comma")
 
 
 def _check_known(cluster: ClusterView, group_id: str) -> None:

@@ -72,7 +72,8 @@ def plan_upgrade(found: Evidence, patterns: Sequence[str] = ()) -> MigrationPlan
 
 def _online(found: Evidence) -> Iterator[Check]:
     yield policy(found, UPGRADE)
-    yield _protocol_type(found)
+    evidence = {"protocol_type": found.group.protocol_type}
+    yield Check("protocol_type", OK, "the embedded protocol is consumer", None, evidence)
     yield from _size(found)
     yield _embedded(found)
     yield _user_data(found)
@@ -215,11 +216,6 @@ def _users(found: Evidence) -> Check:
         hint = "a Streams application could not join it any more; if consumers use it: --accept-unknown"
         return Check("used_by", UNKNOWN, message, hint, evidence, found.kind.code)
     return Check("used_by", OK, f"{found.kind.name}: {found.kind.because}", None, evidence)
-
-
-def _protocol_type(found: Evidence) -> Check:
-    evidence = {"protocol_type": found.group.protocol_type}
-    return Check("protocol_type", OK, "the embedded protocol is consumer", None, evidence)
 
 
 def _size(found: Evidence) -> Iterator[Check]:

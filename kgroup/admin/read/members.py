@@ -141,6 +141,8 @@ def streams_member(
 ) -> Member:
     """A member out of StreamsGroupDescribe (KIP-1071); `topics` are what the topology reads."""
     tasks, target = _tasks(wire.assignment), _tasks(wire.target_assignment)
+    at = wire.user_endpoint
+    tags = sorted(wire.client_tags, key=lambda tag: tag.key)
     return Member(
         member_id=wire.member_id,
         instance_id=wire.instance_id,
@@ -156,18 +158,12 @@ def streams_member(
         target_assignment=_read_by(target, sources),
         tasks=tasks,
         target_tasks=target,
-        process=_process(wire),
-    )
-
-
-def _process(wire: streams_group_describe.Member) -> StreamsProcess:
-    at = wire.user_endpoint
-    tags = sorted(wire.client_tags, key=lambda tag: tag.key)
-    return StreamsProcess(
-        process_id=wire.process_id,
-        topology_epoch=wire.topology_epoch,
-        endpoint=None if at is None else f"{at.host}:{at.port}",
-        client_tags=tuple(ClientTag(tag.key, tag.value) for tag in tags),
+        process=StreamsProcess(
+            process_id=wire.process_id,
+            topology_epoch=wire.topology_epoch,
+            endpoint=None if at is None else f"{at.host}:{at.port}",
+            client_tags=tuple(ClientTag(tag.key, tag.value) for tag in tags),
+        ),
     )
 
 

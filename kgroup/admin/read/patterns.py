@@ -87,7 +87,7 @@ _RULES: tuple[tuple[str, str, str], ...] = (
 
 
 def _differences(pattern: str) -> Iterable[Difference]:
-    bare = _without_escaped_backslashes(pattern)
+    bare = pattern.replace("\\\\", "  ")
     for construct, severity, message in _RULES:
         if re.search(construct, bare):
             yield Difference(severity, message)
@@ -99,7 +99,3 @@ def _differences(pattern: str) -> Iterable[Difference]:
         )
     if re.search(r"(?<!\\),", pattern):
         yield Difference(WARN, "tools that take comma lists of topics split the pattern at its comma")
-
-
-def _without_escaped_backslashes(pattern: str) -> str:
-    return pattern.replace("\\\\", "  ")

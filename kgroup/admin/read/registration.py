@@ -48,7 +48,9 @@ def _registration(group: GroupDescription, settings: Mapping[str, str]) -> Regis
     named = group.members is not None and all(member.instance_id_known for member in group.members)
     present = {member.instance_id for member in group.known_members}
     missing = roster.missing({name for name in present if name is not None}) if ids and named else None
-    known = _work_known(group)
+    # Nobody tells who has which partitions while a classic group rebalances.
+    told = group.members is not None and all(member.assignment is not None for member in group.members)
+    known = told and (group.type != CLASSIC or group.state == STABLE)
     held = [
         m
         for m in group.known_members
@@ -65,12 +67,6 @@ def _registration(group: GroupDescription, settings: Mapping[str, str]) -> Regis
         active=_names(busy) if known and size is not None else None,
         standby=_names(idle) if known and size is not None else None,
     )
-
-
-def _work_known(group: GroupDescription) -> bool:
-    """Whether it is told who has which partitions: not while a classic group rebalances."""
-    told = group.members is not None and all(member.assignment is not None for member in group.members)
-    return told and (group.type != CLASSIC or group.state == STABLE)
 
 
 def _waits(group: GroupDescription, member: Member) -> bool:

@@ -87,7 +87,9 @@ def fetch(source: TokenSource, within_s: float, wall: Callable[[], float] = time
     if isinstance(source, TokenFile):
         return read_token(_read(source))
     if isinstance(source, TokenCommand):
-        return read_token(_printed(source, within_s))
+        from kgroup.client.auth.printed import printed_by
+
+        return read_token(printed_by(source.arguments, source.setting, within_s))
     if isinstance(source, UnsecuredToken):
         from kgroup.client.auth.unsecured import unsecured_token
 
@@ -110,12 +112,6 @@ def _read(source: TokenFile) -> str:
     if not text:
         raise ConfigError(f"the bearer token's file {source.location} is empty")
     return text
-
-
-def _printed(source: TokenCommand, within_s: float) -> str:
-    from kgroup.client.auth.printed import printed_by
-
-    return printed_by(source.arguments, source.setting, within_s)
 
 
 def _name(source: TokenSource) -> str:

@@ -23,6 +23,9 @@ def tls_of(given: Given) -> Tls:
     """How to speak TLS; ConfigError names the property that cannot be used."""
     oldest, newest = _versions(given)
     identify = given.values.get("ssl.endpoint.identification.algorithm", "https").strip().lower()
+    # OpenSSL's list for TLS 1.2; Java's names are turned into OpenSSL's. Those of TLS 1.3 are always on.
+    names = [name for name in re.split(r"[,:\s]+", given.get("ssl.cipher.suites") or "") if name]
+    older = [_openssl_name(name) for name in names if not _TLS_1_3.match(name)]
     return Tls(
         trust=_trust(given),
         identity=_identity(given),
@@ -31,7 +34,7 @@ def tls_of(given: Given) -> Tls:
         revoked=given.get("ssl.crl.location"),
         oldest=oldest,
         newest=newest,
-        ciphers=_ciphers(given.get("ssl.cipher.suites")),
+        ciphers=":".join(older) or None,
     )
 
 
@@ -135,13 +138,6 @@ def _versions(given: Given) -> tuple[str, str]:
             f"{given.named(name)} leaves no version of TLS that is safe", "TLSv1.2 and TLSv1.3 are"
         )
     return usable[0], usable[-1]
-
-
-def _ciphers(text: str | None) -> str | None:
-    """OpenSSL's list for TLS 1.2; Java's names are turned into OpenSSL's. Those of TLS 1.3 are always on."""
-    names = [name for name in re.split(r"[,:\s]+", text or "") if name]
-    older = [_openssl_name(name) for name in names if not _TLS_1_3.match(name)]
-    return ":".join(older) or None
 
 
 def _openssl_name(name: str) -> str:

@@ -40,7 +40,9 @@ def sessions(events: DataFrame) -> DataFrame:
     rows = numbered.groupBy("part", "group_id", "who", "number").agg(*_session())
     following = Window.partitionBy("part", "group_id", "who").orderBy("log_offset", "number")
     rows = rows.withColumn("after", f.lead("begin").over(following))
-    return _ended(rows, _deletions(events))
+    gone = events.where(f.col("event") == str(Kind.GROUP_DELETED))
+    told = f.sort_array(f.collect_list(f.struct("log_offset", "ts", "epoch", "cause")))
+    return _ended(rows, gone.groupBy("part", "group_id").agg(told.alias("deletions")))
 
 
 def _session() -> list[Column]:
@@ -56,13 +58,6 @@ def _session() -> list[Column]:
         f.min_by(f.struct("ts", "epoch", "log_offset"), at).alias("begin"),
         f.min_by(f.when(f.col("ends"), end), f.when(f.col("ends"), at)).alias("end"),
     ]
-
-
-def _deletions(events: DataFrame) -> DataFrame:
-    """The offsets and times at which each group was deleted, in order."""
-    gone = events.where(f.col("event") == str(Kind.GROUP_DELETED))
-    told = f.sort_array(f.collect_list(f.struct("log_offset", "ts", "epoch", "cause")))
-    return gone.groupBy("part", "group_id").agg(told.alias("deletions"))
 
 
 def _ended(rows: DataFrame, deletions: DataFrame) -> DataFrame:

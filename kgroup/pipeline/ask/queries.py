@@ -188,6 +188,8 @@ def top_writers(spark: SparkSession, store: Store, group: str | None = None) -> 
 
     commits = rows("commits", ~f.col("is_tombstone"))
     every = commits.unionByName(rows("control", f.lit(False)))
+    # Commits a minute between a group's first and last record; null for less than a second.
+    span = f.unix_millis("last_ts") - f.unix_millis("first_ts")
     return (
         every.groupBy("group_id")
         .agg(
@@ -198,15 +200,9 @@ def top_writers(spark: SparkSession, store: Store, group: str | None = None) -> 
             f.min("ts").alias("first_ts"),
             f.max("ts").alias("last_ts"),
         )
-        .withColumn("commits_per_minute", _per_minute())
+        .withColumn("commits_per_minute", f.when(span >= 1000, f.round(f.col("commits") * 60_000 / span, 1)))
         .orderBy(f.desc("bytes"), "group_id")
     )
-
-
-def _per_minute() -> Column:
-    """Commits a minute between a group's first and last record; null for less than a second."""
-    span = f.unix_millis("last_ts") - f.unix_millis("first_ts")
-    return f.when(span >= 1000, f.round(f.col("commits") * 60_000 / span, 1))
 
 
 def suspicious_commits(spark: SparkSession, store: Store, group: str | None = None) -> DataFrame:

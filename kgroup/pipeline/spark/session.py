@@ -142,13 +142,15 @@ def python_of(settings: Mapping[str, str]) -> str:
 @contextmanager
 def _environment(home: Path, python: str) -> Iterator[None]:
     """What the launched JVM and its workers inherit; put back afterwards."""
+    import pyspark
+
     ours = {
         "JAVA_HOME": str(home),
         # Of a Python driver Spark asks this alone: the setting is for those that spark-submit starts.
         "PYSPARK_PYTHON": python,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         # An installation of Spark elsewhere would be another version than the Python side.
-        "SPARK_HOME": str(Path(_pyspark_file()).parent),
+        "SPARK_HOME": str(Path(str(pyspark.__file__)).parent),
     }
     before = {name: os.environ.get(name) for name in ours}
     os.environ.update(ours)
@@ -160,12 +162,6 @@ def _environment(home: Path, python: str) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
-
-
-def _pyspark_file() -> str:
-    import pyspark
-
-    return str(pyspark.__file__)
 
 
 def _started(

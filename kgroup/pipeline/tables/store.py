@@ -162,7 +162,7 @@ class Run:
         before = dict(self.manifest.versions)
 
         def ready(table: str) -> tuple[str, DeltaTable]:
-            found = delta.created(self.place, table, _with_run(table))
+            found = delta.created(self.place, table, KEPT[table].append(pa.field("run", pa.int32())))
             version = self.manifest.versions.setdefault(table, 0)
             self.manifest.versions[table] = delta.rolled_back(self.place, table, found, version)
             return table, found
@@ -221,10 +221,6 @@ class Run:
         own = f"/{token}-"
         for table in (*KEPT, ITEMS):
             self.place.delete([name for name in self.place.names(table) if own in name])
-
-
-def _with_run(table: str) -> pa.Schema:
-    return KEPT[table].append(pa.field("run", pa.int32()))
 
 
 def _each(place: Place, call: Callable[[str], V], work: Sequence[str]) -> list[V]:
