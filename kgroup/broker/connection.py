@@ -140,7 +140,7 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    def _take_turn(self, data: bytes | bytearray) -> None:  # noqa: C901 - a call a frame would cost too much
+    def _take_turn(self, data: bytes | bytearray) -> None:
         """Serve the complete frames in `data` as far as allowed, and keep the rest."""
         pos, end, needed = 0, len(data), 4
         left, self._flushed = TURN_REQUESTS, 0
@@ -164,8 +164,7 @@ class Connection(asyncio.Protocol):
             pos = stop
             if self._transport is None or self._transport.is_closing():
                 return
-        if self._out:
-            self._flush()
+        self._flush()
         if data is self._buffer:
             del self._buffer[:pos]
         elif pos < end:
@@ -239,9 +238,10 @@ class Connection(asyncio.Protocol):
             self._flush()
 
     def _flush(self) -> None:
+        """Send the answers that are ready, if there are any."""
         self._flushed += self._out_size
         out, self._out, self._out_size = self._out, [], 0
-        if self._transport is not None:
+        if out and self._transport is not None:
             self._transport.write(out[0] if len(out) == 1 else b"".join(out))
 
     def _answered(self, response: Message | None) -> None:
@@ -251,8 +251,7 @@ class Connection(asyncio.Protocol):
             return
         if response is not None:
             self._send(*parked, response)
-            if self._out:
-                self._flush()
+            self._flush()
         if (self._buffer or self._read_paused) and not self._queued:
             self._queued = True  # it has waited already: not behind those that only want more
             asyncio.get_running_loop().call_soon(self._go_on)
@@ -299,8 +298,7 @@ class Connection(asyncio.Protocol):
 
     def _give_up(self, why: str) -> None:
         log.info("closing the connection of %s: it sent %s", self._host, why)
-        if self._out:
-            self._flush()
+        self._flush()
         self._buffer.clear()
         self.close()
 

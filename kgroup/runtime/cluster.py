@@ -174,29 +174,31 @@ class Cluster:
                 remove_partitions(self.folder, changes.created)
         finally:
             self._changes = None
-        for name, partitions in changes.deleted.items():
-            self._forget(name, partitions)
+        self._apply(changes)
+
+    def _apply(self, changes: Changes) -> None:
+        """Carry out what the catalog has now, and tell the shards."""
+        for where in ((name, p) for name, partitions in changes.deleted.items() for p in range(partitions)):
+            self._damaged.pop(where, None)
+            self._placed.pop(where, None)
+            opened = self._logs.pop(where, None)
+            if opened is not None:
+                opened.close(gone=True)
         discard(self.folder, changes.deleted)
         for name in changes.placed & self.catalog.topics.keys():
             self._place(self.catalog.topics[name])
         for name in changes.settings:
             self._topic_settings_changed(name)
         if changes.of_brokers:
-            self._broker_settings_changed()
+            self.in_force.forget_all()
+            for name in {topic for topic, _ in self._logs}:
+                self._topic_settings_changed(name)
         for group_id, settings in changes.of_groups.items():
             shard = self.shards[offsets_partition_of(group_id, len(self.shards))]
             if shard is not None:
                 changes.replies += shard.group_config_changed(group_id, settings, self.clock.now_ms())
         if changes.of_topics:
             changes.replies += self._topics_changed()
-
-    def _forget(self, topic: str, partitions: int) -> None:
-        for partition in range(partitions):
-            self._damaged.pop((topic, partition), None)
-            self._placed.pop((topic, partition), None)
-            opened = self._logs.pop((topic, partition), None)
-            if opened is not None:
-                opened.close(gone=True)
 
     def size_of(self, topic: str, partition: int) -> int:
         """The bytes of a partition's segments; of one that nobody wrote to, 0. Raises OSError."""
@@ -388,11 +390,6 @@ class Cluster:
             if opened is not None:
                 settings = self.topic_settings(name, self.leader_of(name, partition))
                 opened.configure(segment_bytes=settings.segment_bytes, fsync=settings.fsync)
-
-    def _broker_settings_changed(self) -> None:
-        self.in_force.forget_all()
-        for name in {topic for topic, _ in self._logs}:
-            self._topic_settings_changed(name)
 
     @contextmanager
     def _change(self) -> Iterator[Changes]:
