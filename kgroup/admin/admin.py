@@ -21,10 +21,10 @@ from kgroup.admin.models import (
     Plan,
     TopicDescription,
 )
-from kgroup.admin.transport import Transport
 from kgroup.client.retry import Retry
 from kgroup.domain import JsonObject, TopicPartition
 from kgroup.errors import KgroupError
+from kgroup.protocol.transport import Transport
 
 if TYPE_CHECKING:
     from kgroup.admin.change.journal import Change, Journal

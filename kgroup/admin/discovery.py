@@ -14,12 +14,12 @@ from typing import Protocol, TypeVar
 from kgroup.admin.models import GroupLocation, Node, Partition, TopicDescription
 from kgroup.admin.refusals import check, refused
 from kgroup.admin.together import together
-from kgroup.admin.transport import Transport
 from kgroup.client.retry import NOT_PROCESSED, OutcomeUnknown, Retry
 from kgroup.domain import OFFSETS_TOPIC, ZERO_UUID, offsets_partition_of, uuid_text
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, Unreachable
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from kgroup.protocol.transport import Transport
 from kgroup.security.rights import DESCRIBE, on_group, on_topic
 
 K = TypeVar("K")

@@ -34,7 +34,7 @@ class _Slot:
 
 
 class EmbeddedTransport:
-    """A Transport (see kgroup.admin.transport) over a cluster in this process.
+    """A Transport (see kgroup.protocol.transport) over a cluster in this process.
 
     Requests and responses pass through their encoding, so that nothing gets across that a socket would
     not carry. While an answer is parked, the cluster's clock is waited on deadline by deadline: with a

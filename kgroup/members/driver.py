@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol
 
 from kgroup.domain import Topic, TopicPartition
 from kgroup.errors import BrokerRefused, ErrorCode, Unreachable
@@ -22,7 +21,6 @@ from kgroup.members.effects import (
     Send,
     WakeAt,
 )
-from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from kgroup.protocol.messages.join_group import JoinGroupRequest
 from kgroup.protocol.messages.metadata import (
@@ -32,6 +30,7 @@ from kgroup.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from kgroup.protocol.messages.sync_group import SyncGroupRequest
+from kgroup.protocol.transport import Transport
 from kgroup.security.rights import DESCRIBE, READ, lacking, on_group, on_topic
 
 FIND_COORDINATOR = 10
@@ -42,22 +41,6 @@ RETRY_MS = 100
 METADATA_MAX_AGE_MS = 300_000
 
 Event = Revoke | Assigned | Lost | Committed | Failed | Left
-
-
-class Transport(Protocol):
-    """What is needed of the admin layer's transport."""
-
-    def request(
-        self,
-        node: int | None,
-        message: Message,
-        *,
-        min_version: int = 0,
-        max_version: int | None = None,
-        timeout_s: float | None = None,
-    ) -> Message: ...
-
-    def versions(self, node: int | None, api_key: int) -> range | None: ...
 
 
 class Driver:

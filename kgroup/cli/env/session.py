@@ -12,7 +12,7 @@ from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
-    from kgroup.admin.transport import Transport
+    from kgroup.protocol.transport import Transport
     from kgroup.client.settings import ConnectionSettings
 
 

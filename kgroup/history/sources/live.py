@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from kgroup.domain import OFFSETS_TOPIC, ZERO_UUID
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, Unreachable
 from kgroup.history.decode.scan import BatchHeader, Scanner
 from kgroup.history.items import BadRange
 from kgroup.history.sources.chunks import Progress
-from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kgroup.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kgroup.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from kgroup.protocol.transport import Transport
 from kgroup.security.rights import READ, lacking, on_topic
 
 FETCH_BYTES = 8 << 20
@@ -31,29 +31,13 @@ _MOVED = frozenset(
 _TRIES = 5
 
 
-class Requests(Protocol):
-    """What is needed of a transport."""
-
-    def request(
-        self,
-        node: int | None,
-        message: Message,
-        *,
-        min_version: int = 0,
-        max_version: int | None = None,
-        timeout_s: float | None = None,
-    ) -> Message:
-        """The answer of broker `node`, of any broker for None."""
-        ...
-
-
 class LiveTopic:
     """`__consumer_offsets` of a cluster: its partitions with their leaders, and all topics' names by id.
 
     `with_names=False` asks for this topic only: a cluster may have very many.
     """
 
-    def __init__(self, transport: Requests, timeout_s: float = 30.0, with_names: bool = True) -> None:
+    def __init__(self, transport: Transport, timeout_s: float = 30.0, with_names: bool = True) -> None:
         self.transport = transport
         self.timeout_s = timeout_s
         self.with_names = with_names

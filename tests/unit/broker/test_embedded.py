@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kgroup.admin.transport import Transport
+from kgroup.protocol.transport import Transport
 from kgroup.broker.embedded import EmbeddedTransport
 from kgroup.errors import BrokerRefused, ErrorCode, Unreachable
 from kgroup.protocol.messages.metadata import MetadataRequest

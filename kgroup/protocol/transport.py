@@ -1,13 +1,11 @@
-"""The one way the admin layer talks to brokers: sockets and the embedded cluster both offer it."""
+"""The one way to ask the brokers of a cluster: sockets and the embedded cluster both offer it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from kgroup.protocol.codec import Message
-
-T = TypeVar("T", bound=Message)
 
 
 class Transport(Protocol):
