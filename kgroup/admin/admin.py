@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import Answers, ClusterView
@@ -27,6 +26,7 @@ from kgroup.errors import KgroupError
 from kgroup.protocol.transport import Transport
 
 if TYPE_CHECKING:
+    from kgroup.admin.acls import Acls
     from kgroup.admin.change.journal import Change, Journal
     from kgroup.admin.change.offset_changes import OffsetsExecution
     from kgroup.admin.change.offset_plans import CommittedOffset, Draft, GroupNow, OffsetsPlan
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from kgroup.admin.read.staleness import Stale
     from kgroup.admin.rights.report import Ability, Asked
     from kgroup.admin.settings import Setting
+    from kgroup.admin.users import Users
     from kgroup.history.fold.removals import Today
 
 
@@ -159,10 +160,7 @@ class Admin:
         return look_until(self._cluster, find, limit_s, interval_s, offsets=True)
 
     def find_coordinator(self, group_ids: Iterable[str]) -> tuple[GroupLocation, ...]:
-        """Where each group lives: its coordinator and its partition of `__consumer_offsets`.
-
-        Raises the first failure. The group need not exist.
-        """
+        """Return each group's coordinator and offsets partition, existing or not; raise the first failure."""
         from kgroup.admin.discovery import locate
 
         return locate(self._cluster, group_ids)
@@ -205,13 +203,7 @@ class Admin:
         """Do what a plan says, item by item, and record it; SafetyRefused when the group has changed."""
         from kgroup.admin.change import remove_members
 
-        group = remove_members.check_fresh(self._cluster, plan)
-        named = [{"instance_id": item.instance_id, "member_id": item.member_id} for item in plan.items]
-        made = remove_members.plan_document(plan), asdict(group), named
-        with self.change("remove-members", *made) as entry:
-            items = remove_members.execute(self._cluster, plan)
-            entry.results += map(asdict, items)
-        return Execution(plan, items, entry.id)
+        return remove_members.recorded(self._cluster, self.journal, plan)
 
     def plan_reset_offsets(
         self, group_ids: Iterable[str], spec: Spec, scope: Scope, reason: str | None = None
@@ -363,9 +355,18 @@ class Admin:
         return may_not_see(self._cluster, topic)
 
     @property
-    def view(self) -> ClusterView:
-        """The cluster as it is asked, for what is not about groups."""
-        return self._cluster
+    def acls(self) -> Acls:
+        """The access rules of the cluster."""
+        from kgroup.admin.acls import Acls
+
+        return Acls(self._cluster)
+
+    @property
+    def users(self) -> Users:
+        """The SCRAM users of the cluster."""
+        from kgroup.admin.users import Users
+
+        return Users(self._cluster)
 
     def create_topic(
         self,
@@ -394,5 +395,5 @@ class Admin:
         """Bracket the requests of a change, so that it is recorded (Journal.change)."""
         from kgroup.admin.change.offset_plans import actor
 
-        plan = {"actor": actor(), **plan}
-        return self.journal.change(command, self._cluster.cluster_id(), plan, before, items)
+        made = {"actor": actor(), **plan}
+        return self.journal.change(command, self._cluster.cluster_id(), made, before, items)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.refusals import refused
+from kgroup.client.retry import Retry
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.security.rights import ALTER_CONFIGS, DESCRIBE_CONFIGS, on_cluster, on_group, on_topic
 
@@ -67,16 +68,16 @@ def group_settings(cluster: ClusterView, group_id: str) -> tuple[Setting, ...]:
 
 
 def once_applied(
-    cluster: ClusterView, group_id: str, changes: Mapping[str, str | None], within_s: float
+    look: Callable[[], tuple[Setting, ...]], changes: Mapping[str, str | None], within_s: float
 ) -> tuple[tuple[Setting, ...], tuple[str, ...]]:
-    """Return the settings as soon as they show the changes, or when time is up, and the names that do not.
+    """Return the settings once a `look` shows the changes or time is up, and the names that it does not.
 
     Brokers answer once the controller has a change, and apply it a moment later.
     """
     now: tuple[Setting, ...] = ()
     late: tuple[str, ...] = ()
-    for _ in cluster.retry.looks(0.1, within_s):
-        now = group_settings(cluster, group_id)
+    for _ in Retry().looks(0.1, within_s):
+        now = look()
         own = {setting.name: setting.value for setting in now if setting.origin == _ORIGINS[8]}
         late = tuple(name for name, value in changes.items() if not _equal(own.get(name), value))
         if not late:

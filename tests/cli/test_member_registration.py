@@ -7,7 +7,6 @@ from contextlib import contextmanager
 import jsonschema
 import pytest
 
-from kgroup.admin import settings as admin_settings
 from kgroup.admin.change.journal import Journal
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.schemas import schema_for
@@ -40,8 +39,8 @@ def data(ran, code=ExitCode.OK):
 
 
 def settings(cluster, group):
-    told = admin_settings.settings_of_groups(cluster.admin.view, [group], roster.SETTINGS)[group]
-    return {name.removeprefix("kgroup."): value for name, value in told.items()}
+    told = {each.name: each.value for each in cluster.admin.group_settings(group)}
+    return {name.removeprefix("kgroup."): told[name] for name in roster.SETTINGS if name in told}
 
 
 def results(found):

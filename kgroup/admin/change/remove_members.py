@@ -14,12 +14,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from kgroup.admin.change.journal import OUTCOME_UNKNOWN
+from kgroup.admin.change.journal import OUTCOME_UNKNOWN, Journal
+from kgroup.admin.change.offset_plans import actor
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import (
     CLASSIC,
     CONSUMER,
     ChangeStatus,
+    Execution,
     GroupDescription,
     ItemResult,
     Member,
@@ -127,6 +129,17 @@ def check_fresh(cluster: ClusterView, made: Plan) -> GroupDescription:
             "make the plan again and look at it",
         )
     return group
+
+
+def recorded(cluster: ClusterView, journal: Journal, made: Plan) -> Execution:
+    """Remove the plan's members as one entry of the journal; SafetyRefused when the group has changed."""
+    group = check_fresh(cluster, made)
+    plan = {"actor": actor(), **plan_document(made)}
+    named = [{"instance_id": item.instance_id, "member_id": item.member_id} for item in made.items]
+    with journal.change("remove-members", cluster.cluster_id(), plan, asdict(group), named) as entry:
+        items = execute(cluster, made)
+        entry.results += map(asdict, items)
+    return Execution(made, items, entry.id)
 
 
 def execute(cluster: ClusterView, made: Plan) -> tuple[ItemResult, ...]:

@@ -84,7 +84,7 @@ def add(
     A rule that denies overrides all that allow. Read, Write, Delete and Alter imply Describe. Brokers without
     an authorizer (authorizer.class.name) refuse.
     """
-    from kgroup.admin.acls import Acls, ListedAcl
+    from kgroup.admin.acls import ListedAcl
     from kgroup.admin.models import ChangeStatus
     from kgroup.cli.env.session import identity, open_admin
     from kgroup.cli.inputs.acl_specs import Resources, Terms, new_acls
@@ -94,7 +94,7 @@ def add(
     with open_admin(env) as admin:
         rows: list[Document] = [{**ListedAcl.of(acl).words} for acl in wanted]
         with admin.change("cluster acl add", {"acls": rows}, {}, rows) as entry:
-            Acls(admin.view).add(wanted)
+            admin.acls.add(wanted)
             entry.results += [{**row, "result": ChangeStatus.DONE} for row in rows]
         where = identity(admin, env)
     text = f"{len(rows)} access rule(s) hold:   journal {entry.id}"
@@ -128,7 +128,6 @@ def list_(
     allow: Allow = False,
 ) -> ExitCode:
     """List access rules (ACLs): all of them, or those that the options select."""
-    from kgroup.admin.acls import Acls
     from kgroup.cli.env.session import identity, open_admin
     from kgroup.cli.inputs.acl_specs import Resources, Terms, filters
 
@@ -136,7 +135,7 @@ def list_(
     resources = Resources(topic or (), group_id or (), transactional_id or (), cluster)
     wanted = filters(resources, Terms(principal or (), host or (), operation or (), pattern, deny, allow))
     with open_admin(env) as admin:
-        found = Acls(admin.view).list(wanted)
+        found = admin.acls.list(wanted)
         where = identity(admin, env)
     rows = [acl.words for acl in found]
     return show(env, Result({"acls": rows}, (Table(_COLUMNS, rows),), items="acls", cluster=where))
@@ -171,7 +170,6 @@ def remove(
 
     Exactly the rules shown are removed. At least one option must say which are meant.
     """
-    from kgroup.admin.acls import Acls
     from kgroup.cli.env.session import identity, open_admin
     from kgroup.cli.inputs.acl_specs import Resources, Terms, filters
 
@@ -181,7 +179,7 @@ def remove(
     if terms == Terms() and not list(resources.named()):
         raise ConfigError("no option says which rules are meant", "for example --principal User:bob")
     with open_admin(env) as admin:
-        found = Acls(admin.view).list(filters(resources, terms))
+        found = admin.acls.list(filters(resources, terms))
         gone: tuple[ListedAcl, ...] = ()
         journal_id = None
         where = identity(admin, env)
@@ -190,7 +188,7 @@ def remove(
             Consent(execute, yes).ask(env, _removal(found, None, (), where), question)
             named = [acl.words for acl in found]
             with admin.change("cluster acl remove", {"acls": named}, {"acls": named}, named) as entry:
-                gone = Acls(admin.view).remove(found)
+                gone = admin.acls.remove(found)
                 entry.results += [{**acl.words, "result": _result(acl, True, gone)} for acl in found]
             journal_id = entry.id
     result = _removal(found, journal_id, gone, where)

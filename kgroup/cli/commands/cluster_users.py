@@ -56,19 +56,18 @@ def add(
     other users of the machine could see it there. Brokers are sent a salted hash.
     """
     from kgroup.admin.models import ChangeStatus
-    from kgroup.admin.users import Users
     from kgroup.cli.env.session import identity, open_admin
 
     password = _password(name, password_file, password_env)
     mechanisms = [each.upper() for each in mechanism or [DEFAULT]]
     with open_admin(env, makes=True) as admin:
-        known, _ = Users(admin.view).list([name])
+        known, _ = admin.users.list([name])
         entries = [{"mechanism": each, "iterations": iterations} for each in mechanisms]
         plan = {"user": name, "mechanisms": entries}
         with admin.change("cluster user add", plan, _before(known), entries) as entry:
             # One after the other, so that the journal tells which are set where a later one is refused.
             for each in entries:
-                Users(admin.view).set(name, password, [str(each["mechanism"])], iterations)
+                admin.users.set(name, password, [str(each["mechanism"])], iterations)
                 entry.results.append({**each, "result": ChangeStatus.DONE})
         where = identity(admin, env)
     data = {**plan, "existed": bool(known), "journal_id": entry.id}
@@ -93,12 +92,11 @@ def list_(
     names: Annotated[list[str] | None, argument("[NAME]…", "Only these.")] = None,
 ) -> ExitCode:
     """List SCRAM users with their mechanisms; passwords cannot be read back."""
-    from kgroup.admin.users import Users
     from kgroup.cli.env.session import identity, open_admin
     from kgroup.cli.output.wording import of_seen, shown_errors
 
     with open_admin(env) as admin:
-        users, errors = Users(admin.view).list(names or ())
+        users, errors = admin.users.list(names or ())
         where = identity(admin, env)
     rows = [{"user": user.user, **asdict(entry)} for user in users for entry in user.mechanisms]
     result = Result(
@@ -126,14 +124,13 @@ def remove(
     mechanism: Mechanisms = None,
 ) -> ExitCode:
     """Remove a SCRAM user; open connections stay until their session ends."""
-    from kgroup.admin.users import Users
     from kgroup.cli.env.session import identity, open_admin
 
     with open_admin(env) as admin:
-        known, _ = Users(admin.view).list([name])
+        known, _ = admin.users.list([name])
         plan = {"user": name, "mechanisms": mechanism or [e.mechanism for u in known for e in u.mechanisms]}
         with admin.change("cluster user remove", plan, _before(known), [{"user": name}]) as entry:
-            gone = Users(admin.view).remove(name, mechanism or ())
+            gone = admin.users.remove(name, mechanism or ())
             entry.results += [{"user": name, "mechanism": each, "result": "removed"} for each in gone]
         where = identity(admin, env)
     text = f"user {name} removed for {', '.join(gone)}   journal {entry.id}"

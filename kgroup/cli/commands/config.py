@@ -144,7 +144,7 @@ def set_(
             plan = _shown(group, changes, before, None, None)
             Consent(execute, yes).ask(env, plan, f"change {len(changes)} setting(s) of {group}?")
             journal_id = admin.change_settings(group, changes, before.values(), reason)
-            applied, late = once_applied(admin.view, group, changes, APPLIED_WITHIN_S)
+            applied, late = once_applied(lambda: admin.group_settings(group), changes, APPLIED_WITHIN_S)
             now = {setting.name: setting for setting in applied}
         where = identity(admin, env)
     errors = [_not_yet(group, name, now.get(name)) for name in late]
