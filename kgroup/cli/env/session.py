@@ -12,8 +12,8 @@ from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
-    from kgroup.protocol.transport import Transport
     from kgroup.client.settings import ConnectionSettings
+    from kgroup.protocol.transport import Transport
 
 
 LEAST_S = 1.0

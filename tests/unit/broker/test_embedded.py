@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from kgroup.protocol.transport import Transport
 from kgroup.broker.embedded import EmbeddedTransport
 from kgroup.errors import BrokerRefused, ErrorCode, Unreachable
 from kgroup.protocol.messages.metadata import MetadataRequest
 from kgroup.protocol.messages.produce import ProduceRequest
 from kgroup.protocol.messages.share_group_describe import ShareGroupDescribeRequest
+from kgroup.protocol.transport import Transport
 from kgroup.runtime.clock import ManualClock
 
 
