@@ -6,6 +6,7 @@ command send a request that changes something without an entry.
 
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -122,16 +123,19 @@ def test_each_change_has_a_begin_and_an_end(
 
 
 NO_WAY_BACK = {"remove-members", "cluster user remove", "cluster create-topic"}
+WITHOUT_PLAN = {"cluster acl add", "cluster user remove"}
+"""Ways back that have no --execute."""
 
 
-def test_a_terminal_shows_each_plan_and_asks_and_is_shown_the_way_back(
+def test_a_terminal_shows_each_plan_and_asks_and_the_way_back_leads_back(
     where: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The undo line runs as it stands; it is carried out at once, so that the next change begins alike."""
+    """The undo line runs as it stands, and then the cluster is as it was before."""
     with served(_prepare()) as bootstrap:
         _fill(bootstrap)
         for path, words in CHANGES.items():
             asks = "--yes" in words
+            before = _now(capsys, bootstrap)
             at_a_terminal(monkeypatch, "y\n")
             argv = (*path.split(), *words.replace("--yes", "").split(), "-b", bootstrap)
             told = ran(capsys, *argv)
@@ -144,18 +148,45 @@ def test_a_terminal_shows_each_plan_and_asks_and_is_shown_the_way_back(
             assert f"journal {Journal.default().entries()[-1].id}" in told.out, path
             (undo,) = (line[6:] for line in told.out.splitlines() if line.startswith("undo: "))
             assert (path in NO_WAY_BACK) == undo.startswith("none"), (path, undo)
-            if path in NO_WAY_BACK | KEPT:
+            if path in NO_WAY_BACK:
                 continue
+            assert _now(capsys, bootstrap) != before, path
             _, *back = shlex.split(undo)
-            carried_out = ("--yes",) if back[1] == "execute" else ("--execute", "--yes")
-            carried_out = () if back[:3] in WITHOUT_PLAN else carried_out
-            again = ran(capsys, *back, *carried_out)
+            verb = next(verb for verb in CHANGES if back[: verb.count(" ") + 1] == verb.split())
+            consent = (
+                [] if verb in WITHOUT_PLAN else ["--yes"] if "execute" in verb else ["--execute", "--yes"]
+            )
+            again = ran(capsys, *back, *consent)
             assert again.code == 0, (path, undo, again.err)
+            assert _now(capsys, bootstrap) == before, (path, undo)
+            if path in KEPT:
+                assert ran(capsys, *path.split(), *words.split(), "-b", bootstrap).code == 0, path
 
 
 KEPT = {"cluster acl add", "cluster user add", "offsets clone", "upgrade execute", "member register"}
 """What later changes of the row need."""
-WITHOUT_PLAN = (["cluster", "acl", "add"], ["cluster", "user", "remove"])
+
+
+def _now(capsys: pytest.CaptureFixture[str], bootstrap: str) -> dict[str, object]:
+    """What the changes of the row may change: rules, users, groups with type, offsets and settings."""
+
+    def data(*argv: str) -> Any:
+        return ran(capsys, *argv, "-b", bootstrap, "-o", "json").data
+
+    groups = {
+        group["group_id"]: (
+            group["type"],
+            {(o["topic"], o["partition"]): (o["committed_offset"], o["metadata"]) for o in group["offsets"]},
+        )
+        for group in data("describe", "--all-groups")["groups"]
+    }
+    return {
+        "rules": data("cluster", "acl", "list")["acls"],
+        "users": data("cluster", "user", "list")["users"],
+        # A group that is left without offsets is removed by the broker at its next clean-up.
+        "groups": {name: of for name, of in groups.items() if of[1]},
+        "settings": [data("config", "get", name)["settings"] for name in ("idle", "empty")],
+    }
 
 
 def _named(entry: Entry) -> list[str]:
