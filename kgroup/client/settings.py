@@ -26,7 +26,7 @@ class ConnectionSettings:
 
     def __post_init__(self) -> None:
         if not self.bootstrap:
-            raise ConfigError("no broker address given", "give one with --bootstrap-server HOST:PORT")
+            raise ConfigError("no broker address is given", "give one with --bootstrap-server HOST:PORT")
         if self.request_timeout_s <= 0:
             raise ConfigError(f"the request timeout must be above zero, not {self.request_timeout_s} s")
 

@@ -30,7 +30,7 @@ def _int(text: str, kind: Kind) -> int:
     try:
         value = int(text)
     except ValueError:
-        raise ConfigError(f"{kind.key}={text}: not a whole number") from None
+        raise ConfigError(f"{kind.key}={text} is not a whole number") from None
     if not kind.low <= value <= kind.high:
         raise ConfigError(f"{kind.key}={text}: must be between {kind.low} and {kind.high}")
     return value
@@ -128,7 +128,7 @@ class BrokerSettings:
         kinds = {f.metadata["kind"].key: (f.name, f.metadata["kind"]) for f in fields(cls)}
         for key, text in settings.items():
             if key not in kinds:
-                raise ConfigError(f"unknown setting {key}")
+                raise ConfigError(f"the setting {key} is unknown")
             name, kind = kinds[key]
             values[name] = kind.read(text.strip(), kind)
         return cls(**values)

@@ -81,9 +81,9 @@ def test_nothing_to_remove(kgroup: Kgroup, where: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
-        (("add", "--principal", "User:a", "--operation", "Read"), "no resource named"),
-        (("add", "--topic", "t", "--operation", "Read"), "no principal named"),
-        (("add", "--topic", "t", "--principal", "User:a"), "no operation named"),
+        (("add", "--principal", "User:a", "--operation", "Read"), "no resource is named"),
+        (("add", "--topic", "t", "--operation", "Read"), "no principal is named"),
+        (("add", "--topic", "t", "--principal", "User:a"), "no operation is named"),
         (("add", "--topic", "t", "--principal", "a", "--operation", "Read"), "KIND:NAME"),
         (("add", "--topic", "t", "--principal", "User:a", "--operation", "Any"), "no such operation"),
         (("add", "--group", "g", "--principal", "User:a", "--operation", "Write"), "nothing that is done"),

@@ -38,7 +38,7 @@ def test_no_command_is_a_usage_error_with_the_help(kgroup):
         (["explain", "X", "--color", "red"], "--color 'red' is unknown"),
         (["explain", "X", "-X", "a"], "an argument of -X is not KEY=VALUE"),
         (["coordinator"], "missing argument 'GROUP…'"),
-        (["completion", "powershell"], "no completion for 'powershell'"),
+        (["completion", "powershell"], "there is no completion for 'powershell'"),
     ],
 )
 def test_usage_errors_end_with_2_and_two_lines(kgroup, argv, error):
@@ -134,7 +134,10 @@ class TestFormats:
     def test_unknown_column_names_the_known_ones(self, kgroup):
         ran = kgroup(*self.ARGV, "--columns", "nope")
         assert ran.code == ExitCode.USAGE
-        assert ran.err == "error: --columns: no column 'nope'\nhint: one of group_id, offsets_partition\n"
+        assert (
+            ran.err
+            == "error: --columns: there is no column 'nope'\nhint: one of group_id, offsets_partition\n"
+        )
 
     def test_json_is_one_envelope_that_fits_its_schema(self, kgroup):
         document = kgroup(*self.ARGV, "-o", "json").document

@@ -112,12 +112,12 @@ def test_examples_play(path):
     ("text", "told"),
     [
         ("steps: 3", "no list of steps"),
-        ("steps: [{explode: {}}]", "unknown step 'explode'"),
+        ("steps: [{explode: {}}]", "the step 'explode' is unknown"),
         ("steps: [{restart: {speed: 3}}]", "no 'speed'"),
         ("steps: [{restart: {share: lots}}]", "no share"),
         ("steps: [{restart: {batch: 0}}]", "not a positive number"),
         ("steps: [{wait: soon}]", "no duration"),
-        ("steps: []\nmembres: 3", "unknown key 'membres'"),
+        ("steps: []\nmembres: 3", "the key 'membres' is unknown"),
         ("steps: [", "cannot read"),
     ],
 )

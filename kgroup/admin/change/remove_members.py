@@ -66,7 +66,7 @@ def plan(cluster: ClusterView, group_id: str, selection: Selection, reason: str 
     for an empty selection or a group of another type; BrokerRefused when the group cannot be described.
     """
     if selection.empty:
-        raise SafetyRefused("no members selected", "name some, or use --all")
+        raise SafetyRefused("no member is selected", "name some, or use --all")
     group = _described(cluster, group_id)
     _check_instances_told(group, selection)
     items = _items(group, selection)

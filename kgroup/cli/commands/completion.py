@@ -22,6 +22,6 @@ from kgroup.errors import ConfigError
 def command(env: Env, shell: Annotated[str, argument("bash|zsh|fish", "bash, zsh or fish.")]) -> ExitCode:
     """Print the completion script for a shell."""
     if shell not in SHELLS:
-        raise ConfigError(f"no completion for {shell!r}", "one of " + ", ".join(SHELLS))
+        raise ConfigError(f"there is no completion for {shell!r}", "one of " + ", ".join(SHELLS))
     print(completion_script(shell), end="")
     return ExitCode.OK

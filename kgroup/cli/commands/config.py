@@ -85,7 +85,9 @@ def get(
         where = identity(admin, env)
     unknown = sorted(set(name or ()) - {setting.name for setting in settings})
     if unknown:
-        raise ConfigError(f"no setting {unknown[0]!r}", "one of " + ", ".join(s.name for s in settings))
+        raise ConfigError(
+            f"there is no setting {unknown[0]!r}", "one of " + ", ".join(s.name for s in settings)
+        )
     chosen = [setting for setting in settings if not name or setting.name in name]
     rows = [_row(setting) for setting in chosen]
     data = {"group_id": group, "settings": rows}
@@ -133,7 +135,7 @@ def set_(
 
     changes: dict[str, str | None] = {**_pairs(change or []), **dict.fromkeys(unset or [])}
     if not changes:
-        raise ConfigError("nothing to change", "SETTING=VALUE, or --unset SETTING")
+        raise ConfigError("no setting is named", "SETTING=VALUE, or --unset SETTING")
     with open_admin(env) as admin:
         before = {setting.name: setting for setting in admin.group_settings(group)}
         admin.check_settings(group, changes)

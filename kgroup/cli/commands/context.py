@@ -89,7 +89,10 @@ def _find(config: "Config", name: str) -> "Context":
     if name not in config.contexts:
         known = ", ".join(sorted(config.contexts)) or "none"
         raise Failure(
-            ExitCode.NOT_FOUND, "NO_SUCH_CONTEXT", f"no context {name!r} in {config.path}", f"known: {known}"
+            ExitCode.NOT_FOUND,
+            "NO_SUCH_CONTEXT",
+            f"there is no context {name!r} in {config.path}",
+            f"known: {known}",
         )
     return config.contexts[name]
 

@@ -59,7 +59,9 @@ def register(
 
     ids = _ids(instance_id)
     if not ids and wait is None and target_size is None:
-        raise ConfigError("nothing to register", "--instance-id ID, --wait DURATION or --target-size N")
+        raise ConfigError(
+            "no option says what to register", "--instance-id ID, --wait DURATION or --target-size N"
+        )
     wait_ms = None if wait is None else round(parse_duration(wait) * 1000)
     return _change(
         env, group, Registering(ids, wait_ms=wait_ms, target_size=target_size), yes, execute, reason

@@ -62,7 +62,10 @@ def check(
         hint = "write it in RE2: no look-around, no backreferences"
         errors.append(
             ShownError(
-                code="INVALID_REGULAR_EXPRESSION", message=f"not RE2: {pointer}", hint=hint, item=pattern
+                code="INVALID_REGULAR_EXPRESSION",
+                message=f"the pattern is not RE2: {pointer}",
+                hint=hint,
+                item=pattern,
             )
         )
     blocks: list[str | Table] = [f"{pattern}   {'RE2' if found.valid else 'NOT RE2'}"]

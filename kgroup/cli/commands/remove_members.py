@@ -154,9 +154,9 @@ def _plan(
             raise ConfigError(f"the plan is for group {plan.group_id}, not {wanted}")
         return plan
     if not wanted:
-        raise ConfigError("no group named", "kgroup remove-members GROUP --instance-id ID")
+        raise ConfigError("no group is named", "kgroup remove-members GROUP --instance-id ID")
     if selection.empty:
-        raise ConfigError("no members named", "--instance-id, --member-id, --host, --left-only or --all")
+        raise ConfigError("no member is named", "--instance-id, --member-id, --host, --left-only or --all")
     return admin.plan_remove_members(wanted, selection, reason)
 
 

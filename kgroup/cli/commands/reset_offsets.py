@@ -205,7 +205,9 @@ def _check_scope(kind: str, groups: Sequence[str], scoped: bool) -> None:
     if not groups:
         raise ConfigError("no group is named", "kgroup reset-offsets GROUP --topic T --to-earliest")
     if not scoped and kind not in ("--from-file", "--to-group"):
-        raise ConfigError("which partitions?", "--all-topics for all committed, or --topic T[:0,1]")
+        raise ConfigError(
+            "no option says which partitions are meant", "--all-topics for all committed, or --topic T[:0,1]"
+        )
 
 
 def _remove_static(admin: "Admin", groups: Sequence[str], reason: str | None) -> Sequence[str]:

@@ -74,7 +74,7 @@ class Config:
     def context(self, name: str) -> Context:
         if name not in self.contexts:
             known = ", ".join(sorted(self.contexts)) or "none"
-            raise ConfigError(f"no context {name!r} in {self.path}", f"known contexts: {known}")
+            raise ConfigError(f"there is no context {name!r} in {self.path}", f"known contexts: {known}")
         return self.contexts[name]
 
 

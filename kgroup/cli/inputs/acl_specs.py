@@ -60,11 +60,11 @@ def new_acls(resources: Resources, terms: Terms) -> list[Acl]:
     """
     named = list(resources.named())
     if not named:
-        raise ConfigError("no resource named", "--topic, --group, --transactional-id or --cluster")
+        raise ConfigError("no resource is named", "--topic, --group, --transactional-id or --cluster")
     if not terms.principals:
-        raise ConfigError("no principal named", "--principal User:alice; 'User:*' for everybody")
+        raise ConfigError("no principal is named", "--principal User:alice; 'User:*' for everybody")
     if not terms.operations:
-        raise ConfigError("no operation named", "--operation Read; All for all there are")
+        raise ConfigError("no operation is named", "--operation Read; All for all there are")
     pattern = _pattern(terms.pattern or "literal")
     if pattern < PatternType.LITERAL:
         raise ConfigError(
@@ -122,7 +122,7 @@ def _operation(text: str) -> Operation:
     found = _known(Operation, text)
     if found is None or found <= Operation.ANY:
         known = ", ".join(each.name.title().replace("_", "") for each in Operation if each > Operation.ANY)
-        raise ConfigError(f"--operation {text}: no such operation", f"there are {known}")
+        raise ConfigError(f"--operation {text}: there is no such operation", f"there are {known}")
     return found
 
 
@@ -130,7 +130,7 @@ def _pattern(text: str) -> PatternType:
     found = _known(PatternType, text)
     if not found:
         raise ConfigError(
-            f"--pattern {text}: no such pattern", "literal or prefixed; in filters also any, match"
+            f"--pattern {text}: there is no such pattern", "literal or prefixed; in filters also any, match"
         )
     return found
 

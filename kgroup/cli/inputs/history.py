@@ -365,7 +365,9 @@ def unseen(story: "Story", selection: Selection) -> list[ShownError]:
     if any(covered.failure is not None for covered in story.coverage):
         hint = "not all was read, so it may be there"
     return [
-        ShownError(code="GROUP_ID_NOT_FOUND", message=f"no record of group {name}", hint=hint, item=name)
+        ShownError(
+            code="GROUP_ID_NOT_FOUND", message=f"there is no record of group {name}", hint=hint, item=name
+        )
         for name in selection.names or ()
         if name not in seen
     ]

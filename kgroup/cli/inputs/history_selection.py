@@ -149,7 +149,7 @@ def _kinds(text: str | None) -> "frozenset[Kind]":
     chosen = {part.strip() for part in (text or "").split(",") if part.strip()}
     unknown = sorted(chosen - {kind.value for kind in Kind})
     if unknown:
-        raise ConfigError(f"--events: no event {unknown[0]!r}", "one of " + ", ".join(Kind))
+        raise ConfigError(f"--events: there is no event {unknown[0]!r}", "one of " + ", ".join(Kind))
     return frozenset(Kind(name) for name in chosen)
 
 

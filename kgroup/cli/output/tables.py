@@ -48,7 +48,8 @@ class Table:
         missing = [name for name in wanted if _normal(name) not in by_name]
         if missing:
             raise ConfigError(
-                f"--columns: no column {missing[0]!r}", "one of " + ", ".join(c.key for c in self.columns)
+                f"--columns: there is no column {missing[0]!r}",
+                "one of " + ", ".join(c.key for c in self.columns),
             )
         return tuple(by_name[_normal(name)] for name in wanted)
 

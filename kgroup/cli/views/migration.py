@@ -118,7 +118,7 @@ def outcome(
     errors += [
         ShownError(
             code="OFFSET_CHANGED",
-            message=f"{c.topic}-{c.partition}: offset {c.before} before, {c.after} after",
+            message=f"{c.topic}-{c.partition}: its offset was {c.before} and is {c.after}",
             hint="the journal holds the offsets before: somebody committed, or they expired, in between",
             item=f"{c.topic}-{c.partition}",
         )

@@ -71,7 +71,9 @@ def draw(spark: "SparkSession", store: "Store", group: str, ends_of: EndsOf | No
     story = story_in(store, group)
     events = [event for event in story.events if event.group == group]
     if not events:
-        raise Failure(ExitCode.NOT_FOUND, "GROUP_ID_NOT_FOUND", f"no record of group {group} in {store.root}")
+        raise Failure(
+            ExitCode.NOT_FOUND, "GROUP_ID_NOT_FOUND", f"there is no record of group {group} in {store.root}"
+        )
     seconds = span_seconds(events)
     rows = in_ms(progress(spark, store, group, seconds)).collect()
     spans = [Span(r.start, TopicPartition(r.topic, r.partition), r.commits, r.offset) for r in rows]

@@ -149,7 +149,7 @@ def _log_with(source: "Source", group: str) -> "OffsetsLog":
     for log in source.logs:
         if len(source.logs) == 1 or next(iter(raw_rows(log, names=[group])), None) is not None:
             return log
-    raise ConfigError(f"no record of group {group} in these files")
+    raise ConfigError(f"there is no record of group {group} in these files")
 
 
 def _unread(logs: "Sequence[OffsetsLog]") -> list[ShownError]:

@@ -39,7 +39,7 @@ def security_of(given: Given) -> Security:
     protocol = (given.get("security.protocol") or "PLAINTEXT").strip().upper()
     if protocol not in PROTOCOLS:
         raise ConfigError(
-            f"unknown {given.named('security.protocol')} {protocol!r}", "one of " + ", ".join(PROTOCOLS)
+            f"{given.named('security.protocol')}={protocol} is unknown", "one of " + ", ".join(PROTOCOLS)
         )
     if protocol == "PLAINTEXT":
         return PLAINTEXT

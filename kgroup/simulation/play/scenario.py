@@ -111,7 +111,7 @@ def find(name: str) -> Scenario:
         return NAMED[name]
     path = Path(name)
     if not path.exists():
-        raise ConfigError(f"no scenario {name!r}", f"one of {', '.join(NAMED)}, or a YAML file")
+        raise ConfigError(f"there is no scenario {name!r}", f"one of {', '.join(NAMED)}, or a YAML file")
     return read(path)
 
 
@@ -136,7 +136,9 @@ def read(path: Path) -> Scenario:
         "from_nothing",
     }
     for key in document.keys() - known:
-        raise ConfigError(f"scenario {path}: unknown key {key!r}", "one of " + ", ".join(sorted(known)))
+        raise ConfigError(
+            f"scenario {path}: the key {key!r} is unknown", "one of " + ", ".join(sorted(known))
+        )
     timeout = document.get("session_timeout")
     return Scenario(
         name=str(document.get("name", path.stem)),
@@ -171,7 +173,9 @@ def _step(path: Path, entry: Any) -> ScenarioStep:
     if verb == "wait":
         return ScenarioStep("wait", wait_ms=milliseconds(given))
     if verb not in VERBS:
-        raise ConfigError(f"scenario {path}: unknown step {verb!r}", "one of " + ", ".join((*VERBS, "wait")))
+        raise ConfigError(
+            f"scenario {path}: the step {verb!r} is unknown", "one of " + ", ".join((*VERBS, "wait"))
+        )
     options = {f.name.removesuffix("_ms"): f.name for f in fields(ScenarioStep) if f.name != "verb"}
     values: dict[str, Any] = {}
     for key, value in (given or {}).items():

@@ -281,7 +281,7 @@ def test_a_broker_that_tells_no_instance_ids_is_not_taken_for_a_group_without(
 
 def test_what_is_no_plan(admin: Admin, groups: Groups, fake: FakeCluster) -> None:
     groups.listed, fake.served[89] = {"st": "Streams"}, None
-    with pytest.raises(SafetyRefused, match="no members selected"):
+    with pytest.raises(SafetyRefused, match="no member is selected"):
         admin.plan_remove_members("g", Selection())
     with pytest.raises(SafetyRefused, match="streams group"):
         admin.plan_remove_members("st", Selection(all=True))
