@@ -99,6 +99,14 @@ class TestWait:
         assert on_cluster("wait", "g", "--for", condition).code == ExitCode.USAGE
 
 
+def test_wait_gives_up_after_timeout_as_other_commands_do(on_cluster, cluster):
+    """--timeout 5m was ignored, and the wait ended after 30 s."""
+    cluster.classic_group("wait-timeout", "orders", {"i-0": [0]})
+    ran = on_cluster("wait", "wait-timeout", "--for", "empty", "--timeout", "1s", "--interval", "100ms")
+    assert ran.code == ExitCode.UNREACHABLE
+    assert "wait-timeout is still Stable (1 member) after 1 s, not empty" in ran.err
+
+
 class TestWatch:
     def events(self, ran):
         return [json.loads(line) for line in ran.out.splitlines()]

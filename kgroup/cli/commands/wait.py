@@ -36,7 +36,7 @@ def command(
     ],
     interval: Annotated[str, option("--interval DURATION", "How often to poll.")] = "500ms",
     stop_after: Annotated[
-        str | None, option("--stop-after DURATION", "Stop waiting after this long.  [default: 30s]")
+        str | None, option("--stop-after DURATION", "Stop waiting after this long.  [default: --timeout]")
     ] = None,
 ) -> ExitCode:
     """Wait until a condition holds for all the groups; exit code 7 if time runs out.
@@ -54,7 +54,7 @@ def command(
 
     condition = Condition.parse(for_)
     every_s = max(parse_duration(interval), 0.01)
-    limit_s = 30.0 if stop_after is None else parse_duration(stop_after)
+    limit_s = env.settings().timeout_s() if stop_after is None else parse_duration(stop_after)
     with open_admin(env, within_s=limit_s) as admin:
 
         def find() -> "tuple[Sequence[str], Sequence[ItemError]]":

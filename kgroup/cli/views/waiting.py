@@ -71,7 +71,11 @@ def _late(waited: Waited, condition: Condition, words: str, limit_s: float) -> S
     if lost and waited.never_known:
         text = f"{name} is {waited.state}; whether it is {words} cannot be seen: {lost.message}"
         return ShownError(code=lost.code, message=text, hint=lost.hint, item=name)
-    count = "its members are not told" if waited.members is None else f"{waited.members} members"
+    count = (
+        "its members are not told"
+        if waited.members is None
+        else f"{waited.members} member{'s'[waited.members == 1 :]}"
+    )
     if condition.needs_offsets:
         count += ", " + lag_text(waited.total_lag, waited.lag_at_least, 0, 0)
     verb = "was last seen" if lost else "is still"
