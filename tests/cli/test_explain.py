@@ -69,6 +69,15 @@ def test_has_a_cause_or_both_protocols(name):
         ("UnknownServerException", "UNKNOWN_SERVER_ERROR"),
         ("InvalidTopicException", "INVALID_TOPIC_EXCEPTION"),
         ("org.apache.kafka.common.errors.ProducerFencedException", "PRODUCER_FENCED"),
+        (
+            "org.apache.kafka.clients.consumer.CommitFailedException: Offset commit cannot be",
+            "CommitFailedException",
+        ),
+        ("o.a.k.c.errors.RecordDeserializationException: Error", "RecordDeserializationException"),
+        (
+            "NoOffsetForPartitionException: Undefined offset with no reset policy",
+            "NoOffsetForPartitionException",
+        ),
     ],
 )
 def test_an_exception_as_a_log_prints_it(kgroup, printed, name):

@@ -9,12 +9,13 @@ from kgroup.cli.explanations.errors import ALIASES, ERRORS
 from kgroup.cli.explanations.findings import REMEDIES
 from kgroup.cli.explanations.legacy import LEGACY
 from kgroup.cli.explanations.states import STATES
+from kgroup.cli.explanations.thrown import THROWN
 from kgroup.errors import ErrorCode
 
 
 def entries() -> Mapping[str, Entry]:
     """Every entry by its bare name (see `_bare`); error codes with no text of their own included."""
-    known = {_bare(entry.name): entry for entry in (*ERRORS, *STATES, *LEGACY)}
+    known = {_bare(entry.name): entry for entry in (*ERRORS, *STATES, *LEGACY, *THROWN)}
     for code in ErrorCode:
         if code != ErrorCode.NONE:
             known.setdefault(_bare(code.name), _plain_error(code))
