@@ -39,7 +39,13 @@ def transaction_left_open(scene: Scene) -> Truth:
         when="for some 15 s; its timeout is 10 minutes",
         why="read_committed readers end at the last stable offset",
         describe=Says((at("groups", state="Stable"),)),
-        lag=Says((at("groups.offsets", partition="^0$", lag="^301$"), at("groups", total_lag="^301$"))),
+        lag=Says(
+            (
+                at("groups.offsets", partition="^0$", lag="^301$", last_stable_offset="^20$"),
+                at("groups.offsets.held_open_by", start_offset="^20$"),
+                at("groups", total_lag="^301$"),
+            )
+        ),
         doctor=Says(
             (
                 verdict("sick"),
