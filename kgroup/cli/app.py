@@ -8,25 +8,9 @@ from collections.abc import Sequence
 
 def run(argv: Sequence[str]) -> int:
     """Run one command line and return its exit code; nothing but SystemExit from completion leaves it."""
-    from kgroup.cli.frame.offered import answer
+    from kgroup.cli.frame.tree import run as run_whole
 
-    said = answer(argv, os.environ)
-    if said is None:
-        from kgroup.cli.frame.light import leave_for_later
-
-        # Help and completion need a third of typer; a command that runs needs all of it.
-        leave_for_later("typer")
-        from kgroup.cli.frame.tree import run as run_whole
-
-        return run_whole(argv)
-    try:
-        print(said)
-        sys.stdout.flush()
-    except OSError as error:
-        from kgroup.cli.frame.running import output_failed
-
-        return output_failed(error)
-    return 0
+    return run_whole(argv)
 
 
 AT_A_TIME = 50_000

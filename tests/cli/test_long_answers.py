@@ -11,8 +11,7 @@ from kgroup.admin.models import Description, GroupDescription, ItemError, Node, 
 from kgroup.admin.read import rounds
 from kgroup.cli.commands import describe as describing
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.output import parts
-from kgroup.cli.output.documents import indented
+from kgroup.errors import Unreachable
 from tests.cli.logs import append
 
 NAMES = ("long-a", "long-b", "long-c")
@@ -37,7 +36,6 @@ def run(on_cluster, groups):
 def in_parts(monkeypatch):
     monkeypatch.setattr(rounds, "FIRST", 1)
     monkeypatch.setattr(rounds, "ROWS", 1)
-    monkeypatch.setattr(parts, "KEPT_IN_MEMORY", 10)
 
 
 @pytest.mark.parametrize("asked", ASKED, ids=" ".join)
@@ -91,6 +89,25 @@ class TestShown:
         assert describing._Shown(env, ("summary",), ("instance", list), (), {}).show(told()) == ExitCode.OK
         assert [json.loads(text)["group_id"] for text in printed] == list(NAMES)
 
+    @pytest.mark.parametrize("output", ["json", "ndjson"])
+    def test_what_was_seen_before_a_failure_is_kept(self, env, capsys, output):
+        def told():
+            yield Description((_group("a"),))
+            raise Unreachable("nobody answers")
+
+        env.output.format = output
+        shown = describing._Shown(env, ("summary",), ("instance", list), (), {})
+        if output == "ndjson":
+            with pytest.raises(Unreachable):
+                shown.show(told())
+            assert json.loads(capsys.readouterr().out)["group_id"] == "a"
+            return
+        assert shown.show(told()) == ExitCode.UNREACHABLE
+        document = json.loads(capsys.readouterr().out)
+        assert [group["group_id"] for group in document["data"]["groups"]] == ["a"]
+        assert (document["status"], document["exit_code"]) == ("failed", ExitCode.UNREACHABLE)
+        assert [error["message"] for error in document["errors"]] == ["nobody answers"]
+
     def test_what_a_later_part_lacks_is_in_the_exit_code(self, env, capsys):
         away = ItemError("b", "UNREACHABLE", "nobody answers")
         told = iter([Description((_group("a"),)), Description((), (away,))])
@@ -120,29 +137,3 @@ def _group(name, **more):
 def test_documents_are_those_of_the_standard_library():
     group = _group("g", errors=(ItemError("x", "Y", "z"),), members=None)
     assert json.dumps(document(group)) == json.dumps(asdict(group))
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        {},
-        [],
-        {"a": [], "b": {}, "c": None},
-        {"a": 1, "b": 'ü\n"x"', "c": True, "d": 1.5},
-        {"a": [{"b": 1, "c": [1, 2, {"d": "e"}]}, {"b": [[]]}], "f": {"g": {"h": 0}}},
-        [ExitCode.OK, {"a": ExitCode.PARTIAL}],
-    ],
-)
-def test_indented_is_what_the_standard_library_writes(value):
-    assert indented(value) == json.dumps(value, indent=2, ensure_ascii=False)
-    deeper = "\n".join(json.dumps([[value]], indent=2, ensure_ascii=False).splitlines())
-    assert f"[\n  [\n    {indented(value, depth=2)}\n  ]\n]" == deeper
-
-
-def test_what_waits_in_a_file_comes_back_as_it_was(monkeypatch):
-    monkeypatch.setattr(parts, "KEPT_IN_MEMORY", 4)
-    texts = ["{\n  1\n}", "", "a", "ü\ud800", "b" * 10, "c"]
-    with parts._Spool() as spool:
-        for text in texts:
-            spool.add(text)
-        assert list(spool) == texts

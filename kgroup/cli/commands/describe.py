@@ -10,7 +10,7 @@ from kgroup.cli.env.zookeeper import ZooKeeper, open_groups
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
-from kgroup.cli.output.parts import Ending, Part, show_parts
+from kgroup.cli.output.parts import Answer, Ending, Part, show_parts
 from kgroup.cli.output.tables import Table
 from kgroup.domain import Document
 from kgroup.errors import ConfigError
@@ -152,7 +152,7 @@ class _Shown:
 
     def show(self, described: "Iterator[Description]") -> ExitCode:
         """Print them all; the exit code."""
-        return show_parts(self._env, "groups", map(self._part, described), self._ending)
+        return show_parts(self._env, Answer("groups", self._where), map(self._part, described), self._ending)
 
     def _part(self, told: "Description") -> Part:
         from kgroup.admin.as_json import document
@@ -200,5 +200,4 @@ class _Shown:
         return Ending(
             errors=shown_errors([*self._errors, *hidden]),
             exit_code=of_seen(code, hidden),
-            cluster=self._where,
         )

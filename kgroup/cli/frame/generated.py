@@ -1,4 +1,4 @@
-"""Files made from the command tree: man pages, completion scripts, and what `offered` says without the tree.
+"""Files made from the command tree: man pages and completion scripts.
 
 `python -m kgroup.cli.frame.generated` writes them where they belong; a test holds them equal.
 """
@@ -8,15 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from typer.core import TyperGroup
-
 from kgroup.cli.exit_codes import MEANINGS
-from kgroup.cli.frame.lazy import KgroupCommand, load, walk
-from kgroup.cli.frame.offered import WIDTHS
+from kgroup.cli.frame.lazy import KgroupCommand, walk
 from kgroup.cli.frame.registry import COMMANDS, PANELS
 
 if TYPE_CHECKING:
-    from typer._click import Command, Context
+    pass
 
 SHELLS = {"bash": "kgroup.bash", "zsh": "_kgroup", "fish": "kgroup.fish"}
 ENVIRONMENT = {
@@ -50,43 +47,7 @@ def files() -> dict[str, str]:
     """Every generated file by its path in the repository."""
     pages = {f"man/{man_name(c.path)}.1": _command_page(c) for c in walk()}
     scripts = {f"completions/{file}": completion_script(shell) for shell, file in SHELLS.items()}
-    helps = {f"kgroup/cli/frame/texts/help-{width}.txt": _help(width) for width in WIDTHS}
-    names = {"kgroup/cli/frame/texts/names.txt": "".join(_names())}
-    return {"man/kgroup.1": _root_page(), **pages, **scripts, **helps, **names}
-
-
-def _help(width: int) -> str:
-    """What `kgroup --help` says in lines of so many characters."""
-    from typer._click import HelpFormatter
-
-    from kgroup.cli.frame.tree import root
-
-    tree = root()
-    formatter = HelpFormatter(width=width)
-    tree.format_help(tree.make_context("kgroup", [], resilient_parsing=True), formatter)
-    return formatter.getvalue().rstrip("\n") + "\n"
-
-
-def _names() -> Iterator[str]:
-    """The names a shell is offered behind each group and command: one line each, in three columns."""
-    yield f"\tcommands\t{' '.join(COMMANDS)}\n"
-    for entry in COMMANDS.values():
-        yield from _names_of(entry.name, load(entry))
-
-
-def _sorted(command: "Command", ctx: "Context", begun: str) -> str:
-    """What is offered for a word that begins so; -h and --help come in any order."""
-    return " ".join(sorted(item.value for item in command.shell_complete(ctx, begun)))
-
-
-def _names_of(path: str, command: "Command") -> Iterator[str]:
-    ctx = command.make_context(path, [], resilient_parsing=True)
-    if isinstance(command, TyperGroup):
-        yield f"{path}\tcommands\t{_sorted(command, ctx, '')}\n"
-        for name, sub in command.commands.items():
-            yield from _names_of(f"{path} {name}", sub)
-    else:
-        yield f"{path}\toptions\t{_sorted(command, ctx, '-')}\n"
+    return {"man/kgroup.1": _root_page(), **pages, **scripts}
 
 
 def _escape(text: str) -> str:
@@ -150,7 +111,7 @@ def _join(lines: list[str]) -> str:
 def write(root: Path) -> list[Path]:
     """Write every generated file below `root`, remove pages of commands that are gone; the paths written."""
     wanted = files()
-    for folder in ("man", "completions", "kgroup/cli/frame/texts"):
+    for folder in ("man", "completions"):
         (root / folder).mkdir(parents=True, exist_ok=True)
         for old in (root / folder).iterdir():
             if f"{folder}/{old.name}" not in wanted:

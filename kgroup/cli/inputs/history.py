@@ -10,7 +10,6 @@ from kgroup.cli.exit_codes import ExitCode, name_of
 from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.output.result import ShownError
 from kgroup.cli.output.times import iso
-from kgroup.cli.output.uncollected import uncollected
 from kgroup.domain import Document
 from kgroup.errors import KgroupError
 
@@ -64,7 +63,7 @@ class Source:
         from kgroup.history.fold.removals import Today
         from kgroup.history.replay import replay
 
-        with self.progress() as progress, uncollected():
+        with self.progress() as progress:
             story = replay(
                 self.logs,
                 topic_names=self.topic_names,

@@ -1,36 +1,30 @@
 """Print a long answer part by part, as the parts come: no more than one of them is in memory.
 
-What a part looks like is what `result.py` makes of it. JSON has its verdict in front of its data, so the
-data wait in a file until the verdict is known; YAML and tables of changing columns are put together first.
+What a part looks like is what `result.py` makes of it. JSON has its data in front of its verdict, so they
+need not wait for it; YAML and tables of changing columns are put together first.
 """
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.exit_codes import ExitCode, of_error
 from kgroup.cli.output.messages import print_error
 from kgroup.cli.output.result import (
     Result,
     ShownError,
     envelope,
+    indented,
     json_line,
     print_blocks,
     print_csv,
     print_yaml,
-    visible,
 )
 from kgroup.cli.output.tables import Table
-from kgroup.cli.output.uncollected import uncollected
 from kgroup.domain import Document
-
-if TYPE_CHECKING:
-    from typing import TextIO
-
-KEPT_IN_MEMORY = 8 << 20
+from kgroup.errors import KgroupError
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,25 +45,31 @@ class Part:
 class Ending:
     """What is known once all parts are there; `data` is what stands beside the items."""
 
-    errors: Sequence[ShownError]
-    exit_code: ExitCode
-    cluster: Mapping[str, object] | None
+    errors: Sequence[ShownError] = ()
+    exit_code: ExitCode = ExitCode.OK
     data: Mapping[str, object] = field(default_factory=dict)
 
 
-def show_parts(env: Env, items: str, parts: Iterator[Part], ending: Callable[[], Ending]) -> ExitCode:
-    """Print the parts as `env` asks, under the name `items`, then the errors; the exit code of the ending."""
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is known before the first part: the name of the list in `data`, and whose it is."""
+
+    items: str
+    cluster: Mapping[str, object] | None
+
+
+def show_parts(env: Env, answer: Answer, parts: Iterator[Part], ending: Callable[[], Ending]) -> ExitCode:
+    """Print the parts as `env` asks, then the errors; the exit code of the ending."""
     printers = {"json": _print_json, "yaml": _print_yaml, "csv": _print_csv, "ndjson": _print_lines}
     own = printers.get(env.output.format, _print_text)
-    with uncollected():
-        end = own(env, items, parts, ending)
+    end = own(env, answer, parts, ending)
     sys.stdout.flush()
     for error in end.errors:
         print_error(error.message, error.hint)
     return end.exit_code
 
 
-def _print_text(env: Env, items: str, parts: Iterator[Part], ending: Callable[[], Ending]) -> Ending:
+def _print_text(env: Env, answer: Answer, parts: Iterator[Part], ending: Callable[[], Ending]) -> Ending:
     shown = False
     for part in parts:
         if env.output.format == "name":
@@ -85,7 +85,7 @@ def _print_text(env: Env, items: str, parts: Iterator[Part], ending: Callable[[]
     return ending()
 
 
-def _print_lines(env: Env, items: str, parts: Iterator[Part], ending: Callable[[], Ending]) -> Ending:
+def _print_lines(env: Env, answer: Answer, parts: Iterator[Part], ending: Callable[[], Ending]) -> Ending:
     for part in parts:
         for row in part.documents():
             print(json_line(env.command, row))
@@ -94,7 +94,7 @@ def _print_lines(env: Env, items: str, parts: Iterator[Part], ending: Callable[[
     return ending()
 
 
-def _print_csv(env: Env, items: str, parts: Iterator[Part], ending: Callable[[], Ending]) -> Ending:
+def _print_csv(env: Env, answer: Answer, parts: Iterator[Part], ending: Callable[[], Ending]) -> Ending:
     waiting: list[Table] = []
     for number, part in enumerate(parts):
         table = part.main()
@@ -110,85 +110,47 @@ def _print_csv(env: Env, items: str, parts: Iterator[Part], ending: Callable[[],
     return ending()
 
 
-def _print_yaml(env: Env, items: str, parts: Iterator[Part], ending: Callable[[], Ending]) -> Ending:
+def _print_yaml(env: Env, answer: Answer, parts: Iterator[Part], ending: Callable[[], Ending]) -> Ending:
     rows = [row for part in parts for row in part.documents()]
     end = ending()
-    print_yaml(env, _result(end, items, rows))
+    print_yaml(env, _result(answer, end, rows))
     return end
 
 
-def _print_json(env: Env, items: str, parts: Iterator[Part], ending: Callable[[], Ending]) -> Ending:
-    from kgroup.cli.output.documents import indented
+def _print_json(env: Env, answer: Answer, parts: Iterator[Part], ending: Callable[[], Ending]) -> Ending:
+    started = False
 
-    with _Spool() as spool:
+    def around(end: Ending) -> tuple[str, str]:
+        """The document up to its rows, which does not depend on how they end, and from there on."""
+        whole = indented(envelope(env, _result(answer, end, [_HERE])))
+        before, _, after = whole.partition(indented(_HERE))
+        return before, after
+
+    try:
         for part in parts:
             for row in part.documents():
-                spool.add(visible(indented(row, depth=3)))
+                sys.stdout.write("," + _INNER if started else around(Ending())[0])
+                sys.stdout.write(indented(row).replace("\n", _INNER))
+                started = True
             del part
         end = ending()
-        whole = indented(envelope(env, _result(end, items, [_HERE] if spool.count else [])))
-        before, _, after = whole.partition(indented(_HERE))
-        sys.stdout.write(visible(before))
-        for number, text in enumerate(spool):
-            sys.stdout.write(f",\n      {text}" if number else text)
-        print(visible(after))
+    except KgroupError as error:
+        if not started:
+            raise
+        # What was printed stays a document, which says that it is not whole.
+        end = Ending(errors=[ShownError.of(error)], exit_code=of_error(error))
+    if started:
+        print(around(end)[1])
+    else:
+        print(indented(envelope(env, _result(answer, end, []))))
     return end
 
 
-def _result(end: Ending, items: str, rows: Sequence[object]) -> Result:
-    return Result({items: rows, **end.data}, errors=end.errors, exit_code=end.exit_code, cluster=end.cluster)
+def _result(answer: Answer, end: Ending, rows: Sequence[object]) -> Result:
+    data = {answer.items: rows, **end.data}
+    return Result(data, errors=end.errors, exit_code=end.exit_code, cluster=answer.cluster)
 
 
 _HERE = "\x1erows"
 """Stands in the document where the rows go; no name or address in front of it is that."""
-
-
-class _Spool:
-    """Texts in the order they are added: a few in memory, many in a file that only this account can read."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._texts: list[str] = []
-        self._size = 0
-        self._file: TextIO | None = None
-
-    def add(self, text: str) -> None:
-        self.count += 1
-        self._texts.append(text)
-        self._size += len(text)
-        if self._size > KEPT_IN_MEMORY:
-            self._write()
-
-    def _write(self) -> None:
-        if self._file is None:
-            from tempfile import TemporaryFile
-
-            self._file = TemporaryFile("w+", encoding="utf-8", errors="surrogatepass", newline="")  # noqa: SIM115
-        for text in self._texts:
-            self._file.write(text)
-            self._file.write(_BETWEEN)
-        self._texts, self._size = [], 0
-
-    def __iter__(self) -> Iterator[str]:
-        if self._file is not None:
-            self._file.seek(0)
-            whole: list[str] = []
-            for line in self._file:
-                if line == _BETWEEN_LINE:
-                    yield "".join(whole)[:-1]
-                    whole = []
-                else:
-                    whole.append(line)
-        yield from self._texts
-
-    def __enter__(self) -> "_Spool":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            self._file.close()
-
-
-_BETWEEN_LINE = "\x1e\n"
-_BETWEEN = "\n" + _BETWEEN_LINE
-"""A line that is in no JSON text, in which control characters are escapes."""
+_INNER = "\n" + " " * 6

@@ -97,9 +97,9 @@ def envelope(env: Env, result: Result) -> Document:
         "schema": schema_id(env.command),
         "kgroup_version": kgroup.__version__,
         "cluster": result.cluster,
+        "data": result.data or None,
         "status": _STATUS.get(result.exit_code, "failed"),
         "exit_code": int(result.exit_code),
-        "data": result.data or None,
         "errors": [
             {"code": e.code, "message": e.message, "hint": e.hint, "item": e.item} for e in result.errors
         ],
@@ -113,9 +113,14 @@ def print_failure(env: Env, error: KgroupError, code: ExitCode) -> None:
 
 
 def _print_json(env: Env, result: Result) -> None:
-    from kgroup.cli.output.documents import indented
+    print(indented(envelope(env, result)))
 
-    print(visible(indented(envelope(env, result))))
+
+def indented(value: object) -> str:
+    """JSON for a person to read, with every character to be seen."""
+    import json
+
+    return visible(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def json_line(command: str, row: Mapping[str, object]) -> str:

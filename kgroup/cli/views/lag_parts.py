@@ -7,7 +7,7 @@ from kgroup.admin.read.lag_report import LagReport
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.inputs.group_names import Named
-from kgroup.cli.output.parts import Ending, Part, show_parts
+from kgroup.cli.output.parts import Answer, Ending, Part, show_parts
 from kgroup.cli.output.result import ShownError
 from kgroup.cli.output.tables import Table
 from kgroup.cli.output.wording import exit_codes, of_seen, shown_errors
@@ -54,7 +54,7 @@ class Shown:
     def show(self, reports: Iterator[LagReport], pick: Pick) -> ExitCode:
         """Print them all, of each group the rows that `pick` takes; the exit code."""
         self._pick = pick
-        return show_parts(self._env, "groups", map(self._part, reports), self._ending)
+        return show_parts(self._env, Answer("groups", self._where), map(self._part, reports), self._ending)
 
     def _part(self, measured: LagReport) -> Part:
         self._measured += len(measured.groups)
@@ -114,6 +114,5 @@ class Shown:
         return Ending(
             errors=[*shown_errors(self._errors), *shown_errors(unseen), *self._told],
             exit_code=code,
-            cluster=self._where,
             data={"verdict": self._verdict},
         )
