@@ -1,8 +1,8 @@
 """Run commands against the worlds of world.py, in this process."""
 
 from collections.abc import Callable
-from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -29,12 +29,12 @@ def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     move_in(monkeypatch, tmp_path)
 
     def call(world: World, *argv: str) -> Ran:
-        @contextmanager
-        def open_admin(env: object, **_: object):  # type: ignore[no-untyped-def]
+        def admin(*_: object, **__: object) -> Admin:
             journal = Journal(tmp_path / "journal.jsonl")
-            yield Admin(world.fake, retry=world.fake.retry(), journal=journal)
+            return Admin(world.fake, retry=world.fake.retry(), journal=journal)
 
-        monkeypatch.setattr(session, "open_admin", open_admin)
+        monkeypatch.setattr(session, "_transport", lambda *_: SimpleNamespace(close=lambda: None))
+        monkeypatch.setattr("kgroup.admin.admin.Admin", admin)
         form = () if "-o" in argv else ("-o", "json")
         sent, recorded = len(world.fake.sent), len(Journal(tmp_path / "journal.jsonl").entries())
         told = ran(capsys, *argv, *form, "-b", "fake:9092")

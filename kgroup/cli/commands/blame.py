@@ -4,13 +4,27 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin import shell
+from kgroup.admin.models import GroupDescription
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
+from kgroup.cli.inputs.history import (
+    LIMITS,
+    closing_lines,
+    coverage_json,
+    coverage_lines,
+    event_json,
+    opened,
+    shortcomings,
+)
+from kgroup.cli.inputs.history_selection import Selection, note_span, without_paths
 from kgroup.cli.inputs.locations import StorageOption
+from kgroup.cli.output.result import Result, show
+from kgroup.cli.output.times import iso
 from kgroup.domain import Document
 from kgroup.errors import StorageError
+from kgroup.history.fold.events import Kind
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
@@ -49,17 +63,6 @@ def command(
     Where the records allow more than one cause, it says so. Members and groups that kgroup removed from this
     machine are named with the journal's entry.
     """
-    from kgroup.cli.inputs.history import (
-        LIMITS,
-        closing_lines,
-        coverage_json,
-        coverage_lines,
-        event_json,
-        opened,
-        shortcomings,
-    )
-    from kgroup.cli.inputs.history_selection import Selection, note_span, without_paths
-    from kgroup.cli.output.result import Result, show
     from kgroup.cli.views.history import nothing_text, span_lines
     from kgroup.history.fold.explain import blame
 
@@ -108,7 +111,6 @@ def command(
 
 def _states(env: Env, admin: "Admin | None", names: Iterable[str]) -> dict[str, str]:
     """The groups' states now: while a classic group rebalances, no record shows it."""
-    from kgroup.admin.models import GroupDescription
     from kgroup.admin.refusals import is_absent
 
     found: dict[str, str] = {}
@@ -135,8 +137,6 @@ def _journal(env: Env, where: Mapping[str, object] | None) -> "Sequence[Entry]":
 
 def _own(name: str, blamed: "Blame", entries: "Sequence[Entry]") -> "Iterator[Entry]":
     """The journal's entries that removed the members, or deleted the group, that the events are about."""
-    from kgroup.history.fold.events import Kind
-
     gone = {e.member_id for e in (*blamed.evidence, blamed.event) if e.kind == Kind.MEMBER_LEFT_OR_EXPIRED}
     for entry in entries:
         items = entry.results or ()
@@ -153,7 +153,6 @@ def _own(name: str, blamed: "Blame", entries: "Sequence[Entry]") -> "Iterator[En
 
 
 def _entry_json(entry: "Entry") -> Document:
-    from kgroup.cli.output.times import iso
 
     return {
         "id": entry.id,
@@ -166,7 +165,6 @@ def _entry_json(entry: "Entry") -> Document:
 
 
 def _text(name: str, blames: "list[Blame]", entries: "Sequence[Entry]", state: str | None) -> list[str]:
-    from kgroup.cli.output.times import iso
     from kgroup.history.verify import REBALANCING
 
     lines = [name]

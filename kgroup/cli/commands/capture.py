@@ -5,11 +5,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.env.session import open_admin
+from kgroup.cli.exit_codes import ExitCode, of_batch, of_error
 from kgroup.cli.frame.declaring import option
 from kgroup.cli.frame.options import command as make
-from kgroup.cli.inputs.locations import StorageOption
+from kgroup.cli.inputs.locations import StorageOption, storage_options
+from kgroup.storage.location import Location
 
 if TYPE_CHECKING:
     from kgroup.history.sources.capture import Capture, Keeper
@@ -42,8 +45,6 @@ def command(
     Run it again with the same folder to continue where it stopped. Writes one compressed segment per day, in
     Kafka's own format; at a URL, an object whenever there is enough for one. Read them with replay-log.
     """
-    from kgroup.cli.env.durations import parse_duration
-    from kgroup.cli.env.session import open_admin
     from kgroup.history.sources.capture import Capture
     from kgroup.history.sources.live import LiveTopic
 
@@ -73,8 +74,6 @@ def command(
 
 
 def _keeper(env: Env, out: str, options: list[str] | None) -> "Path | Keeper":
-    from kgroup.cli.inputs.locations import storage_options
-    from kgroup.storage.location import Location
 
     place, chosen = Location.parse(out), storage_options(env, options)
     if place.is_local:
@@ -130,7 +129,5 @@ class Teller:
 
 def _code(capture: "Capture") -> ExitCode:
     """How a single look ended: PARTIAL if some partitions were not read, the common reason if none was."""
-    from kgroup.cli.exit_codes import of_batch, of_error
-
     failed = [of_error(error) for error in capture.failures.values()]
     return of_batch(failed, len(failed) < len(capture.parts))

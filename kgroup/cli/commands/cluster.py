@@ -1,19 +1,24 @@
 """`kgroup cluster`: brokers, topics, users and access rules, enough to set a scene."""
 
 from dataclasses import asdict
+from fnmatch import fnmatchcase
 from typing import Annotated
 
 import typer
 
+from kgroup.admin.models import ChangeStatus
 from kgroup.cli.commands.cluster_acls import acls
 from kgroup.cli.commands.cluster_users import users
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.metrics import in_words, metrics_of
+from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
+from kgroup.cli.output.wording import of_seen, shown_errors
 from kgroup.errors import ConfigError
 
 _TOPIC_COLUMNS = (
@@ -41,10 +46,6 @@ def status(env: Env) -> ExitCode:
     The metrics of the embedded cluster have Kafka's names. While it is served, they come from the process
     that serves it, if it was started with --metrics. Kafka does not show metrics to its clients.
     """
-    from kgroup.cli.env.metrics import in_words, metrics_of
-    from kgroup.cli.env.session import identity, open_admin
-    from kgroup.cli.output.wording import of_seen, shown_errors
-
     with open_admin(env) as admin:
         found = admin.cluster_status()
         where = identity(admin, env)
@@ -90,11 +91,6 @@ def topics(
     internal: Annotated[bool, option("--internal", "Include internal topics.")] = False,
 ) -> ExitCode:
     """List topics with their partitions; exit code 6 if some may be hidden."""
-    from fnmatch import fnmatchcase
-
-    from kgroup.cli.env.session import identity, open_admin
-    from kgroup.cli.output.wording import of_seen, shown_errors
-
     with open_admin(env) as admin:
         seen, unseen = admin.list_topics()
         found = [
@@ -141,9 +137,6 @@ def create_topic(
     config: Annotated[list[str] | None, option("--config KEY=VALUE", "A topic setting; repeatable.")] = None,
 ) -> ExitCode:
     """Create a topic."""
-    from kgroup.admin.models import ChangeStatus
-    from kgroup.cli.env.session import identity, open_admin
-
     settings = dict(text.partition("=")[::2] for text in config or ())
     if "" in settings:
         raise ConfigError("--config takes KEY=VALUE", "for example --config retention.ms=3600000")

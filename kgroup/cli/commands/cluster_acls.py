@@ -3,12 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
+from kgroup.admin.models import ChangeStatus
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.changes import Consent, Execute, Yes, undo_line, with_undo
 from kgroup.cli.frame.declaring import option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group
+from kgroup.cli.inputs.acl_specs import Resources, Terms, filters, new_acls
 from kgroup.cli.output.messages import NOT_YET
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
@@ -85,9 +88,6 @@ def add(
     an authorizer (authorizer.class.name) refuse.
     """
     from kgroup.admin.acls import ListedAcl
-    from kgroup.admin.models import ChangeStatus
-    from kgroup.cli.env.session import identity, open_admin
-    from kgroup.cli.inputs.acl_specs import Resources, Terms, new_acls
 
     resources = Resources(topic or (), group_id or (), transactional_id or (), cluster)
     wanted = new_acls(resources, Terms(principal or (), host or (), operation or (), pattern, deny))
@@ -128,8 +128,6 @@ def list_(
     allow: Allow = False,
 ) -> ExitCode:
     """List access rules (ACLs): all of them, or those that the options select."""
-    from kgroup.cli.env.session import identity, open_admin
-    from kgroup.cli.inputs.acl_specs import Resources, Terms, filters
 
     _one_of(deny, allow)
     resources = Resources(topic or (), group_id or (), transactional_id or (), cluster)
@@ -170,8 +168,6 @@ def remove(
 
     Exactly the rules shown are removed. At least one option must say which are meant.
     """
-    from kgroup.cli.env.session import identity, open_admin
-    from kgroup.cli.inputs.acl_specs import Resources, Terms, filters
 
     _one_of(deny, allow)
     resources = Resources(topic or (), group_id or (), transactional_id or (), cluster)

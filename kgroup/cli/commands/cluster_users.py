@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kgroup.admin.models import ChangeStatus
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.changes import undo_line
 from kgroup.cli.frame.declaring import argument, option
@@ -17,6 +19,7 @@ from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
+from kgroup.cli.output.wording import of_seen, shown_errors
 from kgroup.domain import Document
 from kgroup.errors import ConfigError
 
@@ -55,8 +58,6 @@ def add(
     Asks for the password unless --password-file or --password-env says where it is. It is no option itself:
     other users of the machine could see it there. Brokers are sent a salted hash.
     """
-    from kgroup.admin.models import ChangeStatus
-    from kgroup.cli.env.session import identity, open_admin
 
     password = _password(name, password_file, password_env)
     mechanisms = [each.upper() for each in mechanism or [DEFAULT]]
@@ -92,8 +93,6 @@ def list_(
     names: Annotated[list[str] | None, argument("[NAME]…", "Only these.")] = None,
 ) -> ExitCode:
     """List SCRAM users with their mechanisms; passwords cannot be read back."""
-    from kgroup.cli.env.session import identity, open_admin
-    from kgroup.cli.output.wording import of_seen, shown_errors
 
     with open_admin(env) as admin:
         users, errors = admin.users.list(names or ())
@@ -124,7 +123,6 @@ def remove(
     mechanism: Mechanisms = None,
 ) -> ExitCode:
     """Remove a SCRAM user; open connections stay until their session ends."""
-    from kgroup.cli.env.session import identity, open_admin
 
     with open_admin(env) as admin:
         known, _ = admin.users.list([name])

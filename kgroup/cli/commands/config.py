@@ -5,7 +5,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin import shell
+from kgroup.cli.env.config import LocalTarget, config_path, target_of
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.known_settings import shown
+from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes, undo_of_settings, with_undo
 from kgroup.cli.frame.declaring import argument, option
@@ -43,9 +46,6 @@ def show_config(
 
     Precedence: flag, -X, environment, context, default. Secrets are never printed.
     """
-    from kgroup.cli.env.config import LocalTarget, config_path, target_of
-    from kgroup.cli.env.known_settings import shown
-
     resolved = env.settings()
     target = target_of(resolved, fetch=False)
     if isinstance(target, LocalTarget):
@@ -78,8 +78,6 @@ def get(
 
     They govern members of the consumer protocol (KIP-848); classic clients bring their own.
     """
-    from kgroup.cli.env.session import identity, open_admin
-
     with open_admin(env) as admin:
         settings = admin.group_settings(group)
         where = identity(admin, env)
@@ -131,7 +129,6 @@ def set_(
     Waits up to 5 s until the broker returns the new ones; exit code 5 if it does not by then.
     """
     from kgroup.admin.settings import once_applied
-    from kgroup.cli.env.session import identity, open_admin
 
     changes: dict[str, str | None] = {**_pairs(change or []), **dict.fromkeys(unset or [])}
     if not changes:
@@ -164,7 +161,7 @@ def set_(
 
 def _shown(
     group: str,
-    changes: "Mapping[str, str | None]",
+    changes: Mapping[str, str | None],
     before: "Mapping[str, Setting]",
     now: "Mapping[str, Setting] | None",
     journal_id: str | None,

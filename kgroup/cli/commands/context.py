@@ -1,25 +1,22 @@
 """`kgroup context`: the named clusters of the config file."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from kgroup.cli.env.config import Config, Context, load_config, write_current
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.known_settings import shown
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 
-if TYPE_CHECKING:
-    from kgroup.cli.env.config import Config, Context
-
 
 @make("context list", examples=(("kgroup context list", "every context, the current one marked"),))
 def list_contexts(env: Env) -> ExitCode:
     """List the contexts of the config file."""
-    from kgroup.cli.env.config import load_config
-
     config = load_config()
     rows = [
         {"name": c.name, "current": c.name == config.current, "target": c.summary}
@@ -40,8 +37,6 @@ def use_context(
     env: Env, name: Annotated[str, typer.Argument(help="A context from the config file.")]
 ) -> ExitCode:
     """Make a context the current one."""
-    from kgroup.cli.env.config import load_config, write_current
-
     config = load_config()
     _find(config, name)
     write_current(config, name)
@@ -62,9 +57,6 @@ def show_context(
     name: Annotated[str | None, typer.Argument(help="A context; by default the current one.")] = None,
 ) -> ExitCode:
     """Show one context, secrets hidden."""
-    from kgroup.cli.env.config import load_config
-    from kgroup.cli.env.known_settings import shown
-
     config = load_config()
     wanted = name or env.flags.get("context") or config.current
     if wanted is None:
@@ -84,7 +76,7 @@ def show_context(
     return show(env, Result(data, (f"{wanted}: {context.summary}", table), items="settings", names=[wanted]))
 
 
-def _find(config: "Config", name: str) -> "Context":
+def _find(config: Config, name: str) -> Context:
     """The context asked for; NOT_FOUND when the file has none of that name."""
     if name not in config.contexts:
         known = ", ".join(sorted(config.contexts)) or "none"

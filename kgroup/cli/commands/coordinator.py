@@ -1,14 +1,17 @@
 """`kgroup coordinator`: where a group lives."""
 
+from dataclasses import asdict
 from typing import Annotated
 
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
-from kgroup.domain import offsets_partition_of
+from kgroup.cli.output.wording import UNKNOWN, of_seen, shown_errors
+from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
 
 _COLUMNS = (
     Column("group_id", "GROUP"),
@@ -52,11 +55,6 @@ def command(
 
 
 def _ask(env: Env, group_ids: list[str]) -> ExitCode:
-    from dataclasses import asdict
-
-    from kgroup.cli.env.session import identity, open_admin
-    from kgroup.cli.output.wording import UNKNOWN, of_seen, shown_errors
-    from kgroup.domain import OFFSETS_TOPIC
 
     with open_admin(env) as admin:
         groups = [asdict(found) for found in admin.find_coordinator(group_ids)]

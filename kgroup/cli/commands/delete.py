@@ -3,21 +3,26 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from kgroup.admin.models import EMPTY, ItemError
 from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.env.zookeeper import ZooKeeper, refuse
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes, undo_of_offsets, with_undo
 from kgroup.cli.frame.declaring import argument, option
-from kgroup.cli.frame.offset_changes import WaitEmpty
+from kgroup.cli.frame.offset_changes import WaitEmpty, import_plan, once_empty, run, wait_until_empty
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.files import read_text
+from kgroup.cli.inputs.group_names import Named, expand
+from kgroup.cli.inputs.offset_files import parse_offsets
+from kgroup.cli.output.result import show
+from kgroup.cli.output.wording import of_code_name
 from kgroup.domain import Document
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
-    from kgroup.admin.models import ItemError
 
 
 @make(
@@ -62,10 +67,6 @@ def command(
     Refused if the export may lack offsets of topics that this principal may not see. A name with * ? [
     is a pattern; '[*]' is the group called *.
     """
-    from kgroup.cli.env.session import identity, open_admin
-    from kgroup.cli.frame.offset_changes import wait_until_empty
-    from kgroup.cli.inputs.group_names import Named, expand
-    from kgroup.cli.output.result import show
     from kgroup.cli.views.deletion import deletion
 
     stale_s = parse_duration(stale_for) if stale_for is not None else None
@@ -122,10 +123,6 @@ def _restore(
     wait_empty: bool,
 ) -> ExitCode:
     """What `offsets import` does, under the name one looks for after a deletion."""
-    from kgroup.cli.env.session import open_admin
-    from kgroup.cli.frame.offset_changes import import_plan, once_empty, run
-    from kgroup.cli.inputs.offset_files import parse_offsets
-
     wanted = parse_offsets(read_text(file), groups, file)
     with open_admin(env) as admin:
         return run(
@@ -139,13 +136,11 @@ def _restore(
 
 def _stale(
     admin: "Admin", names: list[str] | None, limit_ms: int
-) -> "tuple[dict[str, int | None], tuple[ItemError, ...]]":
+) -> tuple[dict[str, int | None], tuple[ItemError, ...]]:
     """The empty groups among `names` (None: all) that wrote nothing for `limit_ms`, and for how long.
 
     And why there may be more.
     """
-    from kgroup.admin.models import EMPTY
-
     listing = admin.list_groups((EMPTY,))
     empty = [g.group_id for g in listing.groups if names is None or g.group_id in names]
     stale, unsure = admin.stale(empty, limit_ms)
@@ -158,7 +153,6 @@ def _export(admin: "Admin", groups: list[str], file: str | None, where: Document
     Failure, as for any right that is missing, when there may be more of them than are seen, unless
     `incomplete` allows it.
     """
-    from kgroup.cli.output.wording import of_code_name
     from kgroup.cli.views.offset_exports import keep
 
     now = admin.look(groups)

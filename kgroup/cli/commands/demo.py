@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from shutil import which
 from typing import TYPE_CHECKING
 
 from kgroup.cli.env.invocation import Env
@@ -85,7 +86,6 @@ def _tour(bootstrap: str) -> int:
 
 def program() -> str:
     """How to start this program from the shell it was started from, which need not have it on its PATH."""
-    from shutil import which
 
     from kgroup.admin.shell import word
 

@@ -1,22 +1,27 @@
 """`kgroup describe`: groups in full, whichever protocol they speak."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
+from kgroup.admin.as_json import document
+from kgroup.admin.models import Description, ItemError
 from kgroup.cli.env import rest as by_rest
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.rest import Rest, one_source
+from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.env.zookeeper import ZooKeeper, open_groups
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
+from kgroup.cli.inputs.group_names import every, expand
 from kgroup.cli.output.parts import Answer, Ending, Part, show_parts
 from kgroup.cli.output.tables import Table
+from kgroup.cli.output.wording import exit_codes, of_seen, shown_errors
 from kgroup.domain import Document
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kgroup.admin.models import Description, ItemError
     from kgroup.cli.views.description import Pick
 
 SECTIONS = ("summary", "members", "offsets", "findings")
@@ -84,9 +89,6 @@ def command(
     Members that are not stable come first. JSON always has all sections and all rows. A name with * ? [ is a
     pattern; '[*]' is the group called *. Parts that could not be read are named, and the exit code is 5 or 6.
     """
-    from kgroup.cli.env.session import identity, open_admin
-    from kgroup.cli.inputs.group_names import every, expand
-
     sections, pick = _sections(section, by), pick_of(sort, top)
     if bool(group) == all_groups:
         raise ConfigError("name the groups to describe, or --all-groups", "kgroup list shows the groups")
@@ -111,7 +113,6 @@ def command(
 
 def pick_of(sort: str | None, top: int | None) -> "Pick":
     """Which rows --sort and --top ask for, and in which order."""
-    from functools import partial
 
     from kgroup.cli.views.description import picked
 
@@ -140,7 +141,7 @@ class _Shown:
         env: Env,
         sections: tuple[str, ...],
         order: "tuple[str, Pick]",
-        unseen: "Sequence[ItemError]",
+        unseen: Sequence[ItemError],
         where: Document,
     ) -> None:
         self._env, self._sections = env, sections
@@ -150,12 +151,11 @@ class _Shown:
         self._errors: list[ItemError] = []
         self._hidden: dict[ItemError, None] = {}
 
-    def show(self, described: "Iterator[Description]") -> ExitCode:
+    def show(self, described: Iterator[Description]) -> ExitCode:
         """Print them all; the exit code."""
         return show_parts(self._env, Answer("groups", self._where), map(self._part, described), self._ending)
 
-    def _part(self, told: "Description") -> Part:
-        from kgroup.admin.as_json import document
+    def _part(self, told: Description) -> Part:
 
         self._described += len(told.groups)
         self._errors += told.errors
@@ -167,7 +167,7 @@ class _Shown:
             names=lambda: (group.group_id for group in told.groups),
         )
 
-    def _blocks(self, told: "Description") -> list[str | Table]:
+    def _blocks(self, told: Description) -> list[str | Table]:
         from kgroup.cli.views.description import blocks
 
         short = self._env.output.terminal and self._env.output.format == "table"
@@ -178,7 +178,7 @@ class _Shown:
             shown += blocks(group, self._sections, self._by, short, self._pick)
         return shown
 
-    def _table(self, told: "Description") -> Table:
+    def _table(self, told: Description) -> Table:
         from kgroup.cli.views.description import member_columns, member_rows, offset_columns, offset_rows
 
         if "members" in self._sections:
@@ -192,7 +192,6 @@ class _Shown:
         )
 
     def _ending(self) -> Ending:
-        from kgroup.cli.output.wording import exit_codes, of_seen, shown_errors
 
         # What is not known of a group was told when the groups were looked up, and again with the group.
         hidden = list(dict.fromkeys([*self._hidden, *self._unseen]))

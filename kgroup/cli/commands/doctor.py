@@ -4,12 +4,18 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
+from kgroup.admin.models import ItemError
 from kgroup.admin.shell import command as line
 from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
+from kgroup.cli.inputs.group_names import every, expand
+from kgroup.cli.output.result import Result, ShownError, show
+from kgroup.cli.output.tables import Column, Table
+from kgroup.cli.output.wording import exit_codes, of_code_name, of_seen, shown_errors
 from kgroup.domain import Document
 from kgroup.errors import ConfigError
 
@@ -17,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from kgroup.admin.diagnose.doctor import Checkup, Examined
-    from kgroup.admin.models import ItemError
-    from kgroup.cli.output.result import ShownError
 
 _MARKS = {"info": "·", "warn": "!", "error": "!!"}
 _WORDS = {"healthy": "healthy", "sick": "NOT HEALTHY", "unknown": "UNKNOWN"}
@@ -78,9 +82,6 @@ def command(
     With --rights it checks what this principal may do instead: 6 if a command named by --for lacks a right,
     5 if that is not known.
     """
-    from kgroup.cli.env.session import identity, open_admin
-    from kgroup.cli.inputs.group_names import every, expand
-
     if rights:
         from kgroup.cli.views.rights import Question
         from kgroup.cli.views.rights import examine as examine_rights
@@ -113,9 +114,6 @@ def _looks(without: str | None) -> tuple[str, ...]:
 
 
 def _shown(env: Env, found: "Examined", unseen: "Sequence[ItemError]", where: Document) -> ExitCode:
-    from kgroup.cli.output.result import Result, show
-    from kgroup.cli.output.tables import Column, Table
-    from kgroup.cli.output.wording import exit_codes, of_seen, shown_errors
 
     checkups = found.checkups
     sick = [checkup for checkup in checkups if checkup.verdict == "sick"]
@@ -140,7 +138,7 @@ def _shown(env: Env, found: "Examined", unseen: "Sequence[ItemError]", where: Do
     )
 
 
-def _code_of_all(codes: "Collection[ExitCode]", some_known: bool) -> ExitCode:
+def _code_of_all(codes: Collection[ExitCode], some_known: bool) -> ExitCode:
     """PARTIAL when not all of it is unknown for the same reason."""
     code = of_batch(codes, some_known)
     return ExitCode.PARTIAL if len(set(codes)) > 1 else code
@@ -148,17 +146,13 @@ def _code_of_all(codes: "Collection[ExitCode]", some_known: bool) -> ExitCode:
 
 def _code_of(checkup: "Checkup") -> ExitCode:
     """What an unknown verdict ends with: why it is unknown, where there is one reason that has a code."""
-    from kgroup.cli.output.wording import of_code_name
-
     reasons = {of_code_name(each.code) for each in checkup.unseen}
     said = (ExitCode.NOT_AUTHORISED, ExitCode.UNREACHABLE)
     return next((code for code in said if reasons == {code}), ExitCode.PARTIAL)
 
 
-def _unseen(checkups: "Iterable[Checkup]") -> "list[ShownError]":
+def _unseen(checkups: "Iterable[Checkup]") -> list[ShownError]:
     """What could not be looked at; the same of many groups is said once."""
-    from kgroup.cli.output.result import ShownError
-
     groups: dict[tuple[str, str, str], list[str]] = {}
     for checkup in checkups:
         for each in checkup.unseen:

@@ -1,5 +1,6 @@
 """`kgroup explain`: what a code or state means."""
 
+import textwrap
 from dataclasses import asdict
 from typing import Annotated
 
@@ -90,7 +91,6 @@ def _text(entry: Entry) -> list[str]:
 
 
 def _wrapped(label: str, text: str, width: int = 96) -> list[str]:
-    import textwrap
 
     first = f"  {label:<10}" if label else "  "
     return textwrap.wrap(text, width, initial_indent=first, subsequent_indent=" " * len(first))

@@ -1,5 +1,7 @@
 """`kgroup journal`: the changes kgroup made, and what was there before."""
 
+import json
+from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.cli.env.invocation import Env
@@ -7,8 +9,10 @@ from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group
+from kgroup.cli.inputs.group_names import matches
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
+from kgroup.cli.output.times import iso
 from kgroup.domain import Document
 
 if TYPE_CHECKING:
@@ -32,7 +36,6 @@ def list_entries(
     The journal is a file on this machine: changes made elsewhere or with other tools are not in it.
     """
     from kgroup.admin.change.journal import Journal
-    from kgroup.cli.inputs.group_names import matches
 
     entries = Journal.default().entries()
     undone = {str(entry.plan["undoes"]): entry.id for entry in entries if entry.plan.get("undoes")}
@@ -66,7 +69,6 @@ def list_entries(
 )
 def show_entry(env: Env, entry: Annotated[str, argument("ID|LAST", "The entry's id, or LAST.")]) -> ExitCode:
     """Show one change: its plan, what was there before, and what became of each item."""
-    import json
 
     from kgroup.admin.change.journal import Journal
 
@@ -99,7 +101,6 @@ def _groups(entry: "Entry") -> list[str]:
 
 
 def _summary(entry: "Entry", undone: dict[str, str]) -> Document:
-    from kgroup.cli.output.times import iso
 
     return {
         "id": entry.id,
@@ -118,8 +119,6 @@ def _summary(entry: "Entry", undone: dict[str, str]) -> Document:
 
 def _counts(entry: "Entry") -> dict[str, int] | None:
     """How many items had each result; None for a change that was cut off."""
-    from collections import Counter
-
     return None if entry.results is None else dict(Counter(str(r.get("result")) for r in entry.results))
 
 

@@ -7,10 +7,12 @@ from kgroup.cli.env import rest as by_rest
 from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.rest import Rest, one_source
+from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.env.zookeeper import ZooKeeper, open_groups, refuse
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
+from kgroup.cli.inputs.group_names import expand
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -54,8 +56,6 @@ def command(
     partitions could not be read. Partitions that no longer exist are named and left out. A name with * ? [ is
     a pattern; '[*]' is the group called *.
     """
-    from kgroup.cli.env.session import identity, open_admin
-    from kgroup.cli.inputs.group_names import expand
     from kgroup.cli.views.lag_parts import Shown
 
     pick = pick_of(sort, top)

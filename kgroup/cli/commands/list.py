@@ -1,29 +1,34 @@
 """`kgroup list`: every group of the cluster."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
+from kgroup.admin.as_json import document
+from kgroup.admin.models import SHARE, GroupDescription, GroupListing, ItemError, Listing
+from kgroup.admin.read.visibility import unknown_offsets
 from kgroup.cli.env import rest as by_rest
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.rest import Rest, one_source
+from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.env.zookeeper import ZooKeeper, open_groups, refuse
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
+from kgroup.cli.inputs.group_names import matches
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
+from kgroup.cli.output.wording import STATE_STYLES, UNKNOWN, of_seen, shown_errors
 from kgroup.domain import Document
-from kgroup.errors import ConfigError
+from kgroup.errors import ConfigError, ErrorCode, KgroupError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kgroup.admin.admin import Admin
     from kgroup.admin.discovery import Answers
-    from kgroup.admin.models import GroupDescription, GroupListing, ItemError, Listing
     from kgroup.admin.read.offsets import Committed
-    from kgroup.errors import KgroupError
 
     Key = Callable[[GroupListing], tuple[object, ...]]
 
@@ -80,8 +85,6 @@ def command(
     Shows what can be seen and names what may hide the rest: brokers that do not answer or partitions of
     __consumer_offsets without a leader (exit code 5), missing rights (6).
     """
-    from kgroup.cli.env.session import identity, open_admin
-
     key = _sort_key(sort)
     states, types = _words(state), _words(type_)
     _check_types(types)
@@ -117,7 +120,7 @@ _BY_DESCRIBE = "kgroup describe --rest tells it, group by group"
 
 def _by_rest(
     env: Env, url: str, states: tuple[str, ...], types: tuple[str, ...], members: bool
-) -> "tuple[Listing, Document]":
+) -> tuple[Listing, Document]:
     wanted, kinds = {state.lower() for state in states}, {name.lower() for name in types}
     with by_rest.open_groups(env, url) as opened:
         listing = opened.groups.list_groups(count_members=members)
@@ -134,7 +137,7 @@ def _by_rest(
 
 def _in_zookeeper(
     env: Env, zookeeper: str, states: tuple[str, ...], topic: str | None
-) -> "tuple[Listing, Document]":
+) -> tuple[Listing, Document]:
     wanted = {state.lower() for state in states}
     with open_groups(env, zookeeper) as opened:
         listing = opened.groups.list_groups(topic)
@@ -143,8 +146,7 @@ def _in_zookeeper(
     return replace(listing, groups=tuple(groups)), where
 
 
-def _show(env: Env, listing: "Listing", where: Document, key: "Key", sort: str) -> ExitCode:
-    from kgroup.cli.output.wording import of_seen, shown_errors
+def _show(env: Env, listing: Listing, where: Document, key: "Key", sort: str) -> ExitCode:
 
     groups = sorted(listing.groups, key=key, reverse=sort.startswith("-"))
     # A table of many groups needs no documents beside it.
@@ -186,11 +188,8 @@ def _sort_key(sort: str) -> "Key":
 
 
 def _named(
-    groups: "Iterable[GroupListing]", globs: list[str], regex: str | None, protocol_type: str | None
-) -> "tuple[GroupListing, ...]":
-    import re
-
-    from kgroup.cli.inputs.group_names import matches
+    groups: Iterable[GroupListing], globs: list[str], regex: str | None, protocol_type: str | None
+) -> tuple[GroupListing, ...]:
 
     try:
         pattern = re.compile(regex) if regex is not None else None
@@ -206,15 +205,13 @@ def _named(
 
 
 def _reading(
-    admin: "Admin", listing: "Listing", topic: str | None, static_only: bool
+    admin: "Admin", listing: Listing, topic: str | None, static_only: bool
 ) -> "tuple[Listing, Answers[GroupDescription]]":
     """The groups that have to do with `topic`, or have static members, and all groups as described.
 
     Those of which that is not known become errors.
     """
-    from kgroup.admin.models import SHARE
     from kgroup.admin.refusals import item_error
-    from kgroup.errors import KgroupError
 
     ids = [group.group_id for group in listing.groups]
     described = admin.groups(ids)
@@ -242,18 +239,14 @@ def _reading(
     return replace(listing, groups=groups, errors=(*listing.errors, *errors, *unread)), described
 
 
-def _static_untold(group_id: str) -> "ItemError":
-    from kgroup.admin.models import ItemError
-    from kgroup.errors import ErrorCode
+def _static_untold(group_id: str) -> ItemError:
 
     message = f"whether {group_id} has static members is not known: the broker does not say"
     hint = "Kafka 2.4 and later tell instance ids, and 4.2 and later the members of streams groups"
     return ItemError(group_id, ErrorCode.UNSUPPORTED_VERSION.name, message, hint)
 
 
-def _topics_untold(group: "GroupDescription") -> "ItemError":
-    from kgroup.admin.models import SHARE, ItemError
-    from kgroup.admin.read.visibility import unknown_offsets
+def _topics_untold(group: GroupDescription) -> ItemError:
 
     if group.type == SHARE:
         return unknown_offsets(group.group_id)
@@ -262,11 +255,9 @@ def _topics_untold(group: "GroupDescription") -> "ItemError":
     return ItemError(group.group_id, "NOT_TOLD", message, hint)
 
 
-def _concerns(topic: str, group: "GroupDescription", offsets: "Committed | KgroupError") -> bool | None:
+def _concerns(topic: str, group: GroupDescription, offsets: "Committed | KgroupError") -> bool | None:
     """Whether the group subscribes to the topic, owns or committed it; None when that is not known."""
-    from kgroup.admin.models import SHARE
     from kgroup.admin.read.lag import readers_known
-    from kgroup.errors import KgroupError
 
     members = group.known_members
     if (
@@ -281,14 +272,12 @@ def _concerns(topic: str, group: "GroupDescription", offsets: "Committed | Kgrou
     return False if told and not isinstance(offsets, KgroupError) else None
 
 
-def _json(group: "GroupListing") -> Document:
-    from kgroup.admin.as_json import document
+def _json(group: GroupListing) -> Document:
 
     return document(group)
 
 
-def _row(group: "GroupListing") -> Document:
-    from kgroup.cli.output.wording import UNKNOWN
+def _row(group: GroupListing) -> Document:
 
     node = group.coordinator
     row: Document = {
@@ -304,7 +293,6 @@ def _row(group: "GroupListing") -> Document:
 
 
 def _columns() -> tuple[Column, ...]:
-    from kgroup.cli.output.wording import STATE_STYLES
 
     return (
         Column("group_id", "GROUP"),

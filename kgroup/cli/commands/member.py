@@ -1,5 +1,6 @@
 """`kgroup member`: one synthetic member that joins any cluster, and the ids that a group waits for."""
 
+import json
 import signal
 import sys
 import threading
@@ -12,17 +13,18 @@ from kgroup.cli.commands.member_registration import register, unregister
 from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.session import open_admin
 from kgroup.cli.exit_codes import ExitCode, Failure, of_kafka_code
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group
 from kgroup.cli.output.schema_ids import schema_id
+from kgroup.domain import TopicPartition
 from kgroup.errors import ConfigError, ErrorCode
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
     from kgroup.coordinator.assignors.client_side import ClientAssignor
-    from kgroup.domain import TopicPartition
     from kgroup.members.driver import Event
     from kgroup.members.effects import GroupMember
     from kgroup.zookeeper.entry.member import Happened
@@ -107,7 +109,6 @@ def run(
     It reads no records and commits nothing, except with --legacy, which does both. With -o ndjson each event
     is one JSON object per line.
     """
-    from kgroup.cli.env.session import open_admin
     from kgroup.members.driver import Driver
 
     stop = _Stop(parse_duration(duration) if duration else None)
@@ -157,7 +158,6 @@ def _run_legacy(
     env: Env, group_id: str, topics: list[str], where: str, session_timeout: str | None, stop: _Stop
 ) -> ExitCode:
     """Be a consumer of the ZooKeeper era; Unreachable if it never got as far as being given partitions."""
-    from kgroup.cli.env.session import open_admin
     from kgroup.cli.frame.legacy_member import Legacy, topic_count
 
     with open_admin(env) as admin:
@@ -227,7 +227,7 @@ class Named(Shape):
 class _Events:
     """Prints what happens to the member; `failed` is the code and message it gave up with."""
 
-    def __init__(self, env: Env, member: "Named") -> None:
+    def __init__(self, env: Env, member: Named) -> None:
         self._json = env.output.format in ("json", "ndjson")
         self._member = member
         self.failed: tuple[int, str] | None = None
@@ -251,14 +251,13 @@ class _Events:
                 self._print(kind, (event.partition,), **read)
         sys.stdout.flush()
 
-    def _print(self, kind: str, partitions: "Iterable[TopicPartition]", **more: int) -> None:
+    def _print(self, kind: str, partitions: Iterable[TopicPartition], **more: int) -> None:
         now = time.time_ns() // 1_000_000
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now / 1000)) + f".{now % 1000:03}Z"
         if not self._json:
             told = "".join(f"  {name} {number}" for name, number in more.items())
             print(clean(f"{moment}  {kind:<8}  {' '.join(map(str, partitions)) or '-'}{told}"))
             return
-        import json
 
         line = {
             "schema": schema_id("member run"),

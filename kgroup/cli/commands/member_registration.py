@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from kgroup.admin import shell
 from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes, undo_of_settings, with_undo
 from kgroup.cli.frame.declaring import argument, option
@@ -103,7 +104,6 @@ def _ids(values: Iterable[str] | None) -> tuple[str, ...]:
 def _change(
     env: Env, group: str, wanted: "Registering", yes: bool, execute: bool, reason: str | None
 ) -> ExitCode:
-    from kgroup.cli.env.session import identity, open_admin
     from kgroup.cli.views.registration import shown
 
     with open_admin(env) as admin:

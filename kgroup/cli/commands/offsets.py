@@ -3,24 +3,28 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated
 
+from kgroup.admin.models import ItemError
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.env.zookeeper import ZooKeeper, open_groups
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes
 from kgroup.cli.frame.declaring import argument, option
-from kgroup.cli.frame.offset_changes import Topics, WaitEmpty
+from kgroup.cli.frame.offset_changes import Topics, WaitEmpty, import_plan, once_empty, run, unseen_of
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group as subcommands
 from kgroup.cli.inputs.files import read_text
+from kgroup.cli.inputs.group_names import expand
+from kgroup.cli.inputs.offset_files import parse_offsets
 from kgroup.cli.inputs.reset_specs import scope_of
-from kgroup.errors import ConfigError
+from kgroup.cli.output.result import show
+from kgroup.domain import TopicPartition
+from kgroup.errors import ConfigError, ErrorCode
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
     from kgroup.admin.change.offset_plans import CommittedOffset, GroupNow
     from kgroup.admin.change.reset import Scope
-    from kgroup.admin.models import ItemError
-    from kgroup.domain import TopicPartition
 
 AllTopics = Annotated[bool, option("--all-topics", "Every partition the group has committed.")]
 
@@ -47,9 +51,6 @@ def export(
     consumers is refused: they would go on committing there. Owners that may be left over give a warning.
     A name with * ? [ is a pattern; '[*]' is the group called *.
     """
-    from kgroup.cli.env.session import identity, open_admin
-    from kgroup.cli.inputs.group_names import expand
-    from kgroup.cli.output.result import show
     from kgroup.cli.views.offset_exports import result
 
     scope = scope_of(topic, topic is None)
@@ -99,10 +100,6 @@ def import_(
 
     Unlike `reset-offsets --from-file`, this does not move offsets into the range of the log.
     """
-    from kgroup.cli.env.session import open_admin
-    from kgroup.cli.frame.offset_changes import import_plan, once_empty, run
-    from kgroup.cli.inputs.offset_files import parse_offsets
-
     scope = scope_of(topic, topic is None)
     wanted = {
         name: _within(rows, scope)
@@ -140,9 +137,6 @@ def delete(
     `reset-offsets --undo` brings them back.
     """
     from kgroup.admin.change.offset_plans import Draft, OffsetsPlan, Purpose, make_plan
-    from kgroup.cli.env.session import open_admin
-    from kgroup.cli.frame.offset_changes import run, unseen_of
-    from kgroup.cli.inputs.group_names import expand
 
     scope = scope_of(topic, all_topics)
     if not topic and not all_topics:
@@ -185,8 +179,6 @@ def clone(
 ) -> ExitCode:
     """Give a group the committed offsets of another: offsets, leader epochs and metadata."""
     from kgroup.admin.change.offset_plans import Draft, OffsetsPlan, Purpose, make_plan
-    from kgroup.cli.env.session import open_admin
-    from kgroup.cli.frame.offset_changes import once_empty, run, unseen_of
 
     if source == target:
         raise ConfigError("FROM and TO are the same group")
@@ -204,14 +196,14 @@ def clone(
         return run(env, admin, plan, Consent(execute, yes), before=before, unseen=unseen)
 
 
-def _left_out(admin: "Admin", now: "Mapping[str, GroupNow]", scope: "Scope") -> "Iterable[ItemError]":
+def _left_out(admin: "Admin", now: "Mapping[str, GroupNow]", scope: "Scope") -> Iterable[ItemError]:
     """Where offsets may be missing: of any topic, or of the topics named."""
     if scope.all_topics:
         return [found.unseen for found in now.values() if found.unseen]
     return _hidden(admin, scope.topics)
 
 
-def _hidden(admin: "Admin", topics: "Iterable[str]") -> "list[ItemError]":
+def _hidden(admin: "Admin", topics: Iterable[str]) -> list[ItemError]:
     return [error for topic in topics for error in admin.may_not_see(topic)]
 
 
@@ -219,7 +211,6 @@ def _refuse_if_nothing_known(group: "GroupNow") -> None:
     from kgroup.admin.change.offset_plans import ABSENT, check_offsets_known
     from kgroup.admin.read.conditions import raised
     from kgroup.admin.refusals import refused
-    from kgroup.errors import ErrorCode
 
     if group.error:
         raise group.error
@@ -236,7 +227,7 @@ def _within(
     return {p: at for p, at in offsets.items() if scope.all_topics or _named(p, scope)}
 
 
-def _named(partition: "TopicPartition", scope: "Scope") -> bool:
+def _named(partition: TopicPartition, scope: "Scope") -> bool:
     numbers: Iterable[int] | None = scope.topics.get(partition.topic, ())
     return numbers is None or partition.partition in numbers
 

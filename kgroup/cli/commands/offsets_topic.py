@@ -1,5 +1,6 @@
 """`kgroup offsets-topic`: what `__consumer_offsets` consists of, and what a key or value in it means."""
 
+import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,12 +10,15 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group as make_group
+from kgroup.cli.inputs.history import Source, not_read, opened
+from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.inputs.locations import StorageOption
+from kgroup.cli.output.result import Result, ShownError, show
+from kgroup.cli.output.tables import Column, Table
+from kgroup.cli.output.times import iso
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kgroup.cli.inputs.history import Source
-    from kgroup.cli.output.result import ShownError
     from kgroup.history.stats import Statistics, Tally
 
 _FILES = typer.Option(
@@ -36,11 +40,6 @@ def stats(
     storage_option: StorageOption = None,
 ) -> ExitCode:
     """Count bytes and records by type, tombstones, superseded records and open transactions."""
-    from kgroup.cli.inputs.history import opened
-    from kgroup.cli.inputs.history_selection import Selection
-    from kgroup.cli.output.result import Result, show
-    from kgroup.cli.output.tables import Column, Table
-    from kgroup.cli.output.times import iso
     from kgroup.history.decode.records import type_name
 
     with opened(env, files or [], Selection(), storage_option) as source:
@@ -105,11 +104,6 @@ def top(
 
     Sorted by bytes by default: one classic group's metadata can outweigh a million commits.
     """
-    from kgroup.cli.inputs.history import opened
-    from kgroup.cli.inputs.history_selection import Selection
-    from kgroup.cli.output.result import Result, show
-    from kgroup.cli.output.tables import Column, Table
-
     if by not in _SORTS:
         raise ConfigError(f"--by {by!r} is unknown", "one of " + ", ".join(_SORTS))
     with opened(env, files or [], Selection(), storage_option) as source:
@@ -151,9 +145,7 @@ def decode(
     ] = None,
 ) -> ExitCode:
     """Decode one key, and its value, from hex."""
-    import json
 
-    from kgroup.cli.output.result import Result, show
     from kgroup.history.items import RawRecord
     from kgroup.history.raw import raw_row
 
@@ -180,7 +172,7 @@ def _hex(text: str, what: str) -> bytes:
         raise ConfigError(f"{what} is not hexadecimal", "two digits a byte, as in 0001") from None
 
 
-def _scan(source: "Source") -> "Statistics":
+def _scan(source: Source) -> "Statistics":
     from kgroup.history.stats import scan
 
     with source.progress() as progress:
@@ -220,9 +212,7 @@ def _remarks(found: "Statistics") -> list[str]:
     return remarks
 
 
-def _damage(found: "Statistics") -> "tuple[list[ShownError], ExitCode]":
-    from kgroup.cli.inputs.history import not_read
-    from kgroup.cli.output.result import ShownError
+def _damage(found: "Statistics") -> tuple[list[ShownError], ExitCode]:
 
     errors = [ShownError(code="CORRUPT_MESSAGE", message=str(bad), item=bad.source) for bad in found.bad]
     unread = [not_read(source, failure) for source, failure in found.failures.items()]

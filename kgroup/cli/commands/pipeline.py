@@ -1,5 +1,6 @@
 """`kgroup pipeline`: the history of every group as tables, made and asked by Spark."""
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -7,16 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kgroup.cli.commands.pipeline_sql import sql, vacuum
+from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group as make_group
-from kgroup.cli.inputs.locations import StorageOption
+from kgroup.cli.inputs.history import coverage_json, coverage_text
+from kgroup.cli.inputs.history_selection import Selection, note_span
+from kgroup.cli.inputs.locations import StorageOption, storage_options
+from kgroup.cli.inputs.pipeline_session import LOCAL, opened_input, opened_spark, opened_sql, opened_store
+from kgroup.cli.output.result import Result, ShownError, show
+from kgroup.cli.output.times import parse_time
 from kgroup.errors import StorageError
 
 if TYPE_CHECKING:
-    from kgroup.cli.output.result import Result
     from kgroup.pipeline.tables.ingest import RunReport, Waiting
     from kgroup.pipeline.tables.store import Store
 
@@ -71,12 +77,7 @@ def run(
     Run it again to read only what is new; folding continues where it stopped. A run that is cut short
     changes nothing. Damaged ranges are skipped and reported.
     """
-    import time
 
-    from kgroup.cli.env.durations import parse_duration
-    from kgroup.cli.inputs.locations import storage_options
-    from kgroup.cli.inputs.pipeline_session import LOCAL, opened_input, opened_spark
-    from kgroup.cli.output.result import show
     from kgroup.pipeline.spark.session import check_installed, is_local
 
     check_installed()
@@ -131,11 +132,8 @@ def _told(report: "RunReport") -> str:
     return f"run {report.run}: {report.bytes_read} bytes in {report.splits} splits → {rows}"
 
 
-def _run_result(store: "Store", report: "RunReport", told: bool) -> "Result":
+def _run_result(store: "Store", report: "RunReport", told: bool) -> Result:
     """What a run ends with; in words too which kgroup its hosts ran, if they are to be `told`."""
-    from kgroup.cli.inputs.history import coverage_json, coverage_text
-    from kgroup.cli.output.result import Result, ShownError
-
     bad = store.bad_ranges()
     coverage = store.manifest.coverage(bad)
     data = {
@@ -200,9 +198,6 @@ def query(
 
     Rows come in a fixed order; a note says if --limit left some out.
     """
-    from kgroup.cli.inputs.pipeline_session import opened_sql, opened_store
-    from kgroup.cli.output.result import show
-    from kgroup.cli.output.times import parse_time
     from kgroup.cli.views.pipeline_query import query_result
 
     at_ms = parse_time(at) if at else None
@@ -238,8 +233,6 @@ def events(
     storage_option: StorageOption = None,
 ) -> ExitCode:
     """Tell what happened to groups, as replay-log does, from existing tables."""
-    from kgroup.cli.inputs.history_selection import Selection, note_span
-    from kgroup.cli.inputs.pipeline_session import opened_store
     from kgroup.cli.views.history import show_story
 
     store = opened_store(env, tables, storage_option)
@@ -273,7 +266,6 @@ def plot(
 
     Lag is drawn when a cluster is named (-b, --context or --local): the ends of logs are not in this topic.
     """
-    from kgroup.cli.inputs.pipeline_session import opened_spark, opened_store
     from kgroup.cli.views.pipeline_plot import draw, drawing_for, log_ends_of
 
     write = drawing_for(out)

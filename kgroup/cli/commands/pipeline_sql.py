@@ -2,11 +2,14 @@
 
 from typing import TYPE_CHECKING, Annotated
 
+from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
-from kgroup.cli.inputs.locations import StorageOption
+from kgroup.cli.inputs.locations import StorageOption, storage_options
+from kgroup.cli.inputs.pipeline_session import filled
+from kgroup.cli.output.result import Result, show
 
 if TYPE_CHECKING:
     from kgroup.pipeline.tables.store import Store
@@ -40,7 +43,6 @@ def sql(
     There are commits, control, markers, batches, bad_ranges, events, members, rebalances, top_writers,
     commit_rates, suspicious_commits, and state_at(TIME). They can be read, and nothing else.
     """
-    from kgroup.cli.output.result import show
     from kgroup.cli.views.pipeline_sql import sql_result
     from kgroup.pipeline.installed import check_installed
 
@@ -67,8 +69,6 @@ def vacuum(
 
     What killed runs have left goes too. Readers of a version that is younger than --keep lose nothing.
     """
-    from kgroup.cli.env.durations import parse_duration
-    from kgroup.cli.output.result import Result, show
     from kgroup.pipeline.tables.upkeep import vacuum as done
 
     hours = int(parse_duration(keep) // 3600)
@@ -82,8 +82,6 @@ def _store(env: Env, tables: str, options: list[str] | None) -> "Store":
     from kgroup.pipeline.installed import check_installed
 
     check_installed("the pipeline's tables", _EXTRA, "deltalake", "pyarrow", "numpy")
-    from kgroup.cli.inputs.locations import storage_options
-    from kgroup.cli.inputs.pipeline_session import filled
     from kgroup.pipeline.tables.store import Store
 
     return filled(Store(tables, storage_options(env, options)))

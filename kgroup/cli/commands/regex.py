@@ -1,16 +1,19 @@
 """`kgroup regex`: topic patterns as brokers read them."""
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+from kgroup.admin.models import ItemError
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group
-
-if TYPE_CHECKING:
-    from kgroup.admin.models import ItemError
+from kgroup.cli.inputs.files import read_text
+from kgroup.cli.output.result import Result, ShownError, show
+from kgroup.cli.output.tables import Column, Table
+from kgroup.cli.output.wording import of_seen, shown_errors
 
 
 @make(
@@ -38,11 +41,6 @@ def check(
     (KIP-848); classic clients match in their own language. Exit code 8 if a broker would refuse the pattern.
     """
     from kgroup.admin.read.patterns import check_pattern
-    from kgroup.cli.env.session import identity, open_admin
-    from kgroup.cli.inputs.files import read_text
-    from kgroup.cli.output.result import Result, ShownError, show
-    from kgroup.cli.output.tables import Column, Table
-    from kgroup.cli.output.wording import of_seen, shown_errors
 
     where = None
     unseen: tuple[ItemError, ...] = ()

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kgroup.admin import shell
+from kgroup.admin.models import EMPTY, Plan
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes, with_undo
 from kgroup.cli.frame.declaring import argument, option
@@ -18,7 +20,6 @@ from kgroup.errors import ConfigError
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
     from kgroup.admin.change.remove_members import Selection
-    from kgroup.admin.models import Plan
 
 _PANEL = "Members"
 _NO_UNDO = "undo: none; a member whose client still runs rejoins by itself, others have to be started again"
@@ -96,7 +97,6 @@ def command(
     Prints the plan and changes nothing without --execute. A member that is still running rejoins at once.
     """
     from kgroup.admin.change.remove_members import Selection, plan_document
-    from kgroup.cli.env.session import identity, open_admin
     from kgroup.cli.views.removal import after_waiting, executed, planned
 
     if wait not in (None, "stable"):
@@ -140,7 +140,7 @@ def _plan(
     selection: "Selection",
     reason: str | None,
     plan_in: str | None,
-) -> "Plan":
+) -> Plan:
     from kgroup.admin.change.remove_members import plan_from
 
     if group and group_id and group != group_id:
@@ -165,7 +165,6 @@ def _wait_stable(admin: "Admin", group_id: str, timeout_s: float) -> str | Shown
 
     Members that still run come back: Empty is an end only when nobody has in all that time.
     """
-    from kgroup.admin.models import EMPTY
     from kgroup.admin.read.conditions import Condition
 
     ((waited,), _) = admin.wait_for([group_id], Condition("stable"), timeout_s)

@@ -7,7 +7,10 @@ from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
+from kgroup.cli.inputs.history import opened
+from kgroup.cli.inputs.history_selection import Selection, note_span, without_paths
 from kgroup.cli.inputs.locations import StorageOption
+from kgroup.cli.output.times import parse_time
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -74,8 +77,6 @@ def command(
     Reads __consumer_offsets. The topic is compacted, so every answer says from which point on it is complete.
     """
     from kgroup.cli.frame.history_spark import SPARK, chosen_engine, tell_on_spark
-    from kgroup.cli.inputs.history import opened
-    from kgroup.cli.inputs.history_selection import Selection, note_span, without_paths
     from kgroup.cli.views import history as views
     from kgroup.cli.views.history_verdict import show_verdict
 
@@ -110,7 +111,6 @@ def command(
 
 
 def _moment(text: str) -> "At":
-    from kgroup.cli.output.times import parse_time
     from kgroup.history.replay import At
 
     if text.isdigit() and len(text) < 13:

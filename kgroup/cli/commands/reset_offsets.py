@@ -5,14 +5,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kgroup.admin.models import ChangeStatus
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.session import open_admin
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes
 from kgroup.cli.frame.declaring import argument, option
-from kgroup.cli.frame.offset_changes import Topics, WaitEmpty
+from kgroup.cli.frame.offset_changes import Topics, WaitEmpty, run, unseen_of, wait_until_empty
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.files import read_plan, read_text, write_plan
+from kgroup.cli.inputs.group_names import expand
+from kgroup.cli.inputs.offset_files import parse_csv
 from kgroup.cli.inputs.reset_specs import only_one, scope_of, time_ago_ms
+from kgroup.cli.output.times import parse_time
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -96,10 +101,6 @@ def command(
     Offsets outside the log move to its nearer end, times after the last record to its end. Refused (exit
     code 4) while a group has members. The journal keeps what was there before, and --undo restores it.
     """
-    from kgroup.cli.env.session import open_admin
-    from kgroup.cli.frame.offset_changes import run, unseen_of, wait_until_empty
-    from kgroup.cli.inputs.group_names import expand
-
     if dry_run and execute:
         raise ConfigError("--dry-run and --execute exclude each other")
     options = {
@@ -186,8 +187,6 @@ def _made(
 
 def _spec(kind: str, value: object, groups: Sequence[str]) -> "Spec":
     from kgroup.admin.change import reset
-    from kgroup.cli.inputs.offset_files import parse_csv
-    from kgroup.cli.output.times import parse_time
 
     text = str(value)
     if kind == "--by-duration":
@@ -213,7 +212,6 @@ def _check_scope(kind: str, groups: Sequence[str], scoped: bool) -> None:
 def _remove_static(admin: "Admin", groups: Sequence[str], reason: str | None) -> Sequence[str]:
     """Remove every static member; one that still runs joins again, and the reset is refused then."""
     from kgroup.admin.change.remove_members import Selection
-    from kgroup.admin.models import ChangeStatus
 
     said = []
     for described in admin.describe(groups, offsets=False).groups:

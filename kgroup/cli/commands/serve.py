@@ -5,7 +5,9 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from kgroup.cli.env.config import LocalTarget
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.zookeeper import named
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import option
 from kgroup.cli.frame.options import command as make
@@ -82,7 +84,6 @@ def command(
     """
     from kgroup.broker.locks.settings import listeners_apart
     from kgroup.broker.server import serve
-    from kgroup.cli.env.config import LocalTarget
     from kgroup.runtime.claim import Claim
     from kgroup.runtime.cluster import Cluster
 
@@ -158,7 +159,6 @@ def _legacy(
     if zookeeper is None:
         options = LegacyOptions(port, config=config, tree_port=tree_port)
         return lambda cluster: LegacyBrokers(cluster, options)
-    from kgroup.cli.env.zookeeper import named
 
     ensemble, security, timeout_s = named(env, zookeeper)
     at_ensemble = LegacyOptions(port, ensemble, security, config, timeout_s)

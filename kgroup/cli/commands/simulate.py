@@ -1,23 +1,25 @@
 """`kgroup simulate`: what a scenario costs a group of each kind, and the replay of a random run."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from kgroup.admin.models import CONSUMER
 from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.session import open_admin
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.domain import Document
-from kgroup.errors import ConfigError
+from kgroup.errors import BrokerRefused, ConfigError, KgroupError
+from kgroup.simulation.play.scenario import Scenario, find
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
     from kgroup.simulation.play.planning import MakePush, PlanResult, Size
-    from kgroup.simulation.play.scenario import Scenario
 
 PROTOCOLS = ("classic", "consumer", "push")
 PUSH = "push"
@@ -112,7 +114,6 @@ def command(
         _refuse_with_seed([name for name, value in shaped.items() if value is not None])
         return _replay(env, seed)
     from kgroup.simulation.play.planning import compare
-    from kgroup.simulation.play.scenario import find
 
     chosen = find(scenario or SCENARIOS[0])
     size = _size(env, chosen, members, partitions, session_timeout, like)
@@ -164,7 +165,7 @@ def _push() -> "MakePush":
 
 def _size(
     env: Env,
-    scenario: "Scenario",
+    scenario: Scenario,
     members: int | None,
     partitions: int | None,
     session_timeout: str | None,
@@ -200,10 +201,6 @@ class Live:
 
 def _live(env: Env, group_id: str) -> Live:
     """How many members a live group has, how many partitions they are assigned, and its timeouts."""
-    from kgroup.admin.models import CONSUMER
-    from kgroup.cli.env.session import open_admin
-    from kgroup.errors import KgroupError
-
     with open_admin(env) as admin:
         found = admin.groups([group_id])[group_id]
         if isinstance(found, KgroupError):
@@ -224,8 +221,6 @@ def _timeouts(admin: "Admin", group_id: str, *, from_settings: bool) -> tuple[in
     Consumer groups have them in their settings. Classic members bring a session timeout each, which only
     the group's record tells: it is the longest.
     """
-    from kgroup.errors import BrokerRefused
-
     try:
         if from_settings:
             values = {setting.name: setting.value for setting in admin.group_settings(group_id)}
@@ -238,14 +233,13 @@ def _timeouts(admin: "Admin", group_id: str, *, from_settings: bool) -> tuple[in
 
 
 def _row(result: "PlanResult") -> Document:
-    from dataclasses import asdict
 
     row = asdict(result)
     del row["history"]
     return row
 
 
-def _write_page(path: Path, scenario: "Scenario", size: "Size", results: "list[PlanResult]") -> None:
+def _write_page(path: Path, scenario: Scenario, size: "Size", results: "list[PlanResult]") -> None:
     from kgroup.simulation.play.picture import page
 
     title = f"{scenario.name}: {size.members} members, {size.partitions} partitions"
@@ -257,7 +251,6 @@ def _write_page(path: Path, scenario: "Scenario", size: "Size", results: "list[P
 
 def _replay(env: Env, seed: int) -> ExitCode:
     """Carry the seed out again and print it as replay-log would; exit code 8 if an invariant broke."""
-    from dataclasses import asdict
 
     from kgroup.simulation.play.chaos import run
     from kgroup.simulation.play.trace import text_of, trace

@@ -1,16 +1,17 @@
 """`kgroup wait`: until a group is as wanted, for scripts."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+from kgroup.admin.models import ItemError
 from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
-
-if TYPE_CHECKING:
-    from kgroup.admin.models import ItemError
+from kgroup.cli.inputs.group_names import expand
+from kgroup.cli.output.result import show
 
 
 @make(
@@ -47,9 +48,6 @@ def command(
     the group called *.
     """
     from kgroup.admin.read.conditions import Condition
-    from kgroup.cli.env.session import identity, open_admin
-    from kgroup.cli.inputs.group_names import expand
-    from kgroup.cli.output.result import show
     from kgroup.cli.views.waiting import result
 
     condition = Condition.parse(for_)
@@ -57,7 +55,7 @@ def command(
     limit_s = env.settings().timeout_s() if stop_after is None else parse_duration(stop_after)
     with open_admin(env, within_s=limit_s) as admin:
 
-        def find() -> "tuple[Sequence[str], Sequence[ItemError]]":
+        def find() -> tuple[Sequence[str], Sequence[ItemError]]:
             named = expand(admin, group, waiting=True)
             return named.groups, named.unseen
 

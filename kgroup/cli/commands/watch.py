@@ -6,20 +6,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from kgroup.admin.models import GroupDescription, ItemError
 from kgroup.cli.env.durations import parse_duration
+from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.posting import NOT_DELIVERED, posting
+from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
+from kgroup.cli.inputs.group_names import expand
+from kgroup.cli.output.result import Result, ShownError, json_line, show
+from kgroup.cli.output.tables import Table
+from kgroup.cli.output.times import day_and_clock, iso
+from kgroup.cli.output.wording import of_seen
 from kgroup.domain import Document
 
 if TYPE_CHECKING:
-    from kgroup.admin.models import GroupDescription, ItemError
     from kgroup.admin.read.conditions import Condition, Looks
     from kgroup.admin.read.watching import Change
     from kgroup.cli.env.webhook import Webhook
-    from kgroup.cli.output.tables import Table
 
 _HOME_AND_CLEAR = "\033[H\033[2J"
 
@@ -62,8 +68,6 @@ def command(
     """
     from kgroup.admin.read.conditions import Condition
     from kgroup.admin.read.watching import differences, sight_changes
-    from kgroup.cli.env.session import identity, open_admin
-    from kgroup.cli.inputs.group_names import expand
 
     condition = Condition.parse(until) if until else None
     every_s = max(parse_duration(interval), 0.01)
@@ -74,7 +78,7 @@ def command(
     ):
         view = _View(env, events, hook)
 
-        def find() -> "tuple[Sequence[str], Sequence[ItemError]]":
+        def find() -> tuple[Sequence[str], Sequence[ItemError]]:
             named = expand(admin, group, waiting=True)
             return named.groups, named.unseen
 
@@ -101,7 +105,7 @@ def _holds(condition: "Condition | None", looks: "Looks", name: str) -> bool:
     return condition is not None and seen_now and condition.holds(looks.seen[name])
 
 
-def _never_known(condition: "Condition | None", looks: "Looks", name: str) -> "ItemError | None":
+def _never_known(condition: "Condition | None", looks: "Looks", name: str) -> ItemError | None:
     """Why the group's lag cannot be seen, where it matters: without a condition all of it is shown."""
     from kgroup.admin.read.conditions import Condition, never_known
 
@@ -112,8 +116,6 @@ def _failure(
     looks: "Looks", late: list[str], condition: "Condition | None", until: str | None, stop_after: str | None
 ) -> Failure | None:
     """Time is up for a group that was seen, or something could not be seen at the end."""
-    from kgroup.cli.output.wording import of_seen
-
     timed_out = [name for name in late if name in looks.seen and not _never_known(condition, looks, name)]
     if timed_out:
         message = f"{', '.join(timed_out)}: not {until} after {stop_after}"
@@ -141,8 +143,6 @@ class _View:
 
     def tell(self, changes: "Iterable[Change]") -> None:
         """Put out what changed, as it is seen."""
-        from kgroup.cli.output.result import json_line
-
         for change in changes:
             now_ms = time.time_ns() // 1_000_000
             row = _json(change, now_ms)
@@ -155,11 +155,10 @@ class _View:
             elif not self._screen:
                 print(_line(change, now_ms), flush=True)
 
-    def draw(self, now: "Mapping[str, GroupDescription | None]", first: bool) -> None:
+    def draw(self, now: Mapping[str, GroupDescription | None], first: bool) -> None:
         """The groups as they are: on a screen always, in lines of text at first only."""
         if not self._screen and (not first or self._ndjson or self._document):
             return
-        from kgroup.cli.output.result import Result, show
         from kgroup.cli.views.description import blocks
 
         shown: list[str | Table] = []
@@ -176,8 +175,6 @@ class _View:
 
     def end(self, looks: "Looks", where: Mapping[str, object], failure: Failure | None) -> ExitCode:
         """The document, where one was asked for, and what went wrong."""
-        from kgroup.cli.output.result import Result, ShownError, show
-
         errors = [ShownError.of(failure)] if failure else []
         lost = () if self._hook is None else self._hook.lost
         errors += [ShownError(code=NOT_DELIVERED, message=each.told) for each in lost]
@@ -197,7 +194,6 @@ def _state(looks: "Looks", name: str) -> str | None:
 
 
 def _json(change: "Change", now_ms: int) -> Document:
-    from kgroup.cli.output.times import iso
 
     return {
         "time_ms": now_ms,
@@ -211,8 +207,6 @@ def _json(change: "Change", now_ms: int) -> Document:
 
 
 def _line(change: "Change", now_ms: int) -> str:
-    from kgroup.cli.env.escaping import clean
-    from kgroup.cli.output.times import day_and_clock
 
     _, clock = day_and_clock(now_ms)
     who = change.instance_id or change.member_id

@@ -2,7 +2,8 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import redirect_stdout
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin import shell
@@ -10,11 +11,11 @@ from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.frame.declaring import option
-from kgroup.cli.output.messages import NOT_YET
+from kgroup.cli.output.messages import NOT_YET, print_error
+from kgroup.cli.output.result import Result, print_blocks
 
 if TYPE_CHECKING:
     from kgroup.admin.change.journal import Journal
-    from kgroup.cli.output.result import Result
 
 Execute = Annotated[
     bool,
@@ -41,7 +42,7 @@ class Consent:
     execute: bool
     yes: bool
 
-    def ask(self, env: Env, plan: "Result", question: str) -> None:
+    def ask(self, env: Env, plan: Result, question: str) -> None:
         """Show the plan and ask on a terminal; Failure (refused) unless the answer is yes.
 
         Without a terminal --execute is the consent. Plan and question go to stderr.
@@ -62,12 +63,7 @@ class Consent:
             raise Failure(ExitCode.REFUSED, "NOT_CONFIRMED", "not confirmed, nothing changed")
 
 
-def _show_plan(env: Env, plan: "Result") -> None:
-    from contextlib import redirect_stdout
-    from dataclasses import replace
-
-    from kgroup.cli.output.messages import print_error
-    from kgroup.cli.output.result import print_blocks
+def _show_plan(env: Env, plan: Result) -> None:
 
     blocks = [b.replace(NOT_YET, "").rstrip() if isinstance(b, str) else b for b in plan.blocks]
     # stdout may be a file that takes the document: its columns and colours are not the terminal's.
@@ -78,10 +74,8 @@ def _show_plan(env: Env, plan: "Result") -> None:
         print_error(error.message, error.hint)
 
 
-def with_undo(result: "Result", line: str) -> "Result":
+def with_undo(result: Result, line: str) -> Result:
     """The outcome of a change, and below it how to take it back."""
-    from dataclasses import replace
-
     return replace(result, blocks=(*result.blocks, line))
 
 

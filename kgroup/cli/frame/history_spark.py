@@ -1,22 +1,20 @@
 """`kgroup replay-log --engine spark`: which engine tells a timeline, and telling it on Spark."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.inputs.history import Source
 from kgroup.cli.inputs.history_selection import Selection
+from kgroup.cli.inputs.pipeline_session import opened_spark, segments_at
 from kgroup.errors import ConfigError
-
-if TYPE_CHECKING:
-    from kgroup.cli.inputs.history import Source
 
 AUTO, LOCAL, SPARK = "auto", "local", "spark"
 SPARK_FROM_BYTES = 8 << 30
 """Up to here one process is done before Spark would be: it needs some ten seconds to start."""
 
 
-def chosen_engine(env: Env, asked: str | None, source: "Source", plain: bool) -> str:
+def chosen_engine(env: Env, asked: str | None, source: Source, plain: bool) -> str:
     """The engine for a timeline: what was asked for, else Spark for very much input where it is installed.
 
     `plain`: nothing is asked for that Spark does not tell (single commits, a page with owners). ConfigError
@@ -50,12 +48,10 @@ def tell_on_spark(
     options: Sequence[str] | None = None,
 ) -> ExitCode:
     """The timeline that `replay-log` tells, folded by Spark."""
-    from kgroup.cli.inputs.pipeline_session import opened_spark
     from kgroup.cli.views.history import show_story
     from kgroup.pipeline.spark.session import check_installed
 
     check_installed()
-    from kgroup.cli.inputs.pipeline_session import segments_at
     from kgroup.pipeline.ask.replaying import replay_on_spark
 
     # Copies left out were told of when the files were looked at.

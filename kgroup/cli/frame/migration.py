@@ -5,7 +5,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin.migrate.models import ALREADY, BLOCKED, UNKNOWN
+from kgroup.admin.models import EMPTY
+from kgroup.admin.read.visibility import unseen_offsets
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.changes import Consent, Yes, undo_line, with_undo
 from kgroup.cli.frame.declaring import argument, option
@@ -37,8 +40,6 @@ def show_plan(
     env: Env, group: str, direction: str, patterns: Sequence[str] | None, read_log: bool
 ) -> ExitCode:
     """Make the plan and print it; REFUSED when it is blocked."""
-    from kgroup.cli.env.session import identity, open_admin
-
     with open_admin(env) as admin:
         made = admin.plan_migration(group, direction, patterns=tuple(patterns or ()), read_log=read_log)
         where = identity(admin, env)
@@ -82,7 +83,6 @@ def watch_command(direction: str) -> KgroupCommand:
     def watch(
         env: Env, group: Group, interval: Interval = "500ms", stuck_after: StuckAfter = "5m"
     ) -> ExitCode:
-        from kgroup.cli.env.session import open_admin
         from kgroup.cli.views.migration_watch import follow
 
         with open_admin(env) as admin:
@@ -117,10 +117,7 @@ def _execute(env: Env, group: str, direction: str, choices: Choices) -> ExitCode
     """Convert an empty group; for a live one say how its clients are to be rolled, and watch that."""
     from kgroup.admin.migrate.execute import roll_order
     from kgroup.admin.migrate.plan import plan_of
-    from kgroup.admin.models import EMPTY
     from kgroup.admin.read.conditions import raised
-    from kgroup.admin.read.visibility import unseen_offsets
-    from kgroup.cli.env.session import identity, open_admin
     from kgroup.cli.views.migration_watch import follow
 
     with open_admin(env) as admin:

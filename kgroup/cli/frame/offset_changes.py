@@ -1,19 +1,23 @@
 """What the commands that change committed offsets share: options, asking, executing, showing."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
+from kgroup.admin.models import ItemError
+from kgroup.admin.read.visibility import unseen_offsets
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.session import identity
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.frame.changes import Consent, undo_of_offsets, with_undo
 from kgroup.cli.frame.declaring import option
+from kgroup.cli.output.result import Result, show
+from kgroup.cli.output.wording import of_seen, shown_errors
+from kgroup.domain import TopicPartition
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
     from kgroup.admin.change.offset_plans import CommittedOffset, OffsetsPlan
-    from kgroup.admin.models import ItemError
-    from kgroup.cli.output.result import Result
-    from kgroup.domain import TopicPartition
 
 WaitEmpty = Annotated[
     bool, option("--wait-empty", "Before --execute, wait until the groups have no members.")
@@ -30,15 +34,13 @@ def run(
     consent: Consent,
     *,
     before: Callable[[], Sequence[str]] = tuple,
-    unseen: "Sequence[ItemError]" = (),
+    unseen: Sequence[ItemError] = (),
 ) -> ExitCode:
     """Show the plan, or with consent execute it and show what became of each committed offset.
 
     `unseen` says what the plan may lack, groups or offsets. `before` does what has to happen before an
     execution and says what it did; the plan is made after it, because members commit when they close.
     """
-    from kgroup.cli.env.session import identity
-    from kgroup.cli.output.result import show
     from kgroup.cli.views.offsets import executed, planned
 
     csv = env.output.format == "csv"
@@ -58,17 +60,12 @@ def run(
     return show(env, result)
 
 
-def unseen_of(admin: "Admin", groups: Iterable[str]) -> "Sequence[ItemError]":
+def unseen_of(admin: "Admin", groups: Iterable[str]) -> Sequence[ItemError]:
     """Groups that may have offsets of topics which this principal may not see: all of them, or none."""
-    from kgroup.admin.read.visibility import unseen_offsets
-
     return () if admin.sees_every_topic() else [unseen_offsets(group) for group in groups]
 
 
-def _with_unseen(result: "Result", unseen: "Sequence[ItemError]") -> "Result":
-    from dataclasses import replace
-
-    from kgroup.cli.output.wording import of_seen, shown_errors
+def _with_unseen(result: Result, unseen: Sequence[ItemError]) -> Result:
 
     errors = [*result.errors, *shown_errors(unseen)]
     return replace(result, errors=errors, exit_code=of_seen(result.exit_code, unseen))

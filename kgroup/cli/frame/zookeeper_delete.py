@@ -2,18 +2,15 @@
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from kgroup.admin import shell
+from kgroup.admin.models import GroupResult
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.zookeeper import Opened, open_groups
 from kgroup.cli.frame.changes import Consent, with_undo
 from kgroup.cli.inputs.group_names import Named, every, expand
 from kgroup.cli.output.result import Result
 from kgroup.errors import SafetyRefused
-
-if TYPE_CHECKING:
-    from kgroup.admin.models import GroupResult
 
 Ages = dict[str, int | None]
 

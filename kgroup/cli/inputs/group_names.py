@@ -6,28 +6,30 @@ is meant, a change is refused.
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Protocol
+from fnmatch import fnmatchcase
+from glob import escape
+from shlex import quote
+from typing import Protocol
 
+from kgroup.admin.models import ItemError, Listing
 from kgroup.cli.exit_codes import ExitCode, Failure
+from kgroup.cli.output.wording import of_seen
 from kgroup.domain import value
 from kgroup.errors import SafetyRefused
-
-if TYPE_CHECKING:
-    from kgroup.admin.models import ItemError, Listing
 
 
 class Lists(Protocol):
     """Whoever knows all groups: a cluster's Admin, or the groups of a tree in ZooKeeper."""
 
-    def list_groups(self) -> "Listing": ...
+    def list_groups(self) -> Listing: ...
 
 
 @value
 class Named:
     """The groups meant; `unseen` says why a pattern may match more."""
 
-    groups: "tuple[str, ...]"
-    unseen: "tuple[ItemError, ...]" = ()
+    groups: tuple[str, ...]
+    unseen: tuple[ItemError, ...] = ()
 
 
 def expand(admin: Lists, names: Iterable[str], *, change: bool = False, waiting: bool = False) -> Named:
@@ -66,13 +68,10 @@ def is_glob(name: str) -> bool:
 
 def matches(name: str, group: str) -> bool:
     """Whether a name on the command line means this group: by its id, letter by letter, or as a pattern."""
-    from fnmatch import fnmatchcase
-
     return group == name or fnmatchcase(group, name)
 
 
-def _no_match(name: str, unseen: "Iterable[ItemError]") -> Failure:
-    from kgroup.cli.output.wording import of_seen
+def _no_match(name: str, unseen: Iterable[ItemError]) -> Failure:
 
     code = of_seen(ExitCode.OK, unseen)
     if code is ExitCode.OK:
@@ -84,8 +83,6 @@ def _no_match(name: str, unseen: "Iterable[ItemError]") -> Failure:
 
 
 def _ambiguous(name: str, count: int) -> SafetyRefused:
-    from glob import escape
-    from shlex import quote
 
     others = f"; all {count}: {quote(name.replace('*', '**', 1))}" if "*" in name else ""
     return SafetyRefused(

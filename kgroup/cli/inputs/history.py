@@ -1,21 +1,27 @@
 """What the commands over `__consumer_offsets` share: where it is read, which groups, what is complete."""
 
+import os
+import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode, name_of
 from kgroup.cli.inputs.history_selection import Selection
+from kgroup.cli.inputs.locations import storage_options
 from kgroup.cli.output.result import ShownError
 from kgroup.cli.output.times import iso
-from kgroup.domain import Document
+from kgroup.domain import Document, offsets_partition_of
 from kgroup.errors import KgroupError
+from kgroup.history.fold.events import Event, Kind
+from kgroup.storage.location import Location
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
-    from kgroup.history.fold.events import Event
     from kgroup.history.fold.removals import Today
     from kgroup.history.replay import At, Coverage, Story
     from kgroup.history.sources.chunks import Progress
@@ -94,8 +100,6 @@ class Source:
 
     def unread(self, group: str) -> KgroupError | None:
         """Why the partition in which a group lives was not read to its end; None if it was."""
-        from kgroup.domain import offsets_partition_of
-
         place = offsets_partition_of(group, self.partitions) if self.partitions else -1
         return next((log.failure for log in self.logs if log.partition == place), None)
 
@@ -107,8 +111,6 @@ class Source:
     @contextmanager
     def progress(self) -> "Iterator[Progress | None]":
         """A progress bar on a terminal for input long enough; None otherwise."""
-        import sys
-
         total = sum(self.sizes)
         quiet = self.env is None or self.env.quiet
         if quiet or total < _SHOW_PROGRESS_FROM or not sys.stderr.isatty():
@@ -130,7 +132,6 @@ class Source:
 
 
 def _cores() -> int:
-    import os
 
     try:
         return len(os.sched_getaffinity(0))
@@ -149,8 +150,6 @@ def opened(
     if files:
         yield _of_files(env, files, options)
         return
-    from kgroup.cli.env.session import identity, open_admin
-    from kgroup.domain import offsets_partition_of
     from kgroup.history.sources.live import LiveLog, LiveTopic
 
     with open_admin(env) as admin:
@@ -171,9 +170,7 @@ def opened(
 
 
 def _of_files(env: Env, files: Sequence[str], options: Sequence[str] | None) -> Source:
-    from kgroup.cli.inputs.locations import storage_options
     from kgroup.history.sources.logs import logs_of, segments_of, topic_names_near
-    from kgroup.storage.location import Location
 
     places = list(map(Location.parse, files))
     look = segments_of(places, storage_options(env, options))
@@ -184,7 +181,7 @@ def _of_files(env: Env, files: Sequence[str], options: Sequence[str] | None) -> 
     return Source(found, topic_names_near(places, look.beside), sizes=[log.size for log in logs], env=env)
 
 
-def event_json(event: "Event") -> Document:
+def event_json(event: Event) -> Document:
     """One event as it is printed; names as docs/json-output.md fixes them."""
     epochs = event.protocol in ("consumer", "streams")
     return {
@@ -266,7 +263,7 @@ def coverage_lines(story: "Story", selection: Selection) -> list[str]:
     return [text, *partial[:_COVERAGE_LINES], *(["…"] if len(partial) > _COVERAGE_LINES else [])]
 
 
-def closing_lines(events: "Sequence[Event]") -> list[str]:
+def closing_lines(events: Sequence[Event]) -> list[str]:
     """What stands below a story in text: how much of it is suspicious only, and what it cannot hold."""
     count = sum(event.suspicious for event in events)
     first, *more = SUSPICIOUS
@@ -344,10 +341,6 @@ def untimed(count: int, what: str) -> list[ShownError]:
 
 def foreign(story: "Story") -> set[int]:
     """The partitions whose records make no sense as those of `__consumer_offsets`, and tell of no group."""
-    from collections import Counter
-
-    from kgroup.history.fold.events import Kind
-
     unreadable = Counter(e.log_partition for e in story.events if e.kind is Kind.RECORD_UNREADABLE)
     return {
         covered.partition

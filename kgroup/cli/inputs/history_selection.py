@@ -1,17 +1,14 @@
 """What a command over `__consumer_offsets` was asked for: which groups, when, which events and files."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.inputs.group_names import is_glob, matches
 from kgroup.cli.output.times import Span, iso, parse_span
 from kgroup.domain import Document
 from kgroup.errors import ConfigError
-
-if TYPE_CHECKING:
-    from kgroup.history.fold.events import Event, Kind
+from kgroup.history.fold.events import Event, Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +18,7 @@ class Selection:
     patterns: tuple[str, ...] = ()
     span: Span = Span()
     instances: frozenset[str] = frozenset()
-    kinds: "frozenset[Kind]" = frozenset()
+    kinds: frozenset[Kind] = frozenset()
     collapse: bool = True
 
     @classmethod
@@ -57,9 +54,8 @@ class Selection:
             return None
         return Globs(self.patterns)
 
-    def chosen(self, events: "Sequence[Event]") -> "list[Event]":
+    def chosen(self, events: Sequence[Event]) -> list[Event]:
         """The events that were asked for; what the log lacks is told whatever was asked for."""
-        from kgroup.history.fold.events import Kind
         from kgroup.history.replay import chosen
 
         kept = chosen(
@@ -73,10 +69,8 @@ class Selection:
         asked = set(map(id, kept))
         return [e for e in events if e.kind is Kind.LOG_COMPACTED or id(e) in asked]
 
-    def outside(self, events: "Sequence[Event]") -> "Outside":
+    def outside(self, events: Sequence[Event]) -> "Outside":
         """How much of what was asked for lies before and behind the span, or has no time to tell by."""
-        from dataclasses import replace
-
         if not self.span.bounded:
             return Outside()
         every = [e for e in replace(self, span=Span()).chosen(events) if e.group]
@@ -86,7 +80,7 @@ class Selection:
         untimed = sum(e.last_ms < 0 for e in every)
         return Outside(len(before), max(before, default=-1), len(after), min(after, default=-1), untimed)
 
-    def span_json(self, events: "Sequence[Event]") -> Document | None:
+    def span_json(self, events: Sequence[Event]) -> Document | None:
         """The span in a document, with how many events lie outside; None where none was asked for."""
         if not self.span.bounded:
             return None
@@ -143,8 +137,7 @@ def note_span(env: Env, selection: Selection) -> None:
         env.note(selection.span.note)
 
 
-def _kinds(text: str | None) -> "frozenset[Kind]":
-    from kgroup.history.fold.events import Kind
+def _kinds(text: str | None) -> frozenset[Kind]:
 
     chosen = {part.strip() for part in (text or "").split(",") if part.strip()}
     unknown = sorted(chosen - {kind.value for kind in Kind})

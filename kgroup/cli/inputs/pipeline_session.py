@@ -1,5 +1,6 @@
 """A Spark session for a command: quiet on stdout, a progress bar on a terminal."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -7,8 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from kgroup.admin.shell import word
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.session import connection_of
 from kgroup.cli.exit_codes import ExitCode, Failure
+from kgroup.cli.inputs.locations import storage_options
+from kgroup.cli.output.times import parse_time
 from kgroup.errors import ConfigError
+from kgroup.storage.location import Location
 
 if TYPE_CHECKING:
     from kgroup.pipeline.read.inputs import Input, Segments, Since
@@ -44,7 +49,6 @@ def opened_spark(
 
     `conf` are Spark's own settings.
     """
-    import sys
 
     from kgroup.pipeline.spark import session
 
@@ -72,9 +76,7 @@ def segments_at(
     env: Env, sources: Sequence[str], options: Sequence[str] | None, since: "Since | None" = None
 ) -> "Segments":
     """The segments at these paths and URLs, reached by `options`."""
-    from kgroup.cli.inputs.locations import storage_options
     from kgroup.pipeline.read.inputs import Segments
-    from kgroup.storage.location import Location
 
     return Segments.of(list(map(Location.parse, sources)), since, storage_options(env, options))
 
@@ -86,7 +88,6 @@ def opened_input(
 
     An embedded cluster that nobody serves is read from its folder.
     """
-    from kgroup.cli.env.session import connection_of
     from kgroup.pipeline.read.inputs import LiveCluster, Segments
 
     begin = _since(since) if since else None
@@ -97,7 +98,6 @@ def opened_input(
 
 
 def _since(text: str) -> "Since":
-    from kgroup.cli.output.times import parse_time
     from kgroup.pipeline.read.inputs import Since
 
     if text.isdigit() and len(text) < 13:
@@ -114,7 +114,6 @@ def _setting(text: str) -> tuple[str, str]:
 
 def opened_store(env: Env, tables: str, options: Sequence[str] | None) -> "Store":
     """The tables at a path or URL; ConfigError when there are none, or the extra is missing."""
-    from kgroup.cli.inputs.locations import storage_options
     from kgroup.pipeline.spark.session import check_installed
 
     check_installed()

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from kgroup.cli.env.durations import parse_duration
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ def duration_ms(text: str) -> int:
 
 
 def _plain_duration_ms(text: str) -> int:
-    from kgroup.cli.env.durations import parse_duration
 
     if text.strip().isdigit():
         raise ConfigError(f"{text!r} has no unit", "for example PT2H30M or 2h")

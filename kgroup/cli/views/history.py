@@ -1,8 +1,10 @@
 """The views of `kgroup replay-log`: timeline, state at a moment, raw records, live, verdict."""
 
+import json
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,10 +31,11 @@ from kgroup.cli.output.result import Result, ShownError, json_line, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.times import day_and_clock, iso
 from kgroup.cli.views.history_state import description
+from kgroup.domain import TopicPartition
 from kgroup.errors import ConfigError
+from kgroup.history.fold.events import Event, duration_text, partitions_text
 
 if TYPE_CHECKING:
-    from kgroup.history.fold.events import Event
     from kgroup.history.items import BadRange
     from kgroup.history.replay import At, Story
 
@@ -97,13 +100,13 @@ def show_story(
     return show(env, result)
 
 
-def _epoch(event: "Event") -> str:
+def _epoch(event: Event) -> str:
     if event.epoch < 0:
         return "-"
     return f"{'e' if event.protocol == 'consumer' else 'g'}{event.epoch}"
 
 
-def _timeline(story: "Story", events: "Sequence[Event]", selection: Selection) -> list[str]:
+def _timeline(story: "Story", events: Sequence[Event], selection: Selection) -> list[str]:
     """The coverage first, then a line an event, with cause and unowned time below it."""
     lines = [*coverage_lines(story, selection), *span_lines(selection), ""]
     lines += _event_lines(events)
@@ -134,7 +137,7 @@ def nothing_text(story: "Story", selection: Selection) -> str:
     return f"no event in this span: {where}" if where else "no event matches"
 
 
-def _event_lines(events: "Sequence[Event]", day: str = "") -> Iterator[str]:
+def _event_lines(events: Sequence[Event], day: str = "") -> Iterator[str]:
     groups = sorted({event.group for event in events if event.group})
     width = max((len(group) for group in groups), default=0)
     for event in events:
@@ -153,9 +156,7 @@ def _event_lines(events: "Sequence[Event]", day: str = "") -> Iterator[str]:
             yield f"{indent}└ {_unowned_text(event)}"
 
 
-def _unowned_text(event: "Event") -> str:
-    from kgroup.domain import TopicPartition
-    from kgroup.history.fold.events import duration_text, partitions_text
+def _unowned_text(event: Event) -> str:
 
     places = partitions_text(TopicPartition(u.topic, u.partition) for u in event.unowned)
     longest, shortest = event.unowned_ms or 0, min(u.ms for u in event.unowned)
@@ -167,7 +168,6 @@ def _unowned_text(event: "Event") -> str:
 
 def show_state(env: Env, source: Source, selection: Selection, at: "At") -> ExitCode:
     """The groups as they were, in the words of `describe`."""
-    from dataclasses import asdict
 
     from kgroup.cli.views.description import blocks, member_columns, member_rows
 
@@ -250,7 +250,6 @@ def _prints_json(env: Env, view: str) -> bool:
 
 
 def _raw_line(row: Mapping[str, Any]) -> str:
-    import json
 
     day, clock = day_and_clock(row["timestamp_ms"])
     key = json.dumps(row["key"], ensure_ascii=False, separators=(",", ":"))

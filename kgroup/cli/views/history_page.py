@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, TypeAlias
 from kgroup.cli.inputs.history import LIMITS, coverage_text, event_json
 from kgroup.domain import Document
 from kgroup.errors import StorageError
+from kgroup.history.fold.events import Event, partitions_text
 
 if TYPE_CHECKING:
-    from kgroup.history.fold.events import Event
     from kgroup.history.fold.folding import Holdings
     from kgroup.history.replay import Story
 
@@ -18,7 +18,7 @@ Bar: TypeAlias = list[int | str]
 """From, to, what was held, state."""
 
 
-def write_page(path: Path, events: "Sequence[Event]", story: "Story") -> None:
+def write_page(path: Path, events: Sequence[Event], story: "Story") -> None:
     """Write the page; StorageError where that is not possible."""
     try:
         path.write_text(page(events, story), encoding="utf-8")
@@ -26,7 +26,7 @@ def write_page(path: Path, events: "Sequence[Event]", story: "Story") -> None:
         raise StorageError(f"cannot write {path}: {error.strerror}") from None
 
 
-def page(events: "Sequence[Event]", story: "Story") -> str:
+def page(events: Sequence[Event], story: "Story") -> str:
     """The whole page as text; everything it shows is in it."""
     end = max((max(e.timestamp_ms, e.end_timestamp_ms) for e in events), default=0)
     owners = {name: held for fold in story.folds.values() for name, held in (fold.owners or {}).items()}
@@ -49,7 +49,7 @@ def page(events: "Sequence[Event]", story: "Story") -> str:
     return template.replace("@DATA@", text)
 
 
-def _event(event: "Event") -> Document:
+def _event(event: Event) -> Document:
     row = event_json(event)
     names = ("timestamp_ms", "offset", "event", "detail", "cause", "proven", "suspicious", "unowned_ms")
     return {name: row[name] for name in names}
@@ -57,8 +57,6 @@ def _event(event: "Event") -> Document:
 
 def _lanes(history: "Sequence[Holdings]", end_ms: int) -> list[Document]:
     """Bars by member: [from, to, what was held, state]; a replaced static member keeps its lane."""
-    from kgroup.history.fold.events import partitions_text
-
     lanes: dict[str, list[Bar]] = {}
     open_: dict[str, Bar] = {}
     for held in history:

@@ -2,9 +2,10 @@
 
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from kgroup.admin.models import ItemError
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, name_of
 from kgroup.cli.inputs.history import LIMITS, Source, coverage_json, coverage_text
@@ -15,7 +16,6 @@ from kgroup.cli.output.wording import only_rights, shown_errors
 from kgroup.domain import Document
 
 if TYPE_CHECKING:
-    from kgroup.admin.models import ItemError
     from kgroup.history.fold.state import GroupState
     from kgroup.history.replay import Reader
 
@@ -54,7 +54,7 @@ class Comparison:
     """The verdicts by group, and why there may be groups without one."""
 
     verdicts: dict[str, Verdict] = field(default_factory=dict)
-    unseen: "tuple[ItemError, ...]" = ()
+    unseen: tuple[ItemError, ...] = ()
 
     def named(self, word: str) -> list[str]:
         """The groups with this verdict."""
@@ -191,13 +191,13 @@ def _excuse_the_restless(found: Comparison, readers: "Sequence[Reader]") -> None
             found.verdicts[name] = Verdict([], [*rest, why], failed="CHANGES")
 
 
-def _newest_commits(readers: "Sequence[Reader]", names: "Collection[str]") -> dict[str, int]:
+def _newest_commits(readers: "Sequence[Reader]", names: Collection[str]) -> dict[str, int]:
     """Where in the log the newest commit of each group lies."""
     states = {name: s for reader in readers for name, s in reader.fold.states.items() if name in names}
     return {n: max((c.log_offset for c in s.offsets.values()), default=-1) for n, s in states.items()}
 
 
-def _listed(source: Source, selection: Selection) -> "tuple[set[str], tuple[ItemError, ...]]":
+def _listed(source: Source, selection: Selection) -> tuple[set[str], tuple[ItemError, ...]]:
     """The selected groups that the cluster has, of the types whose state is in the log, and what hides some.
 
     Groups named one by one are asked for by name, so no list has to be whole for them.
@@ -215,8 +215,6 @@ def _listed(source: Source, selection: Selection) -> "tuple[set[str], tuple[Item
 
 def _compared(source: Source, states: "Mapping[str, GroupState]", names: Iterable[str]) -> dict[str, Verdict]:
     """Of each of these groups how it differs; without those that neither the log nor the cluster has."""
-    from dataclasses import asdict
-
     assert source.admin is not None
     described = source.admin.describe(sorted(names))
     said = {group.group_id: asdict(group) for group in described.groups}
@@ -256,7 +254,7 @@ def _verdict(source: Source, state: "GroupState | None", said: Mapping[str, obje
     return Verdict(unlike, untold, all_of_it, failed="" if hidden is None else str(hidden["code"]))
 
 
-def _topics_now(source: Source) -> "Mapping[bytes, str]":
+def _topics_now(source: Source) -> Mapping[bytes, str]:
     """The topics there are, by id: members may hold partitions of topics that are gone."""
     from kgroup.history.sources.live import LiveLog
 
@@ -267,7 +265,7 @@ def _topics_now(source: Source) -> "Mapping[bytes, str]":
     return {}
 
 
-def _unknown_to_the_cluster(state: "GroupState", refusal: "ItemError") -> Verdict:
+def _unknown_to_the_cluster(state: "GroupState", refusal: ItemError) -> Verdict:
     from kgroup.history.fold.view import SHARE, STREAMS
 
     # A broker that does not describe groups of this type says nothing against them.

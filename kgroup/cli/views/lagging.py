@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Annotated, TypedDict
 
+from kgroup.admin.as_json import document
 from kgroup.admin.models import DEAD, EMPTY, SHARE
 from kgroup.admin.read.lag import counted, total
 from kgroup.admin.read.lag_report import GroupLag, LagReport, PartitionLag, oldest_of, rate_of
@@ -241,8 +242,6 @@ def _topics(group: GroupLag) -> list[tuple[Document, int | None]]:
 
 def documents(groups: Iterable[GroupLag]) -> Iterator[Document]:
     """Each group as JSON."""
-    from kgroup.admin.as_json import document
-
     for group in groups:
         made = document(group)
         made["catches_up_in_s"] = group.catches_up_in_s

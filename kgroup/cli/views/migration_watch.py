@@ -8,6 +8,7 @@ from kgroup.admin.migrate.watch import DONE, WATCHING, Look
 from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.session import identity
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.output.result import Result, json_line, show
 from kgroup.cli.output.tables import Column, Table
@@ -106,7 +107,6 @@ def _line(look: Look, direction: str) -> str:
 
 
 def _document(env: Env, admin: "Admin", look: Look) -> ExitCode:
-    from kgroup.cli.env.session import identity
 
     row = look_json(look)
     result = Result(

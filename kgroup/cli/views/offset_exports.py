@@ -1,13 +1,16 @@
 """Committed offsets as they are, for keeping: JSON with everything, CSV as Kafka's tool has it."""
 
 import json
+import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import kgroup
 from kgroup.admin.change.offset_plans import ABSENT, CommittedOffset, GroupNow
 from kgroup.admin.models import ItemError
 from kgroup.admin.refusals import code_name
 from kgroup.cli.exit_codes import ExitCode, of_batch, of_error
+from kgroup.cli.inputs.files import write_text
 from kgroup.cli.inputs.offset_files import offsets_document
 from kgroup.cli.output.result import Result, ShownError
 from kgroup.cli.output.schema_ids import schema_id
@@ -98,12 +101,8 @@ def document_text(groups: CommittedOffsets, where: Mapping[str, object] | None) 
 
 def keep(file: str | None, groups: CommittedOffsets, where: Mapping[str, object] | None) -> str:
     """Keep the offsets of groups that are about to go in a new file; its name. ConfigError if it exists."""
-    import time
-    from pathlib import Path
 
     from platformdirs import user_state_path
-
-    from kgroup.cli.inputs.files import write_text
 
     if file is None:
         folder = Path(user_state_path("kgroup")) / "exports"

@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.session import open_admin
+from kgroup.cli.exit_codes import ExitCode, Failure
+from kgroup.cli.inputs.history import coverage_text
+from kgroup.domain import TopicPartition
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kgroup.domain import TopicPartition
     from kgroup.pipeline.ask.timeline import Ends, Timeline
     from kgroup.pipeline.spark.session import SparkSession
     from kgroup.pipeline.tables.store import Store
@@ -45,10 +48,9 @@ def log_ends_of(env: Env) -> EndsOf | None:
     if not {"bootstrap_server", "context", "local"} & set(env.flags):
         return None
 
-    def ask(places: "Iterable[TopicPartition]") -> "Ends":
+    def ask(places: Iterable[TopicPartition]) -> "Ends":
         from kgroup.admin.read.listed_offset import ListedOffset
         from kgroup.admin.read.offsets import LATEST
-        from kgroup.cli.env.session import open_admin
         from kgroup.pipeline.ask.timeline import Ends
 
         with open_admin(env) as admin:
@@ -61,9 +63,6 @@ def log_ends_of(env: Env) -> EndsOf | None:
 
 def draw(spark: "SparkSession", store: "Store", group: str, ends_of: EndsOf | None) -> "Timeline":
     """The timeline of a group; Failure if the tables hold nothing of it."""
-    from kgroup.cli.exit_codes import ExitCode, Failure
-    from kgroup.cli.inputs.history import coverage_text
-    from kgroup.domain import TopicPartition
     from kgroup.pipeline.ask.queries import in_ms, progress
     from kgroup.pipeline.ask.story import story_in
     from kgroup.pipeline.ask.timeline import Span, span_seconds, timeline

@@ -1,5 +1,7 @@
 """`upgrade rehearse` as text and JSON: each act, the records it led to, and the epochs."""
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -8,13 +10,15 @@ from kgroup.admin.models import TopicDescription
 from kgroup.admin.refusals import is_gone
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.inputs.history import Source, opened
+from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.output.result import Result, ShownError, show
 from kgroup.cli.output.tables import Column, Table, wrapped
+from kgroup.domain import uuid_bytes
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode
 
 if TYPE_CHECKING:
     from kgroup.admin.migrate.rehearse import Rehearsal, RehearsalStep
-    from kgroup.cli.inputs.history import Source
     from kgroup.history.sources.logs import OffsetsLog
 
 READABLE = 100
@@ -40,8 +44,6 @@ def rehearse(
 ) -> ExitCode:
     """Copy the group's records, run the migration there, print it; REFUSED when the copy refuses."""
     from kgroup.admin.migrate.rehearse import rehearse as perform
-    from kgroup.cli.inputs.history import opened
-    from kgroup.cli.inputs.history_selection import Selection
 
     with opened(env, files, Selection(patterns=(group,)), options) as source:
         if source.admin is not None:
@@ -66,7 +68,7 @@ def _setting(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _of_cluster(source: "Source", group: str) -> tuple[dict[str, str], dict[str, int]]:
+def _of_cluster(source: Source, group: str) -> tuple[dict[str, str], dict[str, int]]:
     """The coordinator's settings, and how many partitions each topic has.
 
     Raises for a topic of the group that may not be seen, and for settings that may not be read: a rehearsal
@@ -96,7 +98,7 @@ def _of_cluster(source: "Source", group: str) -> tuple[dict[str, str], dict[str,
     return dict(found.settings), counts
 
 
-def _mentioned(source: "Source", group: str) -> set[str]:
+def _mentioned(source: Source, group: str) -> set[str]:
     """The topics that the group's records name: subscribed, owned or committed."""
     from kgroup.history.replay import replay
     from kgroup.history.sources.live import LiveLog
@@ -111,11 +113,8 @@ def _mentioned(source: "Source", group: str) -> set[str]:
     return named
 
 
-def _counts_in(source: "Source", group: str) -> dict[str, int]:
+def _counts_in(source: Source, group: str) -> dict[str, int]:
     """Without a broker, topics are as large as the group's own records show."""
-    from kgroup.cli.inputs.history_selection import Selection
-    from kgroup.domain import uuid_bytes
-
     counts: dict[str, int] = {}
     story = source.replay(Selection(patterns=(group,)))
     for _, state in story.states:
@@ -137,12 +136,10 @@ def _counts_in(source: "Source", group: str) -> dict[str, int]:
 
 def _made_up(name: str) -> bytes:
     """An id for a topic of which only the name is known: it has to differ from others, no more."""
-    import hashlib
-
     return hashlib.sha256(name.encode()).digest()[:16]
 
 
-def _log_with(source: "Source", group: str) -> "OffsetsLog":
+def _log_with(source: Source, group: str) -> "OffsetsLog":
     """The one log that may hold the group: live it is the only one, among files the first that has it."""
     from kgroup.history.raw import raw_rows
 
@@ -201,7 +198,6 @@ def _state(step: "RehearsalStep") -> str:
 
 
 def _record(record: Mapping[str, Any]) -> str:
-    import json
 
     key = {name: value for name, value in record["key"].items() if name not in ("group", "group_id")}
     about = f" {json.dumps(key, ensure_ascii=False)}" if key else ""

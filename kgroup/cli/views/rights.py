@@ -8,6 +8,7 @@ from kgroup.admin.rights.needs import COMMANDS, WITHOUT_CLUSTER
 from kgroup.admin.rights.report import NOBODY, Asked, kafka_acls
 from kgroup.cli.env.config import LocalTarget
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.output.result import Result, ShownError, show
 from kgroup.cli.output.tables import Column, Table
@@ -53,8 +54,6 @@ def chosen(names: Sequence[str]) -> tuple[str, ...]:
 
 def examine(env: Env, question: Question) -> ExitCode:
     """Say what the principal of `env` can do; nothing is changed anywhere."""
-    from kgroup.cli.env.session import identity, open_admin
-
     commands = chosen(question.commands)
     if len(question.groups) > 2:
         raise ConfigError("--rights is about one group, or one and its clone", "name none for every group")
