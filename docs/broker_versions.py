@@ -14,7 +14,7 @@ protocol too from 4.0 on), and compared with that release's own `kafka-consumer-
 `kafka-dump-log`. The interop suite holds the record to what it sees
 ([decision 27](decisions/0027-versions-are-played.md)).
 
-*yes*: ends as documented, and says what the broker's own tools say. *partly*: the note tells what is missing;
+*yes*: ends as documented, and says what the broker's own tools say. *partly*: the note says what is missing;
 the command says so too. *needs X*: refused with exit code 1 and `UNSUPPORTED_VERSION`, and that release is
 named; nothing is changed or shown. Commands that ask no broker are left out, and so are `upgrade execute`,
 `downgrade`, `config set` and `pipeline`, which this run does not play.

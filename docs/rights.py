@@ -14,9 +14,9 @@ each of them away again.
 
 `kgroup doctor GROUP --rights` says which commands this principal can use on a group (without a name: on
 every group), `--for COMMAND` writes the ACLs to ask for as lines of kafka-acls, `--principal User:NAME`
-those of somebody else: an administrator who may see the group gets the names of its topics, where one
-without rights is told *every topic*. It asks brokers for authorized operations and asks questions that
-change nothing; what nobody tells is unknown (`?`).
+those of another principal: an administrator who may see the group gets the names of its topics, where one
+without rights gets *every topic*. It requests authorized operations and makes requests that change nothing;
+what no broker reports is unknown (`?`).
 
 A refusal names the right that is missing: `this principal lacks Read on Group pay-svc`. The exit code is 6,
 or 5 where some of a batch was done. What brokers leave out without a word (ListGroups, Metadata,
