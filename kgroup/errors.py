@@ -286,3 +286,13 @@ class Refused(Exception):
         super().__init__(message or code.name)
         self.code = code
         self.message = message
+
+
+def require_extra(extra: str, what: str, *modules: str) -> None:
+    """Raise ConfigError, naming the extra to install, if one of the modules that `what` needs is missing."""
+    from importlib.util import find_spec
+
+    missing = [name for name in modules if find_spec(name) is None]
+    if missing:
+        hint = f"install the extra: pip install 'kgroup[{extra}]'"
+        raise ConfigError(f"{what} needs {', '.join(missing)}", hint)

@@ -25,7 +25,7 @@ from kgroup.broker.prepared import import_all
 from kgroup.broker.rights import guarded
 from kgroup.broker.routes import Routes
 from kgroup.broker.turns import Turns
-from kgroup.errors import KgroupError
+from kgroup.errors import KgroupError, require_extra
 from kgroup.log.open_files import raise_file_limit
 from kgroup.runtime.cleaning import compact_one
 from kgroup.runtime.cluster import Cluster
@@ -284,6 +284,7 @@ async def _serve(
         metrics_at = ""
         coordinators = None if legacy is None else legacy(cluster)
         if metrics_port is not None:
+            require_extra("serve", "kgroup serve --metrics", "prometheus_client")
             from kgroup.broker.metrics_endpoint import MetricsEndpoint
 
             endpoint = MetricsEndpoint(cluster, *([] if coordinators is None else [coordinators.metrics]))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urljoin, urlsplit
 
 from kgroup.client.retry import OutcomeUnknown, Retry
-from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError, Unreachable
+from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError, Unreachable, require_extra
 from kgroup.rest.documents import Document, error_of, page_of
 
 if TYPE_CHECKING:
@@ -184,6 +184,7 @@ def client(login: Login, context: ssl.SSLContext | None) -> httpx.Client:
     """A client that sends the login to the addresses it is asked for and follows no redirection."""
     import ssl
 
+    require_extra("http", "--rest", "httpx")
     import httpx
 
     headers = {"accept": "application/json", **login.headers()}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kgroup.errors import ConfigError, StorageDenied
+from kgroup.errors import ConfigError, StorageDenied, require_extra
 from kgroup.storage.failures import changed, told
 from kgroup.storage.location import AZURE, GCS, S3, Location
 from kgroup.storage.options import StorageOptions, check_url
@@ -165,12 +165,10 @@ def _aws(given: dict[str, str], location: Location) -> Callable[[], dict[str, An
         "True",
     ):
         return None
-    try:
-        from botocore.exceptions import BotoCoreError
-        from botocore.session import Session
-    except ImportError:
-        hint = "install the extra: pip install 'kgroup[storage]'"
-        raise ConfigError("credentials of AWS's own files need botocore", hint) from None
+    require_extra("storage", "reading credentials from AWS's own files", "botocore")
+    from botocore.exceptions import BotoCoreError
+    from botocore.session import Session
+
     try:
         session = Session(profile=profile)
         found = session.get_credentials()

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from importlib.util import find_spec
 
-from kgroup.errors import ConfigError
+from kgroup.errors import require_extra
 from kgroup.storage.location import HDFS, Location
 from kgroup.storage.options import StorageOptions
 from kgroup.storage.store import Store
@@ -23,9 +22,7 @@ def open_store(location: Location, options: StorageOptions) -> Store:
 def _opened(scheme: str, host: str, values: tuple[tuple[str, str], ...], timeout_s: float) -> Store:
     root, options = Location(scheme, host, ""), StorageOptions(dict(values), timeout_s)
     library = "hdfs_native" if root.kind == HDFS else "obstore"
-    if find_spec(library) is None:
-        hint = "install the extra: pip install 'kgroup[storage]'"
-        raise ConfigError(f"{scheme}:// needs {library}", hint)
+    require_extra("storage", f"{scheme}://", library)
     if root.kind == HDFS:
         from kgroup.storage.hadoop import Hadoop
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kgroup.broker.locks.settings import ListenerSettings
-from kgroup.errors import ConfigError
+from kgroup.errors import ConfigError, require_extra
 from kgroup.runtime.credentials import Credentials
 from kgroup.security.principal_mapping import DEFAULT_RULES, PrincipalMapping
 
@@ -69,6 +69,7 @@ def _sasl(listener: ListenerSettings, credentials: Credentials) -> tuple[SaslLoc
 
     validator = None
     if "OAUTHBEARER" in listener.mechanisms:
+        require_extra("serve", "kgroup serve with OAUTHBEARER", "jwt", "httpx")
         validator = token_validator(listener, login_module(listener, "OAUTHBEARER"))
     made = exchanges(listener, credentials, validator)
     lock = SaslLock(

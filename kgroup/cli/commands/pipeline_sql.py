@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from kgroup.pipeline.tables.store import Store
 
 
-_EXTRA = "install the extra: pip install 'kgroup[sql]'"
-
-
 @make(
     "pipeline sql",
     examples=(
@@ -44,9 +41,9 @@ def sql(
     commit_rates, suspicious_commits, and state_at(TIME). They can be read, and nothing else.
     """
     from kgroup.cli.views.pipeline_sql import sql_result
-    from kgroup.pipeline.installed import check_installed
+    from kgroup.errors import require_extra
 
-    check_installed("SQL", _EXTRA, "duckdb", "deltalake", "pyarrow", "numpy")
+    require_extra("sql", "SQL", "duckdb", "deltalake", "pyarrow", "numpy")
     from kgroup.pipeline.ask.sql import answered
 
     answer = answered(_store(env, tables, storage_option), question, limit)
@@ -79,9 +76,9 @@ def vacuum(
 
 
 def _store(env: Env, tables: str, options: list[str] | None) -> "Store":
-    from kgroup.pipeline.installed import check_installed
+    from kgroup.errors import require_extra
 
-    check_installed("the pipeline's tables", _EXTRA, "deltalake", "pyarrow", "numpy")
+    require_extra("sql", "reading the pipeline's tables", "deltalake", "pyarrow", "numpy")
     from kgroup.pipeline.tables.store import Store
 
     return filled(Store(tables, storage_options(env, options)))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
-from kgroup.errors import ConfigError
+from kgroup.errors import ConfigError, require_extra
 
 if TYPE_CHECKING:
     from kgroup.cli.env.webhook import Webhook
@@ -30,6 +30,7 @@ def posting(env: Env, url: str | None, secret_file: Path | None) -> "Iterator[We
         return
     from kgroup.cli.env.webhook import Webhook
 
+    require_extra("http", "--notify", "httpx")
     warn = "warning: "
     hook = Webhook(url, _secret(env, secret_file), undelivered=lambda lost: env.note(warn + lost.told))
     try:

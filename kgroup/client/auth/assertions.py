@@ -7,7 +7,7 @@ import uuid
 from pathlib import Path
 
 from kgroup.client.auth.credentials import SignedAssertion
-from kgroup.errors import ConfigError
+from kgroup.errors import ConfigError, require_extra
 
 _KEY = "sasl.oauthbearer.assertion.private.key.file"
 
@@ -42,6 +42,7 @@ def _template(location: str) -> tuple[dict[str, object], dict[str, object]]:
 
 
 def _signed(assertion: SignedAssertion, header: dict[str, object], payload: dict[str, object]) -> str:
+    require_extra("oauth", "signing an assertion", "jwt")
     import jwt
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import load_pem_private_key

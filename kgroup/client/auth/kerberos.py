@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kgroup.client.auth.bounded import within
 from kgroup.client.auth.credentials import GSSAPI, Kerberos
 from kgroup.client.auth.exchanges import Exchange, broker_is_wrong, not_authenticated
-from kgroup.errors import ConfigError, KgroupError
+from kgroup.errors import ConfigError, KgroupError, require_extra
 
 if TYPE_CHECKING:
     import gssapi
@@ -18,13 +18,9 @@ _KDC = "is the KDC of /etc/krb5.conf (or KRB5_CONFIG) up and reachable from here
 
 def exchange(login: Kerberos, host: str, within_s: float) -> Exchange:
     """Show a ticket for the service on `host`, and ask for no layer of GSSAPI's own."""
-    try:
-        import gssapi
-    except ImportError:
-        raise ConfigError(
-            "GSSAPI needs Kerberos's libraries",
-            "install the extra: pip install 'kgroup[kerberos]' (it wants libkrb5's headers)",
-        ) from None
+    require_extra("kerberos", "GSSAPI, with libkrb5's headers,", "gssapi")
+    import gssapi
+
     target = gssapi.Name(f"{login.service}@{host}", gssapi.NameType.hostbased_service)
     context = within(within_s, lambda: _context(login, target), "Kerberos (the KDC)", _KDC)
     return _exchange(context, login, host, within_s)

@@ -17,7 +17,7 @@ from kgroup import __version__
 from kgroup.client.auth.bounded import within
 from kgroup.client.auth.credentials import MSK_IAM, AwsLogin
 from kgroup.client.auth.exchanges import Exchange, broker_is_wrong, not_authenticated
-from kgroup.errors import ConfigError
+from kgroup.errors import ConfigError, require_extra
 
 if TYPE_CHECKING:
     from botocore.credentials import ReadOnlyCredentials
@@ -89,13 +89,10 @@ def signer(login: AwsLogin, host: str) -> Signer:
 
     ConfigError when botocore is missing or no region is known, BrokerRefused when AWS gives no credentials.
     """
-    try:
-        from botocore.exceptions import BotoCoreError, ClientError
-        from botocore.session import Session
-    except ImportError:
-        raise ConfigError(
-            "AWS_MSK_IAM needs botocore", "install the extra: pip install 'kgroup[aws]'"
-        ) from None
+    require_extra("aws", "AWS_MSK_IAM", "botocore")
+    from botocore.exceptions import BotoCoreError, ClientError
+    from botocore.session import Session
+
     try:
         session = Session(profile=login.profile)
         region = _region(session, host)

@@ -16,7 +16,7 @@ from kgroup.client.auth.bounded import until
 from kgroup.client.auth.credentials import ClientCredentials, TokenEndpoint
 from kgroup.client.auth.exchanges import not_authenticated, redacted
 from kgroup.client.auth.token import Token, read_token
-from kgroup.errors import KgroupError, Unreachable
+from kgroup.errors import KgroupError, Unreachable, require_extra
 
 if TYPE_CHECKING:
     import httpx
@@ -29,7 +29,11 @@ _CLIENT_ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 
 def fetch_token(source: ClientCredentials, within_s: float, wall: Callable[[], float] = time.time) -> Token:
-    """A fresh token; Unreachable when the endpoint cannot be asked, BrokerRefused when it refuses."""
+    """A fresh token; Unreachable when the endpoint cannot be asked, BrokerRefused when it refuses.
+
+    ConfigError without the extra `oauth`.
+    """
+    require_extra("oauth", "a token endpoint", "httpx")
     headers, body = _request(source, wall())
     answer = _asked(source, headers, body, time.monotonic() + within_s)
     said = _fields(answer.content)

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from kgroup.errors import ConfigError
+from kgroup.errors import require_extra
 from kgroup.pipeline.ask.timeline import COLOURS, LANES, Timeline
 
 
 def check_installed() -> None:
     """ConfigError that says what to install, if matplotlib is missing."""
-    if find_spec("matplotlib") is None:
-        raise ConfigError(
-            "a PNG needs matplotlib", "install the extra: pip install 'kgroup[plot]', or write an .html"
-        )
+    require_extra("plot", "a PNG (not an .html page)", "matplotlib")
 
 
 def write_png(shown: Timeline, path: Path) -> None:

@@ -13,8 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kgroup.errors import ConfigError, KgroupError
-from kgroup.pipeline.installed import check_installed as check_extra
+from kgroup.errors import ConfigError, KgroupError, require_extra
 from kgroup.pipeline.spark.java import java_home
 from kgroup.pipeline.spark.package import build_package
 
@@ -74,8 +73,7 @@ def _check_yarn(master: str, environ: Mapping[str, str]) -> None:
 
 def check_installed() -> None:
     """ConfigError that says what to install, if the extra is missing."""
-    hint = "install the extra: pip install 'kgroup[spark]'"
-    check_extra("the pipeline", hint, "pyspark", "pyarrow", "numpy", "deltalake")
+    require_extra("spark", "the pipeline", "pyspark", "pyarrow", "numpy", "deltalake")
 
 
 class SparkFailed(KgroupError):

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
-from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, Unreachable
+from kgroup.errors import BrokerRefused, ErrorCode, Unreachable, require_extra
 from kgroup.zookeeper.store.answers import change_of, failure_of, result_of
 from kgroup.zookeeper.store.names import Ensemble
 from kgroup.zookeeper.store.operations import (
@@ -305,15 +305,11 @@ class _Reason(logging.Handler):
 def _client(
     ensemble: Ensemble, security: Security, session_s: float, rounds: int, logger: logging.Logger
 ) -> KazooClient:
-    try:
-        from kazoo.client import KazooClient
-        from kazoo.handlers.threading import SequentialThreadingHandler
-        from kazoo.retry import KazooRetry
-    except ImportError:
-        raise ConfigError(
-            "groups in ZooKeeper are read with kazoo, which is not installed",
-            "install the extra: pip install 'kgroup[zookeeper]'",
-        ) from None
+    require_extra("zookeeper", "reading groups in ZooKeeper", "kazoo")
+    from kazoo.client import KazooClient
+    from kazoo.handlers.threading import SequentialThreadingHandler
+    from kazoo.retry import KazooRetry
+
     handler = SequentialThreadingHandler()
     sasl = {"mechanism": "DIGEST-MD5", "username": security.username, "password": security.password}
     return KazooClient(
