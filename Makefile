@@ -14,6 +14,7 @@ FIRST ?= 1
 SEED ?= 0
 PLACES ?= 40
 COUNT ?= 20
+BEFORE ?= main
 VERSIONS ?= full
 INCIDENTS ?= full
 HEALTHY ?= 3600
@@ -197,6 +198,10 @@ docs: setup ## Write man pages, completions and generated tables anew
 .PHONY: pictures
 pictures: setup ## Play the README's sessions on a cluster, and draw doctor and blame as they print today
 	$(BIN)/python docs/pictures.py
+
+.PHONY: figures
+figures: setup ## Size of the house at a commit and now: make figures BEFORE=c7260e8
+	$(BIN)/python docs/figures.py $(BEFORE)
 
 .PHONY: clean
 clean: ## Remove what the targets made
