@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -64,12 +64,22 @@ def document() -> str:
 
     def with_tests(row: re.Match[str]) -> str:
         id_, requirement, source, _ = row.groups()
-        shown = [f"[{name}](../tests/{name})" for name in sorted(found.get(id_, ()))]
+        shown = list(_grouped(found.get(id_, ())))
         shown += ["[not built](not-built.md#requirements-not-built)"] * (id_ in excused)
         shown = shown or [f"those of {', '.join(ids_in(requirement))}"]
         return f"| {id_} | {requirement} ({source}) | {'<br>'.join(shown)} |"
 
     return ROW.sub(with_tests, PAGE.read_text(encoding="utf-8"))
+
+
+def _grouped(names: Iterable[str]) -> Iterator[str]:
+    """Files of one folder share a path: `classic/{join,leave}.scenario`."""
+    folders: dict[tuple[Path, str], list[str]] = defaultdict(list)
+    for path in map(Path, sorted(names)):
+        folders[path.parent, path.suffix].append(path.stem)
+    for (folder, suffix), stems in folders.items():
+        name = f"{{{','.join(stems)}}}" if len(stems) > 1 else stems[0]
+        yield f"`{folder.as_posix()}/{name}{suffix}`"
 
 
 if __name__ == "__main__":

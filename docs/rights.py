@@ -19,10 +19,9 @@ without rights gets *every topic*. It requests authorized operations and makes r
 what no broker reports is unknown (`?`).
 
 A refusal names the right that is missing: `this principal lacks Read on Group pay-svc`. The exit code is 6,
-or 5 where some of a batch was done. What brokers leave out without a word (ListGroups, Metadata,
-OffsetFetch) counts as complete only where a right proves it ([decision
-23](decisions/0023-what-cannot-be-seen.md)): therefore the rights to *every* group or topic. A command that
-is given a pattern or `--all-groups` needs what `list` needs as well.
+or 5 where some of a batch was done. The rights to *every* group or topic prove that an answer is complete
+([decision 23](decisions/0023-what-cannot-be-seen.md)). A command with a pattern or `--all-groups` needs
+what `list` needs as well.
 
 Read, Write and Delete bring Describe with them, AlterConfigs brings DescribeConfigs.
 
