@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from typer import Context
 
-from kgroup.cli.frame.lazy import CONTEXT_SETTINGS, KgroupCommand, walk
 from kgroup.cli.env.config import default_local_directory
+from kgroup.cli.frame.lazy import CONTEXT_SETTINGS, KgroupCommand, walk
 from kgroup.runtime.cluster import Cluster
 from tests.own_home import move_in
 from tests.ran import ran
