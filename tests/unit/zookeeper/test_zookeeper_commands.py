@@ -318,7 +318,7 @@ def test_tls_files_that_cannot_be_used_are_named(ask, tmp_path):
 def test_one_sentence_where_kazoo_is_missing(monkeypatch, capsys):
     for name in [name for name in sys.modules if name.partition(".")[0] == "kazoo"]:
         monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.setitem(sys.modules, "kazoo.client", None)
+    monkeypatch.setitem(sys.modules, "kazoo", None)
     assert run(["list", "--zookeeper", "127.0.0.1:1"]) == USAGE
     said = capsys.readouterr().err
     assert "needs kazoo" in said and "pip install 'kgroup[zookeeper]'" in said
