@@ -70,6 +70,12 @@ class TestExportAndImport:
         assert on_cluster("offsets", "import", "-", "--to", f"{group}-n", "--execute").code == ExitCode.OK
         assert offsets(cluster, f"{group}-n") == {(group, 0): 9}
 
+    def test_a_file_that_names_no_group_says_how_to_name_it(self, on_cluster, tmp_path):
+        file = tmp_path / "plan.csv"
+        file.write_text("orders,0,1\n")
+        ran = on_cluster("offsets", "import", str(file))
+        assert (ran.code, "--to GROUP names it" in ran.err) == (ExitCode.USAGE, True), ran.err
+
     def test_what_does_not_exist_is_named_before_anything_is_done(self, on_cluster, cluster, group, tmp_path):
         file = tmp_path / "plan.csv"
         file.write_text(f"{group},2,0\n{group},7,5\nno-such-topic,0,5\n")

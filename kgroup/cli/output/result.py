@@ -180,6 +180,8 @@ def _print_ndjson(env: Env, result: Result) -> None:
 
 def _print_csv(env: Env, result: Result) -> None:
     table = result.main_table
+    if table is None and not result.blocks:  # nothing was found, and the errors say why
+        return
     if table is None:
         raise ConfigError(f"{env.command} has no table to print as CSV", "use -o json")
     print_csv(env, table)

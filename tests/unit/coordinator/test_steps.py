@@ -9,7 +9,7 @@ import pytest
 from kgroup.coordinator.assignors.interface import AssignorError, GroupSpec
 from kgroup.coordinator.consumer.member import Current, MemberState
 from kgroup.coordinator.consumer.reconcile import Goal, Owned, reconcile
-from kgroup.coordinator.coordinator import RETRY_BACKOFF_MS, Coordinator
+from kgroup.coordinator.coordinator import Coordinator
 from kgroup.coordinator.inconsistency import InconsistentLog
 from kgroup.coordinator.outcome import Record
 from kgroup.coordinator.timer_kinds import TimerKind
@@ -223,7 +223,7 @@ def test_a_downgrade_that_meets_a_malformed_subscription_is_refused_and_its_time
     while (due_ms := shard.next_wake_ms()) is not None and due_ms <= ends_ms:
         shard.wake(due_ms)
     assert "a" in group.members
-    assert timers.deadline(of_a) == ends_ms + RETRY_BACKOFF_MS
+    assert timers.deadline(of_a) == ends_ms + 500
 
 
 @pytest.mark.parametrize(("retention", "expires"), [(1, NOW_MS + 1), (2**63 - 1, NOW_MS - 2**63 - 1)])

@@ -222,6 +222,12 @@ def test_an_export_goes_in_where_it_came_out(ask, tmp_path):
     assert [p.offset for p in parse_offsets(told.out, [], "export")["idle"].values()] == [7, 7]
 
 
+@pytest.mark.parametrize("form", ["csv", "table"])
+def test_an_export_that_is_refused_prints_no_header(ask, form):
+    told = ask(World(), "offsets", "export", "live", "-o", form)
+    assert (told.code, told.out) == (REFUSED, ""), told.err
+
+
 def test_an_export_of_a_group_that_may_be_read_warns(ask):
     """Owners may be left over: no reason to keep the offsets from who moves them."""
     world = World()
