@@ -37,10 +37,10 @@ class Store:
     """A group "g" whose commits land in the fake, but for the codes and losses a test asks for."""
 
     def __init__(self, path: Path) -> None:
-        self.fake = FakeCluster(topics={"orders": 2})
+        self.fake = FakeCluster(topics={"orders": 5})
         self.groups = Groups(self.fake).add(classic_group("g", state="Empty"))
         self.groups.committed["g"] = {"orders:0": 1}
-        self.groups.ends = {"orders:0": 9, "orders:1": 9}
+        self.groups.ends = {f"orders:{partition}": 9 for partition in range(5)}
         self.journal = Journal(path / "journal.jsonl")
         self.codes: list[int] = []
         self.before_commit: Callable[[], None] = lambda: None
@@ -70,9 +70,10 @@ class Store:
         )
         return oc.OffsetCommitResponse(topics=topics)
 
-    def plan(self, offset: int = 5) -> OffsetsPlan:
+    def plan(self, offset: int = 5, partitions: int = 1) -> OffsetsPlan:
         now = look(self.fake.cluster(), ["g"])
-        drafts = {"g": {ORDERS_0: Draft(CommittedOffset(offset))}}
+        places = (TopicPartition("orders", partition) for partition in range(partitions))
+        drafts = {"g": {place: Draft(CommittedOffset(offset)) for place in places}}
         return make_plan(Purpose("reset-offsets", f"to-offset {offset}"), now, drafts)
 
     def execute(self, plan: OffsetsPlan) -> list[tuple[str, str | None]]:
@@ -135,6 +136,18 @@ def test_a_lost_reply_is_settled_by_looking(store: Store) -> None:
 def test_a_request_lost_on_its_way_stays_in_doubt(store: Store) -> None:
     store.before_commit = lose_the_reply
     assert store.execute(store.plan()) == [("failed", "OUTCOME_UNKNOWN")]
+
+
+@pytest.mark.parametrize(("partitions", "rest"), [(2, None), (3, None), (5, " and 2 more")])
+def test_an_undo_names_three_places_that_moved_and_counts_the_others(
+    store: Store, partitions: int, rest: str | None
+) -> None:
+    store.execute(store.plan(5, partitions))
+    store.groups.committed["g"] = {f"orders:{number}": 6 for number in range(partitions)}
+    with pytest.raises(SafetyRefused) as refused:
+        plan_undo(store.fake.cluster(), store.journal, "LAST")
+    assert refused.value.message.count(" is 6, was set to 5") == min(partitions, 3)
+    assert refused.value.message.endswith(rest or "was set to 5")
 
 
 def test_a_change_in_doubt_can_be_undone_either_way(store: Store) -> None:
