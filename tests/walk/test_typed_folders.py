@@ -18,7 +18,7 @@ from tests.ran import ran
 USAGE = 2
 MAKES = {"cluster create-topic", "cluster user add", "serve", "demo"}
 OFFLINE = (
-    {"explain", "schema", "completion", "simulate", "config show", "journal list", "journal show"}
+    {"docs", "explain", "schema", "completion", "simulate", "config show", "journal list", "journal show"}
     | {f"context {name}" for name in ("list", "use", "show")}
     # Spark is not started for this: `run` reads its folder by the same function as the others.
     | {f"pipeline {name}" for name in ("run", "query", "sql", "events", "plot", "vacuum", "package")}
