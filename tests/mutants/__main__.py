@@ -7,6 +7,7 @@ the checkout. Ends with 1 if the tests fail without a mutant.
 from __future__ import annotations
 
 import argparse
+import ast
 import os
 import random
 import shlex
@@ -15,11 +16,13 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from itertools import islice
 from pathlib import Path
 
 from cosmic_ray.commands.init import init
 from cosmic_ray.modules import find_modules
-from cosmic_ray.mutating import mutate_and_test
+from cosmic_ray.mutating import mutate_and_test, mutate_code
+from cosmic_ray.plugins import get_operator
 from cosmic_ray.work_db import WorkDB, use_db
 from cosmic_ray.work_item import MutationSpec, TestOutcome
 
@@ -76,8 +79,19 @@ def _sample(package: Path, count: int, seed: int) -> list[MutationSpec]:
         init(sorted(find_modules([package])), found, {})
         mutants = [item.mutations[0] for item in found.work_items]
     mutants = [each for each in mutants if not each.operator_name.startswith(EQUAL)]
-    chosen = random.Random(seed).sample(range(len(mutants)), min(count, len(mutants)))
+    order = random.Random(seed).sample(range(len(mutants)), len(mutants))
+    chosen = islice((number for number in order if _is_python(mutants[number])), count)
     return [mutants[number] for number in sorted(chosen)]
+
+
+def _is_python(mutant: MutationSpec) -> bool:
+    """Whether it can be run: the asterisk of a signature is no multiplication, but is taken for one."""
+    operator = get_operator(mutant.operator_name)(**mutant.operator_args)
+    try:
+        ast.parse(mutate_code(mutant.module_path.read_text("utf-8"), operator, mutant.occurrence) or "?")
+    except SyntaxError:
+        return False
+    return True
 
 
 def _changed(diff: str | None) -> list[str]:
