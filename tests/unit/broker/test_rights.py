@@ -22,6 +22,7 @@ from kgroup.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from kgroup.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from kgroup.protocol.messages.describe_acls import DescribeAclsRequest
 from kgroup.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from kgroup.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kgroup.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kgroup.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -92,6 +93,18 @@ def test_who_has_the_cluster_in_his_process_is_asked_for_no_right(
     everything = {t.name for t in EmbeddedTransport(cluster).request(None, request).topics}  # type: ignore[attr-defined]
     assert {"seen", "hidden"} <= everything
     assert asked.request(None, request).topics == ()  # type: ignore[attr-defined]
+
+
+def test_the_coordinator_of_a_group_is_named_to_who_may_describe_it(
+    asked: EmbeddedTransport, allow: Callable[..., None]
+) -> None:
+    request = FindCoordinatorRequest(coordinator_keys=("g", "h"), key_type=0)
+    allow(Operation.DESCRIBE, ResourceType.GROUP, "g")
+    answer: Any = asked.request(None, request, min_version=4)
+    assert {each.key: each.error_code for each in answer.coordinators} == {
+        "g": ErrorCode.NONE,
+        "h": ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    }
 
 
 def test_a_group_named_twice_is_refused_only_where_a_right_is_missing(
