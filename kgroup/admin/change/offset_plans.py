@@ -98,10 +98,7 @@ class OffsetChange:
 
 @dataclass(frozen=True, slots=True)
 class PlannedGroup:
-    """A group of a plan as it was found; `refusal` says why its committed offsets cannot be changed now.
-
-    `caution` says what a change of its offsets leaves behind: the stores of a Kafka Streams application.
-    """
+    """A group of a plan as it was found; `refusal` says why its committed offsets cannot be changed now."""
 
     group_id: str
     type: GroupType | None
@@ -110,7 +107,7 @@ class PlannedGroup:
     refusal: str | None = None
     hint: str | None = None
     error_code: str | None = None
-    caution: str | None = None
+    caution: Annotated[str | None, "what the change leaves behind: the stores of Kafka Streams"] = None
 
 
 @dataclass(frozen=True, slots=True)
