@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import (
-    ClusterStatus,
     Deletion,
     Description,
     Execution,
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from kgroup.admin.read.staleness import Stale
     from kgroup.admin.rights.report import Ability, Asked
     from kgroup.admin.settings import Setting
+    from kgroup.admin.topics import ClusterStatus
     from kgroup.admin.users import Users
     from kgroup.history.fold.removals import Today
 

@@ -397,21 +397,3 @@ class TopicDescription:
     topic_id: str
     internal: bool
     partitions: tuple[Partition, ...]
-
-
-@value
-class ClusterStatus:
-    """The cluster as one broker's metadata shows it.
-
-    The counts are None where there may be topics that this principal may not see; `topics_seen` counts those
-    it sees, and `errors` says what is missing.
-    """
-
-    cluster_id: str | None
-    controller_id: int | None
-    brokers: tuple[Node, ...]
-    topics: Annotated[int | None, "null where rights may hide topics, as partitions and leaderless"]
-    partitions: int | None
-    leaderless: int | None
-    topics_seen: int = 0
-    errors: tuple[ItemError, ...] = ()

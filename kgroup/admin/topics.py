@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin.discovery import ClusterView
-from kgroup.admin.models import ClusterStatus, ItemError, Node, TopicDescription
+from kgroup.admin.models import ItemError, Node, TopicDescription
 from kgroup.admin.read.visibility import sees_every_topic, unseen_topics
 from kgroup.admin.refusals import check, item_error, refused
+from kgroup.domain import value
 from kgroup.errors import ErrorCode, KgroupError
 from kgroup.security.rights import CREATE, on_topic
 
@@ -18,6 +19,24 @@ if TYPE_CHECKING:
 
 BROKER_DEFAULT = -1
 NO_NODE = -1
+
+
+@value
+class ClusterStatus:
+    """The cluster as one broker's metadata shows it.
+
+    The counts are None where there may be topics that this principal may not see; `topics_seen` counts those
+    it sees, and `errors` says what is missing.
+    """
+
+    cluster_id: str | None
+    controller_id: int | None
+    brokers: tuple[Node, ...]
+    topics: Annotated[int | None, "null where rights may hide topics, as partitions and leaderless"]
+    partitions: int | None
+    leaderless: int | None
+    topics_seen: int = 0
+    errors: tuple[ItemError, ...] = ()
 
 
 def cluster_status(cluster: ClusterView) -> ClusterStatus:

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 
 from kgroup.admin.change.registering import Registrant
 from kgroup.admin.models import (
-    ClusterStatus,
     GroupDescription,
     GroupListing,
     GroupLocation,
     ItemResult,
     TopicDescription,
 )
+from kgroup.admin.topics import ClusterStatus
 from kgroup.admin.users import ScramUser
 from kgroup.broker.metrics import Metric
 from kgroup.cli.schemas.derive import model, schema_of
