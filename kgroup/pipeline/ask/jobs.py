@@ -13,7 +13,7 @@ from pyspark.sql import functions as f
 from kgroup.errors import ConfigError
 from kgroup.pipeline import schemas
 from kgroup.pipeline.ask import queries
-from kgroup.pipeline.ask.members import SESSION_COLUMNS, sessions
+from kgroup.pipeline.ask.spark_views import derived
 from kgroup.pipeline.schemas import Row
 from kgroup.pipeline.tables.store import Store
 
@@ -46,9 +46,13 @@ def _kept(name: str) -> Make:
     return lambda spark, store, _, group: queries.table(spark, store, name, (), group)
 
 
+def _derived(name: str) -> Make:
+    return lambda spark, store, _, group: derived(spark, store, name, group)
+
+
 def _members(spark: SparkSession, store: Store, at_ms: int | None, group: str | None) -> DataFrame:
     """All sessions; with a moment those that it falls into."""
-    found = sessions(queries.table(spark, store, "events", SESSION_COLUMNS, group))
+    found = derived(spark, store, "members", group)
     if at_ms is None:
         return found
     at = f.timestamp_millis(f.lit(at_ms))
@@ -65,18 +69,10 @@ QUERIES: Mapping[str, Query] = {
         True,
     ),
     "members": Query(schemas.MEMBERS, ("group_id", *_PLACE), _members, True),
-    "rebalances": Query(
-        schemas.REBALANCES, ("group_id", *_PLACE), lambda s, t, _, g: queries.rebalances(s, t, g)
-    ),
-    "top_writers": Query(
-        schemas.TOP_WRITERS, ("-bytes", "group_id"), lambda s, t, _, g: queries.top_writers(s, t, g)
-    ),
-    "commit_rates": Query(
-        schemas.COMMIT_RATES, ("group_id", "start"), lambda s, t, _, g: queries.commit_rates(s, t, group=g)
-    ),
-    "suspicious_commits": Query(
-        schemas.EVENTS, (*_PLACE, "seq"), lambda s, t, _, g: queries.suspicious_commits(s, t, g)
-    ),
+    "rebalances": Query(schemas.REBALANCES, ("group_id", *_PLACE), _derived("rebalances")),
+    "top_writers": Query(schemas.TOP_WRITERS, ("-bytes", "group_id"), _derived("top_writers")),
+    "commit_rates": Query(schemas.COMMIT_RATES, ("group_id", "start"), _derived("commit_rates")),
+    "suspicious_commits": Query(schemas.EVENTS, (*_PLACE, "seq"), _derived("suspicious_commits")),
     "coverage": Query(schemas.COVERAGE, ("part",)),
     "bad_ranges": Query(schemas.BAD_RANGES, ("part", "source", "start")),
     "events": Query(schemas.EVENTS, (*_PLACE, "seq"), _kept("events")),

@@ -20,9 +20,8 @@ from kgroup.pipeline.tables.place import Place
 from kgroup.pipeline.tables.store import OPEN_EVENTS, Store, number_in
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-_STEP = ("part", "group_id", "log_offset", "seq", "event", "ts", "epoch", "cause")
 _FOLDERS = StructType([StructField("part", IntegerType()), StructField("date", DateType())])
 
 
@@ -144,19 +143,6 @@ def _committed(commits: DataFrame, markers: DataFrame) -> DataFrame:
     return joined.withColumn("nth", f.row_number().over(first)).where("nth = 1 and committed")
 
 
-def commit_rates(
-    spark: SparkSession, store: Store, every: str = "1 minute", group: str | None = None
-) -> DataFrame:
-    """Commits by group and span of time: `group_id`, `start`, `commits`, `partitions`."""
-    columns = ("group_id", "ts", "topic", "partition", "is_tombstone")
-    commits = table(spark, store, "commits", columns, group).where("not is_tombstone")
-    counted = commits.groupBy("group_id", f.window("ts", every).alias("span")).agg(
-        f.count("*").alias("commits"),
-        f.count_distinct("topic", "partition").alias("partitions"),
-    )
-    return counted.select("group_id", f.col("span.start").alias("start"), "commits", "partitions")
-
-
 def progress(spark: SparkSession, store: Store, group: str, seconds: int = 60) -> DataFrame:
     """A group's commits by span of time and partition: `start`, `topic`, `partition`, `commits`, `offset`.
 
@@ -172,67 +158,3 @@ def progress(spark: SparkSession, store: Store, group: str, seconds: int = 60) -
         f.count("*").alias("commits"), f.max_by("offset", "log_offset").alias("offset")
     )
     return found.select(f.col("span.start").alias("start"), "topic", "partition", "commits", "offset")
-
-
-def top_writers(spark: SparkSession, store: Store, group: str | None = None) -> DataFrame:
-    """What each group writes into the topic, most bytes first.
-
-    Columns: `group_id`, `bytes` (keys and values, before compression), `records`, `commits`, `tombstones`,
-    `first_ts`, `last_ts`, `commits_per_minute`. Bytes, because one classic group's metadata can outweigh
-    a million commits.
-    """
-
-    def rows(name: str, commit: Column) -> DataFrame:
-        read = table(spark, store, name, ("group_id", "bytes", "is_tombstone", "ts"), group)
-        return read.withColumn("commit", commit)
-
-    commits = rows("commits", ~f.col("is_tombstone"))
-    every = commits.unionByName(rows("control", f.lit(False)))
-    # Commits a minute between a group's first and last record; null for less than a second.
-    span = f.unix_millis("last_ts") - f.unix_millis("first_ts")
-    return (
-        every.groupBy("group_id")
-        .agg(
-            f.sum("bytes").alias("bytes"),
-            f.count("*").alias("records"),
-            f.count_if("commit").alias("commits"),
-            f.count_if("is_tombstone").alias("tombstones"),
-            f.min("ts").alias("first_ts"),
-            f.max("ts").alias("last_ts"),
-        )
-        .withColumn("commits_per_minute", f.when(span >= 1000, f.round(f.col("commits") * 60_000 / span, 1)))
-        .orderBy(f.desc("bytes"), "group_id")
-    )
-
-
-def suspicious_commits(spark: SparkSession, store: Store, group: str | None = None) -> DataFrame:
-    """Events that a KIP-1251 audit should look at: rewinds, commits without an owner.
-
-    Suspicions only: a commit names neither member nor epoch, and a refused one leaves no record.
-    """
-    return table(spark, store, "events", (), group).where("suspicious").orderBy("part", "log_offset", "seq")
-
-
-def rebalances(spark: SparkSession, store: Store, group: str | None = None) -> DataFrame:
-    """One row a completed rebalance: `group_id`, `part`, `started`, `completed`, `epoch`, `cause`,
-    `unowned_ms` (the longest any partition had no owner) and `unowned` (each of them).
-
-    `started` is null where no record tells: a classic rebalance is recorded when it completes.
-    """
-    kinds = ("rebalance-started", "rebalance-completed")
-    columns = (*_STEP, "end_ts", "unowned")
-    events = table(spark, store, "events", columns, group).where(f.col("event").isin(*kinds))
-    in_order = Window.partitionBy("part", "group_id").orderBy("log_offset", "seq")
-    before = f.when(f.lag("event").over(in_order) == kinds[0], f.lag("ts").over(in_order))
-    done = events.withColumn("started", before).where(f.col("event") == kinds[1])
-    return done.select(
-        "group_id",
-        "part",
-        "log_offset",
-        "started",
-        f.col("end_ts").alias("completed"),
-        "epoch",
-        "cause",
-        f.array_max(f.col("unowned.ms")).alias("unowned_ms"),
-        "unowned",
-    )

@@ -1,18 +1,25 @@
-"""The views of `views` in a Spark session, so that a question in SQL is asked there as of DuckDB."""
+"""The views of `views` on Spark: as DataFrames, and in a session, so that SQL is asked there as of DuckDB."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from kgroup.pipeline.ask.queries import table
-from kgroup.pipeline.ask.views import MOMENT, STATE_AT, VIEWS
+from kgroup.pipeline.ask.views import MOMENT, READS, STATE_AT, VIEWS
 from kgroup.pipeline.schemas import TABLES
 from kgroup.pipeline.tables.store import Store
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _SLOTS = {"longest": "array_max(unowned.ms)", "place": "struct(topic, c.partition)"}
+
+
+def derived(spark: SparkSession, store: Store, name: str, group: str | None = None) -> DataFrame:
+    """Return a view of the store, for all groups or one; its columns are those of its schema."""
+    read = {each: table(spark, store, each, columns, group) for each, columns in READS[name].items()}
+    query = VIEWS[name].format(**_SLOTS, **{each: f"{{{each}}}" for each in read})
+    return spark.sql(query, **read)  # type: ignore[arg-type]
 
 
 def views_in_spark(spark: SparkSession, store: Store) -> None:
@@ -24,6 +31,7 @@ def views_in_spark(spark: SparkSession, store: Store) -> None:
     for name in TABLES:
         table(spark, store, name).createOrReplaceTempView(name)
     for name, query in VIEWS.items():
-        spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {query.format(**_SLOTS)}")
+        made = query.format(**_SLOTS, **{each: each for each in TABLES})
+        spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW {name} AS {made}")
     returned = f"RETURNS TABLE RETURN {STATE_AT}"
     spark.sql(f"CREATE OR REPLACE TEMPORARY FUNCTION state_at({MOMENT} TIMESTAMP) {returned}")

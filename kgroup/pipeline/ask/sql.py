@@ -94,7 +94,9 @@ def opened(store: Store) -> Iterator[DuckDBPyConnection]:
             )
             connection.execute(f"CREATE VIEW {name} AS {every}")
         for name, query in VIEWS.items():
-            connection.execute(f"CREATE VIEW {name} AS {query.format(**_SLOTS)}")
+            connection.execute(
+                f"CREATE VIEW {name} AS {query.format(**_SLOTS, **{each: each for each in TABLES})}"
+            )
         connection.execute(f"CREATE MACRO state_at({MOMENT}) AS TABLE {STATE_AT}")
         connection.execute("SET lock_configuration = true")
         yield connection

@@ -1,7 +1,8 @@
 """The derived tables as SQL that DuckDB and Spark read alike, over the kept ones.
 
 What the two call differently stands in braces: `longest` is the longest time in a list of `unowned`, `place`
-a topic and its partition as one value. Both know `unix_millis`, DuckDB by a macro.
+a topic and its partition as one value; and so do the tables that are read. Both know `unix_millis`, DuckDB by
+a macro.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ WITH own AS (
   SELECT e.*, coalesce(instance_id, member_id) AS who,
     CASE WHEN event IN ({_STARTS}) THEN 1 ELSE 0 END AS starts,
     CASE WHEN event IN ({_ENDS}) THEN 1 ELSE 0 END AS ends
-  FROM events e WHERE member_id IS NOT NULL
+  FROM {{events}} e WHERE member_id IS NOT NULL
 ), numbered AS (
   SELECT own.*, sum(starts) OVER (PARTITION BY {_WHOSE} ORDER BY log_offset, seq) AS nr FROM own
 ), placed AS (
@@ -83,7 +84,7 @@ WITH own AS (
   FROM followed WHERE next_ts IS NOT NULL
   UNION ALL
   SELECT f.part, f.group_id, f.who, f.nr, d.log_offset, d.ts, d.event, d.epoch, d.cause
-  FROM followed f JOIN events d
+  FROM followed f JOIN {{events}} d
     ON d.part = f.part AND d.group_id = f.group_id AND d.log_offset > f.log_offset
   WHERE d.event = '{Kind.GROUP_DELETED}'
 ), ended AS (
@@ -103,7 +104,7 @@ WITH told AS (
   SELECT e.*,
     lag(event) OVER (PARTITION BY part, group_id ORDER BY log_offset, seq) AS before,
     lag(ts) OVER (PARTITION BY part, group_id ORDER BY log_offset, seq) AS before_ts
-  FROM events e WHERE event IN ('{Kind.REBALANCE_STARTED}', '{Kind.REBALANCE_COMPLETED}')
+  FROM {{events}} e WHERE event IN ('{Kind.REBALANCE_STARTED}', '{Kind.REBALANCE_COMPLETED}')
 )
 SELECT part, log_offset, group_id,
   CASE WHEN before = '{Kind.REBALANCE_STARTED}' THEN before_ts END AS started,
@@ -113,9 +114,9 @@ FROM told WHERE event = '{Kind.REBALANCE_COMPLETED}'
 
 _TOP_WRITERS = """
 WITH every AS (
-  SELECT group_id, bytes, ts, is_tombstone, NOT is_tombstone AS is_commit FROM commits
+  SELECT group_id, bytes, ts, is_tombstone, NOT is_tombstone AS is_commit FROM {commits}
   UNION ALL
-  SELECT group_id, bytes, ts, is_tombstone, false FROM control
+  SELECT group_id, bytes, ts, is_tombstone, false FROM {control}
 ), summed AS (
   SELECT group_id, CAST(sum(bytes) AS BIGINT) AS bytes, count(*) AS records,
     CAST(sum(CASE WHEN is_commit THEN 1 ELSE 0 END) AS BIGINT) AS commits,
@@ -132,7 +133,7 @@ FROM summed
 _COMMIT_RATES = """
 SELECT group_id, date_trunc('minute', ts) AS start, count(*) AS commits,
   count(DISTINCT {place}) AS partitions
-FROM commits c WHERE NOT is_tombstone GROUP BY group_id, date_trunc('minute', ts)
+FROM {commits} c WHERE NOT is_tombstone GROUP BY group_id, date_trunc('minute', ts)
 """
 
 VIEWS: Mapping[str, str] = {
@@ -140,6 +141,16 @@ VIEWS: Mapping[str, str] = {
     "rebalances": _REBALANCES,
     "top_writers": _TOP_WRITERS,
     "commit_rates": _COMMIT_RATES,
-    "suspicious_commits": "SELECT * FROM events WHERE suspicious",
+    "suspicious_commits": "SELECT * FROM {events} WHERE suspicious",
 }
 """Views by name, each over the kept tables."""
+_STEP = ("part", "group_id", "log_offset", "seq", "event", "ts", "epoch", "cause")
+_WRITTEN = ("group_id", "bytes", "is_tombstone", "ts")
+READS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "members": {"events": (*_STEP, "member_id", "instance_id", "protocol")},
+    "rebalances": {"events": (*_STEP, "end_ts", "unowned")},
+    "top_writers": {"commits": _WRITTEN, "control": _WRITTEN},
+    "commit_rates": {"commits": ("group_id", "ts", "topic", "partition", "is_tombstone")},
+    "suspicious_commits": {"events": ()},
+}
+"""The tables that each view reads, with the columns it needs of them; () is all."""
