@@ -34,10 +34,12 @@ ZOOKEEPER = "zookeeper"
 """The type of a group of Kafka 0.8 to 1.1 whose members, owners and offsets are nodes in ZooKeeper."""
 NOT_KNOWN = "NOT_KNOWN"
 """The code of what this version of kgroup cannot know, however often it asks."""
-COMMIT_UNREAD = "what is committed"
-"""How a reason begins that says why nobody knows whether anything is committed."""
 LEFT_FOR_NOW = -2
 """The epoch of a static consumer-protocol member that shut down and may come back (KIP-848)."""
+
+
+class CommitUnread(str):
+    """The reason of a row whose committed offset could not be read: there may be one."""
 
 
 @value
@@ -233,7 +235,7 @@ class OffsetRow:
     @property
     def commit_unread(self) -> bool:
         """Whether there may be a committed offset that could not be read."""
-        return self.committed_offset is None and (self.reason or "").startswith(COMMIT_UNREAD)
+        return self.committed_offset is None and isinstance(self.reason, CommitUnread)
 
     @property
     def gone(self) -> bool:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from kgroup.admin.models import (
     CLASSIC,
-    COMMIT_UNREAD,
     CONSUMER,
     EMPTY,
     STABLE,
+    CommitUnread,
     Description,
     GroupDescription,
     GroupListing,
@@ -50,7 +50,9 @@ UNKNOWN_STATE, UNKNOWN = "Unknown", "unknown"
 _TYPES = {"CLASSIC": CLASSIC, "CONSUMER": CONSUMER, "SHARE": "share", "STREAMS": "streams"}
 _FINDINGS = frozenset({"KG102", "KG105", "KG106", "KG107", "KG301", "KG304"})
 """Those that rest on nothing that REST does not tell."""
-_NOT_COMMITTED = f"{COMMIT_UNREAD} is not told: nothing, or the end of the log could not be read"
+_NOT_COMMITTED = CommitUnread(
+    "what is committed is not told: nothing, or the end of the log could not be read"
+)
 _ASK_BROKERS = "ask the brokers (-b) to be sure"
 
 

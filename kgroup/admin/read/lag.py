@@ -9,10 +9,10 @@ from typing import Protocol, TypeVar
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import (
     CLASSIC,
-    COMMIT_UNREAD,
     DEAD,
     EMPTY,
     STABLE,
+    CommitUnread,
     GroupDescription,
     Member,
     OffsetRow,
@@ -87,7 +87,8 @@ def rows(
     ]
     if offsets is not None:
         return tuple(made)
-    return tuple(replace(row, lag=None, reason=f"{COMMIT_UNREAD} could not be read") for row in made)
+    reason = CommitUnread("what is committed could not be read")
+    return tuple(replace(row, lag=None, reason=reason) for row in made)
 
 
 def readers_known(group: GroupDescription) -> bool:

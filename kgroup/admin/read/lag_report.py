@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import (
-    COMMIT_UNREAD,
+    CommitUnread,
     Description,
     GroupDescription,
     GroupType,
@@ -63,7 +63,7 @@ class PartitionLag:
     @property
     def commit_unread(self) -> bool:
         """Whether there may be a committed offset that could not be read."""
-        return self.committed_offset is None and (self.reason or "").startswith(COMMIT_UNREAD)
+        return self.committed_offset is None and isinstance(self.reason, CommitUnread)
 
     @property
     def gone(self) -> bool:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from kgroup.admin.models import (
-    COMMIT_UNREAD,
     ZOOKEEPER,
+    CommitUnread,
     GroupDescription,
     GroupListing,
     ItemError,
@@ -238,14 +238,14 @@ def _rows(seen: Seen, stored: CommittedOffsets, ends: lag.Ends, starts: lag.Ends
             row = replace(row, member_id=None)
         if partition in seen.nodes.undecodable and partition not in stored.kafka:
             why = seen.nodes.undecodable[partition]
-            row = replace(row, lag=None, reason=f"{COMMIT_UNREAD} is not known: {why}")
+            row = replace(row, lag=None, reason=CommitUnread(f"what is committed is not known: {why}"))
         elif stored.error is not None:
             # An offset in Kafka would take precedence over this one.
             where = "nothing" if row.committed_offset is None else str(row.committed_offset)
             why = f"{where} in ZooKeeper, and what is in Kafka is not known: {stored.error.message}"
             row = replace(row, lag=None, reason=why)
         elif row.committed_offset is None and OFFSETS in seen.nodes.unread:
-            row = replace(row, lag=None, reason=f"{COMMIT_UNREAD} could not be read")
+            row = replace(row, lag=None, reason=CommitUnread("what is committed could not be read"))
         yield row
 
 
