@@ -132,8 +132,8 @@ def main(arguments: list[str]) -> None:
             "g", member_name(number), '{"t":1}', True, "smallest", SESSION_MS
         )
         host.tell(Opened(number), Received(number, registration))
-    assert host.machine.reign is not None
-    started = sum(member.started for member in host.machine.reign.members.values())
+    assert host.machine.term is not None
+    started = sum(member.started for member in host.machine.term.members.values())
     print(f"{members} members, {started} started, {host.spent_s:.2f} CPU s in the machine")
     for name, count in sorted(host.counts.items()):
         print(f"  {count:>8} {name}")

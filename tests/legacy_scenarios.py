@@ -103,7 +103,7 @@ async def going_down(made, nodes):
         await peer.started()
         peer.positions = {("t", "0"): 7}
         first = active(made)
-        await until(lambda: first.machine.reign.groups["g"].offsets)
+        await until(lambda: first.machine.term.groups["g"].offsets)
         first.shut_down()
         await first.stop()
         await until(lambda: peer.closed)
@@ -151,10 +151,10 @@ async def described(made, nodes):
         assert (group["state"], member["member_id"], member["state"]) == ("Stable", "c1", "fetching")
         assert (member["session_timeout_ms"], member["failed_pings"]) == (3000, 0)
         peer.silent = True
-        await until(lambda: active(made).machine.reign.groups["g"].members["c1"].failed)
+        await until(lambda: active(made).machine.term.groups["g"].members["c1"].failed)
         (member,) = (await _describe(nodes))["members"]
         assert member["failed_pings"] > 0
-    await until(lambda: not active(made).machine.reign.groups["g"].departed)
+    await until(lambda: not active(made).machine.term.groups["g"].departed)
     async with asyncio.timeout(300):
         while (group := await _describe(nodes))["state"] != "Empty":
             assert (group["state"], group["members"]) == ("Leaving", [])

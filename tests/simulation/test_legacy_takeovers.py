@@ -10,9 +10,9 @@ from kgroup.zookeeper.coordinator.config import LegacyConfig
 from kgroup.zookeeper.coordinator.moves import Moves
 from kgroup.zookeeper.coordinator.recovery import Recovery
 from kgroup.zookeeper.world.rest import unrest
-from kgroup.zookeeper.world.world import World
 from tests.simulation.era.faults import Fault, planted
-from tests.simulation.era.invariants import Auditor, Violation
+from tests.simulation.era.invariants import Violation
+from tests.simulation.era.world import AuditedWorld
 
 LONGEST = 9000
 before_start = Moves.owners_before_start
@@ -31,8 +31,7 @@ class Cluster:
 
     def __init__(self, session):
         self.session = session
-        self.world = World(Random(1), LegacyConfig(), 2)
-        self.world.watch(Auditor(self.world))
+        self.world = AuditedWorld(Random(1), LegacyConfig(), 2)
         self.world.set_topic("t", 2)
         self.old, self.new = self.world.brokers
         self.old.start()

@@ -8,11 +8,10 @@ from kgroup.zookeeper.consumer.events import ConsumerConfig
 from kgroup.zookeeper.coordinator.config import LegacyConfig
 from kgroup.zookeeper.coordinator.events import Closed
 from kgroup.zookeeper.world.rest import unrest
-from kgroup.zookeeper.world.world import World
 from tests.simulation.era.__main__ import main
 from tests.simulation.era.chaos import run
 from tests.simulation.era.faults import FAULTS
-from tests.simulation.era.invariants import Auditor
+from tests.simulation.era.world import AuditedWorld
 
 CHUNK = 20
 SEEDS = 100
@@ -46,7 +45,7 @@ def test_the_same_seed_is_the_same_run():
     """LC-23: all there is to read is read between two events; nobody else is in the machine meanwhile."""
     one, other = run(11), run(11)
     assert (one.steps, one.log, one.rest_ms) == (other.steps, other.log, other.rest_ms)
-    assert one.auditor.said == other.auditor.said
+    assert one.world.auditor.said == other.world.auditor.said
     assert run(12).log != one.log
 
 
@@ -66,8 +65,7 @@ def test_a_planted_fault_is_gone_afterwards():
 
 def cluster(consumers, **config):
     """A cluster at rest, of one group."""
-    world = World(Random(1), LegacyConfig(**config), 1)
-    world.watch(Auditor(world))
+    world = AuditedWorld(Random(1), LegacyConfig(**config), 1)
     world.set_topic("t", 3)
     world.brokers[0].start()
     for number in range(consumers):
@@ -80,7 +78,7 @@ def cluster(consumers, **config):
 
 def rebalances(world):
     """How many Starts were sent."""
-    messages = [getattr(e, "message", None) for _, _, effects in world.observer.said[1][1] for e in effects]
+    messages = [getattr(e, "message", None) for _, _, effects in world.auditor.said[1][1] for e in effects]
     return sum(type(message).__name__ == "StartFetcherRequest" for message in messages)
 
 
@@ -100,10 +98,10 @@ def test_a_slow_reader_is_dropped():
     world = cluster(2, max_outbound_bytes=130, max_failed_pings=100)
     slow, other = world.consumers
     (broker,) = world.brokers
-    said = world.observer.said[broker.id][1]
+    said = world.auditor.said[broker.id][1]
     before = len(said)
     world.network.cut.add((slow.name, broker.name))
     world.schedule.run_until(world.now_ms + 60_000)
     closed = [event.conn for _, event, _ in said[before:] if isinstance(event, Closed)]
-    assert len(closed) == 1 and len(broker.machine.reign.members) == 1
+    assert len(closed) == 1 and len(broker.machine.term.members) == 1
     assert len(other.machine.positions) == 3 and not slow.machine.positions

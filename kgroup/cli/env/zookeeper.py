@@ -46,7 +46,7 @@ def open_groups(env: Env, where: str, *, longer_s: float = 0.0) -> Iterator[Open
 
     Whatever is asked ends within --timeout (and `longer_s`), answered or not.
     """
-    from kgroup.zookeeper.entry.tree import Groups, Session, parse_ensemble, told_groups
+    from kgroup.zookeeper.entry.tree import Groups, Session, describe_groups, parse_ensemble
 
     for flag, name in (("bootstrap_server", "-b"), ("local", "--local")):
         if flag in env.flags:
@@ -60,7 +60,7 @@ def open_groups(env: Env, where: str, *, longer_s: float = 0.0) -> Iterator[Open
         groups = Groups(
             session.ask,
             lambda alive: _brokers(settings, alive, until, closing),
-            lambda address, names: told_groups(address, names, _left_s(until)),
+            lambda address, names: describe_groups(address, names, _left_s(until)),
         )
         yield Opened(groups, session, ensemble)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kgroup.zookeeper.coordinator import paths
-from kgroup.zookeeper.coordinator.purgatory import Watcher
 from kgroup.zookeeper.coordinator.registries import Job, RegisteredConsumer
+from kgroup.zookeeper.coordinator.requests import Watcher
 from kgroup.zookeeper.wire.messages import (
     CommitOffsetRequest,
     CommitOffsetResponse,
@@ -20,7 +20,7 @@ from kgroup.zookeeper.wire.messages import (
 )
 
 if TYPE_CHECKING:
-    from kgroup.zookeeper.coordinator.reign import Reign
+    from kgroup.zookeeper.coordinator.term import Term
 
 Answer = PingResponse | StopFetcherResponse | StartFetcherResponse
 _KINDS: dict[type, RequestKey] = {
@@ -33,8 +33,8 @@ _KINDS: dict[type, RequestKey] = {
 class Answers:
     """Takes answers; `ignored` counts offsets of partitions their sender does not hold."""
 
-    def __init__(self, reign: Reign) -> None:
-        self._reign = reign
+    def __init__(self, term: Term) -> None:
+        self._term = term
         self.ignored = 0
 
     def contradiction(self, member: RegisteredConsumer, message: Answer | CommitOffsetRequest) -> str | None:
@@ -42,7 +42,7 @@ class Answers:
         if message.consumer_id != member.consumer_id:
             return f"it says it is {message.consumer_id}"
         if isinstance(message, CommitOffsetRequest):
-            return None if self._reign.core.config.commit else "commits are not allowed here"
+            return None if self._term.core.config.commit else "commits are not allowed here"
         closing = isinstance(message, PingResponse) and message.error == ErrorMapping.CLOSING
         if message.error != ErrorMapping.NONE and not closing:
             return f"it answers error {message.error}"
@@ -54,13 +54,13 @@ class Answers:
 
     def take(self, member: RegisteredConsumer, message: Answer, correlation: int) -> None:
         """Of an answer without a watcher, or after its expiry, only the offsets count (era 6.4)."""
-        header = self._reign.core.config.header
-        watcher = self._reign.purgatory.answer(member, _KINDS[type(message)], correlation if header else None)
+        header = self._term.core.config.header
+        watcher = self._term.purgatory.answer(member, _KINDS[type(message)], correlation if header else None)
         if watcher is None:
             return
         in_time = not watcher.settled
         if in_time:
-            self._reign.purgatory.satisfy(watcher)
+            self._term.purgatory.satisfy(watcher)
         if isinstance(message, StartFetcherResponse):
             self._started(watcher, in_time)
             return
@@ -70,16 +70,16 @@ class Answers:
             self._stopped(watcher, in_time)
             return
         if in_time:
-            self._reign.pings.answered(watcher)
+            self._term.pings.answered(watcher)
         if message.error == ErrorMapping.CLOSING:
             # It has stopped its fetchers, so nobody need wait for its lease (era 9.9).
-            self._reign.groups[member.registration.group_id].release(member)
-            self._reign.fail(member, "leaves")
+            self._term.groups[member.registration.group_id].release(member)
+            self._term.fail(member, "leaves")
 
     def commit(self, member: RegisteredConsumer, request: CommitOffsetRequest, correlation: int) -> None:
         """Write a consumer's offsets at once, and answer when they are written (era 10.2)."""
-        group = self._reign.groups[member.registration.group_id]
-        core = self._reign.core
+        group = self._term.groups[member.registration.group_id]
+        core = self._term.core
         response = CommitOffsetResponse(ErrorMapping.NONE, member.consumer_id)
         # Before its Start is answered, a commit may be of the assignment before: nothing tells them apart.
         taken = self._take_offsets(member, request.offsets, member.start_answered)
@@ -89,7 +89,7 @@ class Answers:
 
         def written(done: bool) -> None:
             if done:
-                self._reign.committer.written(group, written_puts)
+                self._term.committer.written(group, written_puts)
             answer = response if done else CommitOffsetResponse(ErrorMapping.UNKNOWN, member.consumer_id)
             if not member.gone:
                 core.send(member.conn, answer, correlation)
@@ -100,29 +100,29 @@ class Answers:
             )
             return written_puts
 
-        self._reign.writes.add(group, Job(puts, written))
+        self._term.writes.add(group, Job(puts, written))
 
     def _stopped(self, watcher: Watcher, in_time: bool) -> None:
         member = watcher.member
-        group = self._reign.groups[member.registration.group_id]
+        group = self._term.groups[member.registration.group_id]
         if watcher.serial > member.start_serial:
             group.release(member)
         if in_time and group.run is not None:
-            group.run.stopped(watcher)
+            group.run.answered(watcher)
 
     def _started(self, watcher: Watcher, in_time: bool) -> None:
         member = watcher.member
         if watcher.serial != member.start_serial:
             return
         member.start_answered = True
-        run = self._reign.groups[member.registration.group_id].run
+        run = self._term.groups[member.registration.group_id].run
         if in_time and run is not None:
             member.started = True
-            run.started(watcher)
+            run.answered(watcher)
 
     def _take_offsets(self, member: RegisteredConsumer, offsets: Offsets, current: bool) -> list[Partition]:
         """Take those of partitions that the member holds, if they are of its current assignment (era 6.5)."""
-        group = self._reign.groups[member.registration.group_id]
+        group = self._term.groups[member.registration.group_id]
         taken = []
         for topic, name, offset in offsets:
             partition = Partition(topic, name)

@@ -25,7 +25,7 @@ class Asks(Protocol):
 
 
 class Core:
-    """One machine's moment and effects; `timers` are those that outlive a reign."""
+    """One machine's moment and effects; `timers` are those that outlive a term."""
 
     def __init__(self, config: LegacyConfig, broker_id: int) -> None:
         self.config = config

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 
 from kgroup.zookeeper.coordinator import paths
-from kgroup.zookeeper.coordinator.core import Core, reason, uncertain
+from kgroup.zookeeper.coordinator.core import Core, Then, reason, uncertain
 from kgroup.zookeeper.coordinator.events import Level, ZkConnected
 from kgroup.zookeeper.coordinator.timers import Timer
 from kgroup.zookeeper.store.operations import (
@@ -17,6 +17,7 @@ from kgroup.zookeeper.store.operations import (
     Failure,
     Get,
     Node,
+    Read,
     Result,
     SetData,
     Sync,
@@ -129,28 +130,32 @@ class Elector:
 
     def _begin(self) -> None:
         self._set(State.ELECTING)
-        current = self._round
         if self._unreleased:
-            self._core.ask(self._release(), lambda results: self._released(current, results))
-            return
-        ops = (Sync(paths.EPOCH), Exists(paths.CONSUMERS), Get(paths.EPOCH))
-        self._core.ask(ops, lambda results: self._read(current, results))
+            self._ask(self._release(), self._released)
+        else:
+            self._ask((Sync(paths.EPOCH), Exists(paths.CONSUMERS), Get(paths.EPOCH)), self._read)
+
+    def _ask(self, ops: Sequence[Read] | Sequence[Write], then: Then, *, watch: bool = False) -> None:
+        """As `Core.ask`; an answer that comes in another round changes nothing (era 7.11)."""
+        current = self._round
+
+        def answered(results: Sequence[Result]) -> None:
+            if current == self._round:
+                then(results)
+
+        self._core.ask(ops, answered, watch=watch)
 
     def _release(self) -> tuple[Write, ...]:
         return Check(paths.EPOCH, self.epoch), Delete(paths.COORDINATOR)
 
-    def _released(self, current: int, results: Sequence[Result]) -> None:
-        if current != self._round:
-            return
+    def _released(self, results: Sequence[Result]) -> None:
         if uncertain(results):
             self._again()
             return
         self._unreleased = False
         self._begin()
 
-    def _read(self, current: int, results: Sequence[Result]) -> None:
-        if current != self._round:
-            return
+    def _read(self, results: Sequence[Result]) -> None:
         _, consumers, epoch = results
         missing = [
             Create(path, data)
@@ -163,15 +168,13 @@ class Elector:
             # One by one: another elector may make either at the same moment.
             for create in missing[:-1]:
                 self._core.ask((create,), lambda _: None)
-            self._core.ask(missing[-1:], lambda made: self._made(current, made))
+            self._ask(missing[-1:], self._made)
         elif isinstance(epoch, Node):
-            self._look(current, epoch.stat.version)
+            self._look(epoch.stat.version)
         else:
             self._refused(f"{paths.EPOCH} cannot be read: {reason(epoch)}")
 
-    def _made(self, current: int, results: Sequence[Result]) -> None:
-        if current != self._round:
-            return
+    def _made(self, results: Sequence[Result]) -> None:
         (made,) = results
         if made in (None, Failure.NODE_EXISTS):
             self._begin()
@@ -180,18 +183,14 @@ class Elector:
         else:
             self._refused(f"{paths.EPOCH} cannot be made: {reason(made)}")
 
-    def _look(self, current: int, version: int) -> None:
+    def _look(self, version: int) -> None:
         """Whose node is it? If it is ours now, it was so when the epoch was read before (era 3.1)."""
         sent_ms = self._core.now_ms
-        self._core.ask(
-            (Get(paths.COORDINATOR),),
-            lambda results: self._looked(current, version, sent_ms, results[0]),
-            watch=True,
+        self._ask(
+            (Get(paths.COORDINATOR),), lambda results: self._looked(version, sent_ms, results[0]), watch=True
         )
 
-    def _looked(self, current: int, version: int, sent_ms: int, node: Result) -> None:
-        if current != self._round:
-            return
+    def _looked(self, version: int, sent_ms: int, node: Result) -> None:
         if isinstance(node, Node) and node.stat.owner == self.session:
             self._lead(version, sent_ms)
         elif isinstance(node, Node):
@@ -200,21 +199,19 @@ class Elector:
             text = node.data.decode("ascii", "replace")
             self.coordinator_id = int(text) if text.isdecimal() else None
         elif node is Failure.NO_NODE:
-            self._run(current, version)
+            self._run(version)
         elif isinstance(node, Failure) and not uncertain((node,)):
             self._refused(f"{paths.COORDINATOR} cannot be read: {reason(node)}")
         else:
             self._again()
 
-    def _run(self, current: int, version: int) -> None:
+    def _run(self, version: int) -> None:
         sent_ms = self._core.now_ms
         mine = Create(paths.COORDINATOR, str(self._core.broker_id).encode(), ephemeral=True)
         bump = SetData(paths.EPOCH, str(version + 1).encode(), version)
-        self._core.ask((mine, bump), lambda results: self._ran(current, version, sent_ms, results))
+        self._ask((mine, bump), lambda results: self._ran(version, sent_ms, results))
 
-    def _ran(self, current: int, version: int, sent_ms: int, results: Sequence[Result]) -> None:
-        if current != self._round:
-            return
+    def _ran(self, version: int, sent_ms: int, results: Sequence[Result]) -> None:
         failures = [result for result in results if isinstance(result, Failure)]
         if not failures:
             self._lead(version + 1, sent_ms)
@@ -232,20 +229,18 @@ class Elector:
         self._won(epoch)
 
     def _arm_probe(self) -> None:
-        due = self._core.now_ms + max(1, self._core.negotiated_ms // 6)
-        self._probe_timer = self._core.timers.arm(due, self._probe_in_time)
+        def due() -> None:
+            self._arm_probe()
+            self._probe()
 
-    def _probe_in_time(self) -> None:
-        self._arm_probe()
-        self._probe()
+        due_ms = self._core.now_ms + max(1, self._core.negotiated_ms // 6)
+        self._probe_timer = self._core.timers.arm(due_ms, due)
 
     def _probe(self) -> None:
-        current, sent_ms = self._round, self._core.now_ms
-        self._core.ask((Get(paths.COORDINATOR),), lambda results: self._probed(current, sent_ms, results[0]))
+        sent_ms = self._core.now_ms
+        self._ask((Get(paths.COORDINATOR),), lambda results: self._probed(sent_ms, results[0]))
 
-    def _probed(self, current: int, sent_ms: int, node: Result) -> None:
-        if current != self._round:
-            return
+    def _probed(self, sent_ms: int, node: Result) -> None:
         if isinstance(node, Node) and node.stat.owner == self.session:
             self.heard_ms = max(self.heard_ms, sent_ms)
         elif isinstance(node, Node) or node is Failure.NO_NODE:

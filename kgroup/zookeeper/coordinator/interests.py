@@ -13,7 +13,7 @@ from kgroup.zookeeper.coordinator.topics import Found, Partitions
 from kgroup.zookeeper.store.operations import Children, Exists, Failure, Result
 
 if TYPE_CHECKING:
-    from kgroup.zookeeper.coordinator.reign import Reign
+    from kgroup.zookeeper.coordinator.term import Term
 
 
 class Interests:
@@ -23,8 +23,8 @@ class Interests:
     read last: so no change is lost between, and none is acted upon twice (era 6.3).
     """
 
-    def __init__(self, reign: Reign) -> None:
-        self._reign = reign
+    def __init__(self, term: Term) -> None:
+        self._term = term
         self.known: dict[str, Partitions | None] = {}
         self.groups_of: dict[str, dict[str, Group]] = {}
         self.wildcards: dict[str, Group] = {}
@@ -77,7 +77,7 @@ class Interests:
     def _list(self) -> None:
         self._listings += 1
         listing = self._listings
-        self._reign.ask((Children(paths.TOPICS),), lambda results: self._listed(listing, results), watch=True)
+        self._term.ask((Children(paths.TOPICS),), lambda results: self._listed(listing, results), watch=True)
 
     def _listed(self, listing: int, results: Sequence[Result]) -> None:
         (names,) = results
@@ -85,12 +85,12 @@ class Interests:
             return
         if names is Failure.NO_NODE:
             # No broker has been here yet: there are no topics, until the node is made.
-            self._reign.ask((Exists(paths.TOPICS),), self._found_after_all, watch=True)
+            self._term.ask((Exists(paths.TOPICS),), self._found_after_all, watch=True)
             names = ()
         if not isinstance(names, tuple):
             if not uncertain(results):
-                self._reign.core.log(Level.ERROR, f"{paths.TOPICS} cannot be read: {reason(names)}")
-            self._reign.when_connected(lambda: self._list() if listing == self._listings else None)
+                self._term.core.log(Level.ERROR, f"{paths.TOPICS} cannot be read: {reason(names)}")
+            self._term.when_connected(lambda: self._list() if listing == self._listings else None)
             return
         for gone in [name for name in self.known if name not in set(names)]:
             self._gone(gone)
@@ -101,12 +101,12 @@ class Interests:
             self._list()
 
     def _read(self, names: list[str]) -> None:
-        self._reign.reader.read(names, lambda found: self._told(names, found), watch=True)
+        self._term.reader.read(names, lambda found: self._told(names, found), watch=True)
 
     def _told(self, names: list[str], found: Found) -> None:
         if any(partitions in UNCERTAIN for partitions in found.values()):
             # New ones are not known yet, so listing again would find them; known ones have to be read.
-            self._reign.when_connected(lambda: self._read(names))
+            self._term.when_connected(lambda: self._read(names))
             return
         for name, partitions in found.items():
             self._learnt(name, partitions)
@@ -120,7 +120,7 @@ class Interests:
                 self._gone(name)
             return
         if isinstance(partitions, Failure):
-            self._reign.core.log(Level.ERROR, f"topic {name} cannot be read: {partitions.value}")
+            self._term.core.log(Level.ERROR, f"topic {name} cannot be read: {partitions.value}")
         new = name not in self.known
         told = None if isinstance(partitions, Failure) else partitions
         if not new and self.known[name] == told:
@@ -137,7 +137,7 @@ class Interests:
 
     def _trigger(self, name: str) -> None:
         for group in self.groups_of.get(name, {}).values():
-            self._reign.rebalancers.add(group)
+            self._term.rebalancers.add(group)
 
     def _match(self, name: str) -> None:
         for group in self.wildcards.values():

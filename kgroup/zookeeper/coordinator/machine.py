@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kgroup.zookeeper.coordinator.config import LegacyConfig
 from kgroup.zookeeper.coordinator.core import Core
+from kgroup.zookeeper.coordinator.describe import describe
 from kgroup.zookeeper.coordinator.directory import Directory
 from kgroup.zookeeper.coordinator.election import Elector, State
 from kgroup.zookeeper.coordinator.events import (
@@ -19,11 +20,9 @@ from kgroup.zookeeper.coordinator.events import (
     ZkDone,
     ZkExpired,
     ZkFired,
-    ZkSuspended,
 )
 from kgroup.zookeeper.coordinator.registries import RegisteredConsumer
-from kgroup.zookeeper.coordinator.reign import Reign
-from kgroup.zookeeper.coordinator.telling import told
+from kgroup.zookeeper.coordinator.term import Term
 from kgroup.zookeeper.wire.messages import (
     ClusterMetadataRequest,
     ClusterMetadataResponse,
@@ -47,7 +46,7 @@ class LegacyCoordinator:
         self.core = Core(config, broker_id)
         self.directory = Directory(self.core)
         self.elector = Elector(self.core, self._won, self._lost)
-        self.reign: Reign | None = None
+        self.term: Term | None = None
 
     @property
     def state(self) -> State:
@@ -63,12 +62,12 @@ class LegacyCoordinator:
     def wake(self, now_ms: int) -> list[Effect]:
         """Time has passed: fires one timer, if one is due."""
         if self._at(now_ms):
-            reign_due = None if self.reign is None else self.reign.timers.next_ms()
+            term_due = None if self.term is None else self.term.timers.next_ms()
             due = self.core.timers.next_ms()
-            if self.reign is None or reign_due is None or (due is not None and due <= reign_due):
+            if self.term is None or term_due is None or (due is not None and due <= term_due):
                 self.core.timers.fire(now_ms)
             else:
-                self.reign.timers.fire(now_ms)
+                self.term.timers.fire(now_ms)
         return self.core.take_effects()
 
     def next_wake_ms(self) -> int | None:
@@ -76,8 +75,8 @@ class LegacyCoordinator:
         if self.state is State.STOPPED:
             return None
         dues = [self.core.timers.next_ms()]
-        if self.reign is not None:
-            dues += [self.reign.timers.next_ms(), self.elector.lease_end_ms]
+        if self.term is not None:
+            dues += [self.term.timers.next_ms(), self.elector.lease_end_ms]
         return min((due for due in dues if due is not None), default=None)
 
     def _at(self, now_ms: int) -> bool:
@@ -101,17 +100,22 @@ class LegacyCoordinator:
                 self._closed(conn)
             case Malformed(conn, detail):
                 self._malformed(conn, detail)
-            case ZkConnected():
-                self._connected(event)
-            case ZkSuspended():
-                self.core.connected = False
-            case ZkExpired():
-                self.core.connected = False
-                self.elector.expired()
-            case ZkFired(path):
-                self._fired(path)
             case Shutdown():
                 self._shut_down()
+            case _:
+                self._of_session(event)
+
+    def _of_session(self, event: Event) -> None:
+        match event:
+            case ZkConnected():
+                self._connected(event)
+            case ZkFired(path):
+                if not (self.elector.fired(path) or self.directory.fired(path)) and self.term is not None:
+                    self.term.interests.fired(path)
+            case _:
+                self.core.connected = False
+                if isinstance(event, ZkExpired):
+                    self.elector.expired()
 
     def _connected(self, event: ZkConnected) -> None:
         self.core.connected = True
@@ -121,26 +125,20 @@ class LegacyCoordinator:
             self.directory.read()
         self.core.reconnected()
 
-    def _fired(self, path: str) -> None:
-        if not self.elector.fired(path) and not self.directory.fired(path) and self.reign is not None:
-            self.reign.interests.fired(path)
-
     def _won(self, epoch: int) -> None:
-        self.reign = Reign(self.core, self.directory, epoch, self._fenced)
-        self.reign.start(self._started)
+        def started() -> None:
+            self.elector.ready()
+            self.core.log(Level.INFO, f"broker {self.core.broker_id} is the coordinator")
 
-    def _started(self) -> None:
-        self.elector.ready()
-        self.core.log(Level.INFO, f"broker {self.core.broker_id} is the coordinator")
+        why = "another broker is the coordinator"
+        self.term = Term(self.core, self.directory, epoch, lambda: self.elector.resign_and_try_again(why))
+        self.term.start(started)
 
     def _lost(self, why: str) -> None:
-        if self.reign is not None:
-            self.reign.end()
-            self.reign = None
+        if self.term is not None:
+            self.term.end()
+            self.term = None
         self.core.log(Level.WARNING, f"broker {self.core.broker_id} is not the coordinator any more: {why}")
-
-    def _fenced(self) -> None:
-        self.elector.resign_and_try_again("another broker is the coordinator")
 
     def _received(self, event: Received) -> None:
         if not self.core.heard(event.conn):
@@ -151,20 +149,20 @@ class LegacyCoordinator:
             case RegisterConsumerRequest():
                 self._register(event, event.message)
             case DescribeGroupRequest() as request:
-                active = self.reign if self.state is State.ACTIVE else None
-                self.core.send(event.conn, told(active, request), event.correlation)
+                active = self.term if self.state is State.ACTIVE else None
+                self.core.send(event.conn, describe(active, request), event.correlation)
             case message:
                 member = self._member(event.conn)
-                if self.reign is None or member is None:
+                if self.term is None or member is None:
                     self._malformed(event.conn, "an answer of somebody who has not registered")
                     return
-                why = self.reign.answers.contradiction(member, message)
+                why = self.term.answers.contradiction(member, message)
                 if why is not None:
                     self._malformed(event.conn, why)
                 elif isinstance(message, CommitOffsetRequest):
-                    self.reign.answers.commit(member, message, event.correlation)
+                    self.term.answers.commit(member, message, event.correlation)
                 else:
-                    self.reign.answers.take(member, message, event.correlation)
+                    self.term.answers.take(member, message, event.correlation)
 
     def _tell_metadata(self, event: Received) -> None:
         """Any broker answers at any time; a coordinator that its list lacks is not named (era 3.9)."""
@@ -176,37 +174,37 @@ class LegacyCoordinator:
         self.core.send(event.conn, answer, event.correlation)
 
     def _register(self, event: Received, request: RegisterConsumerRequest) -> None:
-        if self.reign is None or self.state is not State.ACTIVE:
+        if self.term is None or self.state is not State.ACTIVE:
             refusal = RegisterConsumerResponse(ErrorMapping.NOT_COORDINATOR)
             self.core.send(event.conn, refusal, event.correlation)
-        elif self.reign.registration.take(event.conn, request, event.correlation):
+        elif self.term.registration.take(event.conn, request, event.correlation):
             self.core.registered(event.conn)
 
     def _member(self, conn: int) -> RegisteredConsumer | None:
-        return None if self.reign is None else self.reign.members.get(conn)
+        return None if self.term is None else self.term.members.get(conn)
 
     def _malformed(self, conn: int, detail: str) -> None:
         self.core.log(Level.WARNING, f"connection {conn} is closed: {detail}")
         member = self._member(conn)
-        if member is not None and self.reign is not None:
-            self.reign.fail(member, "has broken the protocol")
+        if member is not None and self.term is not None:
+            self.term.fail(member, "has broken the protocol")
         else:
             self.core.close(conn)
 
     def _closed(self, conn: int) -> None:
         self.core.forget(conn)
         member = self._member(conn)
-        if member is not None and self.reign is not None:
-            self.reign.fail(member, "its connection was closed", closed=True)
+        if member is not None and self.term is not None:
+            self.term.fail(member, "its connection was closed", closed=True)
 
     def _shut_down(self) -> None:
         """In the draft's order: elector, scheduler, committer, rebalancers, connections (era 3.7)."""
         self.elector.stop()
-        if self.reign is not None:
-            for group in self.reign.groups.values():
-                changed = self.reign.committer.changed(group)
-                for multi in self.reign.writes.multis(group, changed, ()):
+        if self.term is not None:
+            for group in self.term.groups.values():
+                changed = self.term.committer.changed(group)
+                for multi in self.term.writes.multis(group, changed, ()):
                     self.core.ask(multi, lambda _: None)
-            self.reign.end()
-            self.reign = None
+            self.term.end()
+            self.term = None
         self.core.close_all()

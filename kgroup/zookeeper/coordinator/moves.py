@@ -9,8 +9,8 @@ from kgroup.zookeeper.coordinator import paths
 from kgroup.zookeeper.coordinator.core import UNCERTAIN
 from kgroup.zookeeper.coordinator.events import Level
 from kgroup.zookeeper.coordinator.owners import Owners, data_of
-from kgroup.zookeeper.coordinator.purgatory import Watcher
 from kgroup.zookeeper.coordinator.registries import Group, Job, RegisteredConsumer
+from kgroup.zookeeper.coordinator.requests import Watcher
 from kgroup.zookeeper.coordinator.target import by_broker_and_number, consumer_of
 from kgroup.zookeeper.store.operations import Failure, Get, Node, Result
 from kgroup.zookeeper.wire.messages import (
@@ -23,8 +23,8 @@ from kgroup.zookeeper.wire.messages import (
 )
 
 if TYPE_CHECKING:
-    from kgroup.zookeeper.coordinator.reign import Reign
-    from kgroup.zookeeper.coordinator.runs import Run
+    from kgroup.zookeeper.coordinator.rebalancers import Run
+    from kgroup.zookeeper.coordinator.term import Term
 
 NOTHING_STORED = -1
 _MAX_OFFSET = 2**63 - 1
@@ -34,9 +34,9 @@ class Moves:
     """STOP, FLUSH, START and OWN of one attempt; once it is `over`, answers change nothing."""
 
     def __init__(
-        self, reign: Reign, group: Group, run: Run, owners: Owners, target: dict[Partition, str]
+        self, term: Term, group: Group, run: Run, owners: Owners, target: dict[Partition, str]
     ) -> None:
-        self._reign = reign
+        self._term = term
         self._group = group
         self._run = run
         self._owners = owners
@@ -47,7 +47,7 @@ class Moves:
 
     def stop(self) -> None:
         """Ask every member of the snapshot to stop, also those that have nothing."""
-        core = self._reign.core
+        core = self._term.core
         for member in self._run.snapshot:
             member.started = False
             watcher = self._expect(member, RequestKey.STOP_FETCHER)
@@ -62,11 +62,11 @@ class Moves:
             if self._starting:
                 self._own()
             else:
-                self._flush()
+                self._term.committer.flush(self._group, self._flushed, self.owners_before_start)
 
     def _expect(self, member: RegisteredConsumer, kind: RequestKey) -> Watcher:
-        now_ms = self._reign.core.now_ms
-        watcher = self._reign.purgatory.watch(member, kind, now_ms, self._expired)
+        now_ms = self._term.core.now_ms
+        watcher = self._term.purgatory.watch(member, kind, now_ms, self._expired)
         self._waiting[member.conn] = watcher
         return watcher
 
@@ -74,9 +74,6 @@ class Moves:
         if not self.over and self._waiting.get(watcher.member.conn) is watcher:
             what = watcher.kind.name.replace("_", " ").lower()
             self._run.fail(f"consumer {watcher.member.consumer_id} has not answered {what}")
-
-    def _flush(self) -> None:
-        self._reign.committer.flush(self._group, self._flushed, self.owners_before_start)
 
     def owners_before_start(self) -> dict[str, bytes]:
         """For who takes over from here on: how long to wait, and that others than owners may have started."""
@@ -95,7 +92,7 @@ class Moves:
             return
         partitions = list(self._target)
         ops = [Get(paths.offset(self._group.group_id, partition)) for partition in partitions]
-        self._reign.ask(ops, lambda results: self._stored(partitions, results))
+        self._term.ask(ops, lambda results: self._stored(partitions, results))
 
     def _stored(self, partitions: list[Partition], results: Sequence[Result]) -> None:
         if self.over:
@@ -108,7 +105,8 @@ class Moves:
                 self._group.there.difference_update(paths.above(path)[1:], (path,))
             elif isinstance(node, Node) and _is_offset(node.data):
                 offsets[partition] = int(node.data)
-                self._note_there(paths.offset(self._group.group_id, partition))
+                path = paths.offset(self._group.group_id, partition)
+                self._group.there.update(paths.above(path), (path,))
             else:
                 self._unreadable(partition, node)
                 return
@@ -126,16 +124,12 @@ class Moves:
             else:
                 known[partition] = offset
 
-    def _note_there(self, path: str) -> None:
-        self._group.there.add(path)
-        self._group.there.update(paths.above(path))
-
     def _unreadable(self, partition: Partition, node: Result) -> None:
         """A position that is there but makes no sense is not taken for none: the reset word would lose it."""
         path = paths.offset(self._group.group_id, partition)
         if node not in UNCERTAIN:
             why = node.value if isinstance(node, Failure) else "it is no number"
-            self._reign.core.log(Level.ERROR, f"offset {path} cannot be used: {why}; mend or delete it")
+            self._term.core.log(Level.ERROR, f"offset {path} cannot be used: {why}; mend or delete it")
         self._run.fail(f"offset {path} could not be read")
 
     def _start(self, offsets: dict[Partition, int]) -> None:
@@ -152,8 +146,8 @@ class Moves:
                 for partition in partitions:
                     self._group.give(partition, member)
             ownership = tuple(_ownership(thread, threads[thread], offsets) for thread in sorted(threads))
-            request = StartFetcherRequest(member.consumer_id, ownership, self._reign.directory.brokers)
-            self._reign.core.send(member.conn, request, watcher.correlation)
+            request = StartFetcherRequest(member.consumer_id, ownership, self._term.directory.brokers)
+            self._term.core.send(member.conn, request, watcher.correlation)
 
     def _own(self) -> None:
         group, target = self._group, self._target
@@ -169,7 +163,7 @@ class Moves:
         )
         # Last, because of what it says while the others are being written.
         puts[paths.owners(group.group_id)] = data_of(self._largest_session(), starting=False)
-        self._reign.writes.add(group, Job(lambda: puts, self._owned, vanished))
+        self._term.writes.add(group, Job(lambda: puts, self._owned, vanished))
 
     def _owned(self, done: bool) -> None:
         if self.over:

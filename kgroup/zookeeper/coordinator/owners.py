@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from kgroup.zookeeper.coordinator import paths
-from kgroup.zookeeper.coordinator.core import Asks
+from kgroup.zookeeper.coordinator.core import Asks, Then
 from kgroup.zookeeper.coordinator.registries import Group
-from kgroup.zookeeper.store.operations import Children, Failure, Get, Node, Result, Sync
+from kgroup.zookeeper.store.operations import Children, Failure, Get, Node, Read, Result, Sync
 from kgroup.zookeeper.wire.messages import Partition
 
 _INT32 = 2**31
@@ -51,80 +51,65 @@ def _told(data: bytes) -> tuple[int | None, bool]:
     return session if valid else None, starting is not False
 
 
-class OwnersReader:
-    """Reads the owners of groups, and notes which nodes are there."""
+def read_owners(asks: Asks, group: Group, then: Callable[[Owners | Failure], None]) -> None:
+    """Have `then` called with a group's owners, seeing all writes done before; note which nodes are there."""
+    _Reading(asks, group, then).begin()
 
-    def __init__(self, asks: Asks) -> None:
-        self._asks = asks
 
-    def read(self, group: Group, then: Callable[[Owners | Failure], None]) -> None:
-        """Have `then` called with the owners, seeing every write that was done before."""
-        path, group_path = paths.owners(group.group_id), paths.group(group.group_id)
+class _Reading:
+    """Three rounds of questions: the group and its topics, their partitions, and who owns each."""
 
-        def told(results: Sequence[Result]) -> None:
-            _, whole, node, topics = results
-            failed = _failure(results[1:])
-            if failed is not None:
-                then(failed)
-                return
-            # What somebody deleted by hand meanwhile is not there any more.
-            group.there = {known for known in group.there if not known.startswith(path)}
-            if isinstance(whole, Node):
-                group.there.add(group_path)
-            owners = Owners()
-            if isinstance(node, Node):
-                group.there.add(path)
-                owners.data = node.data
-                owners.session_timeout_ms, owners.starting = _told(node.data)
-            if isinstance(topics, tuple) and topics:
-                owners.topics = topics
-                self._read_topics(group, owners, then)
+    def __init__(self, asks: Asks, group: Group, then: Callable[[Owners | Failure], None]) -> None:
+        self._asks, self._group, self._then = asks, group, then
+        self._path = paths.owners(group.group_id)
+        self._owners = Owners()
+        self._partitions: list[Partition] = []
+
+    def begin(self) -> None:
+        group_path = paths.group(self._group.group_id)
+        self._ask((Sync(self._path), Get(group_path), Get(self._path), Children(self._path)), self._whole)
+
+    def _ask(self, ops: Sequence[Read], told: Then) -> None:
+        """Go on with `told`, or end with a failure or, where nothing is to be asked, with the owners."""
+
+        def answered(results: Sequence[Result]) -> None:
+            failures = (result for result in results if isinstance(result, Failure))
+            failed = next((failure for failure in failures if failure is not Failure.NO_NODE), None)
+            if failed is None:
+                told(results)
             else:
-                then(owners)
+                self._then(failed)
 
-        self._asks.ask((Sync(path), Get(group_path), Get(path), Children(path)), told)
+        if ops:
+            self._asks.ask(ops, answered)
+        else:
+            self._then(self._owners)
 
-    def _read_topics(self, group: Group, owners: Owners, then: Callable[[Owners | Failure], None]) -> None:
-        def told(results: Sequence[Result]) -> None:
-            failed = _failure(results)
-            if failed is not None:
-                then(failed)
-                return
-            partitions = []
-            for topic, names in zip(owners.topics, results, strict=True):
-                if isinstance(names, tuple):
-                    group.there.add(paths.owners_of(group.group_id, topic))
-                    partitions += [Partition(topic, name) for name in names]
-            self._read_partitions(group, owners, partitions, then)
+    def _whole(self, results: Sequence[Result]) -> None:
+        _, whole, node, topics = results
+        group, owners = self._group, self._owners
+        # What somebody deleted by hand meanwhile is not there any more.
+        group.there = {known for known in group.there if not known.startswith(self._path)}
+        if isinstance(whole, Node):
+            group.there.add(paths.group(group.group_id))
+        if isinstance(node, Node):
+            group.there.add(self._path)
+            owners.data = node.data
+            owners.session_timeout_ms, owners.starting = _told(node.data)
+        owners.topics = topics if isinstance(topics, tuple) else ()
+        self._ask([Children(paths.owners_of(group.group_id, topic)) for topic in owners.topics], self._listed)
 
-        self._asks.ask([Children(paths.owners_of(group.group_id, topic)) for topic in owners.topics], told)
+    def _listed(self, results: Sequence[Result]) -> None:
+        group_id = self._group.group_id
+        for topic, names in zip(self._owners.topics, results, strict=True):
+            if isinstance(names, tuple):
+                self._group.there.add(paths.owners_of(group_id, topic))
+                self._partitions += [Partition(topic, name) for name in names]
+        self._ask([Get(paths.owner(group_id, partition)) for partition in self._partitions], self._owned)
 
-    def _read_partitions(
-        self,
-        group: Group,
-        owners: Owners,
-        partitions: list[Partition],
-        then: Callable[[Owners | Failure], None],
-    ) -> None:
-        if not partitions:
-            then(owners)
-            return
-
-        def told(results: Sequence[Result]) -> None:
-            failed = _failure(results)
-            if failed is not None:
-                then(failed)
-                return
-            for partition, node in zip(partitions, results, strict=True):
-                if isinstance(node, Node):
-                    group.there.add(paths.owner(group.group_id, partition))
-                    owners.threads[partition] = node.data.decode("utf-8", "replace")
-            then(owners)
-
-        self._asks.ask([Get(paths.owner(group.group_id, partition)) for partition in partitions], told)
-
-
-def _failure(results: Sequence[Result]) -> Failure | None:
-    """What kept a read from telling; a node that is not there has been told of."""
-    failures = (result for result in results if isinstance(result, Failure))
-    return next((failure for failure in failures if failure is not Failure.NO_NODE), None)
+    def _owned(self, nodes: Sequence[Result]) -> None:
+        for partition, node in zip(self._partitions, nodes, strict=True):
+            if isinstance(node, Node):
+                self._group.there.add(paths.owner(self._group.group_id, partition))
+                self._owners.threads[partition] = node.data.decode("utf-8", "replace")
+        self._then(self._owners)

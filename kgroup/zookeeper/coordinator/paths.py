@@ -1,4 +1,4 @@
-"""Where things lie in ZooKeeper (era 1), and which names may be part of a path (era 1.2)."""
+"""Where things lie in ZooKeeper (era 1)."""
 
 from __future__ import annotations
 
@@ -11,16 +11,6 @@ COORDINATOR_GROUP = "coordinator"
 EPOCH = "/coordinator_epoch"
 BROKER_IDS = "/brokers/ids"
 TOPICS = "/brokers/topics"
-MAX_NAME_BYTES = 249
-
-
-def is_name(name: str) -> bool:
-    """Whether a group, consumer or topic may be called so: it becomes one node's name."""
-    if name in ("", ".", "..") or len(name) > MAX_NAME_BYTES:
-        return False
-    if any(c == "/" or c <= "\x1f" or "\x7f" <= c <= "\x9f" or "\ud800" <= c <= "\uf8ff" for c in name):
-        return False  # ZooKeeper refuses control characters, surrogates and the private use area in paths.
-    return max(name) < "\ufff0" and len(name.encode("utf-8")) <= MAX_NAME_BYTES
 
 
 def topic(name: str) -> str:

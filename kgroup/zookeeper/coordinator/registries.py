@@ -1,4 +1,4 @@
-"""What an active coordinator knows of consumers and groups (era 3.10); none of it outlives its reign."""
+"""What an active coordinator knows of consumers and groups (era 3.10); none of it outlives its term."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from kgroup.zookeeper.coordinator.timers import Timer
 from kgroup.zookeeper.wire.messages import Partition, RegisterConsumerRequest, RequestKey
 
 if TYPE_CHECKING:
-    from kgroup.zookeeper.coordinator.purgatory import Watcher
-    from kgroup.zookeeper.coordinator.rebalancers import Rebalancer
-    from kgroup.zookeeper.coordinator.runs import Run
+    from kgroup.zookeeper.coordinator.rebalancers import Rebalancer, Run
+    from kgroup.zookeeper.coordinator.requests import Watcher
 
 
 class Stage(Enum):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import Refused
 from kgroup.patterns import Pattern, compile_regex
-from kgroup.zookeeper.coordinator import paths
+from kgroup.zookeeper.store.names import is_name
 
 MAX_STREAMS = 32_767
 _WILDCARD = re.compile(r"([*!])([0-9]{1,9})\1(.*)", re.DOTALL)
@@ -44,14 +44,9 @@ def _wildcard(mark: str, streams: str, pattern: str) -> Subscription | None:
         return None
     # As 0.8's TopicFilter reads it: commas are alternatives, quotes come with properties files.
     text = pattern.strip().replace(",", "|").replace(" ", "").strip("\"'")
-    compiled = _compiled(text)
-    return None if compiled is None else Subscription({}, compiled, int(streams), mark == "*")
-
-
-def _compiled(text: str) -> Pattern | None:
     # RE2, not Java's: a stranger's pattern must not hold the coordinator up.
     try:
-        return compile_regex(text)
+        return Subscription({}, compile_regex(text), int(streams), mark == "*")
     except Refused:
         return None
 
@@ -64,6 +59,6 @@ def _static(topic_count: str) -> Subscription | None:
     if not isinstance(given, dict) or not given:
         return None
     for topic, streams in given.items():
-        if not paths.is_name(topic) or type(streams) is not int or not 1 <= streams <= MAX_STREAMS:
+        if not is_name(topic) or type(streams) is not int or not 1 <= streams <= MAX_STREAMS:
             return None
     return Subscription(given)

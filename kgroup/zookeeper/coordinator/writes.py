@@ -1,8 +1,8 @@
-"""Writes of groups: fenced, in multis of a bounded size, one write of a group after the other (era 3.2)."""
+"""Writes of groups: fenced, bounded and one behind the other; and those of offsets (era 3.2, 6.7, 7.6)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kgroup.zookeeper.coordinator import paths
@@ -22,7 +22,7 @@ from kgroup.zookeeper.store.operations import (
 )
 
 if TYPE_CHECKING:
-    from kgroup.zookeeper.coordinator.reign import Reign
+    from kgroup.zookeeper.coordinator.term import Term
 
 OPERATION_BYTES = 64
 """What an operation takes on the wire beside its path and data, rounded up."""
@@ -31,8 +31,8 @@ OPERATION_BYTES = 64
 class Writes:
     """Carries out the jobs of each group in turn: what is written last was also asked for last."""
 
-    def __init__(self, reign: Reign) -> None:
-        self._reign = reign
+    def __init__(self, term: Term) -> None:
+        self._term = term
 
     def add(self, group: Group, job: Job) -> None:
         """Have the job done when those before it are; its `done` hears whether all of it was."""
@@ -42,8 +42,8 @@ class Writes:
 
     def multis(self, group: Group, puts: dict[str, bytes], deletes: Sequence[str]) -> Iterator[list[Write]]:
         """The writes, missing parents first, each multi with the fence in front."""
-        config = self._reign.core.config
-        fence = Check(paths.EPOCH, self._reign.epoch)
+        config = self._term.core.config
+        fence = Check(paths.EPOCH, self._term.epoch)
         batch, size = [fence], _size(fence)
         writes: list[Write] = []
         for op in self._operations(group, puts, deletes):
@@ -84,7 +84,7 @@ class Writes:
             else:
                 self._write(group, puts)
 
-        self._reign.ask([Exists(path) for path in asked], told)
+        self._term.ask([Exists(path) for path in asked], told)
 
     def _write(self, group: Group, puts: dict[str, bytes]) -> None:
         self._next(group, self.multis(group, puts, group.jobs[0].deletes))
@@ -108,12 +108,12 @@ class Writes:
                 self._next(group, multis)
             elif results[0] in (Failure.BAD_VERSION, Failure.NO_NODE):
                 # The fence: somebody else has been elected, whatever this broker believes.
-                self._reign.core.log(Level.ERROR, "a write was refused: another broker is the coordinator")
-                self._reign.fenced()
+                self._term.core.log(Level.ERROR, "a write was refused: another broker is the coordinator")
+                self._term.fenced()
             else:
                 self._end(group, failed)
 
-        self._reign.ask(multi, told)
+        self._term.ask(multi, told)
 
     def _end(self, group: Group, failed: Failure | None) -> None:
         job = group.jobs.popleft()
@@ -122,12 +122,59 @@ class Writes:
             group.there.clear()
             if failed not in UNCERTAIN:
                 text = f"group {group.group_id} cannot be written: {failed.value}"
-                self._reign.core.log(Level.WARNING, text)
+                self._term.core.log(Level.WARNING, text)
         job.done(failed is None)
-        if group.jobs and not self._reign.over:
+        if group.jobs and not self._term.over:
             self._begin(group)
 
 
 def _size(op: Write) -> int:
     data = op.data if isinstance(op, Create | SetData) else b""
     return len(op.path.encode()) + len(data) + OPERATION_BYTES
+
+
+class Committer:
+    """Writes the offsets that changed since they were written last; what fails stays to be written."""
+
+    def __init__(self, term: Term) -> None:
+        self._term = term
+
+    def start(self) -> None:
+        """Write at every interval from now on."""
+        due = self._term.core.now_ms + self._term.core.config.commit_interval_ms
+        self._term.timers.arm(due, self._run)
+
+    def flush(
+        self, group: Group, then: Callable[[bool], None], more: Callable[[], dict[str, bytes]] = dict
+    ) -> None:
+        """Write the group's changed offsets, and `more` with them."""
+        written: dict[str, bytes] = {}
+
+        def puts() -> dict[str, bytes]:
+            written.clear()
+            written.update(self.changed(group))
+            return {**written, **more()}
+
+        def done(all_of_it: bool) -> None:
+            if all_of_it:
+                self.written(group, written)
+            then(all_of_it)
+
+        self._term.writes.add(group, Job(puts, done))
+
+    def changed(self, group: Group) -> dict[str, bytes]:
+        """What is to be written of the group's offsets."""
+        return {paths.offset(group.group_id, p): str(group.offsets[p]).encode() for p in group.changed}
+
+    def written(self, group: Group, puts: dict[str, bytes]) -> None:
+        """The bit is cleared for what was written, unless it has changed again since (era 6.7)."""
+        for partition in list(group.changed):
+            data = puts.get(paths.offset(group.group_id, partition))
+            if data is not None and data == str(group.offsets[partition]).encode():
+                del group.changed[partition]
+
+    def _run(self) -> None:
+        self.start()
+        for group in self._term.groups.values():
+            if group.changed and not group.jobs:
+                self.flush(group, lambda _: None)

@@ -13,10 +13,9 @@ from kgroup.runtime.cluster import Cluster
 from kgroup.zookeeper.coordinator.config import LegacyConfig
 from kgroup.zookeeper.coordinator.config import read_settings as read_settings
 from kgroup.zookeeper.hosts.host import LegacyHost
-from kgroup.zookeeper.hosts.link import Link, Tell
+from kgroup.zookeeper.hosts.links import Link, OnEvent, TreeLink
 from kgroup.zookeeper.hosts.metrics import metrics
 from kgroup.zookeeper.hosts.registrar import Registrar
-from kgroup.zookeeper.hosts.tree_link import TreeLink
 from kgroup.zookeeper.hosts.tree_listener import TreeListener
 from kgroup.zookeeper.store.names import Ensemble
 from kgroup.zookeeper.store.operations import Create, Exists, Failure
@@ -105,11 +104,11 @@ class LegacyBrokers:
         """What the coordinators tell of themselves now."""
         return metrics(self.hosts)
 
-    def _link(self, tell: Tell) -> Link:
+    def _link(self, tell: OnEvent) -> Link:
         session_ms = self._options.config.zk_session_ms
         if self.tree is not None:
             return TreeLink(self.tree, session_ms, self._cluster.clock.now_ms, tell)
-        from kgroup.zookeeper.hosts.session_link import SessionLink
+        from kgroup.zookeeper.hosts.links import SessionLink
 
         assert self._options.ensemble is not None
         return SessionLink(self._options.ensemble, self._options.security, session_ms, tell)

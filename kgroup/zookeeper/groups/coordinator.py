@@ -10,14 +10,14 @@ from kgroup.admin.refusals import code_name
 from kgroup.errors import DecodeError, ErrorCode, KgroupError, Unreachable
 from kgroup.zookeeper.coordinator.subscription import parse
 from kgroup.zookeeper.groups import nodes as tree
-from kgroup.zookeeper.groups.asking import ToldGroup
+from kgroup.zookeeper.groups.coordinator_client import DescribedGroup
 from kgroup.zookeeper.groups.nodes import IDS, Ask, Elected, GroupNodes
 from kgroup.zookeeper.groups.records import Broker, Registration, registration_of_pattern
 
 OWN_LISTENER = "LEGACY"
 """The name of a broker's listener for consumers of the elected coordinator (`kgroup serve --legacy`)."""
-NOBODY = ToldGroup("Empty", ())
-Registered = Callable[[tuple[str, int], Sequence[str]], Mapping[str, ToldGroup | KgroupError]]
+NOBODY = DescribedGroup("Empty", ())
+Registered = Callable[[tuple[str, int], Sequence[str]], Mapping[str, DescribedGroup | KgroupError]]
 """Asks a coordinator's own listener for groups."""
 
 
@@ -33,7 +33,7 @@ def ask(ask_tree: Ask, registered: Registered, known: Sequence[GroupNodes]) -> N
     assigned = tree.coordinated(ask_tree, [group.group_id for group in known])
     groups = {g.group_id: g for g in known if g.group_id in assigned or not g.registered}
     own = _listeners(tree.brokers(ask_tree)[0], elected).get(OWN_LISTENER)
-    answers: Mapping[str, ToldGroup | KgroupError]
+    answers: Mapping[str, DescribedGroup | KgroupError]
     if own is not None:
         answers = registered(own, sorted(groups)) if groups else {}
     else:
@@ -42,7 +42,7 @@ def ask(ask_tree: Ask, registered: Registered, known: Sequence[GroupNodes]) -> N
         answers = dict.fromkeys(groups.keys() - assigned, Unreachable(f"{why} to be asked on"))
     for name, group in groups.items():
         told = answers.get(name)
-        if name in assigned or (isinstance(told, ToldGroup) and told != NOBODY):
+        if name in assigned or (isinstance(told, DescribedGroup) and told != NOBODY):
             group.elected = elected
         if isinstance(told, KgroupError):
             group.unread.add(IDS)
@@ -52,7 +52,7 @@ def ask(ask_tree: Ask, registered: Registered, known: Sequence[GroupNodes]) -> N
             _take(group, told)
 
 
-def _take(group: GroupNodes, told: ToldGroup) -> None:
+def _take(group: GroupNodes, told: DescribedGroup) -> None:
     group.told = told
     for member in told.members:
         subscription = parse(member.topic_count)

@@ -166,8 +166,9 @@ class Groups:
             group.errors += _unreadable_patterns(group)
         named = {OFFSETS_TOPIC, *(topic for group in known for topic in _topics_of(group))}
         topics = tree.topics(self._ask, named)
-        by_pattern = (_by_pattern(registration) for g in known for registration in g.registered.values())
-        if any(by_pattern) or (all_topics and OFFSETS_TOPIC in tree.existing(topics)):
+        registrations = (registration for g in known for registration in g.registered.values())
+        by_pattern = any(isinstance(r, Registration) and r.topics is None for r in registrations)
+        if by_pattern or (all_topics and OFFSETS_TOPIC in tree.existing(topics)):
             topics = {**tree.topics(self._ask), **topics}
         there = tree.existing(topics)
         return {
@@ -202,10 +203,6 @@ def _unreadable_patterns(group: GroupNodes) -> Iterable[ItemError]:
             hint = "kgroup reads patterns as RE2, the consumer as Java's"
             code = ErrorCode.INVALID_REGULAR_EXPRESSION.name
             yield ItemError(group.group_id, code, f"{group.group_id}: {what}", hint)
-
-
-def _by_pattern(registration: object) -> bool:
-    return isinstance(registration, Registration) and registration.topics is None
 
 
 def _is_absent(error: KgroupError) -> bool:

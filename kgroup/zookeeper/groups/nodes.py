@@ -15,7 +15,7 @@ from kgroup.admin.models import ItemError
 from kgroup.admin.refusals import code_name, refused
 from kgroup.domain import TopicPartition
 from kgroup.errors import BrokerRefused, ConfigError, DecodeError, ErrorCode, KgroupError
-from kgroup.zookeeper.groups.asking import ToldGroup
+from kgroup.zookeeper.groups.coordinator_client import DescribedGroup
 from kgroup.zookeeper.groups.records import (
     Broker,
     Registration,
@@ -84,7 +84,7 @@ class GroupNodes:
     errors: list[ItemError] = field(default_factory=list)
     unread: set[str] = field(default_factory=set)
     elected: Elected | None = None
-    told: ToldGroup | None = None
+    told: DescribedGroup | None = None
 
     def note(self, part: str, path: str, error: KgroupError) -> None:
         """Take down that a node of a part could not be read."""

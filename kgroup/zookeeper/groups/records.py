@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import DecodeError, Refused
@@ -134,9 +133,11 @@ def number_in(digits: bytes, below: int) -> int | None:
 
 def consumer_of(thread: bytes) -> str:
     """The consumer that a thread in an owner's node belongs to."""
-    text = _text(thread)
-    consumer, dash, number = text.rpartition("-")
-    if not dash or not consumer or not number.isdecimal():
+    try:
+        consumer, _, number = thread.decode().rpartition("-")
+    except UnicodeDecodeError:
+        consumer = number = ""
+    if not consumer or not number.isdecimal():
         raise DecodeError(f"it does not name a thread of a consumer: {_quoted(thread)}")
     return consumer
 
@@ -147,7 +148,7 @@ def host_of(group_id: str, consumer: str) -> str | None:
     return match["host"] if match else None
 
 
-def _object(data: bytes) -> Mapping[str, Any]:
+def _object(data: bytes) -> Mapping[str, object]:
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):
@@ -155,13 +156,6 @@ def _object(data: bytes) -> Mapping[str, Any]:
     if not isinstance(document, dict):
         raise DecodeError(f"it is not a JSON object: {_quoted(data)}")
     return document
-
-
-def _text(data: bytes) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        raise DecodeError(f"it is not text: {_quoted(data)}") from None
 
 
 def _quoted(data: bytes) -> str:

@@ -27,7 +27,7 @@ from kgroup.zookeeper.coordinator.events import (
 )
 from kgroup.zookeeper.coordinator.machine import LegacyCoordinator
 from kgroup.zookeeper.hosts.connection import LegacyConnection
-from kgroup.zookeeper.hosts.link import MakeLink
+from kgroup.zookeeper.hosts.links import MakeLink
 from kgroup.zookeeper.wire.codec import Unencodable, Wire
 
 log = logging.getLogger(__name__)
@@ -104,7 +104,7 @@ class LegacyHost:
             self.step(Closed(connection.number))
 
     def step(self, event: Event) -> None:
-        """Tell the machine, and do what it asks for."""
+        """OnEvent the machine, and do what it asks for."""
         if self._stopped:
             return
         if isinstance(event, ZkDone):

@@ -21,11 +21,11 @@ def metrics(hosts: Iterable[LegacyHost]) -> Iterator[Metric]:
         yield Metric(OWN, "active", int(active), broker)
         # Who the coordinator is, as this broker knows it; unknown while nobody is elected.
         yield Metric(OWN, "coordinator-id", machine.elector.coordinator_id, broker)
-        if not active or machine.reign is None:
+        if not active or machine.term is None:
             continue
-        yield Metric(OWN, "coordinator-epoch", machine.reign.epoch, broker)
-        yield Metric(OWN, "group-count", len(machine.reign.groups))
-        for group in machine.reign.groups.values():
+        yield Metric(OWN, "coordinator-epoch", machine.term.epoch, broker)
+        yield Metric(OWN, "group-count", len(machine.term.groups))
+        for group in machine.term.groups.values():
             yield from _of_group(group)
 
 

@@ -13,7 +13,7 @@ from kgroup.zookeeper.coordinator import paths
 from kgroup.zookeeper.coordinator.directory import OWN_LISTENER
 from kgroup.zookeeper.coordinator.events import Event, Zk, ZkConnected, ZkDone, ZkExpired, ZkSuspended
 from kgroup.zookeeper.coordinator.topics import partitions_of
-from kgroup.zookeeper.hosts.link import MakeLink
+from kgroup.zookeeper.hosts.links import MakeLink
 from kgroup.zookeeper.store.operations import Create, Delete, Failure, Get, Node, Read, Result, SetData, Write
 
 log = logging.getLogger(__name__)
@@ -81,12 +81,8 @@ class Registrar:
         self._update()
 
     def _look(self) -> None:
-        self._timer = self._loop.call_later(LOOK_S if self._settled else AGAIN_S, self._look)
+        self._timer = self._loop.call_later(AGAIN_S if self._complained else LOOK_S, self._look)
         self._update()
-
-    @property
-    def _settled(self) -> bool:
-        return not self._complained
 
     def _update(self) -> None:
         """Write what differs from what was last written, one round at a time."""
@@ -127,18 +123,15 @@ class Registrar:
                 elif isinstance(node, Node):
                     self._complain(path, "another process has registered this broker")
                 elif node is Failure.NO_NODE:
-                    self._ask((Create(path, self._broker(number), ephemeral=True),), self._noting(path))
+                    # Its outcome is seen when the node is read again; a refusal is logged at once.
+                    create = Create(path, self._broker(number), ephemeral=True)
+                    self._ask((create,), partial(self._made_broker, path))
             self._read_topics(version)
 
         self._ask([Get(path) for path in paths_of.values()], found)
 
-    def _noting(self, path: str) -> Then:
-        """What becomes of the write is seen when the node is read again; a refusal is told at once."""
-
-        def done(results: Sequence[Result]) -> None:
-            self._done(path, results[0])
-
-        return done
+    def _made_broker(self, path: str, results: Sequence[Result]) -> None:
+        self._done(path, results[0])
 
     def _broker(self, number: int) -> bytes:
         (host, port), (own_host, own_port) = self._listeners[number]
@@ -194,11 +187,9 @@ class Registrar:
             return None
         self._complained.pop(path, None)
         self._written.add(name)
-        return (
-            None
-            if len(there) == partitions
-            else SetData(path, self._topic(name, partitions), node.stat.version)
-        )
+        if len(there) == partitions:
+            return None
+        return SetData(path, self._topic(name, partitions), node.stat.version)
 
     def _topic(self, name: str, partitions: int) -> bytes:
         leaders = {str(n): [self._cluster.leader_of(name, n)] for n in range(partitions)}
@@ -228,7 +219,7 @@ class Registrar:
     def _topics_done(self, version: int, good: bool) -> None:
         self._busy = False
         # What is not as it should be is looked at again, for ever.
-        self._version = version if good and self._settled else None
+        self._version = version if good and not self._complained else None
 
     def _done(self, path: str, result: Result, *fine: Failure) -> bool:
         """Whether a write was done; what was refused is complained of, what a connection lost is not."""

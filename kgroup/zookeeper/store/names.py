@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from kgroup.errors import ConfigError
@@ -9,6 +10,8 @@ from kgroup.errors import ConfigError
 DEFAULT_PORT = 2181
 LONGEST_NAME = 249
 """Bytes of a name that Kafka takes for a topic; group ids of its age keep to it."""
+_REFUSED = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\ud800-\\uf8ff\\ufff0-\\U0010ffff]")
+"""What ZooKeeper's PathUtils refuses; it reads UTF-16, where all beyond U+FFFF is made of surrogates."""
 _SHAPE = "write HOST:PORT[,HOST:PORT…][/chroot]"
 
 
@@ -20,7 +23,7 @@ class Ensemble:
     chroot: str = ""
 
     def __str__(self) -> str:
-        return ",".join(_address_text(*server) for server in self.servers) + self.chroot
+        return ",".join(address_text(*server) for server in self.servers) + self.chroot
 
 
 def parse_ensemble(text: str) -> Ensemble:
@@ -39,18 +42,12 @@ def is_name(text: str) -> bool:
     """Whether a node may be called so: a group or topic of another name is in no tree."""
     if text in ("", ".", "..") or "/" in text or len(text.encode(errors="replace")) > LONGEST_NAME:
         return False
-    return not any(_is_refused(character) for character in text)
+    return not _REFUSED.search(text)
 
 
 def path_of(*names: str) -> str:
     """The path of a node below the chroot."""
     return "".join(f"/{name}" for name in names) or "/"
-
-
-def _is_refused(character: str) -> bool:
-    # ZooKeeper's PathUtils; surrogates are no text at all, and not all of them arrive as such.
-    code = ord(character)
-    return code <= 0x1F or 0x7F <= code <= 0x9F or 0xD800 <= code <= 0xF8FF or 0xFFF0 <= code <= 0xFFFF
 
 
 def _server(text: str, whole: str) -> tuple[str, int]:
@@ -65,5 +62,6 @@ def _server(text: str, whole: str) -> tuple[str, int]:
     return host, int(number)
 
 
-def _address_text(host: str, port: int) -> str:
+def address_text(host: str, port: int) -> str:
+    """`host:port`, an IPv6 address in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -17,7 +17,6 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from kgroup.errors import BrokerRefused, ErrorCode, Unreachable, require_extra
-from kgroup.zookeeper.store.answers import change_of, failure_of, result_of
 from kgroup.zookeeper.store.names import Ensemble
 from kgroup.zookeeper.store.operations import (
     Change,
@@ -28,15 +27,20 @@ from kgroup.zookeeper.store.operations import (
     Exists,
     Failure,
     Get,
+    Node,
     Read,
     Result,
     SetData,
+    Stat,
     Sync,
     Write,
 )
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient
+    from kazoo.interfaces import IAsyncResult
+    from kazoo.protocol.connection import ConnectionHandler
+    from kazoo.protocol.states import WatchedEvent, ZnodeStat
 
 LONGEST_SESSION_S = 10.0
 ROUNDS = 3
@@ -99,7 +103,7 @@ class Session:
         self._reason = _Reason()
         logger = logging.Logger("kgroup.zookeeper", logging.WARNING)
         logger.addHandler(self._reason)
-        self._client: Any = _client(ensemble, security or Security(), session_s, rounds, logger)
+        self._client = _client(ensemble, security or Security(), session_s, rounds, logger)
         self._client.add_listener(self._changed)
         self._listen(self._client._connection)
 
@@ -195,7 +199,7 @@ class Session:
         if self._on_state is not None:
             self._on_state(State(state.lower()))
 
-    def _listen(self, connection: Any) -> None:
+    def _listen(self, connection: ConnectionHandler) -> None:
         """Learn when kazoo gives up, and how long a session lasts: it calls no listener for either."""
         zk_loop, invoke = connection.zk_loop, connection._invoke
 
@@ -205,7 +209,7 @@ class Session:
             finally:
                 self._ended = True
 
-        def invoked(timeout: float, request: Any, xid: int | None = None) -> Any:
+        def invoked(timeout: float, request: object, xid: int | None = None) -> object:
             answer = invoke(timeout, request, xid)
             if type(request).__name__ == "Connect":
                 self.negotiated_ms = answer[0].time_out
@@ -213,7 +217,9 @@ class Session:
 
         connection.zk_loop, connection._invoke = loop, invoked
 
-    def _asked(self, op: Read | Create | SetData | Delete, watch: Callable[[Change], None] | None) -> Any:
+    def _asked(
+        self, op: Read | Create | SetData | Delete, watch: Callable[[Change], None] | None
+    ) -> IAsyncResult:
         client = self._client
         heard = None if watch is None else (lambda event: watch(change_of(event)))
         match op:
@@ -232,7 +238,7 @@ class Session:
             case Delete(path, version):
                 return client.delete_async(path, version)
 
-    def _multi(self, ops: Sequence[Write]) -> Any:
+    def _multi(self, ops: Sequence[Write]) -> IAsyncResult:
         transaction = self._client.transaction()
         for op in ops:
             match op:
@@ -276,7 +282,7 @@ class Session:
 _UNANSWERED = (Failure.CONNECTION_LOSS, Failure.SESSION_EXPIRED)
 
 
-def _results_of(ops: Sequence[Write], done: Any) -> tuple[Result, ...]:
+def _results_of(ops: Sequence[Write], done: IAsyncResult) -> tuple[Result, ...]:
     """One result for each operation: kazoo gives a multi's errors as values in the list of its results."""
     if done.exception is not None:
         return (failure_of(done.exception),) * len(ops)
@@ -329,3 +335,63 @@ def _client(
         keyfile_password=security.ssl_key_password,
         check_hostname=security.check_hostname,
     )
+
+
+_FAILURES = {
+    "NoNodeError": Failure.NO_NODE,
+    "NodeExistsError": Failure.NODE_EXISTS,
+    "BadVersionError": Failure.BAD_VERSION,
+    "NotEmptyError": Failure.NOT_EMPTY,
+    "NoChildrenForEphemeralsError": Failure.NO_CHILDREN_FOR_EPHEMERALS,
+    "NoAuthError": Failure.NO_AUTH,
+    "AuthFailedError": Failure.CONNECTION_LOSS,
+    "RolledBackError": Failure.ROLLED_BACK,
+    "RuntimeInconsistency": Failure.ROLLED_BACK,
+    "SessionExpiredError": Failure.SESSION_EXPIRED,
+    "BadArgumentsError": Failure.BAD_ARGUMENTS,
+    "InvalidACLError": Failure.BAD_ARGUMENTS,
+    "ValueError": Failure.BAD_ARGUMENTS,
+    "TypeError": Failure.BAD_ARGUMENTS,
+}
+_CHANGES = {
+    "CREATED": Change.CREATED,
+    "DELETED": Change.DELETED,
+    "CHANGED": Change.DATA,
+    "CHILD": Change.CHILDREN,
+}
+
+
+def failure_of(error: BaseException) -> Failure:
+    """The failure an exception of kazoo's stands for; CONNECTION_LOSS where the outcome is unknown."""
+    return _FAILURES.get(type(error).__name__, Failure.CONNECTION_LOSS)
+
+
+def change_of(event: WatchedEvent) -> Change:
+    """What a watch saw; LOST for the event with which kazoo drops the watches of a lost connection."""
+    return _CHANGES.get(str(event.type), Change.LOST)
+
+
+def result_of(op: Read | Write, done: Any = None, *, value: Any = None) -> Result:
+    """The result of an operation out of kazoo's answer, or out of its value in the results of a multi."""
+    if done is not None:
+        if done.exception is not None:
+            return failure_of(done.exception)
+        value = done.value
+    if isinstance(value, BaseException):
+        return failure_of(value)
+    match op:
+        case Exists():
+            return Failure.NO_NODE if value is None else _stat(value)
+        case Get():
+            data, stat = value
+            return Node(data or b"", _stat(stat))
+        case Children():
+            return tuple(sorted(value))
+        case SetData():
+            return _stat(value)
+        case _:
+            return None
+
+
+def _stat(told: ZnodeStat) -> Stat:
+    return Stat(told.version, told.ephemeralOwner, told.ctime, told.mtime)

@@ -29,6 +29,7 @@ from kgroup.zookeeper.store.operations import (
     Sync,
     Write,
 )
+from kgroup.zookeeper.wire import primitives
 
 PASSWORD = bytes(16)
 WATCH_XID = -1
@@ -101,23 +102,8 @@ class _Unknown(Exception):
     """What is asked for has a form that ZooKeeper knows and we do not."""
 
 
-class Reader:
-    """Takes values off one frame; DecodeError, and nothing else, for bytes that are not what is asked for."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._at = 0
-
-    @property
-    def left(self) -> int:
-        """How many bytes have not been taken."""
-        return len(self._data) - self._at
-
-    def int32(self) -> int:
-        return int.from_bytes(self._take(4), signed=True)
-
-    def int64(self) -> int:
-        return int.from_bytes(self._take(8), signed=True)
+class Reader(primitives.Reader):
+    """Takes jute's values off one frame; DecodeError, and nothing else, for other bytes."""
 
     def boolean(self) -> bool:
         return self._take(1) != b"\0"
@@ -125,19 +111,15 @@ class Reader:
     def buffer(self) -> bytes:
         """Null is empty."""
         size = self.int32()
+        if size < -1:
+            raise DecodeError(f"{size} bytes wanted, {self.left} left")
         return b"" if size == -1 else self._take(size)
 
     def text(self) -> str:
         try:
             return self.buffer().decode()
         except UnicodeDecodeError:
-            raise DecodeError(f"no UTF-8 before byte {self._at}") from None
-
-    def _take(self, size: int) -> bytes:
-        if not 0 <= size <= self.left:
-            raise DecodeError(f"{size} bytes wanted at byte {self._at}, {self.left} left")
-        self._at += size
-        return self._data[self._at - size : self._at]
+            raise DecodeError(f"no UTF-8, {self.left} bytes before the end") from None
 
 
 def read_greeting(payload: bytes) -> Greeting:

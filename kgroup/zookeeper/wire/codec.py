@@ -190,25 +190,29 @@ def _layout_of(kind: Any) -> Layout:
     if get_origin(kind) is tuple:
         return _list_of(_layout_of(get_args(kind)[0]))
     fields = {name: _layout_of(hint) for name, hint in get_type_hints(kind, include_extras=True).items()}
+    writes = [(name, field.write) for name, field in fields.items()]
+    reads = [field.read for field in fields.values()]
 
-    def write(out: Writer, value: Any) -> None:
-        for name, field in fields.items():
-            field.write(out, getattr(value, name))
+    def write(out: Writer, value: object) -> None:
+        for name, field in writes:
+            field(out, getattr(value, name))
 
-    def read(reader: Reader) -> Any:
-        return kind(*[field.read(reader) for field in fields.values()])
+    def read(reader: Reader) -> object:
+        return kind(*[field(reader) for field in reads])
 
     return Layout(write, read, sum(field.least for field in fields.values()))
 
 
 def _list_of(item: Layout) -> Layout:
-    def write(out: Writer, values: tuple[Any, ...]) -> None:
+    write_item, read_item, least = item
+
+    def write(out: Writer, values: tuple[object, ...]) -> None:
         out.int16(len(values))
         for value in values:
-            item.write(out, value)
+            write_item(out, value)
 
-    def read(reader: Reader) -> tuple[Any, ...]:
-        return tuple([item.read(reader) for _ in range(reader.count(item.least))])
+    def read(reader: Reader) -> tuple[object, ...]:
+        return tuple([read_item(reader) for _ in range(reader.count(least))])
 
     return Layout(write, read, 2)
 

@@ -18,9 +18,9 @@ def unrest(world: World) -> str | None:
     active = [broker for broker in world.brokers if broker.alive and broker.machine.state is State.ACTIVE]
     if len(active) != 1:
         return f"{len(active)} coordinators"
-    reign = active[0].machine.reign
-    assert reign is not None
-    for group in reign.groups.values():
+    term = active[0].machine.term
+    assert term is not None
+    for group in term.groups.values():
         if group.members and (group.stage is not Stage.NORMAL or group.run or group.rebalance_initiated):
             return f"group {group.group_id} is {group.stage.value}, rebalancing: {group.run is not None}"
     by_group: dict[str, list[ConsumerProcess]] = {}

@@ -10,8 +10,7 @@ from kgroup.simulation.schedule import Schedule
 from kgroup.zookeeper.consumer.events import ConsumerConfig
 from kgroup.zookeeper.coordinator import paths
 from kgroup.zookeeper.coordinator.config import LegacyConfig
-from kgroup.zookeeper.coordinator.election import State
-from kgroup.zookeeper.store.operations import Create, Delete, Failure, Get, Result, SetData, Write
+from kgroup.zookeeper.store.operations import Create, Failure, Get, Result, SetData, Write
 from kgroup.zookeeper.store.tree import Tree
 from kgroup.zookeeper.wire.codec import Wire
 from kgroup.zookeeper.wire.messages import Broker, Partition
@@ -25,7 +24,7 @@ PORT = 9092
 
 
 class World:
-    """One run; `producing` is over once `calm` was said, so that positions come to rest."""
+    """One run."""
 
     def __init__(self, chance: Random, config: LegacyConfig, brokers: int) -> None:
         self.chance = chance
@@ -36,7 +35,6 @@ class World:
         self.network = Network(self.schedule, chance, config.max_outbound_bytes)
         self.observer = Observer()
         self.topics: dict[str, int] = {}
-        self._calm_ms: int | None = None
         self._admin = self.tree.open()
         for path in ("/brokers", paths.BROKER_IDS, paths.TOPICS):
             self.administer(Create(path, b""))
@@ -56,11 +54,6 @@ class World:
         self.observer = observer
         self.schedule.after_each = observer.after_event
 
-    @property
-    def is_calm(self) -> bool:
-        """Whether nothing is to go wrong any more."""
-        return self._calm_ms is not None
-
     def administer(self, *ops: Write) -> bool:
         """What somebody does to the tree by hand, or a broker to its topics; whether it was done."""
         results = self.tree.ask(self._admin, ops, now_ms=self.now_ms)
@@ -78,10 +71,6 @@ class World:
         self.topics[name] = partitions
         self.administer(SetData(path, data) if known else Create(path, data))
 
-    def delete_coordinator_node(self) -> None:
-        """An operator's mistake."""
-        self.administer(Delete(paths.COORDINATOR))
-
     def add(self, config: ConsumerConfig, topic_count: str) -> ConsumerProcess:
         """A consumer, not started yet."""
         consumer = ConsumerProcess(self, config, topic_count)
@@ -93,34 +82,7 @@ class World:
 
     def end_of(self, partition: Partition) -> int:
         """How many records the partition has."""
-        until = self.now_ms if self._calm_ms is None else self._calm_ms
-        return min(self.now_ms, until) * RECORDS_PER_S // 1000
-
-    def calm(self) -> None:
-        """Everything is mended, everybody runs, and nothing is produced any more."""
-        self._calm_ms = self.now_ms
-        self.network.cut.clear()
-        for connection in self.network.connections:
-            connection.to_broker.blocked = connection.to_consumer.blocked = False
-        self.network.flow_all()
-        for broker in self.brokers:
-            broker.go_on()
-            broker.link.heal()
-            if broker.machine.state is State.STOPPED:
-                broker.crash(silently=False)
-            if not broker.alive:
-                broker.start()
-        for consumer in self.consumers:
-            consumer.resume()
-            if not consumer.wanted:
-                consumer.wanted = True
-                consumer.crash(silently=False)
-            if not consumer.alive:
-                consumer.start()
-
-    def produce_for(self, ms: int) -> None:
-        """A few more records, behind `calm`."""
-        self._calm_ms = self.now_ms + ms
+        return self.now_ms * RECORDS_PER_S // 1000
 
     def after(self, delay_ms: int, action: Callable[[], None]) -> None:
         self.schedule.after(delay_ms, action)

@@ -111,7 +111,7 @@ def test_without_zookeeper_the_coordinator_stops_in_time(tmp_path):
                 await peer.started()
                 await asyncio.to_thread(alone.kill9)
                 await until(lambda: peer.closed)
-                assert made.hosts[0].machine.reign is None
+                assert made.hosts[0].machine.term is None
                 await asyncio.to_thread(alone.start)
                 await until(lambda: active(made))
 

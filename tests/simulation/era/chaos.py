@@ -11,10 +11,10 @@ from kgroup.zookeeper.consumer.events import ConsumerConfig
 from kgroup.zookeeper.coordinator.config import LegacyConfig
 from kgroup.zookeeper.world.broker import BrokerProcess
 from kgroup.zookeeper.world.consumer import ConsumerProcess
-from kgroup.zookeeper.world.world import World
 from tests.simulation.era.faults import Fault, planted
-from tests.simulation.era.invariants import Auditor, Violation
+from tests.simulation.era.invariants import Violation
 from tests.simulation.era.rest import come_to_rest, stay_at_rest
+from tests.simulation.era.world import AuditedWorld
 
 ZK_SESSION_MS = 6000
 SESSIONS_MS = (3000, 6000, 9000)
@@ -24,8 +24,7 @@ SESSIONS_MS = (3000, 6000, 9000)
 class Run:
     """What came of a seed; `log` tells the faults, and when."""
 
-    world: World
-    auditor: Auditor
+    world: AuditedWorld
     log: list[str] = field(default_factory=list)
     rest_ms: int = 0
     violation: Violation | None = None
@@ -47,14 +46,12 @@ def run(seed: int, fault: Fault | None = None) -> Run:
 
 def _run(chance: Random) -> Run:
     """Carry a program out; a violated invariant ends it and is in its result."""
-    world = World(chance, _settings(chance), chance.randrange(2, 4))
-    auditor = Auditor(world)
-    world.watch(auditor)
-    result = Run(world, auditor)
+    world = AuditedWorld(chance, _settings(chance), chance.randrange(2, 4))
+    result = Run(world)
     try:
         _play(chance, result)
         for broker in world.brokers:
-            auditor.same_again(broker)
+            world.auditor.same_again(broker)
     except Violation as violation:
         result.violation = violation
     except Exception as error:
@@ -92,7 +89,6 @@ def _play(chance: Random, result: Run) -> None:
     while world.now_ms < until:
         Trouble(world, chance, result.log).make()
         world.schedule.run_until(world.now_ms + chance.randrange(100, pace))
-    result.auditor.on_start = None
     world.calm()
     result.rest_ms = come_to_rest(world)
     # The last positions are on their way to ZooKeeper when it is out of reach: nothing makes up for them.
@@ -106,7 +102,7 @@ def _play(chance: Random, result: Run) -> None:
     stay_at_rest(world)
 
 
-def _make_group(world: World, chance: Random, group_id: str) -> None:
+def _make_group(world: AuditedWorld, chance: Random, group_id: str) -> None:
     auto_commit = chance.random() < 0.8
     session = chance.choice(SESSIONS_MS)
     for number in range(chance.randrange(1, 5)):
@@ -121,7 +117,7 @@ def _make_group(world: World, chance: Random, group_id: str) -> None:
         world.add(config, _topic_count(world, chance))
 
 
-def _topic_count(world: World, chance: Random) -> str:
+def _topic_count(world: AuditedWorld, chance: Random) -> str:
     streams = chance.randrange(1, 3)
     if chance.random() < 0.3:
         return f"*{streams}*t.*"
@@ -131,7 +127,7 @@ def _topic_count(world: World, chance: Random) -> str:
 class Trouble:
     """One thing that goes wrong, or that somebody does."""
 
-    def __init__(self, world: World, chance: Random, log: list[str]) -> None:
+    def __init__(self, world: AuditedWorld, chance: Random, log: list[str]) -> None:
         self._world = world
         self._chance = chance
         self._log = log
@@ -214,7 +210,7 @@ class Trouble:
         """The next Start is followed by its coordinator's crash, and its consumer does not hear of that."""
 
         def hit(broker: BrokerProcess, conn: int) -> None:
-            self._world.observer.on_start = None
+            self._world.auditor.on_start = None
             connection = broker.connections.get(conn)
             if connection is not None:
                 consumer = connection.consumer
@@ -222,7 +218,7 @@ class Trouble:
                 self._later(20, 60, lambda: None if self._world.is_calm else broker.crash(silently=False))
                 self._later(1_000, 9_000, lambda: None if broker.alive else broker.start())
 
-        self._world.observer.on_start = hit
+        self._world.auditor.on_start = hit
         self._crash_consumer()
         return "a coordinator is to crash at its next Start"
 

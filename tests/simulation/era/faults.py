@@ -7,12 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from kgroup.zookeeper.consumer.lease import Lease
-from kgroup.zookeeper.coordinator.committer import Committer
 from kgroup.zookeeper.coordinator.core import Then
 from kgroup.zookeeper.coordinator.election import Elector
 from kgroup.zookeeper.coordinator.registries import Group, RegisteredConsumer
-from kgroup.zookeeper.coordinator.reign import Reign
-from kgroup.zookeeper.coordinator.writes import Writes
+from kgroup.zookeeper.coordinator.term import Term
+from kgroup.zookeeper.coordinator.writes import Committer, Writes
 from kgroup.zookeeper.store.operations import Read, Write
 
 FAR_MS = 10**12
@@ -60,11 +59,11 @@ def _unfenced(
         yield multi[1:]
 
 
-_ask = Reign.ask
+_ask = Term.ask
 
 
 def _watched_once(
-    self: Reign, ops: Sequence[Read] | Sequence[Write], then: Then, *, watch: bool = False
+    self: Term, ops: Sequence[Read] | Sequence[Write], then: Then, *, watch: bool = False
 ) -> None:
     _ask(self, ops, then, watch=watch and self.interests.starting)
 
@@ -83,6 +82,6 @@ FAULTS = {
     "hand-over": Fault("5.6", Group, "blockers", _nobody),
     "consumer-lease": Fault("9.6", Lease, "registered", _never_ends),
     "epoch": Fault("3.2", Writes, "multis", _unfenced),
-    "watch": Fault("6.3", Reign, "ask", _watched_once),
+    "watch": Fault("6.3", Term, "ask", _watched_once),
     "commit-bit": Fault("6.7", Committer, "changed", _cleared_first),
 }

@@ -67,7 +67,7 @@ class Auditor(Observer):
         """Whatever has just happened, these hold."""
         self._one_delivers()
         for broker in self._world.brokers:
-            if broker.alive and broker.machine.reign is not None:
+            if broker.alive and broker.machine.term is not None:
                 self._one_attempt(broker.machine)
                 self._watchers_end_once(broker.machine)
 
@@ -170,18 +170,18 @@ class Auditor(Observer):
                     raise Violation("12.1 one consumer delivers", f"{key}: {other} and {consumer.name}")
 
     def _one_attempt(self, machine: LegacyCoordinator) -> None:
-        assert machine.reign is not None
-        runs = [rebalancer.run for rebalancer in machine.reign.rebalancers.all if rebalancer.run is not None]
-        of_groups = [group.run for group in machine.reign.groups.values() if group.run is not None]
+        assert machine.term is not None
+        runs = [rebalancer.run for rebalancer in machine.term.rebalancers.all if rebalancer.run is not None]
+        of_groups = [group.run for group in machine.term.groups.values() if group.run is not None]
         if len(runs) != len(of_groups) or any(run not in runs for run in of_groups):
             raise Violation("12.5 one attempt a group", f"{len(runs)} runs, {len(of_groups)} groups")
 
     def _watchers_end_once(self, machine: LegacyCoordinator) -> None:
-        assert machine.reign is not None
-        purgatory = machine.reign.purgatory
+        assert machine.term is not None
+        purgatory = machine.term.purgatory
         pending = sum(
             not watcher.settled
-            for member in machine.reign.members.values()
+            for member in machine.term.members.values()
             for waiting in member.unanswered.values()
             for watcher in waiting
         )

@@ -67,7 +67,7 @@ def test_the_start_is_in_the_documents_order():
         (Children(paths.TOPICS),),
         (Get(paths.topic("a")), Get(paths.topic("b"))),
     ]
-    assert broker.machine.reign.interests.groups_of == {}
+    assert broker.machine.term.interests.groups_of == {}
     assert (Children(paths.BROKER_IDS),) in watched
     assert broker.effects[-1].text == "broker 1 is the coordinator"
 
@@ -162,7 +162,7 @@ def test_the_session_of_the_active_one_expires():
     stage.brokers[1].connect()
     stage.settle()
     assert states(stage) == ["follower", "active"]
-    assert stage.brokers[1].machine.reign is None
+    assert stage.brokers[1].machine.term is None
 
 
 def split_brain(stage):
@@ -191,7 +191,7 @@ def test_split_brain():
     assert broker.effects[0] == Close(consumer.conn)
     assert not any(isinstance(effect, Send) for effect in broker.effects)
     stage.settle()
-    assert states(stage)[1] == "active" and broker.machine.reign is None
+    assert states(stage)[1] == "active" and broker.machine.term is None
 
 
 def test_a_write_of_who_was_replaced_is_fenced():

@@ -44,7 +44,7 @@ def test_all_come_back():
     one, two = back(stage, "c1"), back(stage, "c2")
     stage.advance(1_000)
     assert moves(one) == moves(two) == (0, 0)
-    group = stage.brokers[2].machine.reign.groups["g"]
+    group = stage.brokers[2].machine.term.groups["g"]
     assert group.stage is GroupStage.RECOVERING and group.awaited == {"c3"}
     three = back(stage, "c3")
     assert [moves(each) for each in (one, two, three)] == [(1, 1)] * 3
@@ -192,8 +192,8 @@ def test_five_thousand_consumers():
     assert len(owners) <= 11 and all(len(ops) <= 500 for ops in owners)
     stage.until(S)
     assert all(consumer.when(PingRequest) == [0, 2000, 4000, 6000] for consumer in consumers)
-    reign = stage.brokers[1].machine.reign
-    group = reign.groups["g"]
+    term = stage.brokers[1].machine.term
+    group = term.groups["g"]
     assert all(list(member.holds) == [p] for p, member in group.holders.items())
 
 

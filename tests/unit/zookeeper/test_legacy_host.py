@@ -17,10 +17,10 @@ from kgroup.zookeeper.coordinator import paths
 from kgroup.zookeeper.coordinator.config import LegacyConfig, read_settings
 from kgroup.zookeeper.coordinator.events import Zk, ZkDone, ZkFired
 from kgroup.zookeeper.entry.serve import LegacyBrokers, LegacyOptions
-from kgroup.zookeeper.groups.asking import told_groups
+from kgroup.zookeeper.groups.coordinator_client import describe_groups
 from kgroup.zookeeper.groups.records import broker_of
 from kgroup.zookeeper.hosts.connection import LegacyConnection
-from kgroup.zookeeper.hosts.session_link import SessionLink
+from kgroup.zookeeper.hosts.links import SessionLink
 from kgroup.zookeeper.store.names import parse_ensemble
 from kgroup.zookeeper.store.operations import Change, Create, Delete, Failure, Get
 from kgroup.zookeeper.store.session import Security
@@ -191,7 +191,7 @@ def test_who_takes_nothing_is_cut_off():
             connection.connection_made(stuck)
             connection.data_received(host.wire.encode(_registration("c1")))
             await until(lambda: stuck.aborted)
-            assert not host.machine.reign.groups["g"].members
+            assert not host.machine.term.groups["g"].members
             await other.connect(made)
             assert (await other.register()).error == 0
 
@@ -233,7 +233,7 @@ def test_an_operator_is_told_who_is_registered(header):
 
             async def asked(broker, *names):
                 host, _, port = made.addresses[broker].rpartition(":")
-                return await asyncio.to_thread(told_groups, (host, int(port)), names, 10.0)
+                return await asyncio.to_thread(describe_groups, (host, int(port)), names, 10.0)
 
             chosen = made.hosts.index(active(made))
             if not header:
@@ -278,14 +278,14 @@ def test_a_coordinator_that_makes_no_sense_is_told_as_one(answer, why):
                     taken.sendall(answer or b"")
 
         threading.Thread(target=serve, daemon=True).start()
-        found = told_groups(server.getsockname(), ["g"], 0.5 if answer is None else 100.0)
+        found = describe_groups(server.getsockname(), ["g"], 0.5 if answer is None else 100.0)
     assert isinstance(found["g"], Unreachable) and why in found["g"].message
 
 
 def test_nobody_listens_where_a_coordinator_is_said_to_be():
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = server.getsockname()
-    found = told_groups(address, ["g", "h"], 5.0)
+    found = describe_groups(address, ["g", "h"], 5.0)
     assert [type(error) for error in found.values()] == [Unreachable, Unreachable]
     assert "cannot be asked: Connection refused" in found["h"].message
 

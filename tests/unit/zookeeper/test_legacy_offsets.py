@@ -22,7 +22,7 @@ def settled(**config):
 
 
 def group_of(stage):
-    return stage.brokers[1].machine.reign.groups["g"]
+    return stage.brokers[1].machine.term.groups["g"]
 
 
 def test_the_interval_writes_what_changed_and_nothing_else():
@@ -83,7 +83,7 @@ def test_offsets_are_of_who_holds_the_partition():
     foreign = (T0, PartitionAndOffset("t", "7", 1), PartitionAndOffset("u", "0", 1), T0._replace(offset=-3))
     consumer.say(PingResponse(0, "c1", foreign))
     assert group_of(stage).offsets == {("t", "0"): 42}
-    assert stage.brokers[1].machine.reign.answers.ignored == 3
+    assert stage.brokers[1].machine.term.answers.ignored == 3
 
 
 def test_somebody_deleted_the_nodes():
@@ -159,7 +159,7 @@ def test_what_was_reported_outlives_the_group():
     consumer.say(PingResponse(0, "c1", (T0,)))
     consumer.die()
     stage.until(2_000 + 60_000 + S)
-    assert "g" not in stage.brokers[1].machine.reign.groups
+    assert "g" not in stage.brokers[1].machine.term.groups
     assert stage.offsets() == {"t/0": 42}
 
 

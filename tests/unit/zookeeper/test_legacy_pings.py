@@ -91,7 +91,7 @@ def test_a_late_answer_counts_for_its_offsets_only():
     stage.until(1)
     consumer.silent()
     stage.until(6_001)
-    (group,) = stage.brokers[1].machine.reign.groups.values()
+    (group,) = stage.brokers[1].machine.term.groups.values()
     member = group.members["c1"]
     assert (member.failed, member.answered_at_ms) == (1, 0)
     late = PingResponse(0, "c1", (PartitionAndOffset("t", "0", 9),))
@@ -121,7 +121,7 @@ def test_a_dropped_connection_is_a_failure_at_once_but_its_partitions_are_not_fr
     stage.until(5_000)
     starts, stops = other.count(StartFetcherRequest), other.count(StopFetcherRequest)
     dropped.die()
-    assert list(next(iter(stage.brokers[1].machine.reign.groups.values())).members) == ["c2"]
+    assert list(next(iter(stage.brokers[1].machine.term.groups.values())).members) == ["c2"]
     stage.until(4_000 + S - 1)
     assert (other.count(StartFetcherRequest), other.count(StopFetcherRequest)) == (starts, stops)
     assert other.fetched == (("t", "1"),)
@@ -146,7 +146,7 @@ def test_a_last_member_that_is_gone_starts_no_rebalance():
     consumer = stage.joined()
     stage.advance(100)
     consumer.die()
-    group = stage.brokers[1].machine.reign.groups["g"]
+    group = stage.brokers[1].machine.term.groups["g"]
     assert group.run is None and not group.rebalance_initiated and group.rebalancer is None
 
 
@@ -203,7 +203,7 @@ def test_an_answer_half_read_for_too_long():
     slow.answers = {PingRequest, StartFetcherRequest}
     stage.joined("c2")
     stage.until(100 + 4_000)
-    group = stage.brokers[1].machine.reign.groups["g"]
+    group = stage.brokers[1].machine.term.groups["g"]
     assert group.run.attempts == 1 and group.rebalance_failed
     late = (
         PartitionAndOffset("t", "0", 5),
@@ -212,7 +212,7 @@ def test_an_answer_half_read_for_too_long():
     )
     slow.say(StopFetcherResponse(0, "c1", late))
     assert group.offsets == {("t", "0"): 5, ("t", "1"): 0}
-    assert stage.brokers[1].machine.reign.answers.ignored == 2
+    assert stage.brokers[1].machine.term.answers.ignored == 2
     assert ("t", "0") not in group.holders, "it has stopped, late as it says so"
 
 
@@ -226,5 +226,5 @@ def test_offsets_from_before_a_start_are_not_taken_for_those_behind_it(late):
     stage.advance(4_000 if late else 10)
     old = PingResponse(0, "c1", (PartitionAndOffset("t", "0", 3),))
     consumer.broker.step(Received(consumer.conn, old))
-    group = stage.brokers[1].machine.reign.groups["g"]
-    assert group.offsets == {} and stage.brokers[1].machine.reign.answers.ignored >= 1
+    group = stage.brokers[1].machine.term.groups["g"]
+    assert group.offsets == {} and stage.brokers[1].machine.term.answers.ignored >= 1

@@ -20,7 +20,7 @@ TOPICS = {"t": 4}
 
 
 def group_of(stage, name="g"):
-    return stage.brokers[1].machine.reign.groups[name]
+    return stage.brokers[1].machine.term.groups[name]
 
 
 def moves(consumer):
@@ -136,12 +136,12 @@ def test_rebalancers_take_turns_and_a_group_stays_with_its_own():
         consumer.answers = {PingRequest}
         consumer.register()
         stuck.append(consumer)
-    reign = stage.brokers[1].machine.reign
-    every = reign.rebalancers.all
-    assert [every.index(reign.groups[f"g{n}"].rebalancer) for n in range(6)] == [0, 1, 2, 0, 1, 2]
+    term = stage.brokers[1].machine.term
+    every = term.rebalancers.all
+    assert [every.index(term.groups[f"g{n}"].rebalancer) for n in range(6)] == [0, 1, 2, 0, 1, 2]
     stage.topic("t", 5)
     stage.settle()
-    assert [every.index(reign.groups[f"g{n}"].rebalancer) for n in range(3)] == [0, 1, 2]
+    assert [every.index(term.groups[f"g{n}"].rebalancer) for n in range(3)] == [0, 1, 2]
     assert [[group.group_id for group in r.queue] for r in every] == [
         ["g3", "g0"],
         ["g4", "g1"],
@@ -247,7 +247,7 @@ def test_a_rebalance_that_is_not_necessary_touches_nobody():
 
 def trigger(stage):
     """Something about the group's topics seems to have changed."""
-    stage.brokers[1].machine.reign.rebalancers.add(group_of(stage))
+    stage.brokers[1].machine.term.rebalancers.add(group_of(stage))
     stage.brokers[1]._carry_out(stage.brokers[1].machine.core.take_effects())
     stage.settle()
 

@@ -87,7 +87,7 @@ def test_what_is_no_registration_says_why(more, error):
     """LC-15, LC-16, LC-37, OC-28, OC-30, scenarios 12 and 41: the first check that fails decides."""
     stage = Stage()
     assert error_of(stage, **more) == error
-    assert stage.brokers[1].machine.reign.groups == {}
+    assert stage.brokers[1].machine.term.groups == {}
 
 
 def test_a_second_registration_on_a_connection_is_refused():
@@ -95,7 +95,7 @@ def test_a_second_registration_on_a_connection_is_refused():
     consumer = stage.joined()
     consumer.say(consumer.registration)
     assert consumer.last(RegisterConsumerResponse).error == 9
-    assert not consumer.closed and consumer.conn in stage.brokers[1].machine.reign.members
+    assert not consumer.closed and consumer.conn in stage.brokers[1].machine.term.members
 
 
 def test_what_follows_from_being_accepted():
@@ -120,11 +120,11 @@ def test_what_follows_from_being_accepted():
     consumer.answer(start)
     stage.settle()
     assert stage.owners() == {"t/0": "c-0", "t/1": "c-0", "t/2": "c-1"}
-    reign = stage.brokers[1].machine.reign
-    (group,) = reign.groups.values()
+    term = stage.brokers[1].machine.term
+    (group,) = term.groups.values()
     member = group.members["c"]
     assert (member.registration, member.conn, member.failed) == (consumer.registration, consumer.conn, 0)
-    assert list(reign.interests.groups_of) == ["t"] and reign.interests.wildcards == {}
+    assert list(term.interests.groups_of) == ["t"] and term.interests.wildcards == {}
     assert (group.rebalance_initiated, group.rebalancer, group.rebalance_failed) == (False, None, False)
     assert group.offsets == {} and group.changed == {}
 
@@ -213,8 +213,8 @@ def test_topic_counts_are_read_as_in_0_8(text, topic, streams):
 def test_ten_thousand_throw_away_groups_leave_nothing():
     """LC-84, OC-39, scenario 35: registries, sets, timers and watchers are back to what they were."""
     stage = Stage(topics=TOPICS)
-    reign = stage.brokers[1].machine.reign
-    before = len(reign.timers), len(stage.brokers[1].machine.core.timers)
+    term = stage.brokers[1].machine.term
+    before = len(term.timers), len(stage.brokers[1].machine.core.timers)
     for number in range(10_000):
         consumer = stage.consumer(group=f"console-{number}")
         consumer.answers = {StopFetcherRequest} if number == 7 else frozenset()
@@ -225,10 +225,10 @@ def test_ten_thousand_throw_away_groups_leave_nothing():
         stage.consumers[10**9 + number] = None
         stage.asked.clear()
         stage.brokers[1].effects.clear()
-    assert len(reign.groups) == 10_000
+    assert len(term.groups) == 10_000
     stage.advance(600_000 + 2 * S)
-    assert reign.groups == {} and reign.members == {} and reign.interests.groups_of == {}
-    assert (len(reign.timers), len(stage.brokers[1].machine.core.timers)) == before
-    assert len(reign.timers._heap) < 200
-    assert reign.purgatory.started == sum(reign.purgatory.ended.values())
+    assert term.groups == {} and term.members == {} and term.interests.groups_of == {}
+    assert (len(term.timers), len(stage.brokers[1].machine.core.timers)) == before
+    assert len(term.timers._heap) < 200
+    assert term.purgatory.started == sum(term.purgatory.ended.values())
     assert "/consumers/console-7/owners" in stage.dump(), "ZooKeeper keeps what was there"

@@ -20,8 +20,8 @@ from kgroup.errors import Unreachable
 from kgroup.protocol.messages.list_offsets_0 import ListOffsets0Request
 from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest
 from kgroup.zookeeper.entry import tree
-from kgroup.zookeeper.groups.asking import ToldGroup
 from kgroup.zookeeper.groups.brokers import OldCluster
+from kgroup.zookeeper.groups.coordinator_client import DescribedGroup
 from kgroup.zookeeper.wire.messages import Registered
 from tests.own_home import move_in
 from tests.ran import Ran, ran
@@ -383,11 +383,11 @@ def test_the_elected_coordinator_is_no_group(ask):
 
 
 TOLD = {
-    "stable": ToldGroup("Stable", (Registered("c1", '{"t1":1}', True, True, 6000, 0, 2),)),
-    "missing": ToldGroup("Stable", (Registered("c1", "*1*t.*", True, False, 9000, 3, 2),)),
-    "empty": ToldGroup("Empty", ()),
-    "leaving": ToldGroup("Leaving", ()),
-    "recovering": ToldGroup("Recovering", ()),
+    "stable": DescribedGroup("Stable", (Registered("c1", '{"t1":1}', True, True, 6000, 0, 2),)),
+    "missing": DescribedGroup("Stable", (Registered("c1", "*1*t.*", True, False, 9000, 3, 2),)),
+    "empty": DescribedGroup("Empty", ()),
+    "leaving": DescribedGroup("Leaving", ()),
+    "recovering": DescribedGroup("Recovering", ()),
     "gone": Unreachable("the elected coordinator at b1:9192 cannot be asked: Connection refused"),
 }
 
@@ -401,7 +401,7 @@ def asked_coordinator(monkeypatch) -> Callable[[str], World]:
             assert address == ("b1", 9192) and set(names) <= {"idle", "pushed"} and timeout_s > 0
             return {name: TOLD[told] if name == "pushed" else TOLD["empty"] for name in names}
 
-        monkeypatch.setattr(tree, "told_groups", answers)
+        monkeypatch.setattr(tree, "describe_groups", answers)
         made = _scene(_elected)()
         endpoints = ["PLAINTEXT://b1:9092", "LEGACY://b1:9192"]
         made.old.broker({"version": 4, "host": "b1", "port": 9092, "endpoints": endpoints})
@@ -454,7 +454,7 @@ def test_a_consumer_that_has_not_been_assigned_yet_keeps_its_group(ask, asked_co
     """Only its coordinator knows of it: the group has offsets in the tree, and no owners."""
     world = asked_coordinator("stable")
     waiting = {"idle": TOLD["missing"], "pushed": TOLD["empty"]}
-    monkeypatch.setattr(tree, "told_groups", lambda _, names, __: {n: waiting[n] for n in names})
+    monkeypatch.setattr(tree, "describe_groups", lambda _, names, __: {n: waiting[n] for n in names})
     told = ask(world, "delete", "idle", "--execute")
     assert told.code == REFUSED and "1 live consumer registered with its coordinator" in told.out + told.err
     assert any("/consumers/idle/offsets" in path for path in world.old.paths())
@@ -465,7 +465,7 @@ def test_a_group_its_coordinator_cannot_be_asked_for_is_not_deleted(
     ask, asked_coordinator, monkeypatch, listens
 ):
     world = asked_coordinator("gone")
-    monkeypatch.setattr(tree, "told_groups", lambda _, names, __: dict.fromkeys(names, TOLD["gone"]))
+    monkeypatch.setattr(tree, "describe_groups", lambda _, names, __: dict.fromkeys(names, TOLD["gone"]))
     if not listens:
         world.old.broker()
     told = ask(world, "delete", "idle", "--execute")

@@ -1,4 +1,4 @@
-"""Requests that wait for their answers: each ends exactly once, satisfied, expired or dropped (era 6.4)."""
+"""Requests that wait for their answers, each ending exactly once; and the pings (era 5.1 to 5.4, 6.4)."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from kgroup.zookeeper.coordinator.registries import RegisteredConsumer
 from kgroup.zookeeper.coordinator.timers import EXPIRY, Timer, Timers
 from kgroup.zookeeper.wire.codec import MAX_CORRELATION
-from kgroup.zookeeper.wire.messages import RequestKey
+from kgroup.zookeeper.wire.messages import PingRequest, RequestKey
 
 if TYPE_CHECKING:
     from kgroup.zookeeper.coordinator.registries import RegisteredConsumer
+    from kgroup.zookeeper.coordinator.term import Term
 
 
 class Watcher:
     """One request of a member that has been sent; `serial` counts what was sent on its connection."""
 
-    __slots__ = ("_expired", "kind", "member", "serial", "settled", "timer")
+    __slots__ = ("expired", "kind", "member", "serial", "settled", "timer")
 
     def __init__(
         self, member: RegisteredConsumer, kind: RequestKey, serial: int, expired: Callable[[Watcher], None]
@@ -27,17 +29,12 @@ class Watcher:
         self.serial = serial
         self.settled = False
         self.timer: Timer | None = None
-        self._expired = expired
+        self.expired = expired
 
     @property
     def correlation(self) -> int:
         """What header mode calls it; 16 bits last for longer than anything stays unanswered."""
         return self.serial % (MAX_CORRELATION + 1)
-
-    def expire(self) -> None:
-        """See `Purgatory.watch`."""
-        self.settled = True
-        self._expired(self)
 
 
 class Purgatory:
@@ -100,4 +97,38 @@ class Purgatory:
 
     def _expire(self, watcher: Watcher) -> None:
         self.ended["expired"] += 1
-        watcher.expire()
+        watcher.settled = True
+        watcher.expired(watcher)
+
+
+class Pings:
+    """Asks every member each third of its session, counted from its registration so that nothing drifts."""
+
+    def __init__(self, term: Term) -> None:
+        self._term = term
+
+    def stop(self, member: RegisteredConsumer) -> None:
+        """No more pings to this member."""
+        self._term.timers.cancel(member.ping_timer)
+        member.ping_timer = None
+
+    def answered(self, watcher: Watcher) -> None:
+        """The member is there, and may deliver for another session; its misses are forgotten (era 5.3)."""
+        watcher.member.failed = 0
+        watcher.member.answered_at_ms = self._term.core.now_ms
+
+    def start(self, member: RegisteredConsumer) -> None:
+        """Send the first ping at once."""
+        core = self._term.core
+        if not self._term.purgatory.pending(member, RequestKey.PING):
+            watcher = self._term.purgatory.watch(member, RequestKey.PING, core.now_ms, self._expired)
+            core.send(member.conn, PingRequest(member.consumer_id, member.failed), watcher.correlation)
+        member.pings += 1
+        due = member.registered_at_ms + member.pings * member.session_ms // 3
+        member.ping_timer = self._term.timers.arm(due, lambda: self.start(member))
+
+    def _expired(self, watcher: Watcher) -> None:
+        member = watcher.member
+        member.failed += 1
+        if member.failed > self._term.core.config.max_failed_pings:
+            self._term.fail(member, f"no answer to {member.failed} pings")

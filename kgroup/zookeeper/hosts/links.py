@@ -1,4 +1,4 @@
-"""A session with a real ensemble: what kazoo's threads bring is handed to the event loop, in order."""
+"""What a host needs of ZooKeeper: a session of its own, in a tree of this process or with a real ensemble."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Protocol
 
 from kgroup.zookeeper.coordinator.events import (
     Event,
@@ -18,10 +18,60 @@ from kgroup.zookeeper.coordinator.events import (
     ZkFired,
     ZkSuspended,
 )
-from kgroup.zookeeper.hosts.link import Tell
 from kgroup.zookeeper.store.names import Ensemble
 from kgroup.zookeeper.store.operations import Change, Read, Result
 from kgroup.zookeeper.store.session import FOREVER, Security, Session, State
+from kgroup.zookeeper.store.tree import Tree
+
+OnEvent = Callable[[Event], None]
+
+
+class Link(Protocol):
+    """One session; what becomes of it and of its calls is told later, never inside a call."""
+
+    def open(self) -> None:
+        """Begin; ZkConnected tells when there is a session."""
+        ...
+
+    def call(self, zk: Zk) -> None:
+        """Make a call; ZkDone tells its answer."""
+        ...
+
+    def close(self) -> None:
+        """End the session, and tell nothing more."""
+        ...
+
+
+MakeLink = Callable[[OnEvent], Link]
+
+
+class TreeLink:
+    """A session that lasts as long as the process: the tree and who asks it stand still together."""
+
+    def __init__(self, tree: Tree, session_ms: int, now_ms: Callable[[], int], tell: OnEvent) -> None:
+        self._tree = tree
+        self._session_ms = session_ms
+        self._now_ms = now_ms
+        self._tell = tell
+        self._loop = asyncio.get_running_loop()
+        self._session = 0
+        self._closed = False
+
+    def open(self) -> None:
+        self._session = self._tree.open(lambda path, change: self._tell_soon(ZkFired(path, change)))
+        self._tell_soon(ZkConnected(self._session, self._session_ms, fresh=True))
+
+    def call(self, zk: Zk) -> None:
+        results = self._tree.ask(self._session, zk.ops, watch=zk.watch, now_ms=self._now_ms())
+        self._tell_soon(ZkDone(zk.call, results))
+
+    def close(self) -> None:
+        self._closed = True
+        self._tree.expire(self._session)
+
+    def _tell_soon(self, event: Event) -> None:
+        self._loop.call_soon(lambda: None if self._closed else self._tell(event))
+
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +83,7 @@ class SessionLink:
     is answered waits for that answer, or whoever asked would not know yet what it is about.
     """
 
-    def __init__(self, ensemble: Ensemble, security: Security, session_ms: int, tell: Tell) -> None:
+    def __init__(self, ensemble: Ensemble, security: Security, session_ms: int, tell: OnEvent) -> None:
         self._tell = tell
         self._loop = asyncio.get_running_loop()
         self._session = Session(
@@ -116,7 +166,7 @@ class SessionLink:
                 self._last = session
         self._hand_over(self._tell, event)
 
-    def _hand_over(self, action: Callable[..., None], *args: Any) -> None:
+    def _hand_over(self, action: Callable[..., None], *args: object) -> None:
         if self._closed:
             return
         try:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kgroup.errors import BrokerRefused, DecodeError, ErrorCode, KgroupError, Unreachable
+from kgroup.zookeeper.store.names import address_text
 from kgroup.zookeeper.wire.codec import Awaiting, Wire
 from kgroup.zookeeper.wire.messages import (
     DescribeGroupRequest,
@@ -21,20 +22,20 @@ CHUNK = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class ToldGroup:
+class DescribedGroup:
     """How a group stands with its coordinator, and all its members by id."""
 
     state: str
     members: tuple[Registered, ...]
 
 
-def told_groups(
+def describe_groups(
     address: tuple[str, int], group_ids: Iterable[str], timeout_s: float
-) -> dict[str, ToldGroup | KgroupError]:
+) -> dict[str, DescribedGroup | KgroupError]:
     """What the coordinator there tells of each group, all within `timeout_s`; never raises."""
     wanted = list(group_ids)
     until = time.monotonic() + timeout_s
-    found: dict[str, ToldGroup | KgroupError] = {}
+    found: dict[str, DescribedGroup | KgroupError] = {}
     for header in (False, True):
         # Nothing tells which of the two forms a cluster speaks: it hangs up on the other.
         try:
@@ -59,6 +60,7 @@ class _Asker:
 
     def __init__(self, address: tuple[str, int], wire: Wire, until: float) -> None:
         self._address, self._wire, self._until = address, wire, until
+        self._where = address_text(*address)
         self._frames = Frames()
 
     def __enter__(self) -> _Asker:
@@ -73,17 +75,17 @@ class _Asker:
     def __exit__(self, *_: object) -> None:
         self._socket.close()
 
-    def group(self, group_id: str) -> ToldGroup | KgroupError:
+    def group(self, group_id: str) -> DescribedGroup | KgroupError:
         """All pages of one group; Unreachable when the connection is of no use any more."""
         members: list[Registered] = []
         while True:
             after = members[-1].consumer_id if members else ""
             answer = self._ask(DescribeGroupRequest(group_id, after))
             if answer.error == ErrorMapping.NOT_COORDINATOR:
-                what = f"the broker at {self._text()} is not the coordinator any more"
+                what = f"the broker at {self._where} is not the coordinator any more"
                 return BrokerRefused(ErrorCode.NOT_COORDINATOR, what, hint="ask again in a moment")
             if answer.error != ErrorMapping.NONE:
-                what = f"the coordinator at {self._text()} answered error {answer.error}"
+                what = f"the coordinator at {self._where} answered error {answer.error}"
                 return BrokerRefused(ErrorCode.UNKNOWN_SERVER_ERROR, what)
             if any(member.consumer_id <= after for member in answer.members) or (
                 answer.more and not answer.members
@@ -91,7 +93,7 @@ class _Asker:
                 raise self._unreachable("its pages of members do not go on")
             members += answer.members
             if not answer.more:
-                return ToldGroup(answer.state, tuple(members))
+                return DescribedGroup(answer.state, tuple(members))
 
     def _ask(self, request: DescribeGroupRequest) -> DescribeGroupResponse:
         try:
@@ -121,9 +123,5 @@ class _Asker:
             raise self._unreachable("no answer in time")
         return left
 
-    def _text(self) -> str:
-        host, port = self._address
-        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
     def _unreachable(self, why: str) -> Unreachable:
-        return Unreachable(f"the elected coordinator at {self._text()} cannot be asked: {why}")
+        return Unreachable(f"the elected coordinator at {self._where} cannot be asked: {why}")

@@ -14,7 +14,7 @@ from kgroup.zookeeper.wire.messages import (
 )
 
 if TYPE_CHECKING:
-    from kgroup.zookeeper.coordinator.reign import Reign
+    from kgroup.zookeeper.coordinator.term import Term
 
 STABLE, REBALANCING, FAILED = "Stable", "Rebalancing", "Failed"
 RECOVERING, LEAVING, EMPTY = "Recovering", "Leaving", "Empty"
@@ -23,13 +23,15 @@ PAGE_BYTES = 256 * 1024
 MEMBER_BYTES = 18
 
 
-def told(reign: Reign | None, request: DescribeGroupRequest) -> DescribeGroupResponse:
-    """The answer of a broker, NOT_COORDINATOR of one that does not coordinate (`reign` None)."""
-    if reign is None:
+def describe(term: Term | None, request: DescribeGroupRequest) -> DescribeGroupResponse:
+    """The answer of a broker, NOT_COORDINATOR of one that does not coordinate (`term` None)."""
+    if term is None:
         return DescribeGroupResponse(ErrorMapping.NOT_COORDINATOR, "", False, ())
-    group = reign.groups.get(request.group_id)
+    group = term.groups.get(request.group_id)
     if group is None:
-        return DescribeGroupResponse(ErrorMapping.NONE, _of_nobody(reign), False, ())
+        # Soon after an election its consumers may be on their way.
+        state = EMPTY if term.core.now_ms >= term.recovery.all_known_ms() else RECOVERING
+        return DescribeGroupResponse(ErrorMapping.NONE, state, False, ())
     names = sorted(group.members)
     page: list[Registered] = []
     size = 0
@@ -38,7 +40,7 @@ def told(reign: Reign | None, request: DescribeGroupRequest) -> DescribeGroupRes
         page.append(_registered(group.members[names[at]]))
         size += MEMBER_BYTES + len(names[at].encode()) + len(page[-1].topic_count.encode())
         at += 1
-    state = state_of(group, reign.core.now_ms)
+    state = state_of(group, term.core.now_ms)
     return DescribeGroupResponse(ErrorMapping.NONE, state, at < len(names), tuple(page))
 
 
@@ -57,11 +59,6 @@ def state_of(group: Group, now_ms: int) -> str:
     if group.given_up:
         return FAILED
     return STABLE if all(member.started for member in group.members.values()) else REBALANCING
-
-
-def _of_nobody(reign: Reign) -> str:
-    """Of a group that nobody has registered in: soon after an election its consumers may be on their way."""
-    return EMPTY if reign.core.now_ms >= reign.recovery.all_known_ms() else RECOVERING
 
 
 def _registered(member: RegisteredConsumer) -> Registered:

@@ -5,24 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from kgroup.zookeeper.coordinator.answers import Answers
-from kgroup.zookeeper.coordinator.committer import Committer
 from kgroup.zookeeper.coordinator.core import Core, Then
 from kgroup.zookeeper.coordinator.directory import Directory
 from kgroup.zookeeper.coordinator.events import Level
 from kgroup.zookeeper.coordinator.interests import Interests
-from kgroup.zookeeper.coordinator.pings import Pings
-from kgroup.zookeeper.coordinator.purgatory import Purgatory
 from kgroup.zookeeper.coordinator.rebalancers import Rebalancers
 from kgroup.zookeeper.coordinator.recovery import Recovery
 from kgroup.zookeeper.coordinator.registration import Registration
 from kgroup.zookeeper.coordinator.registries import Group, RegisteredConsumer
+from kgroup.zookeeper.coordinator.requests import Pings, Purgatory
 from kgroup.zookeeper.coordinator.timers import Timers
 from kgroup.zookeeper.coordinator.topics import TopicReader
-from kgroup.zookeeper.coordinator.writes import Writes
+from kgroup.zookeeper.coordinator.writes import Committer, Writes
 from kgroup.zookeeper.store.operations import Read, Result, Write
 
 
-class Reign:
+class Term:
     """One time of being the coordinator; `end` is for good, and nothing it asked for is heard of any more."""
 
     def __init__(self, core: Core, directory: Directory, epoch: int, fenced: Callable[[], None]) -> None:
