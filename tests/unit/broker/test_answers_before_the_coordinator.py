@@ -48,6 +48,7 @@ pytestmark = pytest.mark.usefixtures("topics")
 def topics(transport: EmbeddedTransport) -> None:
     create_topic(transport, "t", 2)
     create_topic(transport, "u", 1)
+    create_topic(transport, "v", 1)
 
 
 def leader(group_id: str) -> int:
@@ -91,7 +92,9 @@ def told(answer):
 
 
 def test_what_does_not_exist_is_answered_first_and_known_topics_without_partitions_not_at_all(transport):
-    answered = commit(transport, ("t", (0, 7, 1)), ("u", ()), ("nope", ()), ("gone", (3,)), ("u", (0,)))
+    answered = commit(
+        transport, ("t", (0, 7, 1)), ("u", ()), ("v", ()), ("nope", ()), ("gone", (3,)), ("u", (0,))
+    )
     assert answered == [
         ("t", [(7, E.UNKNOWN_TOPIC_OR_PARTITION), (0, E.NONE), (1, E.NONE)]),
         ("nope", []),
