@@ -13,7 +13,7 @@ PROGRAMS = range(1, 301)
 STREAMS_PROGRAMS = range(1, 101)
 LENGTH = 60
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(600), pytest.mark.xdist_group("differential")]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200), pytest.mark.xdist_group("differential")]
 
 
 @pytest.fixture(scope="module")

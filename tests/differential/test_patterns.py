@@ -12,7 +12,7 @@ from .patterns import cases, pattern_of
 
 
 @pytest.mark.interop
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1200)
 @pytest.mark.xdist_group("differential")
 def test_made_up_patterns_are_read_as_kafka_reads_them() -> None:
     """`make differential-patterns` plays a hundred thousand."""

@@ -12,7 +12,7 @@ from kgroup.coordinator.group_settings import bounds
 from .kafka import Jvm
 from .settings import ELSEWHERE, Case
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(300), pytest.mark.xdist_group("differential")]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200), pytest.mark.xdist_group("differential")]
 CASES = range(1, 20_001)
 
 

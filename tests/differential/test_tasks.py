@@ -14,7 +14,7 @@ CASES = range(1, 61)
 
 
 @pytest.mark.interop
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1200)
 @pytest.mark.xdist_group("differential")
 def test_the_tasks_of_made_up_groups_are_where_kafka_has_them() -> None:
     """AE-32; `make differential-tasks` plays ten thousand."""

@@ -73,7 +73,7 @@ class Server(abc.ABC):
     def running(self) -> bool:
         return self.process is not None and self.process.poll() is None
 
-    def start(self, timeout: float = 180.0) -> Self:
+    def start(self, timeout: float = 600.0) -> Self:
         """Start the broker and wait until it says that it serves."""
         assert not self.running, "already running"
         if not self.data_dir.exists():

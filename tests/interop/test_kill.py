@@ -54,7 +54,7 @@ class Committer:
                 self.acknowledged = self.sent
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 def test_acknowledged_commits_survive_kill_9(
     own_server: Server, drivers: Callable[[str], Driver], clients: Callable[[str], Client]
 ) -> None:

@@ -18,7 +18,7 @@ from .conftest import require
 from .kafka import RealKafka
 from .waiting import eventually
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]
 
 
 @pytest.fixture(scope="module")

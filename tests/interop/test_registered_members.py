@@ -22,7 +22,7 @@ from .kafka import RealKafka
 from .kgroup_server import KgroupServer
 from .waiting import eventually
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]
 SETTINGS = {"group.consumer.session.timeout.ms": "30000"}
 PARTITIONS = 12
 CLASSIC, COOPERATIVE, CONSUMER = "range", "cooperative-sticky", "consumer"

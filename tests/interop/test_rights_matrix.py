@@ -18,7 +18,7 @@ from .rights.recorded import read
 from .rights.rows import rows, sample
 from .security.sampled import FULL
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]
 CHOSEN = list(rows()) if FULL else sample()
 
 

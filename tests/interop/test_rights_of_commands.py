@@ -319,7 +319,7 @@ def asked_for(ask: Ask, name: str, row: Row, **options: str) -> list[str]:
     return command["acls"]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize(("name", "row"), VARIANTS[::EACH], ids=IDS[::EACH])
 def test_a_command_with_exactly_its_rights(name: str, row: Row, world: World, ask: Ask) -> None:
     world.give([])
@@ -350,7 +350,7 @@ def test_a_command_with_exactly_its_rights(name: str, row: Row, world: World, as
         assert any(right in said for right in rights), (missing, said)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("name", list(ROWS)[1::EACH])
 def test_what_a_principal_without_rights_is_told_to_ask_for_is_enough(
     name: str, world: World, ask: Ask

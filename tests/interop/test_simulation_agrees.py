@@ -166,7 +166,7 @@ def predicted() -> Predicted:
     }
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize(("protocol", "static"), KINDS)
 def test_rebalances_are_those_predicted(
     protocol: str, static: bool, bounced: Bounced, predicted: Predicted
@@ -176,7 +176,7 @@ def test_rebalances_are_those_predicted(
     assert told == {bounced[protocol, static].rebalances} == {0 if static else 2 * SIZE.members}
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize(("protocol", "static"), [("classic", True), ("consumer", False), ("consumer", True)])
 def test_partitions_move_as_predicted(
     protocol: str, static: bool, bounced: Bounced, predicted: Predicted
@@ -186,7 +186,7 @@ def test_partitions_move_as_predicted(
     assert told == {bounced[protocol, static].moved}
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize(("protocol", "static"), KINDS)
 def test_times_are_within_the_tolerance(
     protocol: str, static: bool, bounced: Bounced, predicted: Predicted

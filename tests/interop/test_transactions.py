@@ -184,7 +184,7 @@ def test_session_of_franz_go(case: Case, java_client: Client, clients: Callable[
     assert committed_output(case, java_client, target, 4) == ["A", "B", "C", "D"]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("kind", KINDS)
 def test_broker_killed_amid_transactions(
     kind: str, tmp_path: Path, drivers: Callable[[str], Driver], java_client: Client

@@ -22,7 +22,7 @@ from .driver import Client, Member, fatal, settle
 from .upgrade_audit import Audit, Owners, double_owners_in_records
 from .waiting import eventually
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]
 PARTITIONS = 6
 SIZE = 3
 SESSION_MS = 30_000

@@ -20,7 +20,7 @@ from .waiting import eventually
 
 pytestmark = [
     pytest.mark.interop,
-    pytest.mark.timeout(240),
+    pytest.mark.timeout(1200),
     pytest.mark.skipif(
         os.environ.get("KGROUP_UPGRADE_MATRIX") != "full",
         reason="a server a case: part of KGROUP_UPGRADE_MATRIX=full",

@@ -15,7 +15,7 @@ from .driver import Client, settle
 from .verifying import kgroup, verified_groups
 from .waiting import eventually
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]
 NEW = {"protocol": "consumer"}
 
 

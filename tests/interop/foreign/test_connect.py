@@ -13,7 +13,7 @@ from .conftest import Play
 from .programs import Run
 from .workers import Workers
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]
 PROTOCOLS = ("sessioned", "compatible", "eager") if builds.FULL else ("sessioned",)
 
 

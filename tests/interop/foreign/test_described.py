@@ -23,7 +23,7 @@ from ..waiting import eventually
 from . import builds
 from .workers import Workers
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]
 VERSIONS = (builds.APPS, "3.9.2")
 PROTOCOLS = [(VERSIONS[0], "sessioned", 2), (VERSIONS[0], "eager", 0), (VERSIONS[1], "compatible", 1)]
 

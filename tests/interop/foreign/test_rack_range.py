@@ -13,7 +13,7 @@ from ..conftest import require
 from ..jvm import java
 from . import builds
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]
 GROUPS = 10_000
 
 

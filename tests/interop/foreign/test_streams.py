@@ -23,7 +23,7 @@ from . import builds
 from .conftest import Play
 from .programs import Run
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]
 WORDS = ("alpha", "beta", "gamma", "delta", "epsilon")
 PARTITIONS = 4
 SETTINGS = {

@@ -37,7 +37,7 @@ def ground(
         yield made
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 def test_what_the_commands_are_worth(ground: Ground) -> None:
     seen, failed = {}, []
     for command, check in CHECKS.items():

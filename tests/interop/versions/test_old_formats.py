@@ -22,7 +22,7 @@ def ground(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ground]:
         yield made
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1200)
 def test_an_old_message_format_is_read_live_recorded_and_from_files(ground: Ground) -> None:
     assert {batch.partition(":")[0] for batch in ground.dumped_batches} == {"offset"}, (
         "the format is the old one"

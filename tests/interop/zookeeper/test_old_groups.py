@@ -19,7 +19,7 @@ from ..kafka import RealKafka
 from ..sampled import FULL
 from .era import GROUP_COMMAND, OFFSET_CHECKER, SCALA, OldBroker, ZooKeeperServer, eventually, together
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(240), pytest.mark.xdist_group("zookeeper")]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200), pytest.mark.xdist_group("zookeeper")]
 ROW = re.compile(
     r"^(?:(?P<group>\S+) +)?(?P<topic>t\d) +(\d+) +(\d+|unknown|-) +(\d+|unknown|-) +(\d+|unknown|-) +(\S+)"
 )

@@ -35,7 +35,7 @@ from ..kafka import _pkcs8
 from ..sampled import in_full
 from .era import ZooKeeperServer, eventually
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(120), pytest.mark.xdist_group("zookeeper")]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200), pytest.mark.xdist_group("zookeeper")]
 USER, PASSWORD = "alice", "alice-secret"
 
 
