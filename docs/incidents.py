@@ -23,7 +23,10 @@ MARKS = {"right": "✓", "not played": "·"}
 def document() -> str:
     """The whole page."""
     rows: list[dict[str, Any]] = json.loads(RESULTS.read_text(encoding="utf-8"))
-    cells = list(dict.fromkeys(row["cell"] for row in rows))
+    played: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        played.setdefault((row["incident"], row["kind"]), []).append(row["cell"])
+    cells = max(played.values(), key=len)  # of an incident played in part, some are missing
     kinds = list(dict.fromkeys(row["kind"] for row in rows))
     lines = ["| | incident | " + " | ".join(cells) + " |", "|---|---|" + "---|" * len(cells)]
     notes: dict[str, list[str]] = {}
