@@ -63,11 +63,7 @@ class ItemError:
 
 @value
 class GroupListing:
-    """One group as ListGroups tells it; None is what is not known.
-
-    `members` unless counted, the state of brokers before 2.6, the type of brokers before 3.8. A group in
-    ZooKeeper has no coordinator.
-    """
+    """One group as ListGroups reports it."""
 
     group_id: str
     type: Annotated[GroupType | None, "null where an old broker does not report it and nothing was described"]
@@ -118,16 +114,9 @@ class Member:
     """One member of a group; None means that the protocol or the broker does not tell.
 
     `member_epoch` is -2 for a static member that left for now. A classic member's epoch is on no wire
-    message, and `is_leader` only where the members' own bytes say it (Connect, Schema Registry). `assignment`
-    is None while a classic group rebalances, for bytes that are not those of the consumer protocol, and for
-    tasks without a topology; `()` is an assignment of nothing. `raw_metadata` and `raw_assignment` (base64)
-    are bytes of another protocol, or that could not be read. `user_data_bytes` is what a custom assignor put
-    into the assignment. `instance_id` None is a dynamic member only where `instance_id_known`: brokers before
-    Kafka 2.4 do not tell instance ids. `tasks` and `process` are set in streams groups, whose `assignment` is
-    the source partitions of the active ones. `connect`, `streams` (the classic protocol) and
-    `schema_registry` are what such a member's own bytes say, and `undecoded` which of them could not be
-    understood. `session_timeout_ms` and `failed_pings` (in a row) are of a coordinator elected in ZooKeeper;
-    no API of Kafka's tells either.
+    message. `assignment` is None while a classic group rebalances and for tasks without a topology; `()` is
+    an assignment of nothing, and in streams groups the source partitions of the active tasks. Raw bytes are
+    base64. `user_data_bytes` is what a custom assignor put into the assignment.
     """
 
     member_id: str
@@ -255,12 +244,10 @@ class Finding:
 
 @value
 class Registration:
-    """Whom a group expects, by its settings (docs/registered-ids-and-standbys.md), and who of them is there.
+    """Whom a group expects (docs/registered-ids-and-standbys.md), and who of them is there.
 
-    `instance_ids` is None where none are registered, `missing` are those that nobody in the group has, and
-    `held` the names of members whose joins wait for them; both are None without registered ids or where
-    nobody tells. `wait_ms` None is the group's rebalance timeout. `active` and `standby` are names of members
-    with and without partitions, None without a `target_size` and while it is not told who has what.
+    `missing` and `held` are None without registered ids or where nobody tells; `active` and `standby`, names
+    of members, without a `target_size`. `wait_ms` None is the rebalance timeout.
     """
 
     instance_ids: tuple[str, ...] | None

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from enum import StrEnum
 from functools import cache
 from types import NoneType, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Annotated, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from kgroup.cli.schemas.parts import BOOLEAN, INTEGER, NUMBER, STRING, Schema, array, nullable, record
 
@@ -18,7 +18,6 @@ _PLAIN: Mapping[object, Schema] = {
     float: NUMBER,
     bool: BOOLEAN,
     object: {},
-    Any: {},
 }
 
 
@@ -44,7 +43,7 @@ def _record_of(kind: type) -> Schema:
     return record(**_fields(kind))
 
 
-def schema_of(kind: Any) -> Schema:
+def schema_of(kind: object) -> Schema:
     """Return the schema of what `asdict` makes of a value of this type."""
     origin, of = get_origin(kind), get_args(kind)
     if origin is Annotated:
@@ -59,7 +58,10 @@ def schema_of(kind: Any) -> Schema:
         return array(schema_of(of[0]))
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         return {"enum": [each.value for each in kind]}
-    return _PLAIN[kind] if kind in _PLAIN else _record_of(kind)
+    if kind in _PLAIN:
+        return _PLAIN[kind]
+    assert isinstance(kind, type), kind
+    return _record_of(kind)
 
 
 def _worded(schema: Schema, beside: tuple[object, ...]) -> Schema:
