@@ -154,7 +154,7 @@ class TestExecute:
         jsonschema.validate(ran.document, schema_for("blame"))
         assert ran.group(group)["state"] == "PreparingRebalance"
         out = on_cluster("blame", group).out
-        assert "now: PreparingRebalance; no record shows a rebalance before it completes" in out
+        assert "now: PreparingRebalance; a rebalance has no record before it completes" in out
         assert f"kgroup doctor {group} names the members it waits for" in out
 
     def test_nobody_found_is_3_and_changes_nothing(self, on_cluster, cluster, group):

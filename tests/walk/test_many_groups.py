@@ -43,10 +43,11 @@ def test_lag_of_all(ask, crowded):
     assert sent == {
         "ListGroupsRequest": 2,
         "ConsumerGroupDescribeRequest": 1,  # to the one broker that listed a group as a consumer group
-        # Two rounds of two brokers; ends, and where logs begin that are subscribed and never committed.
+        # Two rounds of two brokers; ends, last stable offsets, and where logs begin that are subscribed and
+        # never committed.
         "DescribeGroupsRequest": 4,
         "OffsetFetchRequest": 4,
-        "ListOffsetsRequest": 8,
+        "ListOffsetsRequest": 12,
     }
 
 
