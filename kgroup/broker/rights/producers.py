@@ -95,7 +95,7 @@ def add_partitions(
     refused = {
         t.name
         for t in topics
-        if not (t.name not in INTERNAL_TOPICS and asker.may(Operation.WRITE, ResourceType.TOPIC, t.name))
+        if t.name in INTERNAL_TOPICS or not asker.may(Operation.WRITE, ResourceType.TOPIC, t.name)
     }
     if not refused:
         return api.handle(broker, call)
