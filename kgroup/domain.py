@@ -274,3 +274,8 @@ def offsets_partition_of(group_id: str, partitions: int) -> int:
     """
     value = java_string_hash(group_id)
     return (0 if value == -(1 << 31) else abs(value)) % partitions
+
+
+def count_of(count: int, noun: str, ending: str = "s") -> str:
+    """Return how many there are in words: `1 member`, `3 members`."""
+    return f"{count} {noun}{'' if count == 1 else ending}"

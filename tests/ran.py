@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kgroup.cli.app import run
+from kgroup.cli.frame.tree import run
 
 
 @dataclass(frozen=True)

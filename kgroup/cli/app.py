@@ -3,15 +3,6 @@
 import gc
 import os
 import sys
-from collections.abc import Sequence
-
-
-def run(argv: Sequence[str]) -> int:
-    """Run one command line and return its exit code; nothing but SystemExit from completion leaves it."""
-    from kgroup.cli.frame.tree import run as run_whole
-
-    return run_whole(argv)
-
 
 AT_A_TIME = 50_000
 """New objects between two runs of the garbage collector; with Python's 700 it goes through every import."""
@@ -33,6 +24,8 @@ def main() -> None:
         from kgroup.cli.output.narrow import widen
 
         widen()
+    from kgroup.cli.frame.tree import run
+
     try:
         code = run(sys.argv[1:])
     finally:

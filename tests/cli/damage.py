@@ -20,7 +20,7 @@ from pathlib import Path
 
 from google_crc32c import value as crc32c
 
-from kgroup.cli.app import run
+from kgroup.cli.frame.tree import run
 
 INCIDENTS = Path(__file__).resolve().parents[1] / "data" / "incidents"
 RECORDED = {

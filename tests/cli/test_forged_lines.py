@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from kgroup.cli.app import run
 from kgroup.cli.env.invocation import Env, OutputOptions
+from kgroup.cli.frame.tree import run
 from kgroup.cli.output.result import print_csv
 from kgroup.cli.output.tables import Column, Table
 from kgroup.runtime.cluster import Cluster

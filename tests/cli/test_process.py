@@ -39,7 +39,7 @@ def run(*argv, **kwargs):
 )
 def test_start_up_imports_nothing_heavy(argv):
     code = (
-        "import sys; from kgroup.cli.app import run; code = run(sys.argv[1:]); "
+        "import sys; from kgroup.cli.frame.tree import run; code = run(sys.argv[1:]); "
         f"print(*(m for m in {HEAVY!r} if m in sys.modules), file=sys.stderr); sys.exit(code)"
     )
     ran = subprocess.run([sys.executable, "-c", code, *argv], capture_output=True, text=True, timeout=300)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kgroup.admin.change.offset_plans import look
-from kgroup.cli.app import run
+from kgroup.cli.frame.tree import run
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 from kgroup.domain import OffsetAndMetadata, TopicPartition

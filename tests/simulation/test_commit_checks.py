@@ -4,7 +4,7 @@ import json
 
 from jsonschema import validate
 
-from kgroup.cli.app import run as kgroup
+from kgroup.cli.frame.tree import run as kgroup
 from kgroup.cli.schemas import schema_for
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.errors import ErrorCode

@@ -6,7 +6,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from kgroup.cli.app import run as kgroup
+from kgroup.cli.frame.tree import run as kgroup
 from kgroup.cli.schemas import schema_for
 from kgroup.errors import ConfigError
 from kgroup.simulation.play.picture import page

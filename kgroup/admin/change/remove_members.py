@@ -30,7 +30,7 @@ from kgroup.admin.models import (
 from kgroup.admin.read.describe import groups_only
 from kgroup.admin.refusals import check, refused
 from kgroup.client.retry import OutcomeUnknown
-from kgroup.domain import MemberStatus
+from kgroup.domain import MemberStatus, count_of
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError, SafetyRefused
 from kgroup.security.rights import READ, on_group
 
@@ -245,9 +245,8 @@ def effect_of(member: Member, heirs: int) -> str:
         why = f"{size} bytes that are not the consumer protocol's" if size else "the broker does not say now"
         partitions = f"what it runs is unknown ({why})"
         return f"removed now, {partitions}; {_REJOINS}"
-    noun = "partition" if count == 1 else "partitions"
     fate = "go to others" if heirs else "are left without a reader"
-    partitions = f"its {count} {noun} {fate}" if count else "it owns nothing"
+    partitions = f"its {count_of(count, 'partition')} {fate}" if count else "it owns nothing"
     if member.state == MemberStatus.LEFT:
         return f"removed for good, {partitions} now and not when its session ends"
     return f"removed now, {partitions}; {_REJOINS}"

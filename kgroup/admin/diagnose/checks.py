@@ -20,7 +20,7 @@ from kgroup.admin.models import CLASSIC, COMPLETING, CONSUMER, Severity
 from kgroup.admin.read.findings import ERROR, INFO, WARN, Meaning, some
 from kgroup.admin.settings import OFFSETS_RETENTION
 from kgroup.admin.shell import command
-from kgroup.domain import MemberStatus
+from kgroup.domain import MemberStatus, count_of
 
 if TYPE_CHECKING:
     from kgroup.history.fold.events import Event
@@ -276,10 +276,10 @@ def _deleted_unread(facts: Facts) -> Iterator[Diagnosis]:
         if row.committed_offset is not None and (start := facts.starts.get(place, -1)) > row.committed_offset
     ]
     if lost:
-        count = f"{len(lost)} partition" + ("s" if len(lost) > 1 else "")
+        logs = count_of(len(lost), "partition")
         yield _diagnosis(
             "KG308",
-            f"the log of {count} begins after the committed offset: those records are gone unread",
+            f"the log of {logs} begins after the committed offset: those records are gone unread",
             "auto.offset.reset decides where the reader goes on; longer retention keeps it from happening",
             lost,
         )

@@ -19,7 +19,7 @@ from kgroup.admin.read.offsets import EARLIEST, list_offsets
 from kgroup.admin.read.open_transactions import OpenTransaction, open_transactions, unstable
 from kgroup.admin.refusals import code_name
 from kgroup.admin.settings import OFFSETS_RETENTION, broker_setting, group_settings
-from kgroup.domain import OFFSETS_TOPIC, MemberStatus, TopicPartition, place_of
+from kgroup.domain import OFFSETS_TOPIC, MemberStatus, TopicPartition, count_of, place_of
 from kgroup.errors import ErrorCode, KgroupError
 
 if TYPE_CHECKING:
@@ -281,9 +281,8 @@ def _untold(facts: Facts) -> None:
     rows = [row for row in group.offsets if row.lag is None and row.error is None]
     if rows and group.total_lag is None and LAG not in facts.left_out:
         least = "" if group.lag_at_least is None else f", at least {group.lag_at_least} in all"
-        plural = "" if len(rows) == 1 else "s"
         first = f"{rows[0].topic}-{rows[0].partition}: {rows[0].reason}"
-        message = f"lag is unknown for {len(rows)} partition{plural}{least}: {first}"
+        message = f"lag is unknown for {count_of(len(rows), 'partition')}{least}: {first}"
         facts.unseen.append(Unseen(LAG, "LAG_UNKNOWN", message))
 
 

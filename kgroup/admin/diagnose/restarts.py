@@ -12,6 +12,7 @@ from kgroup.admin.diagnose.facts import SESSION_TIMEOUT, Facts
 from kgroup.admin.diagnose.wording import iso
 from kgroup.admin.models import CLASSIC
 from kgroup.admin.shell import command
+from kgroup.domain import count_of
 
 if TYPE_CHECKING:
     from kgroup.history.fold.restarts import Restart
@@ -30,7 +31,7 @@ def slow_restarts(facts: Facts) -> Iterator[tuple[str, str, tuple[str, ...]]]:
         return
     names = sorted({each.instance_id for each in slow})
     told = [each.took_ms for each in slow if each.took_ms is not None]
-    who = f"{len(names)} static member{'' if len(names) == 1 else 's'} came back after the session had ended"
+    who = f"{count_of(len(names), 'static member')} came back after the session had ended"
     longest = f", away for up to {_s(max(told))}" if told else ""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     yield (

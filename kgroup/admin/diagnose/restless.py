@@ -10,6 +10,7 @@ from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.diagnose.wording import iso, names
 from kgroup.admin.models import CLASSIC
 from kgroup.admin.shell import command
+from kgroup.domain import count_of
 
 if TYPE_CHECKING:
     from kgroup.history.fold.events import Event
@@ -41,7 +42,7 @@ def restless(facts: Facts) -> Iterator[Found]:
     stormy = again >= AGAIN or again + same >= REBALANCES
     within = duration_text(max(seen[-1].timestamp_ms - seen[0].timestamp_ms, 0))
     evidence = [f"the first at {iso(seen[0].timestamp_ms)}, the last at {iso(seen[-1].timestamp_ms)}"]
-    evidence += [f"{count} time{'' if count == 1 else 's'}: {cause}" for cause, count in causes]
+    evidence += [f"{count_of(count, 'time')}: {cause}" for cause, count in causes]
     if short:
         gone = f"{len(short)} members were gone within {SHORT_LIVED_MS // 1000} s of joining"
         evidence.append(f"{gone}: {names(sorted({e.instance_id or e.member_id or '' for e in short}))}")

@@ -153,7 +153,6 @@ def _own(name: str, blamed: "Blame", entries: "Sequence[Entry]") -> "Iterator[En
 
 
 def _entry_json(entry: "Entry") -> Document:
-
     return {
         "id": entry.id,
         "command": entry.command,

@@ -74,7 +74,6 @@ def command(
 
 
 def _keeper(env: Env, out: str, options: list[str] | None) -> "Path | Keeper":
-
     place, chosen = Location.parse(out), storage_options(env, options)
     if place.is_local:
         return place.local

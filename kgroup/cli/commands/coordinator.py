@@ -55,7 +55,6 @@ def command(
 
 
 def _ask(env: Env, group_ids: list[str]) -> ExitCode:
-
     with open_admin(env) as admin:
         groups = [asdict(found) for found in admin.find_coordinator(group_ids)]
         unseen = admin.may_not_see(OFFSETS_TOPIC)

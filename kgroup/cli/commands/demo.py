@@ -172,7 +172,7 @@ def _cluster(folder: str) -> Iterator[str]:
 
 
 def _run(*argv: str) -> int:
-    from kgroup.cli.app import run
+    from kgroup.cli.frame.tree import run
 
     print(f"\n$ kgroup {' '.join(argv)}", flush=True)
     return run(argv)

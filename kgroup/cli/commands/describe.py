@@ -156,7 +156,6 @@ class _Shown:
         return show_parts(self._env, Answer("groups", self._where), map(self._part, described), self._ending)
 
     def _part(self, told: Description) -> Part:
-
         self._described += len(told.groups)
         self._errors += told.errors
         self._hidden.update(dict.fromkeys(error for group in told.groups for error in group.errors))

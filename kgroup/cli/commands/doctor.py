@@ -114,7 +114,6 @@ def _looks(without: str | None) -> tuple[str, ...]:
 
 
 def _shown(env: Env, found: "Examined", unseen: "Sequence[ItemError]", where: Document) -> ExitCode:
-
     checkups = found.checkups
     sick = [checkup for checkup in checkups if checkup.verdict == "sick"]
     unknown = [checkup for checkup in checkups if checkup.verdict == "unknown"]

@@ -91,6 +91,5 @@ def _text(entry: Entry) -> list[str]:
 
 
 def _wrapped(label: str, text: str, width: int = 96) -> list[str]:
-
     first = f"  {label:<10}" if label else "  "
     return textwrap.wrap(text, width, initial_indent=first, subsequent_indent=" " * len(first))

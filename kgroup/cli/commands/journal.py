@@ -101,7 +101,6 @@ def _groups(entry: "Entry") -> list[str]:
 
 
 def _summary(entry: "Entry", undone: dict[str, str]) -> Document:
-
     return {
         "id": entry.id,
         "command": entry.command,

@@ -147,10 +147,9 @@ def _in_zookeeper(
 
 
 def _show(env: Env, listing: Listing, where: Document, key: "Key", sort: str) -> ExitCode:
-
     groups = sorted(listing.groups, key=key, reverse=sort.startswith("-"))
     # A table of many groups needs no documents beside it.
-    rows = [_json(group) for group in groups] if env.output.format in ("json", "yaml", "ndjson") else []
+    rows = [document(group) for group in groups] if env.output.format in ("json", "yaml", "ndjson") else []
     return show(
         env,
         Result(
@@ -190,7 +189,6 @@ def _sort_key(sort: str) -> "Key":
 def _named(
     groups: Iterable[GroupListing], globs: list[str], regex: str | None, protocol_type: str | None
 ) -> tuple[GroupListing, ...]:
-
     try:
         pattern = re.compile(regex) if regex is not None else None
     except re.error as error:
@@ -240,14 +238,12 @@ def _reading(
 
 
 def _static_untold(group_id: str) -> ItemError:
-
     message = f"whether {group_id} has static members is not known: the broker does not say"
     hint = "Kafka 2.4 and later tell instance ids, and 4.2 and later the members of streams groups"
     return ItemError(group_id, ErrorCode.UNSUPPORTED_VERSION.name, message, hint)
 
 
 def _topics_untold(group: GroupDescription) -> ItemError:
-
     if group.type == SHARE:
         return unknown_offsets(group.group_id)
     message = f"whether {group.group_id} reads the topic is not known: what its members read is not told now"
@@ -272,13 +268,7 @@ def _concerns(topic: str, group: GroupDescription, offsets: "Committed | KgroupE
     return False if told and not isinstance(offsets, KgroupError) else None
 
 
-def _json(group: GroupListing) -> Document:
-
-    return document(group)
-
-
 def _row(group: GroupListing) -> Document:
-
     node = group.coordinator
     row: Document = {
         "group_id": group.group_id,
@@ -293,7 +283,6 @@ def _row(group: GroupListing) -> Document:
 
 
 def _columns() -> tuple[Column, ...]:
-
     return (
         Column("group_id", "GROUP"),
         Column("type"),

@@ -213,7 +213,6 @@ def _remarks(found: "Statistics") -> list[str]:
 
 
 def _damage(found: "Statistics") -> tuple[list[ShownError], ExitCode]:
-
     errors = [ShownError(code="CORRUPT_MESSAGE", message=str(bad), item=bad.source) for bad in found.bad]
     unread = [not_read(source, failure) for source, failure in found.failures.items()]
     if unread:

@@ -233,7 +233,6 @@ def _timeouts(admin: "Admin", group_id: str, *, from_settings: bool) -> tuple[in
 
 
 def _row(result: "PlanResult") -> Document:
-
     row = asdict(result)
     del row["history"]
     return row

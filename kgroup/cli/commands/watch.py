@@ -194,7 +194,6 @@ def _state(looks: "Looks", name: str) -> str | None:
 
 
 def _json(change: "Change", now_ms: int) -> Document:
-
     return {
         "time_ms": now_ms,
         "time": iso(now_ms),
@@ -207,7 +206,6 @@ def _json(change: "Change", now_ms: int) -> Document:
 
 
 def _line(change: "Change", now_ms: int) -> str:
-
     _, clock = day_and_clock(now_ms)
     who = change.instance_id or change.member_id
     detail = change.detail

@@ -64,7 +64,6 @@ class Consent:
 
 
 def _show_plan(env: Env, plan: Result) -> None:
-
     blocks = [b.replace(NOT_YET, "").rstrip() if isinstance(b, str) else b for b in plan.blocks]
     # stdout may be a file that takes the document: its columns and colours are not the terminal's.
     output = replace(env.output, columns=None, terminal=True, color=env.output.color and env.output.terminal)

@@ -6,14 +6,10 @@
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from kgroup.cli.exit_codes import MEANINGS
 from kgroup.cli.frame.lazy import KgroupCommand, walk
 from kgroup.cli.frame.registry import COMMANDS, PANELS
-
-if TYPE_CHECKING:
-    pass
 
 SHELLS = {"bash": "kgroup.bash", "zsh": "_kgroup", "fish": "kgroup.fish"}
 ENVIRONMENT = {

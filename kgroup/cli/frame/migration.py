@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from kgroup.admin.migrate.models import ALREADY, BLOCKED, UNKNOWN
 from kgroup.admin.models import EMPTY
@@ -16,9 +16,6 @@ from kgroup.cli.frame.lazy import KgroupCommand
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.output.result import show
 from kgroup.cli.views.migration import NEXT, outcome, planned
-
-if TYPE_CHECKING:
-    pass
 
 Group = Annotated[str, argument("GROUP", "The group.")]
 Patterns = Annotated[

@@ -66,7 +66,6 @@ def unseen_of(admin: "Admin", groups: Iterable[str]) -> Sequence[ItemError]:
 
 
 def _with_unseen(result: Result, unseen: Sequence[ItemError]) -> Result:
-
     errors = [*result.errors, *shown_errors(unseen)]
     return replace(result, errors=errors, exit_code=of_seen(result.exit_code, unseen))
 

@@ -72,7 +72,6 @@ def matches(name: str, group: str) -> bool:
 
 
 def _no_match(name: str, unseen: Iterable[ItemError]) -> Failure:
-
     code = of_seen(ExitCode.OK, unseen)
     if code is ExitCode.OK:
         hint = "kgroup list shows which groups there are"
@@ -83,7 +82,6 @@ def _no_match(name: str, unseen: Iterable[ItemError]) -> Failure:
 
 
 def _ambiguous(name: str, count: int) -> SafetyRefused:
-
     others = f"; all {count}: {quote(name.replace('*', '**', 1))}" if "*" in name else ""
     return SafetyRefused(
         f"{name!r} is the id of one group, and as a pattern it matches {count}",

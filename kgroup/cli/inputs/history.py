@@ -132,7 +132,6 @@ class Source:
 
 
 def _cores() -> int:
-
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on Linux

@@ -138,7 +138,6 @@ def note_span(env: Env, selection: Selection) -> None:
 
 
 def _kinds(text: str | None) -> frozenset[Kind]:
-
     chosen = {part.strip() for part in (text or "").split(",") if part.strip()}
     unknown = sorted(chosen - {kind.value for kind in Kind})
     if unknown:

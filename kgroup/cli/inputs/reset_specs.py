@@ -36,7 +36,6 @@ def duration_ms(text: str) -> int:
 
 
 def _plain_duration_ms(text: str) -> int:
-
     if text.strip().isdigit():
         raise ConfigError(f"{text!r} has no unit", "for example PT2H30M or 2h")
     return int(parse_duration(text) * 1000)

@@ -8,7 +8,7 @@ from kgroup.admin.models import GroupDescription, Member
 from kgroup.admin.read.applications import NAMES
 from kgroup.cli.output.tables import Column
 from kgroup.cli.output.wording import STATE_STYLES, UNKNOWN, ranges, short_process_id
-from kgroup.domain import Document
+from kgroup.domain import Document, count_of
 from kgroup.history.fold.events import duration_text
 from kgroup.protocol.embedded.connect import ConnectAssignment, ConnectWorker, Work
 from kgroup.protocol.embedded.member import CONNECT, SCHEMA_REGISTRY, Application
@@ -127,15 +127,11 @@ def _streams_summary(members: Iterable[Member]) -> list[str]:
     if not threads:
         return []
     if len(joined) < len(threads):
-        return [_plural(len(threads), "thread"), "processes unknown"]
+        return [count_of(len(threads), "thread"), "processes unknown"]
     versions = ranges({subscription.version for subscription in joined})
     processes = len({subscription.process_id for subscription in joined})
-    counts = f"{_plural(processes, 'process', 'es')}, {_plural(len(threads), 'thread')}"
+    counts = f"{count_of(processes, 'process', 'es')}, {count_of(len(threads), 'thread')}"
     return [counts, f"user data version {versions}"]
-
-
-def _plural(count: int, noun: str, ending: str = "s") -> str:
-    return f"{count} {noun}{'' if count == 1 else ending}"
 
 
 def row_of(member: Member, application: Application, short: bool) -> Document:

@@ -157,7 +157,6 @@ def _event_lines(events: Sequence[Event], day: str = "") -> Iterator[str]:
 
 
 def _unowned_text(event: Event) -> str:
-
     places = partitions_text(TopicPartition(u.topic, u.partition) for u in event.unowned)
     longest, shortest = event.unowned_ms or 0, min(u.ms for u in event.unowned)
     span = duration_text(longest)
@@ -250,7 +249,6 @@ def _prints_json(env: Env, view: str) -> bool:
 
 
 def _raw_line(row: Mapping[str, Any]) -> str:
-
     day, clock = day_and_clock(row["timestamp_ms"])
     key = json.dumps(row["key"], ensure_ascii=False, separators=(",", ":"))
     value = "tombstone" if row["value"] is None else json.dumps(row["value"], ensure_ascii=False)

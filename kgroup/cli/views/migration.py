@@ -9,7 +9,7 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.output.result import Result, ShownError
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import of_code_name
-from kgroup.domain import Document
+from kgroup.domain import Document, count_of
 
 if TYPE_CHECKING:
     from kgroup.admin.migrate.execute import Conversion, RollStep
@@ -82,7 +82,7 @@ def headline(plan: MigrationPlan) -> str:
     unknown = len(plan.unknowns)
     told = [f"{unknown} not known"] if unknown else []
     told += [
-        f"{n} {word}{'s' if n > 1 else ''}"
+        f"{count_of(n, word)}"
         for word, status in counts.items()
         if (n := sum(check.status == status for check in plan.checks))
     ]
@@ -151,8 +151,7 @@ def outcome(
 def _told(plan: MigrationPlan, action: str, done: "Conversion | None", table: Table) -> Sequence[str | Table]:
     if done is not None:
         kept = "the same before and after" if not done.offsets_changed else "NOT the same before and after"
-        plural = "" if done.offsets == 1 else "s"
-        offsets = f"{done.offsets} committed offset{plural}, {kept}"
+        offsets = f"{count_of(done.offsets, 'committed offset')}, {kept}"
         now = f"{done.group_id} is a {done.type} group now, {done.state}"
         return (f"{now}. {offsets}.   journal {done.journal_id}",)
     if action != "roll":

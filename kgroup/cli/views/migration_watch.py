@@ -107,7 +107,6 @@ def _line(look: Look, direction: str) -> str:
 
 
 def _document(env: Env, admin: "Admin", look: Look) -> ExitCode:
-
     row = look_json(look)
     result = Result(
         row,

@@ -198,7 +198,6 @@ def _state(step: "RehearsalStep") -> str:
 
 
 def _record(record: Mapping[str, Any]) -> str:
-
     key = {name: value for name, value in record["key"].items() if name not in ("group", "group_id")}
     about = f" {json.dumps(key, ensure_ascii=False)}" if key else ""
     value = "tombstone" if record["value"] is None else json.dumps(record["value"], ensure_ascii=False)

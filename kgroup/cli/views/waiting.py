@@ -10,7 +10,7 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.output.result import Result, ShownError
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import UNKNOWN, lag_text, of_seen, shown_errors
-from kgroup.domain import Document
+from kgroup.domain import Document, count_of
 
 
 def result(
@@ -71,11 +71,7 @@ def _late(waited: Waited, condition: Condition, words: str, limit_s: float) -> S
     if lost and waited.never_known:
         text = f"{name} is {waited.state}; whether it is {words} cannot be seen: {lost.message}"
         return ShownError(code=lost.code, message=text, hint=lost.hint, item=name)
-    count = (
-        "its members are not told"
-        if waited.members is None
-        else f"{waited.members} member{'s'[waited.members == 1 :]}"
-    )
+    count = "its members are not told" if waited.members is None else count_of(waited.members, "member")
     if condition.needs_offsets:
         count += ", " + lag_text(waited.total_lag, waited.lag_at_least, 0, 0)
     verb = "was last seen" if lost else "is still"

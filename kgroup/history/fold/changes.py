@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kgroup.domain import MemberStatus, TopicPartition
+from kgroup.domain import MemberStatus, TopicPartition, count_of
 from kgroup.history.fold import applications
 from kgroup.history.fold.comings import (
     count_revoking,
@@ -67,7 +67,7 @@ def _created(step: GroupStep, carry: Carry, members: Membership) -> None:
     if not step.solid:
         # Neither who joined nor why can be told of members that were there before the first record left.
         count = len(after.members)
-        what = f"first seen here, with {count} member{'' if count == 1 else 's'}: earlier records are gone"
+        what = f"first seen here, with {count_of(count, 'member')}: earlier records are gone"
         step.tell(Kind.GROUP_CREATED, what, proven=False, previous_epoch=-1)
         return
     known = "; its offsets were there before it" if step.before.kind == SIMPLE else ""
@@ -126,7 +126,7 @@ def _converted(step: GroupStep, carry: Carry, members: Membership, kind: Kind) -
         gone = (*members.left, *(old for old, _ in members.replaced))
         cause = f"{labels(gone)}, the last member of the consumer protocol, left, expired or was replaced"
     count = len(step.after.members)
-    step.tell(kind, f"{how}, {count} member{'' if count == 1 else 's'}", cause=cause)
+    step.tell(kind, f"{how}, {count_of(count, 'member')}", cause=cause)
     carry.started.clear()
     carry.conversion = f"the {'upgrade' if up else 'downgrade'} at offset {step.first_offset}"
 
@@ -172,7 +172,7 @@ def _new_leader(step: GroupStep, members: Membership) -> None:
 def _classic_rebalance(step: GroupStep) -> str:
     after, skipped = step.after, step.after.epoch - step.before.epoch - 1
     count = len(after.members)
-    text = f"generation {after.epoch}, {count} member{'' if count == 1 else 's'}, {after.assignor}"
+    text = f"generation {after.epoch}, {count_of(count, 'member')}, {after.assignor}"
     parts = [
         applications.share(after, m) or f"{m.label} {partitions_text(m.assigned)}"
         for m in after.members.values()

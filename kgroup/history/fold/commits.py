@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from kgroup.domain import TopicPartition, uuid_text
+from kgroup.domain import TopicPartition, count_of, uuid_text
 from kgroup.history.fold.events import Event, Kind, partitions_text
 from kgroup.history.fold.marks import Mark, mark_in
 from kgroup.history.fold.ownership import GivenUp, owners
@@ -130,7 +130,7 @@ def _ids_unresolved(state: GroupState, owned: frozenset[TopicPartition]) -> bool
 def _event(span: Span, group: str, log_partition: int, state: GroupState) -> Event:
     places = tuple(sorted(span.moved))
     one = len(places) == 1
-    text = f"{span.count} commit{'' if span.count == 1 else 's'} on {partitions_text(places)}"
+    text = f"{count_of(span.count, 'commit')} on {partitions_text(places)}"
     if one:
         first, last = span.moved[places[0]]
         text += f", offset {last}" if first == last else f", offset {first} → {last}"

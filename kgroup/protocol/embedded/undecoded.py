@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, TypeVar
 
+from kgroup.domain import count_of
 from kgroup.errors import DecodeError
 
 METADATA, ASSIGNMENT = "metadata", "assignment"
@@ -27,8 +28,7 @@ class Undecoded:
     def text(self) -> str:
         """One clause for people: `assignment undecoded, 416 bytes, version 12: newer than 11`."""
         version = "" if self.version is None else f", version {self.version}"
-        size = f"{self.size} byte{'' if self.size == 1 else 's'}"
-        return f"{self.part} undecoded, {size}{version}: {self.reason}"
+        return f"{self.part} undecoded, {count_of(self.size, 'byte')}{version}: {self.reason}"
 
 
 class Unknown(DecodeError):

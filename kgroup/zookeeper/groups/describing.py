@@ -17,7 +17,7 @@ from kgroup.admin.models import (
 )
 from kgroup.admin.read import lag
 from kgroup.admin.read.listed_offset import ListedOffset
-from kgroup.admin.read.members import assignment_of
+from kgroup.admin.read.members import assignment_of, described
 from kgroup.admin.read.offsets import EARLIEST, Committed
 from kgroup.admin.refusals import code_name, hint_of, is_gone
 from kgroup.domain import OFFSETS_TOPIC, MemberStatus, OffsetAndMetadata, TopicPartition
@@ -205,17 +205,8 @@ def _described(seen: Seen, stored: CommittedOffsets, ends: lag.Ends, starts: lag
     errors = [*nodes.errors, *_errors(nodes.group_id, stored, rows)]
     complete = seen.state not in (LIVE, UNKNOWN, RECOVERING) and seen.subscribed is not None
     total = lag.total(rows, all_rows=complete and OFFSETS not in nodes.unread and stored.error is None)
-    group = GroupDescription(
-        group_id=nodes.group_id,
-        type=ZOOKEEPER,
-        protocol_type=CONSUMER,
-        state=seen.state,
-        assignor=None,
-        generation=None,
-        group_epoch=None,
-        assignment_epoch=None,
-        coordinator=None,
-        offsets_partition=None,
+    group = replace(
+        described(nodes.group_id, ZOOKEEPER, CONSUMER, seen.state),
         members=members,
         offsets=rows,
         total_lag=total.lag,

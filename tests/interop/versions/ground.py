@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kgroup.cli.app import run
+from kgroup.cli.frame.tree import run
 from tests.own_home import move_in
 from tests.ran import Ran
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kgroup.cli.app import run
+from kgroup.cli.frame.tree import run
 from kgroup.errors import BrokerRefused, ErrorCode, Unreachable
 from kgroup.zookeeper.store.names import parse_ensemble
 from kgroup.zookeeper.store.operations import (

@@ -11,9 +11,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from kgroup.cli.app import run
 from kgroup.cli.env import zookeeper
 from kgroup.cli.env.known_settings import shown
+from kgroup.cli.frame.tree import run
 from kgroup.cli.schemas import schema_for
 from kgroup.client.retry import Retry
 from kgroup.errors import Unreachable
