@@ -289,10 +289,17 @@ class Refused(Exception):
 
 
 def require_extra(extra: str, what: str, *modules: str) -> None:
-    """Raise ConfigError, naming the extra to install, if one of the modules that `what` needs is missing."""
-    from importlib.util import find_spec
+    """Import the modules that `what` needs; ConfigError names the extra where one does not load."""
+    from importlib import import_module
 
-    missing = [name for name in modules if find_spec(name) is None]
+    missing = []
+    for name in modules:
+        try:
+            import_module(name)
+        except ModuleNotFoundError:
+            missing.append(name)
+        except ImportError as error:  # such as a shared library that the machine does not have
+            missing.append(f"{name}, which does not load: {error}")
     if missing:
         hint = f"install the extra: pip install 'kgroup[{extra}]'"
         raise ConfigError(f"{what} needs {', '.join(missing)}", hint)

@@ -24,6 +24,14 @@ def test_what_is_missing_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch
     assert refused.value.hint == "install the extra: pip install 'kgroup[serve]'"
 
 
+def test_what_does_not_load_is_missing_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """gssapi without libkrb5 ended in a traceback: its package is found, and fails as it is imported."""
+    (tmp_path / "half_installed.py").write_text("raise ImportError('libx.so.2: cannot open it')")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ConfigError, match="needs half_installed, which does not load: libx.so.2"):
+        require_extra("kerberos", "this", "half_installed")
+
+
 @pytest.mark.parametrize(
     ("library", "extra", "command"),
     [

@@ -1,5 +1,7 @@
 """Pictures of a group: what they show is right, with a cluster and without."""
 
+import sys
+
 import pytest
 
 pytest.importorskip("pyspark")
@@ -59,7 +61,7 @@ def test_the_picture(events, tmp_path):
 
 
 def test_without_matplotlib(monkeypatch, tmp_path):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ConfigError, match="a PNG .* needs matplotlib") as refused:
         picture.write_png(timeline("g", [], [], 60), tmp_path / "x.png")
     assert "kgroup[plot]" in str(refused.value.hint)
