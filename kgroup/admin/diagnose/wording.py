@@ -27,11 +27,7 @@ def names(all_of_them: Sequence[str]) -> str:
 
 def name_of(member: RecordedMember) -> str:
     """Return the instance id, or the member id, with the client id where it is a bare UUID (KIP-848)."""
-    from kgroup.history.fold.explain import UUID_LENGTH
-
-    if member.instance_id or not member.client_id or len(member.member_id) != UUID_LENGTH:
-        return member.instance_id or member.member_id
-    return f"{member.member_id} of client {member.client_id}"
+    return (member.instance_id or member.member_id) + member.of_client
 
 
 def whereabouts(member: RecordedMember) -> str:

@@ -58,19 +58,9 @@ _REJOIN = (
 )
 
 
-UUID_LENGTH = 22
-"""Of a UUID as Kafka writes it."""
-
-
 def labels(members: Iterable[RecordedMember]) -> str:
     """The members by name; with the client id where the name is a bare UUID, as in KIP-848."""
-    return ", ".join(map(_with_client, members))
-
-
-def _with_client(member: RecordedMember) -> str:
-    if member.instance_id or not member.client_id or len(member.member_id) != UUID_LENGTH:
-        return member.label
-    return f"{member.label} of client {member.client_id}"
+    return ", ".join(member.label + member.of_client for member in members)
 
 
 def cause_of_rebalance(

@@ -15,6 +15,9 @@ STREAMS, SHARE = "streams", "share"
 KINDS = (CLASSIC, CONSUMER, STREAMS, SHARE)
 LEFT_FOR_NOW = -2
 
+UUID_LENGTH = 22
+"""Of a UUID as Kafka writes it."""
+
 
 @dataclass(frozen=True, slots=True)
 class RecordedMember:
@@ -67,6 +70,12 @@ class RecordedMember:
             return self.instance_id
         short = self.member_id
         return short if len(short) <= 24 else f"{short[:23]}…"
+
+    @property
+    def of_client(self) -> str:
+        """` of client ID` where the member is known by a bare UUID, which says nothing (KIP-848); else ""."""
+        bare = not self.instance_id and len(self.member_id) == UUID_LENGTH
+        return f" of client {self.client_id}" if bare and self.client_id else ""
 
     @property
     def holds(self) -> frozenset[TopicPartition]:
