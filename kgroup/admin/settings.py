@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import Answers, ClusterView
@@ -144,6 +145,19 @@ def broker_setting(cluster: ClusterView, node: int, name: str) -> str | None:
     """One setting of a broker; None when it does not tell it."""
     told = _describe(cluster, node, BROKER, str(node), (name,))
     return next((setting.value for setting in told if setting.name == name), None)
+
+
+def asked_once(cluster: ClusterView) -> Callable[[int, str], str | KgroupError | None]:
+    """Return a look at brokers' settings that asks for each one once; a refusal is an answer too."""
+
+    @cache
+    def look(node: int, name: str) -> str | KgroupError | None:
+        try:
+            return broker_setting(cluster, node, name)
+        except KgroupError as error:
+            return error
+
+    return look
 
 
 def _describe(

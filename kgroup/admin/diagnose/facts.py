@@ -18,7 +18,7 @@ from kgroup.admin.read.listed_offset import ListedOffset
 from kgroup.admin.read.offsets import EARLIEST, list_offsets
 from kgroup.admin.read.open_transactions import OpenTransaction, open_transactions, unstable
 from kgroup.admin.refusals import code_name
-from kgroup.admin.settings import OFFSETS_RETENTION, broker_setting, group_settings
+from kgroup.admin.settings import OFFSETS_RETENTION, asked_once, group_settings
 from kgroup.domain import OFFSETS_TOPIC, MemberStatus, TopicPartition, count_of, place_of
 from kgroup.errors import ErrorCode, KgroupError
 
@@ -173,7 +173,7 @@ def settle(cluster: ClusterView, facts: Sequence[Facts], patience_s: float) -> N
 
 def _settings(cluster: ClusterView, facts: Sequence[Facts]) -> None:
     """When offsets of empty groups expire, and sessions of members that left: asked where that matters."""
-    retentions: dict[int, int | None | KgroupError] = {}
+    setting = asked_once(cluster)
     for each in facts:
         group = each.group
         if any(member.state == MemberStatus.LEFT for member in group.known_members):
@@ -184,18 +184,13 @@ def _settings(cluster: ClusterView, facts: Sequence[Facts]) -> None:
         if group.coordinator is None or group.type == SHARE or group.member_count != 0 or not group.offsets:
             continue
         node = group.coordinator.id
-        if node not in retentions:
-            try:
-                minutes = broker_setting(cluster, node, OFFSETS_RETENTION)
-                retentions[node] = int(minutes) * 60_000 if minutes else None
-            except KgroupError as error:
-                retentions[node] = error
-        known = retentions[node]
-        if isinstance(known, KgroupError):
-            each.miss(OFFSETS_RETENTION, known)
-        elif known is None:
+        minutes = setting(node, OFFSETS_RETENTION)
+        if isinstance(minutes, KgroupError):
+            each.miss(OFFSETS_RETENTION, minutes)
+        elif not minutes:
             each.unseen.append(Unseen(OFFSETS_RETENTION, "NOT_TOLD", f"broker {node} does not report it"))
-        each.retention_ms = known if isinstance(known, int) else None
+        else:
+            each.retention_ms = int(minutes) * 60_000
 
 
 def _session_ms(cluster: ClusterView, group: GroupDescription) -> int | None:

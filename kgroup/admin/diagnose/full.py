@@ -7,28 +7,23 @@ from collections.abc import Iterator, Sequence
 from kgroup.admin.diagnose.facts import SETTINGS, Facts
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import CLASSIC, CONSUMER, STREAMS
-from kgroup.admin.settings import broker_setting
-from kgroup.errors import KgroupError
+from kgroup.admin.settings import asked_once
 
 LIMITS = {CLASSIC: "group.max.size", CONSUMER: "group.consumer.max.size", STREAMS: "group.streams.max.size"}
 
 
 def look_at_the_limits(cluster: ClusterView, facts: Sequence[Facts]) -> None:
     """Find out how many members groups may have: one request to each coordinator for each type of group."""
-    told: dict[tuple[int, str], int | None] = {}
+    setting = asked_once(cluster)
     for each in facts:
         group = each.group
         if SETTINGS in each.left_out or group.type not in LIMITS or not group.known_members:
             continue
         if group.coordinator is None:
             continue
-        asked = group.coordinator.id, LIMITS[group.type]
-        if asked not in told:
-            try:
-                told[asked] = int(broker_setting(cluster, *asked) or 0) or None
-            except KgroupError:
-                told[asked] = None  # it adds a hint, and decides nothing
-        each.max_size = told[asked]
+        limit = setting(group.coordinator.id, LIMITS[group.type])
+        # It adds a finding that makes no group sick: where it is refused, the verdict is the same.
+        each.max_size = int(limit) if limit and isinstance(limit, str) else None
 
 
 def full(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
