@@ -15,17 +15,18 @@ from pathlib import Path
 from . import HOW, everything  # noqa: F401
 from .playing import INCIDENTS, Played, Theatre
 from .results import record, row
+from .truth import MISSING, WRONG
 
 BEGUN = time.monotonic()
 
 
-def show(kind: str, name: str, future: Future[Played]) -> None:
-    """What an incident came to, as soon as it has."""
+def show(kind: str, name: str, future: Future[Played]) -> bool:
+    """Print what an incident came to, as soon as it has; whether it was played and all of it is right."""
     print(f"## {name} ended after {time.monotonic() - BEGUN:.0f} s", flush=True)
     if failed := future.exception():
         print(f"== {name} could not be played on {kind}")
         traceback.print_exception(failed)
-        return
+        return False
     played = future.result()
     if HOW == "record":
         record(row(INCIDENTS[name], kind, cell, played) for cell in played.marks)
@@ -33,13 +34,17 @@ def show(kind: str, name: str, future: Future[Played]) -> None:
         print(f"-- {name}: {command} ended with {ran.code}\n{ran.out}{ran.err}")
     for cell, mark in played.marks.items():
         print(f"== {name} on {kind}: {cell} {mark.verdict} {mark.why}", flush=True)
+    return not {mark.verdict for mark in played.marks.values()} & {WRONG, MISSING}
 
 
-def main(kind: str, *names: str) -> None:
+def main(kind: str, *names: str) -> int:
+    """Play the incidents; 1 when one could not be played, or an answer is not right."""
     chosen = [each for name, each in INCIDENTS.items() if name.startswith(names) and kind in each.kinds]
     with tempfile.TemporaryDirectory(prefix="incidents-") as folder:
-        Theatre(kind, Path(folder)).play(chosen, lambda name, future: show(kind, name, future))
+        right: list[bool] = []
+        Theatre(kind, Path(folder)).play(chosen, lambda name, future: right.append(show(kind, name, future)))
+    return 0 if right and all(right) else 1
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    sys.exit(main(*sys.argv[1:]))
