@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterable, Iterator
+from heapq import heapreplace
 from typing import TYPE_CHECKING, Final
 
 from librt.strings import read_i64_be
@@ -117,7 +118,8 @@ class Decoder:
 
         Batches that were seen already are passed over.
         """
-        needles, hit = self.needles, -1
+        hit = -1
+        found = None if self.needles is None else [(-1, needle) for needle in self.needles]
         if len(self._slots) > self.max_keys:
             yield from self.flush()
             self._forget()
@@ -146,9 +148,9 @@ class Decoder:
                     yield from self._control(chunk, header)
                     continue
                 # A group's name stands in its keys as it is: a plain batch without it need not be decoded.
-                if needles is not None and not attributes & PACKED:
+                if found is not None and not attributes & PACKED:
                     if hit < position:
-                        hit = _next(chunk, needles, position)
+                        hit = _next(chunk, found, position)
                     if hit >= end:
                         continue
                 record = self._open(chunk, header)
@@ -372,7 +374,16 @@ class Decoder:
         return slot
 
 
-def _next(chunk: bytes, needles: list[bytes], start: int) -> int:
-    """Where the next of the needles is, from `start` on; the chunk's length when there is none."""
-    hits = [hit for needle in needles if (hit := chunk.find(needle, start)) >= 0]
-    return min(hits, default=len(chunk))
+def _next(chunk: bytes, found: list[tuple[int, bytes]], start: int) -> int:
+    """Where the next of the needles is, from `start` on; the chunk's length when there is none.
+
+    `found` is a heap of the needles, each behind where it was last found: those that lie ahead, or nowhere in
+    the chunk, are not searched for again.
+    """
+    if not found:
+        return len(chunk)
+    while found[0][0] < start:
+        needle = found[0][1]
+        at = chunk.find(needle, start)
+        heapreplace(found, (len(chunk) if at < 0 else at, needle))
+    return found[0][0]

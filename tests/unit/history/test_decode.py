@@ -1,5 +1,6 @@
 """The decoder: equal to protocol.group_records, whatever the versions, the compression and the chunks."""
 
+from heapq import heapify
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kgroup.errors import DecodeError
-from kgroup.history.decode.decoder import Decoder
+from kgroup.history.decode.decoder import Decoder, _next
 from kgroup.history.decode.records import decode_commit, decode_commit_key, raw_records
 from kgroup.history.decode.scan import Scanner
 from kgroup.history.items import CommitRun, Gap, Marker, OtherRecord, PendingCommit, Undecodable
@@ -208,3 +209,27 @@ def test_raw_records_keep_offsets_times_and_headers_out() -> None:
         (7, 1234, 7),
         (8, 1234, 7),
     ]
+
+
+class Searched(bytes):
+    """A chunk that counts how often it is searched."""
+
+    searches = 0
+
+    def find(self, *asked: object) -> int:  # type: ignore[override]
+        self.searches += 1
+        return super().find(*asked)  # type: ignore[call-overload, no-any-return]
+
+
+def test_a_name_that_is_nowhere_in_a_chunk_is_searched_for_once() -> None:
+    """Of ten groups nine live in other partitions: each batch searched the rest of the chunk for all nine."""
+    chunk = Searched(b"..a." * 1000)
+    found = [(-1, name) for name in (b"a", b"b", b"c")]
+    heapify(found)
+    assert [_next(chunk, found, at) for at in range(0, 4000, 4)] == list(range(2, 4000, 4))
+    assert _next(chunk, found, 3999) == 4000
+    assert chunk.searches == 1000 + 1 + 2
+
+
+def test_without_names_nothing_is_found() -> None:
+    assert _next(b"abc", [], 0) == 3
