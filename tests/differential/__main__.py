@@ -8,6 +8,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from multiprocessing import Pool
 
 from .kafka import Kafka
@@ -36,7 +37,7 @@ def main() -> int:
     ended: Counter[str] = Counter()
     with Kafka() as kafka:
         seeds = range(given.first, given.first + given.seeds)
-        for verdict in verdicts(kafka, seeds, given.length, given.jobs, streams=given.streams):
+        for verdict in verdicts(seeds, given.length, given.jobs, streams=given.streams):
             operations += verdict.operations
             restarts += verdict.restarts
             ended.update([verdict.ended_early] if verdict.ended_early else ())
@@ -81,25 +82,26 @@ def told(verdict: Verdict, *, program: bool = True) -> str:
     return "\n".join(lines)
 
 
-def verdicts(
-    kafka: Kafka, seeds: range, length: int, jobs: int, *, streams: bool = False
-) -> Iterator[Verdict]:
-    """The verdict on each seed's program; the JVM plays ahead of the processes that judge."""
-    played = (kafka.invent(seed, length, streams=streams) for seed in seeds)
+def verdicts(seeds: range, length: int, jobs: int, *, streams: bool = False) -> Iterator[Verdict]:
+    """The verdict on each seed's program.
+
+    One JVM invents a program and plays it again: the order of Java's immutable sets changes with the JVM.
+    """
     with Pool(jobs, _have_kafka) as pool:
-        yield from pool.imap_unordered(_judged, played, chunksize=1)
+        yield from pool.imap_unordered(partial(_judged, length=length, streams=streams), seeds, chunksize=1)
 
 
-_PLAYS_AGAIN: list[Kafka] = []
+_OWN: list[Kafka] = []
 
 
 def _have_kafka() -> None:
-    """Each process that judges has a JVM to play programs again, which ends with it."""
-    _PLAYS_AGAIN.append(Kafka())
+    """Each process that judges has a JVM, which ends with it."""
+    _OWN.append(Kafka())
 
 
-def _judged(trace: bytes) -> Verdict:
-    return judge(trace, _PLAYS_AGAIN[0].play)
+def _judged(seed: int, *, length: int, streams: bool) -> Verdict:
+    [kafka] = _OWN
+    return judge(kafka.invent(seed, length, streams=streams), kafka.play)
 
 
 if __name__ == "__main__":

@@ -17,9 +17,9 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200), pytest.mark.xdist_
 
 
 @pytest.fixture(scope="module")
-def judged(kafka: Kafka) -> list[Verdict]:
+def judged() -> list[Verdict]:
     """The verdicts on all programs."""
-    return list(verdicts(kafka, PROGRAMS, LENGTH, jobs=2))
+    return list(verdicts(PROGRAMS, LENGTH, jobs=2))
 
 
 def test_our_coordinator_does_what_kafkas_does(kafka: Kafka, judged: list[Verdict]) -> None:
@@ -28,9 +28,9 @@ def test_our_coordinator_does_what_kafkas_does(kafka: Kafka, judged: list[Verdic
     assert not failures, "\n\n".join(shown)
 
 
-def test_our_coordinator_hosts_streams_groups_as_kafkas_does(kafka: Kafka) -> None:
+def test_our_coordinator_hosts_streams_groups_as_kafkas_does() -> None:
     """AE-32: task by task, epoch by epoch, record by record."""
-    judged = list(verdicts(kafka, STREAMS_PROGRAMS, LENGTH, jobs=2, streams=True))
+    judged = list(verdicts(STREAMS_PROGRAMS, LENGTH, jobs=2, streams=True))
     failures = [verdict for verdict in judged if verdict.differences]
     assert not failures, "\n\n".join(told(verdict) for verdict in failures[:3])
     assert sum(verdict.operations for verdict in judged) > len(judged) * LENGTH * 0.6

@@ -20,6 +20,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -163,12 +164,13 @@ class Run:
         attacks = [attack for attack in stranger.all() if plan.only in ("", attack.__name__)]
         first = list(dict.fromkeys(attacks))  # each of them at least once
         ends = time.monotonic() + plan.seconds
-        while time.monotonic() < ends and self.server.running and stranger.sent_by_crew < plan.requests:
-            one = first.pop() if first else stranger.chance.choice(attacks)
-            self.under_way = one.__name__
-            self.attacks[one.__name__] += 1
-            one()
-            self.sent_by_crew = stranger.sent_by_crew
+        with closing(stranger.crew):
+            while time.monotonic() < ends and self.server.running and stranger.sent_by_crew < plan.requests:
+                one = first.pop() if first else stranger.chance.choice(attacks)
+                self.under_way = one.__name__
+                self.attacks[one.__name__] += 1
+                one()
+                self.sent_by_crew = stranger.sent_by_crew
 
     def end_bystanders(self) -> None:
         """Tell them to end; one that had ended before, does not, or ends in an error is a problem."""

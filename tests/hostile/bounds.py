@@ -354,7 +354,7 @@ class Crew:
             sent += self._chance.choice(self._members).turn()
         return sent
 
-    def leave(self) -> None:
+    def close(self) -> None:
         """Close every connection."""
         for member in self._members:
             member.hang_up()

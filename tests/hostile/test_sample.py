@@ -87,7 +87,7 @@ def test_members_at_the_bounds_hold_up_nobody(seed: int, caplog: pytest.LogCaptu
                 assert await asyncio.to_thread(crew.play, 100, 30)
                 await ping(port)
         finally:
-            crew.leave()
+            crew.close()
             await server.stop()
 
     asyncio.run(test())
