@@ -54,7 +54,8 @@ def _timer_of_what_is_gone(found: Difference, player: Player) -> bool:
 
 def _stale_timer_acts(_: Difference, player: Player) -> bool:
     event = player.event
-    return event["kind"] == "fire" and player.stale_timers.get(event["key"]) == event["now"]
+    due = player.stale_timers.get(event.get("key"))
+    return event["kind"] == "fire" and due is not None and due <= event["now"]
 
 
 def _stale_timer_kept(found: Difference, player: Player) -> bool:
@@ -110,7 +111,7 @@ def _delay_extended_by_a_flag_left_over(_: Difference, player: Player) -> bool:
     if event["kind"] != "fire" or not event["key"].startswith("join-") or event["replies"]:
         return False
     group = event["state"]["groups"].get(event["key"].removeprefix("join-"))
-    again = event["state"]["timers"].get(event["key"], -1) >= event["now"]
+    again = event["key"] in event["state"]["timers"]
     return again and group is not None and group["awaiting"] == len(group["members"])
 
 

@@ -6,7 +6,6 @@ import traceback
 from typing import Any
 
 from kgroup.coordinator.config import GroupConfig
-from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.coordinator import Coordinator
 from kgroup.coordinator.outcome import Outcome, Reply, Request
 from kgroup.coordinator.streams.group import StreamsGroup
@@ -191,7 +190,8 @@ class Player:
             self.leaders[group_id] = getattr(group, "leader", None)
         if kind == "consumer_heartbeat" and "error" not in self.event:
             group = self.coordinator.state.groups.get(body.group_id)
-            member = group.members.get(body.member_id) if isinstance(group, ConsumerGroup) else None
+            # A classic group counts: the heartbeat may have converted it.
+            member = group.members.get(body.member_id) if group is not None else None
             if member is not None and member.instance_id != body.instance_id is not None:
                 self.two_instances = True
 

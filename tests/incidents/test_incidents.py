@@ -18,7 +18,7 @@ from .playing import INCIDENTS, Played
 from .results import row
 from .truth import CELLS, MISSING, WRONG
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(3 * 3600)]
 
 
 def _cells() -> list[object]:
