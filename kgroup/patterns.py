@@ -1,7 +1,7 @@
 """Topic patterns of consumer groups: RE2 syntax, matched against whole topic names (KIP-848, KIP-1078).
 
 Kafka compiles them with RE2/J 1.8, kgroup with RE2. What only RE2 accepts is rejected here too. RE2/J has no
-limit on size; here other requests wait while a pattern is matched, so the compiled program is limited.
+limit on size; here other requests wait while a pattern is matched: categories and instructions are limited.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 LONGEST_QUOTE = 1000
 MOST_INSTRUCTIONS = 10_000
 """With more, its states no longer fit RE2's 8 MiB, and RE2 falls back to an engine 100 times slower."""
+MOST_CATEGORIES = 32
+"""Each `\\p` may take RE2 half a millisecond to read, before it knows how large the program is."""
 _MOST_KEPT = 1_000
 """RE2 keeps the last 128 patterns with all their states; a larger program is not left there."""
 
@@ -72,7 +74,8 @@ class Fault:
 def compile_regex(pattern: str) -> Pattern:
     """Compile a pattern as Kafka's brokers read it; Refused(INVALID_REGULAR_EXPRESSION) says what is wrong.
 
-    Of a short pattern it also says where. The program has at most MOST_INSTRUCTIONS instructions.
+    Of a short pattern it also says where. The program has at most MOST_INSTRUCTIONS instructions of at most
+    MOST_CATEGORIES categories.
     """
     import re2
 
@@ -90,6 +93,8 @@ def _compiled(pattern: str) -> Pattern:
     import re2
 
     pattern.encode()
+    if (named := pattern.count(r"\p") + pattern.count(r"\P")) > MOST_CATEGORIES:
+        raise re2.error(f"pattern too large - {named} categories of {MOST_CATEGORIES}")
     text = _as_in_re2(pattern)
     # A program of 300,000 instructions takes RE2 a third of a second: this gives up after 20 ms.
     size = re2.compile(text, _options(1 << 20)).programsize
