@@ -26,22 +26,34 @@ def hold(step: Step, group: ClassicGroup, member: ClassicMember) -> bool:
     instance_id = member.instance_id
     if instance_id is None or instance_id not in roster.registered:
         return False
-    wait_ms = wait_of(roster, group, member)
-    if wait_ms == 0 or not _missing(roster, group, instance_id):
+    bound_ms = wait_ms(step, group, member)
+    if bound_ms == 0 or not _missing(roster, group, instance_id):
         return False
     _refuse_held(step, group, instance_id, ErrorCode.FENCED_INSTANCE_ID)
     member.join = step.park()
     group.held[instance_id] = member
     if not step.is_armed(hold_timer(group)):
-        step.arm(hold_timer(group), wait_ms)
+        step.arm(hold_timer(group), bound_ms)
     return True
 
 
-def wait_of(roster: Roster, group: ClassicGroup, member: ClassicMember | None = None) -> int:
-    """For how long a group waits for whom it expects, in ms; by default its rebalance timeout (OC-06)."""
-    if roster.wait_ms is not None:
+def wait_ms(step: Step, group: ClassicGroup, joining: ClassicMember | None = None) -> int:
+    """How long a group waits for those it expects; its rebalance timeout if no setting says (OC-06)."""
+    roster = roster_of(step.state, group.group_id)
+    if roster is not None and roster.wait_ms is not None:
         return roster.wait_ms
-    return max(group.rebalance_timeout_ms, member.rebalance_timeout_ms if member is not None else 0)
+    return max(group.rebalance_timeout_ms, joining.rebalance_timeout_ms if joining is not None else 0)
+
+
+def is_awaited(step: Step, group: ClassicGroup) -> bool:
+    """Whether somebody whom the group's settings name or count is still to come."""
+    roster = roster_of(step.state, group.group_id)
+    return roster is not None and roster.is_awaited(group.static, len(group.members))
+
+
+def is_complete(step: Step, group: ClassicGroup) -> bool:
+    """Whether the group's settings name or count its members, and all of them have come."""
+    return roster_of(step.state, group.group_id) is not None and not is_awaited(step, group)
 
 
 def is_over(step: Step, group: ClassicGroup) -> bool:

@@ -16,7 +16,6 @@ from kgroup.coordinator.classic.timers import (
     sync_timer,
 )
 from kgroup.coordinator.config import INT32_MAX
-from kgroup.coordinator.roster import roster_of
 from kgroup.coordinator.state import Step
 from kgroup.errors import ErrorCode
 from kgroup.protocol.messages.join_group import JoinGroupRequest
@@ -83,19 +82,13 @@ def complete_if_all_joined(step: Step, group: ClassicGroup) -> None:
     """End the join phase early when nobody is missing.
 
     Not in the initial delay of a group that was empty: who is missing there is not known yet (KIP-134),
-    unless it has a roster.
+    unless its settings name whom it expects.
     """
     forming = group.forming
     if forming is None or forming.phase is not Phase.PREPARING or not group.all_joined():
         return
-    if not forming.from_empty or _is_awaited(step, group) is False:
+    if not forming.from_empty or held.is_complete(step, group):
         complete(step, group)
-
-
-def _is_awaited(step: Step, group: ClassicGroup) -> bool | None:
-    """Whether somebody is still to come that the group's settings name or count; None where they do not."""
-    roster = roster_of(step.state, group.group_id)
-    return None if roster is None else roster.is_awaited(group.static, len(group.members))
 
 
 def prepare(step: Step, group: ClassicGroup) -> None:
@@ -114,15 +107,12 @@ def prepare(step: Step, group: ClassicGroup) -> None:
     if group.forming.leader not in group.members:
         group.forming.leader = next(iter(group.members), None)
     group.state_since_ms = step.now_ms
-    if from_empty and _is_awaited(step, group):
+    delay = step.config.initial_rebalance_delay_ms
+    if from_empty and held.is_awaited(step, group):
         # Whom it expects it waits for before anything is assigned, however long that takes within the bound
         # (SM-80, SM-82); nobody who comes meanwhile makes it longer.
-        roster = roster_of(step.state, group.group_id)
-        assert roster is not None
-        wait_ms = max(held.wait_of(roster, group), step.config.initial_rebalance_delay_ms)
-        step.arm(join_timer(group), wait_ms)
+        step.arm(join_timer(group), max(held.wait_ms(step, group), delay))
     elif from_empty:
-        delay = step.config.initial_rebalance_delay_ms
         step.arm(join_timer(group), delay, InitialDelay(delay, _left_ms(group.rebalance_timeout_ms, delay)))
     # Whoever is in waits already, as when the only member joins again: nobody is to be waited for.
     elif group.all_joined():
@@ -240,7 +230,9 @@ def session_timer_fired(step: Step, group: ClassicGroup, member_id: str) -> None
         # A pending joiner had no part in the generation: nobody has to rejoin for it.
         if member is not None:
             after_removal(step, group, (member,))
-    elif group.all_joined() and not (group.forming and group.forming.from_empty and _is_awaited(step, group)):
+    elif group.all_joined() and not (
+        group.forming and group.forming.from_empty and held.is_awaited(step, group)
+    ):
         # Unlike a member that leaves, one that expires ends the initial delay as well, as in Kafka.
         complete(step, group)
 
