@@ -16,6 +16,7 @@ PLACES ?= 40
 COUNT ?= 20
 BEFORE ?= main
 VERSIONS ?= full
+KAFKA ?= 4.4.0
 INCIDENTS ?= full
 HEALTHY ?= 3600
 
@@ -73,7 +74,8 @@ interop: setup kerberos ## The same cases on a real Kafka and on ours, with real
 	@$(BIN)/python -m tests.interop.foreign.builds
 	@$(BIN)/python -m tests.interop.versions.broker 2.4 3.3
 	@$(BIN)/python -m tests.interop.zookeeper.era
-	$(BIN)/pytest -q -n 3 --dist loadgroup -m interop tests/interop tests/scenarios tests/differential tests/incidents
+	$(BIN)/pytest -q -n 3 --dist loadgroup -m interop tests/interop tests/scenarios tests/differential \
+	  tests/incidents tests/kafka_release
 
 .PHONY: interop-full
 interop-full: export KGROUP_INTEROP = full
@@ -129,6 +131,10 @@ differential-tasks: setup ## Made-up streams groups on Kafka's own task assignor
 .PHONY: differential-patterns
 differential-patterns: setup ## Made-up topic patterns in Kafka's RE2/J and in ours: make differential-patterns CASES=100000
 	@$(BIN)/python -m tests.differential.patterns --first $(FIRST) --cases $(CASES)
+
+.PHONY: kafka-release
+kafka-release: setup ## What a release of Kafka declares and kgroup does not know: make kafka-release KAFKA=4.4.0
+	@$(BIN)/python -m tests.kafka_release $(KAFKA)
 
 .PHONY: simulate
 simulate: setup ## Many simulated nights: make simulate SEEDS=10000, of Kafka Streams STREAMS=1

@@ -84,10 +84,15 @@ def connect_worker_killed(scene: Scene) -> Truth:
     for name in names:
         sink = {"connector.class": "FileStreamSink", "topics": topic, "file": str(scene.folder / name)}
         workers.create(name, **sink, **{"tasks.max": "1"})
-    workers.shares(names)
-    workers.kill("w1")
-    scene.until(lambda: len(scene.members()) == 1, "one worker is left")
-    scene.sleep(3)
+    for _ in range(5):
+        workers.shares(names)
+        workers.kill("w1")
+        scene.until(lambda: len(scene.members()) == 1, "one worker is left")
+        scene.sleep(3)
+        # A leader that missed a generation has nothing to compare with, and gives the work out at once.
+        if workers.runs_nowhere(names):
+            break
+        workers.start("w1")
     return Truth(
         who="w1, one of two Connect workers",
         what="killed; its connector and task run nowhere for a minute",

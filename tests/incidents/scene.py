@@ -307,7 +307,9 @@ class Scene:
     def committed(self, group: str | None = None) -> dict[Partition, int]:
         """The group's committed offsets, as a client that is not kgroup sees them."""
         group = group or self.group
-        asked = self.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
+        # librdkafka's client may wait a minute for its answer once its broker was started again.
+        admin = AdminClient({"bootstrap.servers": self.server.bootstrap})
+        asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
         rows = asked[group].result(20).topic_partitions
         return {(each.topic, each.partition): each.offset for each in rows if each.offset >= 0}
 

@@ -167,6 +167,18 @@ ERRORS: tuple[Entry, ...] = (
         next=("kgroup describe GROUP --section members",),
     ),
     _error(
+        ErrorCode.GROUP_DELETION_FAILED,
+        "The broker could not delete the group; the answer's message says why (Kafka 4.4).",
+        cause="Something that belongs to the group could not be deleted with it, such as the topology "
+        "description of a streams group.",
+    ),
+    _error(
+        ErrorCode.STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED,
+        "The broker could not keep the description that a streams member sent of its topology (Kafka 4.4).",
+        cause="The broker's plugin for descriptions failed; members go on reading without it.",
+        next=("kgroup describe GROUP", "read the broker's log"),
+    ),
+    _error(
         ErrorCode.MEMBER_ID_REQUIRED,
         "The coordinator has handed out a member id; join again with it.",
         classic="Normal: the first answer to every dynamic member (KIP-394). Static members never get it.",

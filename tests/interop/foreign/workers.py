@@ -115,6 +115,12 @@ class Workers:
 
         eventually(settled, 90, f"{units} connectors and tasks run", every=0.3)
 
+    def runs_nowhere(self, connectors: list[str]) -> bool:
+        """Whether one of these runs on no living worker."""
+        alive = {self.addresses[name] for name in self.processes}
+        found = [self.ask(f"/connectors/{name}/status")["connector"] for name in connectors]
+        return any(each["state"] != "RUNNING" or each["worker_id"] not in alive for each in found)
+
     def shares(self, connectors: list[str]) -> list[tuple[int, int]]:
         """Connectors and tasks of each living worker once all run on these, as evenly as can be."""
         alive = {self.addresses[name] for name in self.processes}

@@ -1,0 +1,87 @@
+"""`python -m tests.kafka_release 4.4.0`: print what a release of Kafka declares that kgroup does not know."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping
+
+from kgroup.coordinator.config import GroupConfig
+from kgroup.coordinator.group_settings import bounds
+from kgroup.errors import ErrorCode
+from kgroup.protocol import registry
+from kgroup.protocol.codec import Message
+from kgroup.protocol.group_records import record_classes
+from kgroup.runtime.metadata_features import SUPPORTED
+from tests.differential.settings import ELSEWHERE
+
+from .release import Release
+from .wire import added, differences, versions
+
+
+def unknown(release: Release) -> Iterator[str]:
+    """Each difference in a line, that of an API or a record where the two disagree on bytes first."""
+    yield from _wrong(release)
+    yield from _apis(release)
+    known_records = {cls.__name__ for pair in record_classes().values() for cls in pair}
+    for name in sorted(release.records.keys() - known_records):
+        yield f"record {name}"
+    known = {
+        "error": {e.name: f"{e.value}{', retriable' if e.retriable else ''}" for e in ErrorCode},
+        "feature": {name: str(last) for name, last in SUPPORTED.items()},
+        "broker setting": GroupConfig().as_settings(),
+        "group setting": {name: str(bound.default) for name, bound in bounds(GroupConfig()).items()},
+    }
+    for kind, declared in release.declared.items():
+        yield from _values(kind, declared, known[kind])
+
+
+def _wrong(release: Release) -> Iterator[str]:
+    """Fields that differ in versions that both know."""
+    for key in registry.KAFKA_APIS:
+        for spec, cls in zip(release.requests[key], _classes(key), strict=True):
+            yield from differences(spec, cls)
+    for cls in (cls for pair in record_classes().values() for cls in pair):
+        yield from differences(release.records[cls.__name__], cls)
+
+
+def _classes(key: int) -> tuple[type[Message], type[Message]]:
+    return registry.request_class(key), registry.response_class(key)
+
+
+def _apis(release: Release) -> Iterator[str]:
+    for key, pair in sorted(release.requests.items()):
+        if key not in registry.KAFKA_APIS:
+            yield f"API {key} {pair[0]['name'].removesuffix('Request')} {pair[0]['validVersions']}"
+            continue
+        for spec, cls in zip(pair, _classes(key), strict=True):
+            yield from added(spec, cls.VERSIONS[-1])
+            if cls.VERSIONS[-1] not in versions(spec["validVersions"]):
+                yield f"{spec['name']}: no version {cls.VERSIONS[-1]}"
+
+
+def _values(kind: str, declared: Mapping[str, str], known: Mapping[str, str]) -> Iterator[str]:
+    for name, value in declared.items():
+        if name in known and known[name] not in (value, value.split(" ")[0]):
+            yield f"{kind} {name}: {value}, here {known[name]}"
+        elif name not in known and name not in ELSEWHERE:
+            yield f"{kind} {name}: {value}"
+    for name in sorted(known.keys() - declared.keys(), key=list(known).index):
+        if not name.startswith("kgroup."):
+            yield f"{kind} {name}: not there, here {known[name]}"
+
+
+def main() -> int:
+    """Print the differences; 1 if a message that both know differs."""
+    parser = argparse.ArgumentParser(prog="kafka_release", description=__doc__)
+    parser.add_argument("version", help="of Kafka, such as 4.4.0")
+    release = Release(parser.parse_args().version)
+    wrong = list(_wrong(release))
+    for line in unknown(release):
+        print(line)
+    print(f"\nKafka {release.version}: {len(wrong)} messages differ in versions that both know")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,69 @@
+"""Messages and records are Kafka's field by field, and what a release adds is found."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from kgroup.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+
+from .__main__ import unknown
+from .release import Release
+from .wire import Spec, differences
+
+pytestmark = [pytest.mark.interop, pytest.mark.timeout(900), pytest.mark.xdist_group("kafka_release")]
+ELSEWHERE = (
+    "share",
+    "Share",
+    "DelegationToken",
+    "AlterReplicaLogDirs",
+    "AlterClientQuotas",
+    "DescribeQuorum",
+)
+"""Of share groups, and of administration that kgroup leaves to Kafka's tools (docs/not-built.md)."""
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Release:
+    return Release("4.3.1")
+
+
+def test_everything_that_concerns_groups_in_4_3_1_is_known(kafka: Release) -> None:
+    found = [line for line in unknown(kafka) if not line.startswith(("API ", "feature "))]
+    assert [line for line in found if "share" not in line.lower()] == [
+        "InitProducerIdRequest v6: Enable2Pc (bool), KeepPreparedTxn (bool)",
+        "InitProducerIdResponse v6: OngoingTxnProducerId (int64), OngoingTxnProducerEpoch (int16)",
+        "error GROUP_DELETION_FAILED: not there, here 134",
+        "error STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED: not there, here 135",
+        "error CONTROLLER_ID_NOT_REGISTERED: not there, here 136",
+        "broker setting group.consumer.regex.refresh.interval.ms: not there, here 600000",
+    ]
+
+
+PLANTED = {
+    "a field of later versions": ("Name", {"versions": "3+"}, "v0: Partitions"),
+    "type": ("GroupId", {"type": "int64"}, "v0: GroupId (int64), here group_id (string)"),
+    "null": (
+        "MemberId",
+        {"nullableVersions": "3+"},
+        "v3: MemberId (string or null), here member_id (string)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("place", "change", "expected"), PLANTED.values(), ids=PLANTED)
+def test_a_planted_difference_is_found(kafka: Release, place: str, change: Spec, expected: str) -> None:
+    spec = copy.deepcopy(kafka.requests[TxnOffsetCommitRequest.API][0])
+    fields = [*spec["fields"], *spec["fields"][-1]["fields"]]
+    next(field for field in fields if field["name"] == place).update(change)
+    assert list(differences(kafka.requests[TxnOffsetCommitRequest.API][0], TxnOffsetCommitRequest)) == []
+    assert expected in next(differences(spec, TxnOffsetCommitRequest))
+
+
+def test_a_field_taken_away_is_found(kafka: Release) -> None:
+    spec = copy.deepcopy(kafka.requests[TxnOffsetCommitRequest.API][0])
+    del spec["fields"][0]
+    assert next(differences(spec, TxnOffsetCommitRequest)) == (
+        "TxnOffsetCommitRequest v0: ProducerId (int64), here group_id (string)"
+    )
