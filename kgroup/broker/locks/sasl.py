@@ -206,7 +206,7 @@ class Authentication:
         limits = []
         if exchange.expires_ms is not None:
             limits.append(max(exchange.expires_ms - now_ms, 0))
-        if longest := self._lock.max_session_ms.get(self._mechanism, 0):
+        if longest := self._lock.max_session_ms[self._mechanism]:
             limits.append(longest)
         lifetime_ms = min(limits, default=0)
         self.session = Session(principal, self._mechanism, now_ms + lifetime_ms if limits else None)

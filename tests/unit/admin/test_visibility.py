@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from kgroup.admin.read.visibility import unseen_groups
@@ -11,6 +13,7 @@ from kgroup.errors import ErrorCode
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages import describe_groups as dg
 from kgroup.protocol.messages.describe_cluster import DescribeClusterRequest
+from kgroup.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tests.unit.admin.fake_cluster import FakeCluster
 from tests.unit.admin.groups import Groups
 
@@ -59,6 +62,26 @@ def test_the_right_to_the_cluster_may_be_there_although_nobody_could_tell(fake: 
     assert told(fake) == []
     fake.on(dg.DescribeGroupsRequest, denied)
     assert told(fake) == [("groups", "UNREACHABLE")]
+
+
+@pytest.mark.parametrize("newest", [8, 10])
+def test_a_broker_without_describe_cluster_tells_the_right_in_its_metadata(
+    newest: int, fake: FakeCluster
+) -> None:
+    """Kafka 2.3 to 2.7; `DescribeCluster` came with 2.8 (KIP-700)."""
+    fake.served = {DescribeClusterRequest.API: None, MetadataRequest.API: range(newest + 1)}
+    fake.on(dg.DescribeGroupsRequest, denied)
+    metadata = fake.handlers[MetadataRequest]
+
+    def with_bits(node: int, request: Message) -> Message:
+        assert isinstance(request, MetadataRequest)
+        asked = request.include_cluster_authorized_operations
+        answer = metadata(node, request)
+        assert isinstance(answer, MetadataResponse)
+        return replace(answer, cluster_authorized_operations=0xFF8) if asked else answer
+
+    fake.on(MetadataRequest, with_bits)
+    assert told(fake) == []
 
 
 def test_a_question_that_broke_off_is_asked_again(fake: FakeCluster) -> None:

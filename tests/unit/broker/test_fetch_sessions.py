@@ -237,10 +237,14 @@ class TestTheNumberOfSessionsIsBounded:
             sessions.plan(request, BY_NAME, {}, 0)
         return refused.value.code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
 
-    def test_young_sessions_stay(self) -> None:
+    @pytest.mark.parametrize("began_ms", [0, 10 * STALE_MS])
+    def test_young_sessions_stay(self, began_ms: int) -> None:
+        """However long the broker has been running."""
         sessions = FetchSessions(2)
-        kept = [self.opened(sessions, 1, 0), self.opened(sessions, 1, 0)]
-        assert self.opened(sessions, 10, STALE_MS) == 0
+        kept = [self.opened(sessions, 1, began_ms), self.opened(sessions, 1, began_ms)]
+        follow_up = FetchRequest(max_wait_ms=0, min_bytes=0, session_id=kept[0], session_epoch=1)
+        sessions.plan(follow_up, BY_NAME, {}, began_ms + 1)
+        assert self.opened(sessions, 10, began_ms + STALE_MS) == 0
         assert all(self.alive(sessions, session) for session in kept)
 
     def test_one_that_is_not_used_goes_first(self) -> None:
@@ -252,14 +256,15 @@ class TestTheNumberOfSessionsIsBounded:
         assert [self.alive(sessions, session) for session in (idle, used)] == [False, True]
 
     def test_else_the_smallest_of_the_old_ones_makes_room_for_one_as_large(self) -> None:
-        sessions = FetchSessions(2)
-        large, small = self.opened(sessions, 5, 0), self.opened(sessions, 3, 0)
-        for session in (large, small):
+        sessions = FetchSessions(20)
+        large = [self.opened(sessions, 5, 0) for _ in range(19)]
+        small = self.opened(sessions, 3, 0)
+        for session in (*large, small):
             follow_up = FetchRequest(max_wait_ms=0, min_bytes=0, session_id=session, session_epoch=1)
             sessions.plan(follow_up, BY_NAME, {}, STALE_MS)
         assert self.opened(sessions, 2, STALE_MS + 1) == 0
         assert self.opened(sessions, 3, STALE_MS + 1)
-        assert [self.alive(sessions, session) for session in (large, small)] == [True, False]
+        assert [self.alive(sessions, session) for session in (*large, small)] == [True] * 19 + [False]
 
     def test_none_at_all_are_kept_when_there_is_no_room(self) -> None:
         assert self.opened(FetchSessions(0), 1, 0) == 0

@@ -160,15 +160,21 @@ def test_the_first_batch_comes_whatever_its_size(ready: EmbeddedTransport) -> No
     assert values(fetch(ready, 0, most=10)) == [b"x" * 500]
 
 
-def test_a_fetch_waits_for_the_time_it_gave(ready: EmbeddedTransport, clock: ManualClock) -> None:
+@pytest.mark.parametrize("wait_ms", [1, 500])
+def test_a_fetch_waits_for_the_time_it_gave(
+    wait_ms: int, ready: EmbeddedTransport, clock: ManualClock
+) -> None:
     start = clock.now_ms()
-    assert values(fetch(ready, 0, wait_ms=500)) == []
-    assert clock.now_ms() - start == 500
+    assert values(fetch(ready, 0, wait_ms=wait_ms)) == []
+    assert clock.now_ms() - start == wait_ms
     assert not ready.dispatcher.watchers
 
 
-def test_a_fetch_that_gives_no_time_is_answered_before_anything_else(ready: EmbeddedTransport) -> None:
-    call = Call(fetch_request(0, wait_ms=0), BY_NAME, "c", "/h", 0, lambda _: None)
+@pytest.mark.parametrize("wait_ms", [0, -1])
+def test_a_fetch_that_gives_no_time_is_answered_before_anything_else(
+    wait_ms: int, ready: EmbeddedTransport
+) -> None:
+    call = Call(fetch_request(0, wait_ms=wait_ms), BY_NAME, "c", "/h", 0, lambda _: None)
     answer = ready.dispatcher.handle(call)
     assert isinstance(answer, FetchResponse) and values(answer.responses[0].partitions[0]) == []
     assert not ready.dispatcher.watchers

@@ -23,6 +23,11 @@ from kgroup.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsReq
 from kgroup.protocol.messages.describe_acls import DescribeAclsRequest
 from kgroup.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from kgroup.protocol.messages.find_coordinator import FindCoordinatorRequest
+from kgroup.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from kgroup.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from kgroup.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -331,6 +336,34 @@ def creation(name: str) -> CreateAclsRequest:
 
 
 EVERYTHING = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
+
+
+def _retention(kind: int, name: str, value: str) -> AlterConfigsResource:
+    change = AlterableConfig(name="log.retention.ms", config_operation=0, value=value)
+    return AlterConfigsResource(resource_type=kind, resource_name=name, configs=(change,))
+
+
+def test_without_a_right_no_setting_of_a_broker_changes(cluster: Cluster, asked: EmbeddedTransport) -> None:
+    """The broker looks at them before the right is looked at: that look must change nothing."""
+    answer: Any = asked.request(None, IncrementalAlterConfigsRequest(resources=(_retention(4, "0", "7"),)))
+    assert [each.error_code for each in answer.responses] == [ErrorCode.CLUSTER_AUTHORIZATION_FAILED]
+    assert not cluster.catalog.broker_configs
+
+
+def test_a_right_that_is_missing_is_said_of_each_broker_by_itself(asked: EmbeddedTransport) -> None:
+    """Whatever is wrong with the settings of another in the same request."""
+    wrong, right = _retention(4, "0", "none"), _retention(4, "", "7")
+    answer: Any = asked.request(None, IncrementalAlterConfigsRequest(resources=(wrong, right)))
+    assert {each.resource_name: each.error_code for each in answer.responses} == {
+        "0": ErrorCode.INVALID_REQUEST,
+        "": ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    }
+
+
+def test_what_is_named_twice_is_a_wrong_request_with_or_without_the_right(asked: EmbeddedTransport) -> None:
+    twice = (_retention(4, "0", "7"),) * 2
+    answer: Any = asked.request(None, IncrementalAlterConfigsRequest(resources=twice))
+    assert {each.error_code for each in answer.responses} == {ErrorCode.INVALID_REQUEST}
 
 
 def test_without_an_authorizer_there_is_nothing_to_ask_for_rules() -> None:

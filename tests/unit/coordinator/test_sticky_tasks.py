@@ -113,3 +113,30 @@ def test_of_processes_with_as_much_to_do_the_first_that_kept_a_copy_is_chosen() 
     }
     answer = assign(_members(["p", "q", "p"], before), {"0": TaskKind(4, True), "1": TaskKind(5, False)}, 0)
     assert answer["m0"].active["0"] == {0, 1, 3}
+
+
+def test_who_kept_a_copy_and_works_on_the_task_now_keeps_no_copy_beside_it() -> None:
+    """As Kafka, which then does not look at who kept a copy before."""
+    before = {"m0": NO_TASK_SET, "m1": TaskSet(standby=_tasks(0))}
+    answer = assign(_members(["p", "r"], before), {"0": TaskKind(1, True)}, 2)
+    assert answer == {"m0": TaskSet(standby=_tasks(0)), "m1": TaskSet(_tasks(0))}
+
+
+def test_a_process_that_works_on_a_task_keeps_no_copy_of_it_although_it_has_least_to_do() -> None:
+    before = {"m0": TaskSet(_tasks(2), _tasks(1)), "m1": TaskSet(standby=_tasks(1))}
+    answer = assign(_members(["p", "q"], before), {"0": TaskKind(3, True)}, 2)
+    assert answer == {
+        "m0": TaskSet(_tasks(0, 2), _tasks(1)),
+        "m1": TaskSet(_tasks(1), _tasks(0, 2)),
+    }
+
+
+def test_of_threads_with_as_much_to_do_the_first_that_kept_a_copy_is_chosen() -> None:
+    """Although the other's process has less to do: the count of the thread itself must be less, too."""
+    before = {"m0": TaskSet(_tasks(1)), "m1": TaskSet(standby=_tasks(0)), "m2": TaskSet(standby=_tasks(0))}
+    answer = assign(_members(["r", "r", "q"], before), {"0": TaskKind(2, True)}, 2)
+    assert answer == {
+        "m0": TaskSet(_tasks(1)),
+        "m1": TaskSet(_tasks(0)),
+        "m2": TaskSet(standby=_tasks(0, 1)),
+    }

@@ -303,6 +303,7 @@ def test_durations_read_well(ms: int, text: str) -> None:
     ("metadata_hash", "proven", "cause"),
     [
         (8, True, "the metadata of subscribed topics changed (created, deleted, more partitions or racks)"),
+        (6, True, "the metadata of subscribed topics changed (created, deleted, more partitions or racks)"),
         (7, False, "nothing else changed in these records: the records do not tell"),
     ],
 )

@@ -23,6 +23,7 @@ from kgroup.broker.server import Server
 from kgroup.errors import ConfigError, ErrorCode
 from kgroup.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from kgroup.protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from kgroup.runtime.clock import ManualClock
 from tests.unit.broker.brokers import Client
 from tests.unit.broker.locks.listeners import connected, handshake, run, token
 
@@ -82,6 +83,36 @@ def test_a_token_lets_in_whom_it_names(tmp_path: Path) -> None:
                 assert isinstance(told, MetadataResponse) and told.brokers
 
     run(test, {**LISTENER, "sasl.oauthbearer.jwks.endpoint.url": jwks(tmp_path).as_uri()})
+
+
+@pytest.mark.parametrize("longest_ms", [5000, 10_000_000])
+def test_a_session_ends_with_its_token_or_after_the_longest_time_whichever_is_first(
+    longest_ms: int, tmp_path: Path
+) -> None:
+    async def test(server: Server) -> None:
+        now_ms = server.dispatcher.clock.now_ms()
+        expires_s = now_ms // 1000 + 3600
+        async with connected(server) as client:
+            answer = await enter(client, initial(made(exp=expires_s)))
+            assert answer.session_lifetime_ms == min(longest_ms, expires_s * 1000 - now_ms)
+
+    clock = ManualClock(int(time.time() * 1000))
+    url = jwks(tmp_path).as_uri()
+    settings = {"sasl.oauthbearer.jwks.endpoint.url": url, "connections.max.reauth.ms": str(longest_ms)}
+    run(test, {**LISTENER, **settings}, clock)
+
+
+def test_a_token_that_has_just_expired_brings_no_session_of_negative_length(tmp_path: Path) -> None:
+    """Within the permitted skew of clocks it holds; Kafka answers 0, and the next request is one too many."""
+
+    async def test(server: Server) -> None:
+        async with connected(server) as client:
+            answer = await enter(client, initial(made(exp=In(-5))))
+            assert (answer.error_code, answer.session_lifetime_ms) == (0, 0)
+
+    url = jwks(tmp_path).as_uri()
+    settings = {"sasl.oauthbearer.jwks.endpoint.url": url, "sasl.oauthbearer.clock.skew.seconds": "3600"}
+    run(test, {**LISTENER, **settings})
 
 
 def test_a_token_that_does_not_hold_is_refused_in_two_steps(tmp_path: Path) -> None:

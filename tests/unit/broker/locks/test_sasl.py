@@ -61,8 +61,9 @@ def test_scram_lets_in_whoever_proves_to_know_it(mechanism: str, header: str) ->
             assert (await handshake(client, mechanism)).error_code == 0
             exchange = ScramClient(mechanism, "carol", "pw", header)
             first = await token(client, exchange.first())
+            assert first.session_lifetime_ms == 0, "no session has begun"
             final = await token(client, exchange.final(first.auth_bytes))
-            assert final.error_code == 0
+            assert (final.error_code, final.session_lifetime_ms) == (0, 0)
             assert final.auth_bytes == exchange.expected, "the broker proves that it knows the password, too"
             assert await is_in(client)
 
