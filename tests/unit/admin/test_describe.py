@@ -434,6 +434,32 @@ def test_a_last_stable_offset_that_cannot_be_read_is_unknown(fake: FakeCluster, 
     assert error.message.startswith("g: the last stable offset of orders-0 is not known: ")
 
 
+@pytest.mark.parametrize(
+    ("count", "named"), [(1, "orders-0"), (2, "orders-0 and 1 more"), (3, "orders-0 and 2 more")]
+)
+def test_ends_that_cannot_be_read_are_one_error_that_counts_them(
+    fake: FakeCluster, groups: Groups, count: int, named: str
+) -> None:
+    fake.topics["orders"] = count
+    groups.add(classic_group("g", classic_member("m", "orders:0", "a")))
+    groups.committed = {"g": {"orders:0": 2}}
+
+    def refuse(node: int, request: lo.ListOffsetsRequest) -> object:
+        parts = tuple(
+            lo.ListOffsetsPartitionResponse(
+                partition_index=part.partition_index, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            )
+            for topic in request.topics
+            for part in topic.partitions
+        )
+        return lo.ListOffsetsResponse(topics=(lo.ListOffsetsTopicResponse(name="orders", partitions=parts),))
+
+    fake.on(lo.ListOffsetsRequest, refuse)
+    (group,) = Admin(fake, retry=fake.retry()).describe(["g"]).groups
+    (error,) = group.errors
+    assert error.message.startswith(f"g: the end of {named} is not known: ")
+
+
 def test_brokers_before_transactions_have_nothing_unstable(fake: FakeCluster, groups: Groups) -> None:
     groups.add(classic_group("g", classic_member("m", "orders:0", "a")))
     groups.committed, groups.ends = {"g": {"orders:0": 2}}, {"orders:0": 4}

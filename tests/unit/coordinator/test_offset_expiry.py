@@ -89,6 +89,17 @@ def test_groups_without_members_go_with_their_offsets(group: list[Entry], due_ms
     assert just_around(shard, due_ms) == ("t1", "gone")
 
 
+def test_a_group_that_emptied_at_the_first_moment_of_all_counts_from_then() -> None:
+    """Only a negative time says that none was recorded."""
+    assert (
+        swept(
+            shard_over([classic("consumer", members=False, since_ms=0), offset()], config=CONFIG),
+            NOW_MS + 1000,
+        )
+        == "gone"
+    )
+
+
 def test_offsets_of_a_consumer_group_go_while_it_has_members_but_not_those_it_reads() -> None:
     shard = shard_over(CONSUMER, [offset("t1"), offset("t2")], config=CONFIG)
     request = ConsumerGroupHeartbeatRequest(

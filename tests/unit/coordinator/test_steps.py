@@ -17,7 +17,10 @@ from kgroup.domain import NO_EPOCH, Topic, TopicImage
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol import group_records as r
 from kgroup.protocol.group_records import decode_key, decode_value
-from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kgroup.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    TopicPartitions,
+)
 from kgroup.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from kgroup.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -110,6 +113,33 @@ def test_a_member_in_a_state_of_a_later_version_must_own_nothing(owned: Owned | 
         reconcile(Current(4, 4, MemberState.UNKNOWN), goal)
     assert refused.value.code == ErrorCode.FENCED_MEMBER_EPOCH
     assert reconcile(Current(4, 4, MemberState.UNKNOWN), replace(goal, owned={})).epoch == 5
+
+
+def test_who_has_left_for_a_while_is_fenced_although_it_says_what_it_said_before() -> None:
+    """The group is as it was, the member is not: another process may take its place by now."""
+    shard = shard_over(image=TopicImage.of([Topic("t1", b"t" * 16, 1)]))
+    static = {"instance_id": "i"}
+    ask(shard, beat("a", subscribed_topic_names=("t1",), **static))
+    same = beat("a", 1, topic_partitions=(TopicPartitions(topic_id=b"t" * 16, partitions=(0,)),))
+    epoch = shard.coordinator.state.groups["g"].members["a"].epoch  # type: ignore[union-attr]
+    same = replace(same, member_epoch=epoch)
+    codes = [ask(shard, same).error_code for _ in range(3)]  # type: ignore[union-attr]
+    left = ask(shard, beat("a", -2, **static))
+    codes += [left.error_code, ask(shard, same).error_code]  # type: ignore[union-attr]
+    assert codes == [0, 0, 0, 0, ErrorCode.FENCED_MEMBER_EPOCH]
+
+
+def test_the_session_of_a_member_whose_place_is_taken_ends_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    shard = shard_over()
+    ask(shard, beat("a", subscribed_topic_names=("t1",)))
+    join_classic(shard, (protocol("range"),), group_instance_id="B")
+    join_classic(shard, (protocol("range"),), group_instance_id="B", session_timeout_ms=40_000)
+    group = shard.coordinator.state.groups["g"]
+    members = set(group.members)
+    assert len(members) == 2
+    shard.wake(NOW_MS + 10_000)
+    assert (set(group.members), shard.coordinator.state.groups["g"]) == (members, group)
+    assert not caplog.records
 
 
 def test_leaving_a_group_that_is_not_there_is_refused_in_kafkas_words() -> None:

@@ -101,7 +101,7 @@ def test_the_state_at_an_offset_is_that_of_the_log_cut_there(name: str) -> None:
 
 
 def classic(
-    generation: int, members: dict[str, tuple[int, ...]], topic: str = "t"
+    generation: int, members: dict[str, tuple[int, ...]], topic: str = "t", since_ms: int = -1
 ) -> tuple[bytes, bytes | None]:
     made = tuple(
         r.MemberMetadata(
@@ -120,6 +120,7 @@ def classic(
         generation=generation,
         protocol="range",
         leader=next(iter(members), None),
+        current_state_timestamp=since_ms,
         members=made,
     )
     return r.encode_key(r.GroupMetadataKey(group=GROUP)), r.encode_value(value)
@@ -317,3 +318,28 @@ def test_topics_are_named_as_the_cause_only_where_their_metadata_changed(
     events = told(batch(0, [epoch(1, 7)]), batch(1, [epoch(2, metadata_hash)], 2000))
     (event,) = [e for e in events if e.kind is Kind.REBALANCE_STARTED and e.epoch == 2]
     assert (event.proven, event.cause) == (proven, cause)
+
+
+@pytest.mark.parametrize(("since_ms", "waited"), [(-1, ""), (1000, ""), (999, "1 s"), (0, "2 s")])
+def test_how_long_a_leader_took_is_said_where_it_is_recorded_and_more_than_a_second(
+    since_ms: int, waited: str
+) -> None:
+    record = classic(1, {"m1": (0,)}, since_ms=since_ms)
+    (event,) = [e for e in told(batch(0, [record], 2000)) if e.kind is Kind.REBALANCE_COMPLETED]
+    assert event.detail.partition("; ")[2] == (
+        f"{waited} from the last join to the leader's assignment" if waited else ""
+    )
+
+
+@pytest.mark.parametrize(("generation", "skipped"), [(2, ""), (3, "1 before it"), (5, "3 before it")])
+def test_generations_without_a_record_are_counted(generation: int, skipped: str) -> None:
+    events = told(batch(0, [classic(1, {"m1": (0,)})]), batch(1, [classic(generation, {"m1": (0,)})], 2000))
+    newest = [e for e in events if e.kind is Kind.REBALANCE_COMPLETED][-1]
+    assert newest.detail.partition("; ")[2].partition(" did not")[0] == skipped
+
+
+@pytest.mark.parametrize("count", [8, 9])
+def test_eight_members_are_named_and_more_are_not_left_out_in_silence(count: int) -> None:
+    record = classic(1, {f"m{number}": (number,) for number in range(count)})
+    (event,) = [e for e in told(batch(0, [record])) if e.kind is Kind.REBALANCE_COMPLETED]
+    assert (event.detail.count(" t:"), event.detail.endswith("; …")) == (8, count > 8)
