@@ -88,3 +88,13 @@ def test_names_that_differ_in_dots_only_are_alike() -> None:
     assert catalog.alike("a.b") == "a_b"
     catalog.remove("a_b")
     assert catalog.alike("a.b") is None
+
+
+@pytest.mark.parametrize("below", [7, PRODUCER_ID_BLOCK + 7])
+def test_producer_ids_of_a_log_that_came_from_elsewhere_are_not_given_out(tmp_path: Path, below: int) -> None:
+    catalog = Catalog(tmp_path)
+    assert catalog.allocate_producer_id() == 0
+    catalog.reserve_producer_ids(below)
+    catalog.reserve_producer_ids(3)
+    assert [catalog.allocate_producer_id() for _ in range(2)] == [below, below + 1]
+    assert Catalog(tmp_path).allocate_producer_id() > below + 1
