@@ -49,7 +49,26 @@ def forget(
     """Delete offsets; codes and error as of `store`. Subscribed topics: GROUP_SUBSCRIBED_TO_TOPIC."""
 
     def ask(node: int, part: Sequence[TopicPartition], left_s: float) -> Codes | KgroupError:
-        return _delete(cluster, node, group_id, part, left_s)
+        from kgroup.protocol.messages.offset_delete import (
+            OffsetDeleteRequest,
+            OffsetDeleteRequestPartition,
+            OffsetDeleteRequestTopic,
+            OffsetDeleteResponse,
+        )
+
+        topics = tuple(
+            OffsetDeleteRequestTopic(
+                name=name,
+                partitions=tuple(OffsetDeleteRequestPartition(partition_index=p.partition) for p in entries),
+            )
+            for name, entries in by_topic(part)
+        )
+        request = OffsetDeleteRequest(group_id=group_id, topics=topics)
+        answer = cluster.ask(node, request, OffsetDeleteResponse, timeout_s=left_s)
+        needs = [on_group(DELETE, group_id)]
+        if answer.error_code:
+            return refused(answer.error_code, f"deleting offsets of group {group_id}", needs=needs)
+        return _codes(group_id, answer.topics, needs)
 
     return _in_parts(cluster, group_id, sorted(partitions), ask)
 
@@ -115,31 +134,6 @@ def _commit(
     versions = (lowest, NAMES_UNTIL)
     answer = cluster.ask(node, request, OffsetCommitResponse, versions=versions, timeout_s=left_s)
     return _codes(group_id, answer.topics, [on_group(READ, group_id)])
-
-
-def _delete(
-    cluster: ClusterView, node: int, group_id: str, partitions: Sequence[TopicPartition], left_s: float
-) -> Codes | KgroupError:
-    from kgroup.protocol.messages.offset_delete import (
-        OffsetDeleteRequest,
-        OffsetDeleteRequestPartition,
-        OffsetDeleteRequestTopic,
-        OffsetDeleteResponse,
-    )
-
-    topics = tuple(
-        OffsetDeleteRequestTopic(
-            name=name,
-            partitions=tuple(OffsetDeleteRequestPartition(partition_index=p.partition) for p in entries),
-        )
-        for name, entries in by_topic(partitions)
-    )
-    request = OffsetDeleteRequest(group_id=group_id, topics=topics)
-    answer = cluster.ask(node, request, OffsetDeleteResponse, timeout_s=left_s)
-    needs = [on_group(DELETE, group_id)]
-    if answer.error_code:
-        return refused(answer.error_code, f"deleting offsets of group {group_id}", needs=needs)
-    return _codes(group_id, answer.topics, needs)
 
 
 def _codes(

@@ -56,7 +56,19 @@ def execute(cluster: ClusterView, journal: Journal, plan: OffsetsPlan) -> Offset
     """
     now = look(cluster, {item.group_id for item in plan.items if item.planned})
     items = [_checked(item, now, plan) for item in plan.items]
-    items = _whole_groups(items)
+    # A group with one stale offset is left alone as a whole: half a reset helps nobody.
+    stale = {item.group_id for item in items if item.error_code == PLAN_STALE}
+    items = [
+        replace(
+            item,
+            result=ChangeStatus.REFUSED,
+            error_code=PLAN_STALE,
+            effect="another offset of the group is stale",
+        )
+        if item.group_id in stale and item.planned
+        else item
+        for item in items
+    ]
     if not any(item.planned for item in items):
         return OffsetsExecution(plan, tuple(items), None)
     done: list[OffsetChange] = []
@@ -87,22 +99,6 @@ def _checked(item: OffsetChange, now: Mapping[str, GroupNow], plan: OffsetsPlan)
         text = f"plan {plan.id} is stale: the offset was committed or deleted since it was made"
         return replace(item, result=ChangeStatus.REFUSED, error_code=PLAN_STALE, effect=text)
     return item
-
-
-def _whole_groups(items: list[OffsetChange]) -> list[OffsetChange]:
-    """A group with one stale offset is left alone as a whole: half a reset helps nobody."""
-    stale = {item.group_id for item in items if item.error_code == PLAN_STALE}
-    return [
-        replace(
-            item,
-            result=ChangeStatus.REFUSED,
-            error_code=PLAN_STALE,
-            effect="another offset of the group is stale",
-        )
-        if item.group_id in stale and item.planned
-        else item
-        for item in items
-    ]
 
 
 def _change(cluster: ClusterView, group_id: str, items: list[OffsetChange]) -> list[OffsetChange]:

@@ -107,30 +107,7 @@ def plan(cluster: ClusterView, group_id: str, wanted: Registering) -> Registrati
     for instance_id in wanted.instance_ids:
         if "," in instance_id:
             raise ConfigError(f"{instance_id!r} cannot be registered: a list of ids has no room for a comma")
-    _check_known(cluster, group_id)
-    told = settings_of_groups(cluster, [group_id], SETTINGS)[group_id]
-    if isinstance(told, KgroupError):
-        raise told
-    group = _group(cluster, group_id)
-    changes = _changes(wanted, told)
-    if changes:
-        alter_group(cluster, group_id, changes, validate_only=True)
-    return RegistrationPlan(group_id, wanted, group, _registrants(wanted, told, group), changes, told)
-
-
-def execute(cluster: ClusterView, journal: Journal, made: RegistrationPlan, reason: str | None) -> str:
-    """Do what a plan says, as one entry of the journal; its id. Ids that others add meanwhile stay."""
-    before = tuple(Setting(name, made.before.get(name), _origin(made, name)) for name in made.changes)
-    change = SettingsChange(made.wanted.command, made.group_id, made.changes, before, reason)
-    return change_settings(cluster, journal, change)
-
-
-def _origin(made: RegistrationPlan, name: str) -> str:
-    return "group" if name in made.before else "default"
-
-
-def _check_known(cluster: ClusterView, group_id: str) -> None:
-    """Refuse a broker without registered ids: one that does not take a value that is always allowed."""
+    # Refuse a broker without registered ids: one that does not take a value that is always allowed.
     try:
         alter_group(cluster, group_id, {WAIT: "0"}, validate_only=True)
     except BrokerRefused as error:
@@ -143,6 +120,24 @@ def _check_known(cluster: ClusterView, group_id: str) -> None:
             detail=error.message,
             hint="kgroup serve; kgroup docs registered-ids-and-standbys says what they are",
         ) from None
+    told = settings_of_groups(cluster, [group_id], SETTINGS)[group_id]
+    if isinstance(told, KgroupError):
+        raise told
+    group = _group(cluster, group_id)
+    changes = _changes(wanted, told)
+    if changes:
+        alter_group(cluster, group_id, changes, validate_only=True)
+    return RegistrationPlan(group_id, wanted, group, _registrants(wanted, told, group), changes, told)
+
+
+def execute(cluster: ClusterView, journal: Journal, made: RegistrationPlan, reason: str | None) -> str:
+    """Do what a plan says, as one entry of the journal; its id. Ids that others add meanwhile stay."""
+    before = tuple(
+        Setting(name, made.before.get(name), "group" if name in made.before else "default")
+        for name in made.changes
+    )
+    change = SettingsChange(made.wanted.command, made.group_id, made.changes, before, reason)
+    return change_settings(cluster, journal, change)
 
 
 def _group(cluster: ClusterView, group_id: str) -> GroupDescription | None:

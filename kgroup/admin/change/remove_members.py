@@ -69,7 +69,26 @@ def plan(cluster: ClusterView, group_id: str, selection: Selection, reason: str 
         raise SafetyRefused("no member is selected", "name some, or use --all")
     group = _described(cluster, group_id)
     _check_instances_told(group, selection)
-    items = _items(group, selection)
+    members = group.known_members
+    chosen = [member for member in members if _is_chosen(member, selection)]
+    held = {m.instance_id for m in members}
+    known = {m.member_id for m in members}
+    absent = [
+        ItemResult(i, None, ChangeStatus.NOT_FOUND, None, _ABSENT)
+        for i in selection.instance_ids
+        if i not in held
+    ]
+    absent += [
+        ItemResult(None, m, ChangeStatus.NOT_FOUND, None, _ABSENT)
+        for m in selection.member_ids
+        if m not in known
+    ]
+    heirs = len(members) - len(chosen)
+    present = [
+        ItemResult(member.instance_id, member.member_id, ChangeStatus.PLANNED, None, effect_of(member, heirs))
+        for member in chosen
+    ]
+    items = (*present, *dict.fromkeys(absent))
     valid_while = validity(group)
     content = json.dumps([group_id, valid_while, [asdict(item) for item in items], reason], sort_keys=True)
     return Plan(
@@ -180,29 +199,6 @@ def _described(cluster: ClusterView, group_id: str) -> GroupDescription:
     return group
 
 
-def _items(group: GroupDescription, selection: Selection) -> tuple[ItemResult, ...]:
-    members = group.known_members
-    chosen = [member for member in members if _is_chosen(member, selection)]
-    held = {m.instance_id for m in members}
-    known = {m.member_id for m in members}
-    absent = [
-        ItemResult(i, None, ChangeStatus.NOT_FOUND, None, _ABSENT)
-        for i in selection.instance_ids
-        if i not in held
-    ]
-    absent += [
-        ItemResult(None, m, ChangeStatus.NOT_FOUND, None, _ABSENT)
-        for m in selection.member_ids
-        if m not in known
-    ]
-    heirs = len(members) - len(chosen)
-    present = [
-        ItemResult(member.instance_id, member.member_id, ChangeStatus.PLANNED, None, effect_of(member, heirs))
-        for member in chosen
-    ]
-    return (*present, *dict.fromkeys(absent))
-
-
 def _check_instances_told(group: GroupDescription, selection: Selection) -> None:
     """Nobody is "not in the group" by an id that the broker keeps to itself."""
     if not selection.instance_ids or all(member.instance_id_known for member in group.known_members):
@@ -269,20 +265,14 @@ def _leave(cluster: ClusterView, node: int, made: Plan, left_s: float) -> list[i
     answer = cluster.ask(node, request, LeaveGroupResponse, timeout_s=left_s)
     needs = [on_group(READ, made.group_id)]
     if not request.members:
-        return (
-            refused(answer.error_code, f"group {made.group_id}", needs=needs)
-            if _whole(answer.error_code)
-            else [answer.error_code]
-        )
+        # The answer of an old broker: any other code is about the request, not about its one member.
+        if answer.error_code in (ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID):
+            return [answer.error_code]
+        return refused(answer.error_code, f"group {made.group_id}", needs=needs)
     check(answer.error_code, f"removing members of group {made.group_id}", needs=needs)
     if len(answer.members) != len(made.items):
         return refused(ErrorCode.UNKNOWN_SERVER_ERROR, made.group_id, "the broker answered for other members")
     return [member.error_code for member in answer.members]
-
-
-def _whole(code: int) -> bool:
-    """Whether a code of an old broker's single answer is about the request, not about the member."""
-    return code not in (ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID)
 
 
 def _only_member_id(items: Sequence[ItemResult], served: range) -> str:

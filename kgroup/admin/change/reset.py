@@ -77,7 +77,15 @@ def plan_reset(
     now = look(cluster, [*wanted, *models])
     for model in models:
         check_offsets_known(now[model])
-    named = _named_partitions(cluster, scope.topics)
+    whole = [topic for topic, numbers in scope.topics.items() if numbers is None]
+    known = cluster.topics(whole)
+    found = {TopicPartition(topic, n) for topic, numbers in scope.topics.items() for n in numbers or ()}
+    for topic in whole:
+        described = known[topic]
+        if not isinstance(described, TopicDescription):
+            raise described
+        found |= {TopicPartition(topic, entry.partition) for entry in described.partitions}
+    named = frozenset(found)
     chosen = {group: _chosen(now[group], spec, scope, named, now) for group in wanted}
     log = _Log(cluster, {partition for partitions in chosen.values() for partition in partitions})
     drafts = {
@@ -85,20 +93,6 @@ def plan_reset(
         for group_id, partitions in chosen.items()
     }
     return make_plan(Purpose("reset-offsets", spec.text, reason, mark=True), now, drafts)
-
-
-def _named_partitions(
-    cluster: ClusterView, topics: Mapping[str, frozenset[int] | None]
-) -> frozenset[TopicPartition]:
-    whole = [topic for topic, numbers in topics.items() if numbers is None]
-    known = cluster.topics(whole)
-    found = {TopicPartition(topic, n) for topic, numbers in topics.items() for n in numbers or ()}
-    for topic in whole:
-        described = known[topic]
-        if not isinstance(described, TopicDescription):
-            raise described
-        found |= {TopicPartition(topic, entry.partition) for entry in described.partitions}
-    return frozenset(found)
 
 
 def _chosen(

@@ -54,17 +54,16 @@ class Ahead:
         Partitions are asked for in their order; one passed over is not told any more.
         """
         while True:
-            told, found = self._next()
+            message: Any = taken(self._connection, "the process that reads the history")
+            told: int
+            found: dict[str, Recorded] | Exception
+            told, found = message
             if told < number:
                 continue
             if isinstance(found, Exception):
                 raise found
             assert told == number, f"{number} was asked for behind {told}"
             return found
-
-    def _next(self) -> tuple[int, dict[str, Recorded] | Exception]:
-        message: Any = taken(self._connection, "the process that reads the history")
-        return message  # type: ignore[no-any-return]
 
     def close(self) -> None:
         """End the process, whatever it is at."""

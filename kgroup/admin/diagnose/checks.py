@@ -24,7 +24,7 @@ from kgroup.domain import MemberStatus, count_of
 
 if TYPE_CHECKING:
     from kgroup.history.fold.events import Event
-    from kgroup.history.fold.view import RecordedMember, View
+    from kgroup.history.fold.view import RecordedMember
 
 DOCTOR_CODES: dict[str, Meaning] = {
     "KG110": Meaning(WARN, "An instance id changes hands repeatedly: two processes may share it"),
@@ -137,7 +137,9 @@ def _stuck_classic(facts: Facts) -> Diagnosis:
     before = {} if view is None else {m: view.members[m] for m in view.members if m in present}
     evidence = [f"seen {group.state} from the first look to the last, {facts.seen_for_s:.0f} s apart"]
     if facts.history is not None and view is not None and view.epoch > 0:
-        evidence.append(_begun_after(facts, view))
+        completed = _last(facts.history, "rebalance-completed")
+        at = f" at {iso(completed.timestamp_ms)}" if completed else ""
+        evidence.append(f"generation {view.epoch} was complete{at}: the rebalance began after that")
     if group.state == COMPLETING:
         leader = present.get(view.leader or "") if view is not None else None
         waits = (
@@ -158,12 +160,6 @@ def _stuck_classic(facts: Facts) -> Diagnosis:
         f"look at that member's process; {take_out(group.group_id, suspects[:1])} takes it out",
         evidence,
     )
-
-
-def _begun_after(facts: Facts, view: View) -> str:
-    completed = _last(facts.history, "rebalance-completed")
-    at = f" at {iso(completed.timestamp_ms)}" if completed else ""
-    return f"generation {view.epoch} was complete{at}: the rebalance began after that"
 
 
 def _one_of(names: Sequence[str]) -> str:

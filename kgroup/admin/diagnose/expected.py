@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.diagnose.wording import iso
@@ -32,9 +32,10 @@ def _missing(facts: Facts) -> Iterator[Expected]:
     waits = f"the group waits {bound_ms / 1000:g} s ({setting})" if bound_ms else f"the wait is {setting}"
     are = "is" if len(late) == 1 else "are"
     drop = command("member unregister", facts.group.group_id, options=f"--instance-id {list_item(late[0])}")
+    more = f" and {len(late) - SHOWN} more" if len(late) > SHOWN else ""
     yield (
         MISSING,
-        f"{_names(late)} {are} registered and missing for longer than the group waits",
+        f"{', '.join(late[:SHOWN])}{more} {are} registered and missing for longer than the group waits",
         f"start the missing, or take them off the list: {drop}",
         (waits, *(_last(name, since[name]) for name in late[:SHOWN])),
     )
@@ -76,8 +77,3 @@ def _too_few(facts: Facts) -> Iterator[Expected]:
         "start more members, or set kgroup.target.group.size to how many there are",
         (f"kgroup.target.group.size is {told.target_size}",),
     )
-
-
-def _names(names: Sequence[str]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more

@@ -178,7 +178,8 @@ def _settings(cluster: ClusterView, facts: Sequence[Facts]) -> None:
         group = each.group
         if any(member.state == MemberStatus.LEFT for member in group.known_members):
             try:
-                each.session_ms = _session_ms(cluster, group)
+                values = {setting.name: setting.value for setting in group_settings(cluster, group.group_id)}
+                each.session_ms = int(values.get(SESSION_TIMEOUT) or 0) or None
             except KgroupError as error:
                 each.miss(SESSION_TIMEOUT, error)
         if group.coordinator is None or group.type == SHARE or group.member_count != 0 or not group.offsets:
@@ -191,11 +192,6 @@ def _settings(cluster: ClusterView, facts: Sequence[Facts]) -> None:
             each.unseen.append(Unseen(OFFSETS_RETENTION, "NOT_TOLD", f"broker {node} does not report it"))
         else:
             each.retention_ms = int(minutes) * 60_000
-
-
-def _session_ms(cluster: ClusterView, group: GroupDescription) -> int | None:
-    values = {setting.name: setting.value for setting in group_settings(cluster, group.group_id)}
-    return int(values.get(SESSION_TIMEOUT) or 0) or None
 
 
 def _log_starts(cluster: ClusterView, facts: Sequence[Facts]) -> None:
@@ -303,7 +299,16 @@ def _look_again(cluster: ClusterView, facts: Sequence[Facts], patience_s: float)
             # These would be waited for in vain: their broker never tells what is held open.
             break
     for each in waiting:
-        _unsettled(each, failed.get(each.group.group_id, ()))
+        # That nobody saw whether a rebalance, or a transaction, gets on, where nobody did.
+        if each.patience_s <= 0 and each.rebalances:
+            each.seen_once(f"it is {each.group.state}: seen once, nobody knows whether it gets on")
+        if each.patience_s <= 0 and each.pending and each.state is None:
+            each.seen_once(f"{_held(each)}: seen once, nobody knows for how long")
+        for error in failed.get(each.group.group_id, ()):
+            if each.state is not None and _too_old(error):
+                each.seen_once(f"{_held(each)} in the log: seen once, {error.message}")
+            else:
+                each.miss(SECOND_LOOK, error)
     _describe_settled(cluster, [each for each in rebalanced if not each.rebalances])
 
 
@@ -338,19 +343,6 @@ def _again(
         facts.open_for_s = passed_s
         facts.pending &= still_open
     return [error for error in (group, still_open) if isinstance(error, KgroupError)]
-
-
-def _unsettled(facts: Facts, failed: Sequence[KgroupError]) -> None:
-    """That nobody saw whether a rebalance, or a transaction, gets on, where nobody did."""
-    if facts.patience_s <= 0 and facts.rebalances:
-        facts.seen_once(f"it is {facts.group.state}: seen once, nobody knows whether it gets on")
-    if facts.patience_s <= 0 and facts.pending and facts.state is None:
-        facts.seen_once(f"{_held(facts)}: seen once, nobody knows for how long")
-    for error in failed:
-        if facts.state is not None and _too_old(error):
-            facts.seen_once(f"{_held(facts)} in the log: seen once, {error.message}")
-        else:
-            facts.miss(SECOND_LOOK, error)
 
 
 def _held(facts: Facts) -> str:

@@ -56,18 +56,14 @@ def look_into(topic: LiveTopic, number: int, group_ids: Sequence[str]) -> dict[s
         recorded.restarts = fold.restarts(group)
         if state := states.get(group):
             recorded.state, recorded.committed_ms = state, _committed_ms(state)
-            recorded.gone = _gone(state, topic.topic_names)
+            there = state.members_by(topic.topic_names)
+            held = {m: member.holds - there[m].holds for m, member in state.members.items()}
+            recorded.gone = {member_id: places for member_id, places in held.items() if places}
             state.offsets = {}
         if story.bad:
             what = f"{len(story.bad)} damaged ranges of __consumer_offsets-{number} could not be read"
             recorded.damaged = what
     return told
-
-
-def _gone(state: GroupState, topics: Mapping[bytes, str]) -> dict[str, frozenset[TopicPartition]]:
-    there = state.members_by(topics)
-    held = {m: member.holds - there[m].holds for m, member in state.members.items()}
-    return {member_id: places for member_id, places in held.items() if places}
 
 
 def _committed_ms(state: GroupState) -> dict[TopicPartition, int]:

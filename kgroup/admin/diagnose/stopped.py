@@ -88,7 +88,14 @@ def silent_members(facts: Facts) -> list[Silent]:
     behind = {p for p, row in zip(facts.places, group.offsets, strict=True) if row.lag}
     newest = max(facts.committed_ms.values(), default=-1)
     began = max((e.timestamp_ms for e in facts.history if e.kind == "rebalance-completed"), default=-1)
-    behind -= _set_back(facts, began)
+    # The partitions whose last commit in this generation set them back: their reader does not notice.
+    behind -= {
+        place
+        for event in facts.history or ()
+        if event.kind == "rewound" and event.timestamp_ms >= began
+        for place in event.partitions
+        if facts.committed_ms.get(place, began) <= event.timestamp_ms
+    }
     usual = _usual_interval_ms(facts)
     found = []
     for member in state.view().members.values() if behind else ():
@@ -110,17 +117,6 @@ def silent_members(facts: Facts) -> list[Silent]:
             first = min(since[p] for p in stuck)
             found.append(Silent(member, first, newest - first, False, True, stuck))
     return sorted((s for s in found if s.waiting), key=lambda each: (each.since_ms, name_of(each.member)))
-
-
-def _set_back(facts: Facts, began_ms: int) -> set[TopicPartition]:
-    """The partitions whose last commit in this generation set them back: their reader does not notice."""
-    return {
-        place
-        for event in facts.history or ()
-        if event.kind == "rewound" and event.timestamp_ms >= began_ms
-        for place in event.partitions
-        if facts.committed_ms.get(place, began_ms) <= event.timestamp_ms
-    }
 
 
 def _bound_ms(usual_ms: int | None, poll_ms: int, unknown_ms: int) -> int:
@@ -146,7 +142,21 @@ def stopped(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
     if whole := [each for each in silent if each.whole]:
         yield _stopped_members(facts, whole)
     if partly := [each for each in silent if not each.whole]:
-        yield _stopped_partitions(facts, partly)
+        from kgroup.history.fold.events import duration_text
+
+        places = [place for each in partly for place in each.waiting]
+        holder = {place: each for each in partly for place in each.waiting}
+        shortest = duration_text(min(each.silent_ms for each in partly))
+        stands = "stands" if len(places) == 1 else "stand"
+        yield (
+            f"{some(places)} {stands} still for {shortest} while the member's others go on",
+            "look for the record at that offset in the member's log: it may be one that it cannot process",
+            [
+                f"{place} stands at offset {row.committed_offset} of {row.log_end_offset}, last committed at "
+                f"{iso(facts.committed_ms[place])}, read by {whereabouts(holder[place].member)}"
+                for place, row in _rows_of(facts, places)[:SHOWN]
+            ],
+        )
 
 
 def _stopped_members(facts: Facts, silent: Sequence[Silent]) -> tuple[str, str, list[str]]:
@@ -167,24 +177,6 @@ def _stopped_members(facts: Facts, silent: Sequence[Silent]) -> tuple[str, str, 
         f"{who}: {unread} records wait in {some(places)}",
         f"{_LOOK}; if it is gone, {take_out(facts.group.group_id, members)}",
         [_about(each) for each in silent[:SHOWN]],
-    )
-
-
-def _stopped_partitions(facts: Facts, silent: Sequence[Silent]) -> tuple[str, str, list[str]]:
-    from kgroup.history.fold.events import duration_text
-
-    places = [place for each in silent for place in each.waiting]
-    holder = {place: each for each in silent for place in each.waiting}
-    shortest = duration_text(min(each.silent_ms for each in silent))
-    stands = "stands" if len(places) == 1 else "stand"
-    return (
-        f"{some(places)} {stands} still for {shortest} while the member's others go on",
-        "look for the record at that offset in the member's log: it may be one that it cannot process",
-        [
-            f"{place} stands at offset {row.committed_offset} of {row.log_end_offset}, last committed at "
-            f"{iso(facts.committed_ms[place])}, read by {whereabouts(holder[place].member)}"
-            for place, row in _rows_of(facts, places)[:SHOWN]
-        ],
     )
 
 

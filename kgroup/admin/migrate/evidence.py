@@ -55,7 +55,14 @@ def gather(
     settings, refusal = _settings(cluster, broker, BROKER_RESOURCE, str(broker))
     own, own_refusal = _settings(cluster, broker, GROUP_RESOURCE, group_id)
     empty = group.type == CLASSIC and group.state == EMPTY
-    names = _topic_names(cluster) if all_topics or empty else None
+    names = (
+        frozenset(
+            topic.name for topic in cluster.metadata(None).topics if topic.name and not topic.is_internal
+        )
+        if all_topics or empty
+        else None
+    )
+    served = cluster.transport.versions(broker, CONSUMER_GROUP_DESCRIBE)
     return Evidence(
         group=group,
         members=members,
@@ -69,7 +76,7 @@ def gather(
         own_error=None if own_refusal is None else own_refusal.message,
         topic_names=names if all_topics else None,
         logged=read_logged(cluster, group_id) if read_log else None,
-        member_types=_tells_member_types(cluster, broker),
+        member_types=(served is not None and served[-1] >= MEMBER_TYPES_SINCE),
         kind=_kind(cluster, group, names or ()),
     )
 
@@ -167,11 +174,6 @@ def _settings(
     return {entry.name: entry.value for entry in told.configs if entry.value is not None}, None
 
 
-def _tells_member_types(cluster: ClusterView, broker: int) -> bool:
-    served = cluster.transport.versions(broker, CONSUMER_GROUP_DESCRIBE)
-    return served is not None and served[-1] >= MEMBER_TYPES_SINCE
-
-
 def _group_version(cluster: ClusterView, broker: int) -> int | None:
     """The finalized level of `group.version`; 0 when the cluster has features but not this one."""
     from kgroup.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -188,12 +190,6 @@ def _group_version(cluster: ClusterView, broker: int) -> int | None:
         return None
     levels = {feature.name: feature.max_version_level for feature in answer.finalized_features}
     return levels.get("group.version", 0)
-
-
-def _topic_names(cluster: ClusterView) -> frozenset[str]:
-    return frozenset(
-        topic.name for topic in cluster.metadata(None).topics if topic.name and not topic.is_internal
-    )
 
 
 def read_logged(cluster: ClusterView, group_id: str) -> Logged | None:

@@ -176,7 +176,16 @@ def _join_and_leave(cluster: ClusterView, group_id: str, direction: str) -> None
         if left.error_code != ErrorCode.UNKNOWN_MEMBER_ID:
             check(left.error_code, f"leaving {group_id}", left.error_message, needs)
         return
-    answer = _join_classic(cluster, group_id)
+    protocol = JoinGroupRequestProtocol(name="range", metadata=Subscription(()).encode(1))
+    request = JoinGroupRequest(
+        group_id=group_id,
+        session_timeout_ms=TIMEOUT_MS,
+        rebalance_timeout_ms=TIMEOUT_MS,
+        member_id="",
+        protocol_type=CONSUMER,
+        protocols=(protocol,),
+    )
+    answer = _ask(cluster, group_id, request, JoinGroupResponse, (0, NO_MEMBER_ID_UNTIL))
     check(answer.error_code, f"joining {group_id}", needs=needs)
     _leave_classic(cluster, group_id, answer.member_id)
 
@@ -194,19 +203,6 @@ def _heartbeat(
         topic_partitions=() if joins else None,
     )
     return _ask(cluster, group_id, request, ConsumerGroupHeartbeatResponse)
-
-
-def _join_classic(cluster: ClusterView, group_id: str) -> JoinGroupResponse:
-    protocol = JoinGroupRequestProtocol(name="range", metadata=Subscription(()).encode(1))
-    request = JoinGroupRequest(
-        group_id=group_id,
-        session_timeout_ms=TIMEOUT_MS,
-        rebalance_timeout_ms=TIMEOUT_MS,
-        member_id="",
-        protocol_type=CONSUMER,
-        protocols=(protocol,),
-    )
-    return _ask(cluster, group_id, request, JoinGroupResponse, (0, NO_MEMBER_ID_UNTIL))
 
 
 def _leave_classic(cluster: ClusterView, group_id: str, member_id: str) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import STREAM_ASSIGNOR
 from kgroup.admin.read.applications import is_streams_metadata
-from kgroup.admin.read.offsets import Committed, committed
+from kgroup.admin.read.offsets import committed
 from kgroup.admin.read.visibility import sees_every_topic
 from kgroup.admin.refusals import code_name
 from kgroup.domain import offsets_partition_of
@@ -54,7 +54,13 @@ def kind_of_empty(cluster: ClusterView, group_id: str, topic_names: Collection[s
         return Kind(KAFKA_STREAMS, f"the commit of {marked[0]} carries the metadata that Streams writes")
     code = None
     try:
-        assignor = _last_assignor(cluster, group_id)
+        # The assignor in the newest record of the group that names one; None when none is left.
+        from kgroup.history.raw import raw_rows
+        from kgroup.history.sources.live import LiveLog, LiveTopic
+
+        topic = LiveTopic(cluster.transport, cluster.retry.timeout_s, with_names=False)
+        log = LiveLog(topic, offsets_partition_of(group_id, len(topic.partitions)))
+        assignor = _newest(row for row in raw_rows(log, names=[group_id]) if row["type"] == 2)
     except KgroupError as error:
         assignor, code = None, code_name(error)
         otherwise = f"its records could not be read: {error.message}"
@@ -70,23 +76,9 @@ def kind_of_empty(cluster: ClusterView, group_id: str, topic_names: Collection[s
     if not sees_every_topic(cluster):
         hidden = "not all topics, hence commits, may be seen without Describe on Topic *"
         return Kind(None, f"{hidden}, and {otherwise}", ErrorCode.TOPIC_AUTHORIZATION_FAILED.name)
-    return _by_commits(offsets, otherwise, code)
-
-
-def _by_commits(offsets: Committed, otherwise: str, code: str | None) -> Kind:
     if offsets:
         return Kind(CONSUMERS, f"{otherwise}, and no commit of it is one of Kafka Streams (2.4 or later)")
     return Kind(None, f"it has no commits, and {otherwise}", code)
-
-
-def _last_assignor(cluster: ClusterView, group_id: str) -> str | None:
-    """The assignor in the newest record of the group that names one; None when none is left."""
-    from kgroup.history.raw import raw_rows
-    from kgroup.history.sources.live import LiveLog, LiveTopic
-
-    topic = LiveTopic(cluster.transport, cluster.retry.timeout_s, with_names=False)
-    log = LiveLog(topic, offsets_partition_of(group_id, len(topic.partitions)))
-    return _newest(row for row in raw_rows(log, names=[group_id]) if row["type"] == 2)
 
 
 def _newest(rows: Iterable[dict[str, object]]) -> str | None:

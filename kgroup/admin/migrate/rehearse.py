@@ -162,18 +162,15 @@ class _Roll:
             if not leavers:
                 self._convert_empty(phase)
             for number, leaver in enumerate(leavers):
-                self._replace(phase, leaver, number)
+                self.puppets.remove(leaver)
+                leaver.leave(self.stage)
+                self._settle()
+                gone = "falls silent" if leaver.instance_id and phase == UPGRADE else "leaves"
+                self._show(phase, f"{leaver.name} {gone}", leaver)
+                self._enter(phase, self._successor(phase, leaver, number))
         except Refusal:
             return REFUSED
         return CONVERTED if self.stage.type == (CONSUMER if phase == UPGRADE else CLASSIC) else UNFINISHED
-
-    def _replace(self, phase: str, leaver: Puppet, number: int) -> None:
-        self.puppets.remove(leaver)
-        leaver.leave(self.stage)
-        self._settle()
-        gone = "falls silent" if leaver.instance_id and phase == UPGRADE else "leaves"
-        self._show(phase, f"{leaver.name} {gone}", leaver)
-        self._enter(phase, self._successor(phase, leaver, number))
 
     def _enter(self, phase: str, puppet: Puppet) -> None:
         """The newcomer joins and all follow until nothing moves; a Refusal becomes the step's."""

@@ -266,7 +266,14 @@ class Topics:
             return
         found, self.all_seen = topics_asked(self._cluster, new)
         self.known |= found
-        self.counts |= _partition_counts(found)
+        # Partitions of the topics that are known to exist or known not to.
+        counts: dict[str, int | None] = {}
+        for name, topic in found.items():
+            if isinstance(topic, TopicDescription):
+                counts[name] = len(topic.partitions)
+            elif is_gone(topic):
+                counts[name] = None
+        self.counts |= counts
 
 
 @value
@@ -350,14 +357,3 @@ def _unreadable(group_id: str, offsets: Sequence[OffsetRow]) -> Iterator[ItemErr
         where = f"{rows[0].topic}-{rows[0].partition}{more}"
         message = f"{group_id}: the end of {where} is not known: {rows[0].error}"
         yield ItemError("offsets", code, message, hint_of(code))
-
-
-def _partition_counts(topics: Answers[TopicDescription]) -> dict[str, int | None]:
-    """Partitions of the topics that are known to exist or known not to."""
-    counts: dict[str, int | None] = {}
-    for name, topic in topics.items():
-        if isinstance(topic, TopicDescription):
-            counts[name] = len(topic.partitions)
-        elif is_gone(topic):
-            counts[name] = None
-    return counts

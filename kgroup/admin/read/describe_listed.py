@@ -73,17 +73,17 @@ def _as_share(cluster: ClusterView, ask: Ask, group_ids: Sequence[str]) -> Answe
     )
 
     told = ask(ShareGroupDescribeRequest(group_ids=tuple(group_ids)), ShareGroupDescribeResponse).groups
-    return {group.group_id: _refusal(group) or _share(group) for group in told}
-
-
-def _share(told: share_group_describe.DescribedGroup) -> GroupDescription:
-    return replace(
-        described(told.group_id, SHARE, SHARE, told.group_state),
-        assignor=told.assignor_name or None,
-        group_epoch=told.group_epoch,
-        assignment_epoch=told.assignment_epoch,
-        members=in_order(share_member(member) for member in told.members),
-    )
+    return {
+        group.group_id: _refusal(group)
+        or replace(
+            described(group.group_id, SHARE, SHARE, group.group_state),
+            assignor=group.assignor_name or None,
+            group_epoch=group.group_epoch,
+            assignment_epoch=group.assignment_epoch,
+            members=in_order(share_member(member) for member in group.members),
+        )
+        for group in told
+    }
 
 
 def _refusal(

@@ -157,7 +157,10 @@ def _left(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
 
 
 def _unassigned(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
-    known = _subscriptions_known(group) and _assignments_known(group)
+    # Whether it is told who owns what.
+    known = _subscriptions_known(group) and (
+        group.members is not None and all(m.assignment is not None for m in group.members)
+    )
     if group.type == SHARE or group.state != STABLE or not known:
         return
     held = frozenset().union(
@@ -358,11 +361,6 @@ def _subscriptions_known(group: GroupDescription) -> bool:
     """Whether every member's topics are told; a regex or another protocol type hides them."""
     members = group.known_members
     return bool(members) and all(m.subscribed_topics and not m.subscribed_regex for m in members)
-
-
-def _assignments_known(group: GroupDescription) -> bool:
-    """Whether it is told who owns what."""
-    return group.members is not None and all(m.assignment is not None for m in group.members)
 
 
 def _subscribed(group: GroupDescription) -> set[str]:

@@ -64,7 +64,10 @@ def command(
                     upload_s = time.monotonic() + often
                 teller.tell()
                 if once:
-                    return _code(capture)
+                    # How a single look ended: PARTIAL if some partitions were not read, the common reason
+                    # if none was.
+                    failed = [of_error(error) for error in capture.failures.values()]
+                    return of_batch(failed, len(failed) < len(capture.parts))
                 time.sleep(pause)
         except KeyboardInterrupt:
             capture.flush()
@@ -124,9 +127,3 @@ class Teller:
 
     def _sum(self, name: str) -> int:
         return sum(getattr(part, name) for part in self.capture.parts.values())
-
-
-def _code(capture: "Capture") -> ExitCode:
-    """How a single look ended: PARTIAL if some partitions were not read, the common reason if none was."""
-    failed = [of_error(error) for error in capture.failures.values()]
-    return of_batch(failed, len(failed) < len(capture.parts))

@@ -87,7 +87,7 @@ def get(
             f"there is no setting {unknown[0]!r}", "one of " + ", ".join(s.name for s in settings)
         )
     chosen = [setting for setting in settings if not name or setting.name in name]
-    rows = [_row(setting) for setting in chosen]
+    rows = [{"setting": setting.name, "value": setting.value, "origin": setting.origin} for setting in chosen]
     data = {"group_id": group, "settings": rows}
     return show(
         env,
@@ -193,10 +193,6 @@ def _pairs(texts: list[str]) -> dict[str, str]:
             raise ConfigError(f"{text!r} is not SETTING=VALUE", "as in consumer.session.timeout.ms=60000")
         pairs[name.strip()] = value.strip()
     return pairs
-
-
-def _row(setting: "Setting") -> Document:
-    return {"setting": setting.name, "value": setting.value, "origin": setting.origin}
 
 
 def _changed(

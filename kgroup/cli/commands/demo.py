@@ -58,7 +58,13 @@ def command(env: Env) -> ExitCode:
 def _tour(bootstrap: str) -> int:
     """Run the tour; the number of commands that ended with another code than 0."""
     codes = [_run("cluster", "create-topic", TOPIC, "--partitions", str(PARTITIONS), "-b", bootstrap)]
-    _produce(bootstrap)
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": bootstrap, **QUIET})
+    for number in range(RECORDS):
+        producer.produce(TOPIC, b"order %d" % number, partition=number % PARTITIONS)
+    if producer.flush(PATIENCE_S):
+        raise Unreachable("the demo's cluster took no records", "kgroup demo --debug")
     _say(f"{RECORDS} records are in. Three librdkafka consumers with instance ids join and commit.")
     fleet = {name: _Consumer(bootstrap, name) for name in INSTANCES}
     try:
@@ -143,16 +149,6 @@ class _Consumer:
     def _assigned(self, consumer: "Consumer", partitions: "list[TopicPartition]") -> None:
         self.partitions = len(partitions)
         self.assignments += 1
-
-
-def _produce(bootstrap: str) -> None:
-    from confluent_kafka import Producer
-
-    producer = Producer({"bootstrap.servers": bootstrap, **QUIET})
-    for number in range(RECORDS):
-        producer.produce(TOPIC, b"order %d" % number, partition=number % PARTITIONS)
-    if producer.flush(PATIENCE_S):
-        raise Unreachable("the demo's cluster took no records", "kgroup demo --debug")
 
 
 @contextmanager

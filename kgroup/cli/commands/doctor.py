@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
-from kgroup.admin.models import ItemError
 from kgroup.admin.shell import command as line
 from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
@@ -20,9 +19,7 @@ from kgroup.domain import Document
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from kgroup.admin.diagnose.doctor import Checkup, Examined
+    from kgroup.admin.diagnose.doctor import Checkup
 
 _MARKS = {"info": "·", "warn": "!", "error": "!!"}
 _WORDS = {"healthy": "healthy", "sick": "NOT HEALTHY", "unknown": "UNKNOWN"}
@@ -88,7 +85,10 @@ def command(
 
         return examine_rights(env, Question(group or (), topic, for_ or (), principal))
     _refuse_without_rights(for_=for_, topic=topic, principal=principal)
-    left_out = _looks(without)
+    left_out = tuple(name.strip() for name in (without or "").split(",") if name.strip())
+    for name in left_out:
+        if name not in LOOKS:
+            raise ConfigError(f"--without {name!r} is unknown", "one of " + ", ".join(LOOKS))
     if bool(group) == all_groups:
         raise ConfigError("name the groups to check, or --all-groups", "kgroup list shows the groups")
     window_ms, patience_s = int(parse_duration(window) * 1000), parse_duration(patience)
@@ -96,32 +96,14 @@ def command(
         named = every(admin) if all_groups else expand(admin, group or [])
         found = admin.examine(named.groups, window_ms=window_ms, left_out=left_out, patience_s=patience_s)
         where = identity(admin, env)
-    return _shown(env, found, named.unseen, where)
-
-
-def _refuse_without_rights(**given: object) -> None:
-    for name, value in given.items():
-        if value is not None:
-            raise ConfigError(f"--{name.rstrip('_')} is about rights", "add --rights")
-
-
-def _looks(without: str | None) -> tuple[str, ...]:
-    chosen = tuple(name.strip() for name in (without or "").split(",") if name.strip())
-    for name in chosen:
-        if name not in LOOKS:
-            raise ConfigError(f"--without {name!r} is unknown", "one of " + ", ".join(LOOKS))
-    return chosen
-
-
-def _shown(env: Env, found: "Examined", unseen: "Sequence[ItemError]", where: Document) -> ExitCode:
     checkups = found.checkups
     sick = [checkup for checkup in checkups if checkup.verdict == "sick"]
     unknown = [checkup for checkup in checkups if checkup.verdict == "unknown"]
     columns = (Column("group_id", "GROUP"), Column("code"), Column("severity"), Column("message"))
     rows = [{"group_id": c.group.group_id, **asdict(finding)} for c in checkups for finding in c.findings]
-    untold = (*found.errors, *unseen)
+    untold = (*found.errors, *named.unseen)
     codes = [*exit_codes(found.errors), *(_code_of(checkup) for checkup in unknown)]
-    code = of_seen(_code_of_all(codes, len(unknown) < len(checkups)), unseen)
+    code = of_seen(_code_of_all(codes, len(unknown) < len(checkups)), named.unseen)
     return show(
         env,
         Result(
@@ -135,6 +117,12 @@ def _shown(env: Env, found: "Examined", unseen: "Sequence[ItemError]", where: Do
             main=Table(columns, rows),
         ),
     )
+
+
+def _refuse_without_rights(**given: object) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise ConfigError(f"--{name.rstrip('_')} is about rights", "add --rights")
 
 
 def _code_of_all(codes: Collection[ExitCode], some_known: bool) -> ExitCode:

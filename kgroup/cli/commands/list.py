@@ -87,7 +87,9 @@ def command(
     """
     key = _sort_key(sort)
     states, types = _words(state), _words(type_)
-    _check_types(types)
+    for name in types:
+        if name.lower() not in TYPES:
+            raise ConfigError(f"--type {name!r} is unknown", "one of " + ", ".join(TYPES))
     one_source(zookeeper, rest)
     if zookeeper is not None:
         refuse(zookeeper, type=(types, _ONE_TYPE), static_only=(static_only, _NO_INSTANCES))
@@ -168,12 +170,6 @@ def _words(values: Iterable[str] | None) -> tuple[str, ...]:
     return tuple(word.strip() for value in values or () for word in value.split(",") if word.strip())
 
 
-def _check_types(types: Iterable[str]) -> None:
-    for name in types:
-        if name.lower() not in TYPES:
-            raise ConfigError(f"--type {name!r} is unknown", "one of " + ", ".join(TYPES))
-
-
 def _sort_key(sort: str) -> "Key":
     name = sort.removeprefix("-")
     if name not in SORTS:
@@ -228,19 +224,15 @@ def _reading(
         if concerns and static:
             chosen.add(group_id)
         elif concerns is not False and static is None:
-            errors.append(_static_untold(group_id))
+            message = f"whether {group_id} has static members is not known: the broker does not say"
+            hint = "Kafka 2.4 and later tell instance ids, and 4.2 and later the members of streams groups"
+            errors.append(ItemError(group_id, ErrorCode.UNSUPPORTED_VERSION.name, message, hint))
         elif concerns is None and static and not isinstance(stored, KgroupError):
             errors.append(_topics_untold(found))
         if isinstance(stored, KgroupError):
             errors.append(item_error(group_id, stored))
     groups = tuple(group for group in listing.groups if group.group_id in chosen)
     return replace(listing, groups=groups, errors=(*listing.errors, *errors, *unread)), described
-
-
-def _static_untold(group_id: str) -> ItemError:
-    message = f"whether {group_id} has static members is not known: the broker does not say"
-    hint = "Kafka 2.4 and later tell instance ids, and 4.2 and later the members of streams groups"
-    return ItemError(group_id, ErrorCode.UNSUPPORTED_VERSION.name, message, hint)
 
 
 def _topics_untold(group: GroupDescription) -> ItemError:

@@ -181,7 +181,17 @@ def _member(group_id: str, topics: list[str], protocol: str, own: Settings) -> "
     if protocol == "classic":
         from kgroup.members.classic import ClassicMember
 
-        assignor = _assignor(own.assignor or "range")
+        name = own.assignor or "range"
+        from kgroup.coordinator.assignors.client_side import ClientRangeAssignor
+        from kgroup.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+        from kgroup.coordinator.assignors.round_robin import RoundRobinAssignor
+
+        known: dict[str, Callable[[], ClientAssignor]] = dict(
+            zip(ASSIGNORS, (ClientRangeAssignor, RoundRobinAssignor, CooperativeStickyAssignor), strict=True)
+        )
+        if name not in known:
+            raise ConfigError(f"--assignor {name!r} is unknown", "one of " + ", ".join(ASSIGNORS))
+        assignor = known[name]()
         return ClassicMember(group_id, topics, [assignor], instance_id=own.instance_id, rack=own.rack)
     if protocol == "consumer":
         import uuid
@@ -199,19 +209,6 @@ def _member(group_id: str, topics: list[str], protocol: str, own: Settings) -> "
             server_assignor=own.assignor,
         )
     raise ConfigError(f"--protocol {protocol!r} is unknown", "one of " + ", ".join(PROTOCOLS))
-
-
-def _assignor(name: str) -> "ClientAssignor":
-    from kgroup.coordinator.assignors.client_side import ClientRangeAssignor
-    from kgroup.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
-    from kgroup.coordinator.assignors.round_robin import RoundRobinAssignor
-
-    known: dict[str, Callable[[], ClientAssignor]] = dict(
-        zip(ASSIGNORS, (ClientRangeAssignor, RoundRobinAssignor, CooperativeStickyAssignor), strict=True)
-    )
-    if name not in known:
-        raise ConfigError(f"--assignor {name!r} is unknown", "one of " + ", ".join(ASSIGNORS))
-    return known[name]()
 
 
 class Named(Shape):

@@ -111,7 +111,13 @@ def command(
             "--html": html,
             "--expecting": expecting or None,
         }
-        _refuse_with_seed([name for name, value in shaped.items() if value is not None])
+        # A random run has its own groups and sizes: what it would not heed is refused.
+        given = [name for name, value in shaped.items() if value is not None]
+        if given:
+            raise ConfigError(
+                f"--seed replays a random run, which has its own groups: {', '.join(given)} would not count",
+                "leave it out, or leave --seed out",
+            )
         return _replay(env, seed)
     from kgroup.simulation.play.planning import compare
 
@@ -136,15 +142,6 @@ def _expects(result: "PlanResult") -> str | None:
     if result.target_size is not None:
         return f"size {result.target_size}"
     return "ids" if result.registered else None
-
-
-def _refuse_with_seed(given: list[str]) -> None:
-    """A random run has its own groups and sizes: what it would not heed is refused."""
-    if given:
-        raise ConfigError(
-            f"--seed replays a random run, which has its own groups: {', '.join(given)} would not count",
-            "leave it out, or leave --seed out",
-        )
 
 
 def _kinds(protocol: str | None, static: bool | None) -> list[tuple[str, bool]]:

@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -145,7 +146,7 @@ class _View:
         """Put out what changed, as it is seen."""
         for change in changes:
             now_ms = time.time_ns() // 1_000_000
-            row = _json(change, now_ms)
+            row: Document = {"time_ms": now_ms, "time": iso(now_ms), **asdict(change)}
             if self._hook is not None:
                 self._hook.put(row)
             if self._document:
@@ -191,18 +192,6 @@ def _state(looks: "Looks", name: str) -> str | None:
         return "not seen"
     group = looks.seen[name]
     return group.state if group else None
-
-
-def _json(change: "Change", now_ms: int) -> Document:
-    return {
-        "time_ms": now_ms,
-        "time": iso(now_ms),
-        "group_id": change.group_id,
-        "event": change.event,
-        "member_id": change.member_id,
-        "instance_id": change.instance_id,
-        "detail": dict(change.detail),
-    }
 
 
 def _line(change: "Change", now_ms: int) -> str:

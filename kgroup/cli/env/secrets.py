@@ -25,7 +25,9 @@ def given(resolved: Resolved, *, fetch: bool = True) -> Given:
     settings = resolved.settings
     values = {name: setting.value for name, setting in settings.items()}
     origins = {name: setting.origin for name, setting in settings.items()}
-    for name in (SECRETS - NEVER_IN_ARGV) & {_secret(name) for name in settings}:
+    for name in (SECRETS - NEVER_IN_ARGV) & {
+        name.removesuffix(FROM_COMMAND).removesuffix(FROM_ENVIRONMENT) for name in settings
+    }:
         if name not in values and (found := secret(resolved, name) if fetch else _LEFT) is not None:
             values[name] = found
             source = settings.get(name + FROM_COMMAND) or settings[name + FROM_ENVIRONMENT]
@@ -57,7 +59,3 @@ def secret(resolved: Resolved, name: str) -> str | None:
             )
         return held
     return None
-
-
-def _secret(name: str) -> str:
-    return name.removesuffix(FROM_COMMAND).removesuffix(FROM_ENVIRONMENT)

@@ -60,7 +60,16 @@ def connection_of(env: Env, *, makes: bool = False) -> "ConnectionSettings | Pat
                 env.note(line)
         return target.connection
     if not env.settings().names_cluster:
-        _say_that_no_kafka_is_asked(env, target.directory)
+        # Nobody named a cluster: say who answers; ConfigError where there is no data to answer from.
+        how = "name one with -b HOST:PORT, KGROUP_BOOTSTRAP_SERVER or a context"
+        if not target.directory.is_dir():
+            raise ConfigError(
+                "no cluster is named, and there is no embedded one yet",
+                f"{how}; kgroup serve makes an embedded one",
+            )
+        env.note(
+            f"no cluster is named: the embedded one in {target.directory} answers, no Kafka is asked ({how})"
+        )
     if not makes:
         _refuse_without_cluster(target.directory)
     served = _served_at(target.directory)
@@ -80,23 +89,19 @@ def connection_of(env: Env, *, makes: bool = False) -> "ConnectionSettings | Pat
 def _transport(env: Env, within_s: float, makes: bool) -> "Transport":
     connection = connection_of(env, makes=makes)
     if isinstance(connection, Path):
-        return _embedded(connection)
+        from kgroup.broker.embedded import EmbeddedTransport
+        from kgroup.log.files import ACLS
+        from kgroup.runtime.cluster import Cluster
+        from kgroup.runtime.settings import STANDARD_AUTHORIZER
+
+        # where there are access rules, they can be looked at and changed; who has the folder is bound by none
+        settings = {"authorizer.class.name": STANDARD_AUTHORIZER} if (connection / ACLS).exists() else None
+        return EmbeddedTransport(Cluster(connection, config=settings))
     from kgroup.client.transport import SocketTransport
 
     transport = SocketTransport(connection)
     transport.end_within(within_s)
     return transport
-
-
-def _say_that_no_kafka_is_asked(env: Env, directory: Path) -> None:
-    """Nobody named a cluster: say who answers; ConfigError where there is no data to answer from."""
-    how = "name one with -b HOST:PORT, KGROUP_BOOTSTRAP_SERVER or a context"
-    if not directory.is_dir():
-        raise ConfigError(
-            "no cluster is named, and there is no embedded one yet",
-            f"{how}; kgroup serve makes an embedded one",
-        )
-    env.note(f"no cluster is named: the embedded one in {directory} answers, no Kafka is asked ({how})")
 
 
 def _refuse_without_cluster(directory: Path) -> None:
@@ -153,14 +158,3 @@ def _served_at(directory: Path) -> str | None:
 
     owner = owner_of(directory)
     return owner.bootstrap or None if owner else None
-
-
-def _embedded(directory: Path) -> "Transport":
-    from kgroup.broker.embedded import EmbeddedTransport
-    from kgroup.log.files import ACLS
-    from kgroup.runtime.cluster import Cluster
-    from kgroup.runtime.settings import STANDARD_AUTHORIZER
-
-    # where there are access rules, they can be looked at and changed; who has the folder is bound by none
-    settings = {"authorizer.class.name": STANDARD_AUTHORIZER} if (directory / ACLS).exists() else None
-    return EmbeddedTransport(Cluster(directory, config=settings))

@@ -105,23 +105,19 @@ def _security(settings: "Resolved") -> "Security":
         check_hostname=get("ssl.endpoint.identification.algorithm") not in ("", "none"),
     )
     if security.tls:
-        _refuse_unusable_files(security)
+        # ConfigError for files that TLS cannot be made of: kazoo would only find them again and again.
+        from kgroup.client.properties.given import Given
+        from kgroup.client.properties.tls import tls_of
+        from kgroup.client.tls.context import client_context
+
+        named = {
+            "ssl.ca.location": security.ssl_ca,
+            "ssl.certificate.location": security.ssl_certificate,
+            "ssl.key.location": security.ssl_key,
+            "ssl.key.password": security.ssl_key_password,
+        }
+        client_context(tls_of(Given({name: value for name, value in named.items() if value is not None})))
     return security
-
-
-def _refuse_unusable_files(security: "Security") -> None:
-    """ConfigError for files that TLS cannot be made of: kazoo would only find them again and again."""
-    from kgroup.client.properties.given import Given
-    from kgroup.client.properties.tls import tls_of
-    from kgroup.client.tls.context import client_context
-
-    named = {
-        "ssl.ca.location": security.ssl_ca,
-        "ssl.certificate.location": security.ssl_certificate,
-        "ssl.key.location": security.ssl_key,
-        "ssl.key.password": security.ssl_key_password,
-    }
-    client_context(tls_of(Given({name: value for name, value in named.items() if value is not None})))
 
 
 def _brokers(

@@ -18,7 +18,24 @@ def entries() -> Mapping[str, Entry]:
     known = {_bare(entry.name): entry for entry in (*ERRORS, *STATES, *LEGACY, *THROWN)}
     for code in ErrorCode:
         if code != ErrorCode.NONE:
-            known.setdefault(_bare(code.name), _plain_error(code))
+            known.setdefault(
+                _bare(code.name),
+                Entry(
+                    name=code.name,
+                    kind="error",
+                    code=int(code),
+                    retriable=code.retriable,
+                    aliases=ALIASES.get(code, ()),
+                    meaning=(
+                        "A Kafka error that consumer groups seldom meet; "
+                        + (
+                            "retriable: the same request may succeed later."
+                            if code.retriable
+                            else "not retriable: something must change first."
+                        )
+                    ),
+                ),
+            )
     return known
 
 
@@ -77,21 +94,3 @@ def findings() -> Mapping[str, Entry]:
         )
         for code, meaning in {**CODES, **DOCTOR_CODES, **IN_ZOOKEEPER}.items()
     }
-
-
-def _plain_error(code: ErrorCode) -> Entry:
-    return Entry(
-        name=code.name,
-        kind="error",
-        code=int(code),
-        retriable=code.retriable,
-        aliases=ALIASES.get(code, ()),
-        meaning=(
-            "A Kafka error that consumer groups seldom meet; "
-            + (
-                "retriable: the same request may succeed later."
-                if code.retriable
-                else "not retriable: something must change first."
-            )
-        ),
-    )

@@ -57,20 +57,18 @@ class Consent:
                 "cannot ask: stderr is not the terminal; nothing changed",
                 hint,
             )
-        _show_plan(env, plan)
+        blocks = [b.replace(NOT_YET, "").rstrip() if isinstance(b, str) else b for b in plan.blocks]
+        # stdout may be a file that takes the document: its columns and colours are not the terminal's.
+        output = replace(
+            env.output, columns=None, terminal=True, color=env.output.color and env.output.terminal
+        )
+        with redirect_stdout(sys.stderr):
+            print_blocks(replace(env, output=output), blocks, None)
+        for error in plan.errors:
+            print_error(error.message, error.hint)
         print(f"{clean(question)} [y/N] ", end="", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             raise Failure(ExitCode.REFUSED, "NOT_CONFIRMED", "not confirmed, nothing changed")
-
-
-def _show_plan(env: Env, plan: Result) -> None:
-    blocks = [b.replace(NOT_YET, "").rstrip() if isinstance(b, str) else b for b in plan.blocks]
-    # stdout may be a file that takes the document: its columns and colours are not the terminal's.
-    output = replace(env.output, columns=None, terminal=True, color=env.output.color and env.output.terminal)
-    with redirect_stdout(sys.stderr):
-        print_blocks(replace(env, output=output), blocks, None)
-    for error in plan.errors:
-        print_error(error.message, error.hint)
 
 
 def with_undo(result: Result, line: str) -> Result:

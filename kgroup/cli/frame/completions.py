@@ -33,25 +33,19 @@ def complete(offer: Offer) -> Callable[["Context", "Parameter", str], list[str]]
 
     def asked(ctx: "Context", parameter: "Parameter", incomplete: str) -> list[str]:
         if parameter.param_type_name == "option":
-            ctx = _without_option(ctx)
+            # The context with what was typed in front of the option whose value is being typed. At an
+            # option without a value the parser gives up, and keeps nothing of the words in front of it.
+            typed = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
+            path = ctx.command.path.split() if isinstance(ctx.command, KgroupCommand) else []
+            words = [word for word in typed.split()[1:] if word not in path]
+            while words and not words[-1].startswith("-"):
+                words.pop()
+            ctx = ctx.command.make_context(ctx.info_name, words[:-1], resilient_parsing=True)
         with contextlib.suppress(KgroupError, OSError, ValueError):
             return sorted(word for word in offer(ctx, incomplete) if word.startswith(incomplete))
         return []
 
     return asked
-
-
-def _without_option(ctx: "Context") -> "Context":
-    """The context with what was typed in front of the option whose value is being typed.
-
-    At an option without a value the parser gives up, and keeps nothing of the words in front of it.
-    """
-    typed = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
-    path = ctx.command.path.split() if isinstance(ctx.command, KgroupCommand) else []
-    words = [word for word in typed.split()[1:] if word not in path]
-    while words and not words[-1].startswith("-"):
-        words.pop()
-    return ctx.command.make_context(ctx.info_name, words[:-1], resilient_parsing=True)
 
 
 def offer_for(path: str, parameter: "Parameter") -> Offer | None:

@@ -45,20 +45,16 @@ def command(
         assert isinstance(result, KgroupCommand)
         result.path, result.examples, result.has_json = path, examples, has_json
         if "_KGROUP_COMPLETE" in os.environ:
-            _offer(result)
+            # Give the parameters that have no completion of their own one by what they take.
+            from kgroup.cli.frame.completions import complete, offer_for
+
+            for parameter in result.params:
+                offer = offer_for(result.path, parameter)
+                if offer is not None and parameter._custom_shell_complete is None:
+                    parameter._custom_shell_complete = complete(offer)
         return result
 
     return decorate
-
-
-def _offer(command: KgroupCommand) -> None:
-    """Give the parameters that have no completion of their own one by what they take."""
-    from kgroup.cli.frame.completions import complete, offer_for
-
-    for parameter in command.params:
-        offer = offer_for(command.path, parameter)
-        if offer is not None and parameter._custom_shell_complete is None:
-            parameter._custom_shell_complete = complete(offer)
 
 
 def group(name: str, help_line: str, *commands: KgroupCommand | TyperGroup) -> TyperGroup:

@@ -30,13 +30,30 @@ def run_command(
     except KgroupError as error:
         return _report(error, env)
     except Exception as error:
-        return _unforeseen(error, env)
+        # What nobody planned for: output that cannot be written, else a fault of kgroup's own.
+        # typer's usage errors and exits are for the caller.
+        if hasattr(error, "exit_code"):
+            raise error
+        if isinstance(error, OSError) and error.errno in _UNWRITABLE and error.filename is None:
+            return output_failed(error)
+        said = f"{type(error).__name__}: {error}".rstrip(": ")
+        fault = KgroupError(
+            f"kgroup met something it does not know how to handle ({said})",
+            "the same command with --debug shows where; that is worth a bug report",
+        )
+        fault.__cause__ = error
+        return _report(fault, env)
 
 
 def _report(error: KgroupError, env: Env | None) -> int:
     code = of_error(error)
     if env is not None and env.debug:
-        _print_traceback(error)
+        # Print the traceback to stderr; what an exception says may come from a broker and is escaped.
+        import traceback
+
+        own = ("Traceback ", "  File ", "  [Previous", "\n")
+        for part in traceback.TracebackException.from_exception(error).format():
+            print(part if part.startswith(own) else clean(part.rstrip("\n")) + "\n", end="", file=sys.stderr)
     if env is not None and env.output.is_document:
         from kgroup.cli.output.result import print_failure
 
@@ -47,31 +64,6 @@ def _report(error: KgroupError, env: Env | None) -> int:
             silence_stdout()
     print_error(error.message, error.hint)
     return code
-
-
-def _print_traceback(error: Exception) -> None:
-    """Print the traceback to stderr; what an exception says may come from a broker and is escaped."""
-    import traceback
-
-    own = ("Traceback ", "  File ", "  [Previous", "\n")
-    for part in traceback.TracebackException.from_exception(error).format():
-        print(part if part.startswith(own) else clean(part.rstrip("\n")) + "\n", end="", file=sys.stderr)
-
-
-def _unforeseen(error: Exception, env: Env | None) -> int:
-    """What nobody planned for: output that cannot be written, else a fault of kgroup's own."""
-    # typer's usage errors and exits are for the caller.
-    if hasattr(error, "exit_code"):
-        raise error
-    if isinstance(error, OSError) and error.errno in _UNWRITABLE and error.filename is None:
-        return output_failed(error)
-    said = f"{type(error).__name__}: {error}".rstrip(": ")
-    fault = KgroupError(
-        f"kgroup met something it does not know how to handle ({said})",
-        "the same command with --debug shows where; that is worth a bug report",
-    )
-    fault.__cause__ = error
-    return _report(fault, env)
 
 
 def output_failed(error: OSError) -> int:

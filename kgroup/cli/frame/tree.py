@@ -109,16 +109,12 @@ def run(argv: Sequence[str]) -> int:
         print(error.format_message())
         return ExitCode.USAGE
     except ClickException as error:
-        _print_usage_error(error)
+        ctx = getattr(error, "ctx", None)
+        message = error.format_message().rstrip(".")
+        hint = f"{ctx.command_path if ctx else 'kgroup'} --help"
+        print_error(message[:1].lower() + message[1:], hint)
         return ExitCode.USAGE
     except OSError as error:
         return output_failed(error)
     except (KeyboardInterrupt, Abort):
         return ExitCode.INTERRUPTED
-
-
-def _print_usage_error(error: ClickException) -> None:
-    ctx = getattr(error, "ctx", None)
-    message = error.format_message().rstrip(".")
-    hint = f"{ctx.command_path if ctx else 'kgroup'} --help"
-    print_error(message[:1].lower() + message[1:], hint)

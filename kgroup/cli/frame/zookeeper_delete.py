@@ -47,7 +47,17 @@ def delete(env: Env, where: str, told: Deleting) -> Result:
         told.consent.ask(
             env, shown, f"delete {len(wanted)} group(s) with their committed offsets from ZooKeeper?"
         )
-        file = _export(opened, wanted, told.file, told.incomplete)
+        # Keep the offsets in a file; SafetyRefused where some may be missing and `incomplete` is off.
+        from kgroup.cli.views.offset_exports import keep
+
+        now, doubts = opened.groups.look(wanted)
+        for found in now.values():
+            if found.error:
+                raise found.error
+        if doubts and not told.incomplete:
+            hint = "mend or accept that with --incomplete-export"
+            raise SafetyRefused(f"nothing deleted: the export may lack offsets: {doubts[0].message}", hint)
+        file = keep(told.file, {name: found.committed for name, found in now.items()}, opened.identity())
         env.note(f"committed offsets kept in {file}")
         done = opened.groups.delete(wanted, opened.session.ask_all, Journal.default(), told.reason)
     results: dict[str, GroupResult] = {item.group_id: item for item in done.items}
@@ -63,17 +73,3 @@ def _stale(opened: Opened, named: Named, limit_ms: int) -> Ages:
     written = opened.groups.silent_since_ms(named.groups)
     ages = {name: max(now_ms - at, 0) for name, at in written.items() if at is not None}
     return {name: age for name, age in ages.items() if age >= limit_ms}
-
-
-def _export(opened: Opened, groups: list[str], file: str | None, incomplete: bool) -> str:
-    """Keep the offsets in a file; SafetyRefused where some may be missing and `incomplete` is off."""
-    from kgroup.cli.views.offset_exports import keep
-
-    now, doubts = opened.groups.look(groups)
-    for found in now.values():
-        if found.error:
-            raise found.error
-    if doubts and not incomplete:
-        hint = "mend or accept that with --incomplete-export"
-        raise SafetyRefused(f"nothing deleted: the export may lack offsets: {doubts[0].message}", hint)
-    return keep(file, {name: found.committed for name, found in now.items()}, opened.identity())

@@ -50,7 +50,12 @@ def expand(admin: Lists, names: Iterable[str], *, change: bool = False, waiting:
         if not matching and not (waiting and listing.errors):
             raise _no_match(name, listing.errors)
         if change and name in existing and is_glob(name) and matching != [name]:
-            raise _ambiguous(name, len(matching))
+            count = len(matching)
+            others = f"; all {count}: {quote(name.replace('*', '**', 1))}" if "*" in name else ""
+            raise SafetyRefused(
+                f"{name!r} is the id of one group, and as a pattern it matches {count}",
+                f"that group alone: {quote(escape(name))}{others}",
+            )
         found.update(dict.fromkeys(matching))
     return Named(tuple(found), listing.errors)
 
@@ -79,11 +84,3 @@ def _no_match(name: str, unseen: Iterable[ItemError]) -> Failure:
     why = "; ".join(error.message for error in unseen)
     message = f"no group that can be seen matches {name!r}, and not all can be seen: {why}"
     return Failure(code, "NOT_SEEN", message, next((e.hint for e in unseen if e.hint), None), name)
-
-
-def _ambiguous(name: str, count: int) -> SafetyRefused:
-    others = f"; all {count}: {quote(name.replace('*', '**', 1))}" if "*" in name else ""
-    return SafetyRefused(
-        f"{name!r} is the id of one group, and as a pattern it matches {count}",
-        f"that group alone: {quote(escape(name))}{others}",
-    )

@@ -147,7 +147,15 @@ def opened(
     Of a cluster only the partitions that matter.
     """
     if files:
-        yield _of_files(env, files, options)
+        from kgroup.history.sources.logs import logs_of, segments_of, topic_names_near
+
+        places = list(map(Location.parse, files))
+        look = segments_of(places, storage_options(env, options))
+        for note in look.notes:
+            env.note(note)
+        logs = logs_of(look)
+        found: list[OffsetsLog] = [*logs]
+        yield Source(found, topic_names_near(places, look.beside), sizes=[log.size for log in logs], env=env)
         return
     from kgroup.history.sources.live import LiveLog, LiveTopic
 
@@ -166,18 +174,6 @@ def opened(
             today=admin.today(next(iter(topic.leaders.values()), None)),
             partitions=len(topic.partitions),
         )
-
-
-def _of_files(env: Env, files: Sequence[str], options: Sequence[str] | None) -> Source:
-    from kgroup.history.sources.logs import logs_of, segments_of, topic_names_near
-
-    places = list(map(Location.parse, files))
-    look = segments_of(places, storage_options(env, options))
-    for note in look.notes:
-        env.note(note)
-    logs = logs_of(look)
-    found: list[OffsetsLog] = [*logs]
-    return Source(found, topic_names_near(places, look.beside), sizes=[log.size for log in logs], env=env)
 
 
 def event_json(event: Event) -> Document:
@@ -308,17 +304,8 @@ def shortcomings(story: "Story", selection: Selection) -> tuple[list[ShownError]
     errors, code = damage(story)
     missing = unseen(story, selection)
     errors += untimed(selection.outside(story.events).untimed, "event")
-    errors += _undecoded(story)
-    if code is ExitCode.OK and missing and len(missing) == len(selection.names or ()):
-        code = ExitCode.NOT_FOUND
-    elif code is ExitCode.OK and (missing or errors):
-        code = ExitCode.PARTIAL
-    return [*errors, *missing], code
-
-
-def _undecoded(story: "Story") -> list[ShownError]:
-    """An error for each group whose records are only counted: what happened to it is not known."""
-    return [
+    # An error for each group whose records are only counted: what happened to it is not known.
+    errors += [
         ShownError(
             code="NOT_DECODED",
             message=f"{state.group_id}: the records of {state.kind} groups are not known to this version",
@@ -327,6 +314,11 @@ def _undecoded(story: "Story") -> list[ShownError]:
         for _, state in story.states
         if state.kind == "share"
     ]
+    if code is ExitCode.OK and missing and len(missing) == len(selection.names or ()):
+        code = ExitCode.NOT_FOUND
+    elif code is ExitCode.OK and (missing or errors):
+        code = ExitCode.PARTIAL
+    return [*errors, *missing], code
 
 
 def untimed(count: int, what: str) -> list[ShownError]:

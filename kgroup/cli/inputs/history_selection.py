@@ -32,11 +32,15 @@ class Selection:
         collapse: bool = True,
     ) -> "Selection":
         """From the options as given; ConfigError for one that makes no sense."""
+        chosen = {part.strip() for part in (kinds or "").split(",") if part.strip()}
+        unknown = sorted(chosen - {kind.value for kind in Kind})
+        if unknown:
+            raise ConfigError(f"--events: there is no event {unknown[0]!r}", "one of " + ", ".join(Kind))
         return cls(
             patterns=tuple(groups),
             span=parse_span(since, until),
             instances=frozenset(instances),
-            kinds=_kinds(kinds),
+            kinds=frozenset(Kind(name) for name in chosen),
             collapse=collapse,
         )
 
@@ -135,14 +139,6 @@ def note_span(env: Env, selection: Selection) -> None:
     """Say which hours of day were taken for which day: somebody may have meant another."""
     if selection.span.note:
         env.note(selection.span.note)
-
-
-def _kinds(text: str | None) -> frozenset[Kind]:
-    chosen = {part.strip() for part in (text or "").split(",") if part.strip()}
-    unknown = sorted(chosen - {kind.value for kind in Kind})
-    if unknown:
-        raise ConfigError(f"--events: there is no event {unknown[0]!r}", "one of " + ", ".join(Kind))
-    return frozenset(Kind(name) for name in chosen)
 
 
 @dataclass(frozen=True, slots=True)

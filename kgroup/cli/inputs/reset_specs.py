@@ -23,7 +23,9 @@ def duration_ms(text: str) -> int:
     """Milliseconds of an ISO-8601 duration (P1DT2H30M), or of 2h, 30m as elsewhere; ConfigError otherwise."""
     match = _ISO_DURATION.fullmatch(text.strip())
     if not match:
-        return _plain_duration_ms(text)
+        if text.strip().isdigit():
+            raise ConfigError(f"{text!r} has no unit", "for example PT2H30M or 2h")
+        return int(parse_duration(text) * 1000)
     if (match["t"] or "") in ("T", "t") or not any(match[unit] for unit in "dhms"):
         raise ConfigError(f"{text!r} is not a duration", "for example PT2H30M or P7D")
     total = sum(
@@ -33,12 +35,6 @@ def duration_ms(text: str) -> int:
     fraction = int((match["f"] or "").ljust(9, "0")) // 1_000_000
     total += -fraction if (match["s"] or "").startswith("-") else fraction
     return -total if match["sign"] == "-" else total
-
-
-def _plain_duration_ms(text: str) -> int:
-    if text.strip().isdigit():
-        raise ConfigError(f"{text!r} has no unit", "for example PT2H30M or 2h")
-    return int(parse_duration(text) * 1000)
 
 
 def time_ago_ms(text: str) -> int:

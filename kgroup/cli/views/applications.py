@@ -13,7 +13,7 @@ from kgroup.history.fold.events import duration_text
 from kgroup.protocol.embedded.connect import ConnectAssignment, ConnectWorker, Work
 from kgroup.protocol.embedded.member import CONNECT, SCHEMA_REGISTRY, Application
 from kgroup.protocol.embedded.schema_registry import RegistryInstance
-from kgroup.protocol.embedded.streams import PreviousTask, StreamsThread
+from kgroup.protocol.embedded.streams import PreviousTask
 
 _GROUP = Column("group_id", "GROUP", wide=True)
 _INSTANCE = Column("instance_id", "INSTANCE", wide=True)
@@ -141,7 +141,18 @@ def row_of(member: Member, application: Application, short: bool) -> Document:
         return {"leader": leader, **_worker_row(member.connect)}
     if application.kind == SCHEMA_REGISTRY:
         return {"leader": leader, **_registry_row(member.schema_registry)}
-    return _thread_row(member.streams, short)
+    thread = member.streams
+    joined = thread.subscription if thread is not None else None
+    given = thread.assignment if thread is not None else None
+    process = None if joined is None else joined.process_id
+    return {
+        "thread": UNKNOWN if thread is None or thread.thread is None else thread.thread,
+        "process": UNKNOWN if process is None else short_process_id(process) if short else process,
+        "active_tasks": UNKNOWN if given is None else given.active,
+        "standby_tasks": UNKNOWN if given is None else given.standby,
+        "previous_tasks": UNKNOWN if joined is None else tuple(map(_before, joined.previous)),
+        "endpoint": UNKNOWN if joined is None else joined.user_endpoint,
+    }
 
 
 def _worker_row(worker: ConnectWorker | None) -> Document:
@@ -167,20 +178,6 @@ def _registry_row(instance: RegistryInstance | None) -> Document:
     return {
         "url": UNKNOWN if identity is None else identity.url or UNKNOWN,
         "eligible": {None: UNKNOWN, True: "yes", False: "no"}[eligible],
-    }
-
-
-def _thread_row(thread: StreamsThread | None, short: bool) -> Document:
-    joined = thread.subscription if thread is not None else None
-    given = thread.assignment if thread is not None else None
-    process = None if joined is None else joined.process_id
-    return {
-        "thread": UNKNOWN if thread is None or thread.thread is None else thread.thread,
-        "process": UNKNOWN if process is None else short_process_id(process) if short else process,
-        "active_tasks": UNKNOWN if given is None else given.active,
-        "standby_tasks": UNKNOWN if given is None else given.standby,
-        "previous_tasks": UNKNOWN if joined is None else tuple(map(_before, joined.previous)),
-        "endpoint": UNKNOWN if joined is None else joined.user_endpoint,
     }
 
 

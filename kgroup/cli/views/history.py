@@ -87,9 +87,14 @@ def show_story(
         "span": selection.span_json(story.events),
     }
     rows = [{**row, "epoch": _epoch(e)} for row, e in zip(told, events, strict=bool(told))]
+    # The coverage first, then a line an event, with cause and unowned time below it.
+    lines = [*coverage_lines(story, selection), *span_lines(selection), ""]
+    lines += _event_lines(events)
+    if not any(event.group for event in events):
+        lines.append(nothing_text(story, selection))
     result = Result(
         data,
-        _timeline(story, events, selection),
+        [*lines, "", *closing_lines(events)],
         items="events",
         names=sorted({event.group for event in events if event.group}),
         errors=errors,
@@ -104,26 +109,6 @@ def _epoch(event: Event) -> str:
     if event.epoch < 0:
         return "-"
     return f"{'e' if event.protocol == 'consumer' else 'g'}{event.epoch}"
-
-
-def _timeline(story: "Story", events: Sequence[Event], selection: Selection) -> list[str]:
-    """The coverage first, then a line an event, with cause and unowned time below it."""
-    lines = [*coverage_lines(story, selection), *span_lines(selection), ""]
-    lines += _event_lines(events)
-    if not any(event.group for event in events):
-        lines.append(nothing_text(story, selection))
-    return [*lines, "", *closing_lines(events)]
-
-
-def _note_unread(env: Env, source: Source, before: Mapping[str, str]) -> dict[str, str]:
-    """Say which partitions cannot be read, and which can again; what was said."""
-    now = {error.item or "": error.message for error in source.failures}
-    for name, message in now.items():
-        if before.get(name) != message:
-            env.note(f"error: {message}; trying again")
-    for name in before.keys() - now.keys():
-        env.note(f"{name} is read again")
-    return now
 
 
 def span_lines(selection: Selection) -> list[str]:
@@ -153,16 +138,12 @@ def _event_lines(events: Sequence[Event], day: str = "") -> Iterator[str]:
         if event.cause:
             yield f"{indent}└ {event.cause}"
         if event.unowned:
-            yield f"{indent}└ {_unowned_text(event)}"
-
-
-def _unowned_text(event: Event) -> str:
-    places = partitions_text(TopicPartition(u.topic, u.partition) for u in event.unowned)
-    longest, shortest = event.unowned_ms or 0, min(u.ms for u in event.unowned)
-    span = duration_text(longest)
-    if shortest != longest:
-        span = f"{duration_text(shortest)} to {span}"
-    return f"{places} had no owner for {span}"
+            places = partitions_text(TopicPartition(u.topic, u.partition) for u in event.unowned)
+            longest, shortest = event.unowned_ms or 0, min(u.ms for u in event.unowned)
+            span = duration_text(longest)
+            if shortest != longest:
+                span = f"{duration_text(shortest)} to {span}"
+            yield f"{indent}└ {places} had no owner for {span}"
 
 
 def show_state(env: Env, source: Source, selection: Selection, at: "At") -> ExitCode:
@@ -279,7 +260,14 @@ def follow(env: Env, source: Source, selection: Selection) -> ExitCode:
             for reader in readers:
                 print(clean(coverage_text(reader.coverage)), flush=True)
         first = False
-        unread = _note_unread(env, source, unread)
+        # Say which partitions cannot be read, and which can again; what was said.
+        now = {error.item or "": error.message for error in source.failures}
+        for name, message in now.items():
+            if unread.get(name) != message:
+                env.note(f"error: {message}; trying again")
+        for name in unread.keys() - now.keys():
+            env.note(f"{name} is read again")
+        unread = now
         for error in untimed(selection.outside(events).untimed, "event"):
             print_error(error.message)
         for event in selection.chosen(sorted(events, key=lambda event: event.timestamp_ms)):

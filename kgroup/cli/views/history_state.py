@@ -30,6 +30,7 @@ def description(state: GroupState, partition: int) -> GroupDescription:
     view = state.view()
     consumer, unread = view.kind in (CONSUMER, STREAMS), view.unread
     application = application_of(state.group_id, view.protocol_type, view.assignor)
+    holders = {place: m for m in state.members.values() for place in m.holds}
     group = GroupDescription(
         group_id=state.group_id,
         type=view.kind if view.kind in KINDS else CLASSIC,
@@ -42,7 +43,21 @@ def description(state: GroupState, partition: int) -> GroupDescription:
         coordinator=None,
         offsets_partition=partition,
         members=None if unread else _members(state, application),
-        offsets=_offsets(state),
+        offsets=tuple(
+            OffsetRow(
+                topic=place.topic,
+                partition=place.partition,
+                committed_offset=commit.offset,
+                log_end_offset=None,
+                lag=None,
+                leader_epoch=None if commit.leader_epoch < 0 else commit.leader_epoch,
+                metadata=commit.metadata,
+                member_id=holders[place].member_id if place in holders else None,
+                instance_id=holders[place].instance_id if place in holders else None,
+                assigned_epoch=holders[place].assignment_epochs.get(place) if place in holders else None,
+            )
+            for place, commit in sorted(state.offsets.items())
+        ),
         total_lag=None,
         findings=(),
         errors=(_unread(state.group_id, view.kind),) if unread else (),
@@ -151,25 +166,6 @@ def _opaque(member: RecordedMember) -> bool:
 
 def _text(data: bytes) -> str | None:
     return b64encode(data).decode() if data else None
-
-
-def _offsets(state: GroupState) -> tuple[OffsetRow, ...]:
-    holders = {place: m for m in state.members.values() for place in m.holds}
-    return tuple(
-        OffsetRow(
-            topic=place.topic,
-            partition=place.partition,
-            committed_offset=commit.offset,
-            log_end_offset=None,
-            lag=None,
-            leader_epoch=None if commit.leader_epoch < 0 else commit.leader_epoch,
-            metadata=commit.metadata,
-            member_id=holders[place].member_id if place in holders else None,
-            instance_id=holders[place].instance_id if place in holders else None,
-            assigned_epoch=holders[place].assignment_epochs.get(place) if place in holders else None,
-        )
-        for place, commit in sorted(state.offsets.items())
-    )
 
 
 def _assignment(places: Iterable[TopicPartition]) -> Assignment:

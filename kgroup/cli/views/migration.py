@@ -9,7 +9,7 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.output.result import Result, ShownError
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import of_code_name
-from kgroup.domain import Document, count_of
+from kgroup.domain import count_of
 
 if TYPE_CHECKING:
     from kgroup.admin.migrate.execute import Conversion, RollStep
@@ -34,7 +34,10 @@ _ORDER = (
 
 def planned(plan: MigrationPlan, where: Mapping[str, object] | None) -> Result:
     """The plan as a result; exit code 4 when it is blocked, 5 or 6 when it is unknown."""
-    rows = [_row(check) for check in plan.checks]
+    rows = [
+        {"status": _shown(check), "check": check.code, "message": check.message, "hint": check.hint}
+        for check in plan.checks
+    ]
     blocks: list[str | Table] = [headline(plan), ""]
     blocks += [line for check in plan.checks for line in _lines(check)]
     return Result(
@@ -88,10 +91,6 @@ def headline(plan: MigrationPlan) -> str:
     ]
     verdict = plan.verdict.upper() + (f" ({', '.join(told)})" if told else "")
     return f"{plan.group_id}   {start} → {end}   {plan.type}, {plan.state}      VERDICT  {verdict}"
-
-
-def _row(check: Check) -> Document:
-    return {"status": _shown(check), "check": check.code, "message": check.message, "hint": check.hint}
 
 
 def _shown(check: Check) -> str:

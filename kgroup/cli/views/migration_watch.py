@@ -45,10 +45,21 @@ def follow(env: Env, admin: "Admin", group: str, direction: str, interval: str, 
         stuck_after_s=parse_duration(stuck_after),
     )
     if env.output.format == "ndjson":
-        last = _each_change(looks, lambda look: print(_line(look, direction), flush=True))
+        last = _each_change(
+            looks, lambda look: print(json_line(f"{direction} watch", look_json(look)), flush=True)
+        )
     elif env.output.format not in ("table", "wide"):
         last = _each_change(looks, lambda look: None)
-        return _document(env, admin, last)
+        row = look_json(last)
+        result = Result(
+            row,
+            (text(last),),
+            main=Table(_COLUMNS, [row]),
+            names=last.remaining,
+            exit_code=_code(last),
+            cluster=identity(admin, env),
+        )
+        return show(env, result)
     elif env.output.terminal:
         last = _live(looks, env)
     else:
@@ -60,27 +71,23 @@ def _each_change(looks: Iterator[Look], tell: Callable[[Look], None]) -> Look:
     """Tell the looks that show something new; the last one."""
     before: object = None
     for look in looks:
-        now = _news(look)
+        waits = tuple((wait.code, wait.message) for wait in look.waits)
+        now = (
+            look.status,
+            look.type,
+            look.state,
+            look.members,
+            look.moved,
+            look.remaining,
+            look.group_epoch,
+            look.assignment_epoch,
+            look.unowned,
+            waits,
+        )
         if now != before:
             tell(look)
         before = now
     return look
-
-
-def _news(look: Look) -> object:
-    waits = tuple((wait.code, wait.message) for wait in look.waits)
-    return (
-        look.status,
-        look.type,
-        look.state,
-        look.members,
-        look.moved,
-        look.remaining,
-        look.group_epoch,
-        look.assignment_epoch,
-        look.unowned,
-        waits,
-    )
 
 
 def _live(looks: Iterator[Look], env: Env) -> Look:
@@ -100,23 +107,6 @@ def look_json(look: Look) -> Document:
     """A look as it is printed; names as docs/json-output.md fixes them."""
     row = asdict(look)
     return {"timestamp_ms": row.pop("timestamp_ms"), "timestamp": iso(look.timestamp_ms), **row}
-
-
-def _line(look: Look, direction: str) -> str:
-    return json_line(f"{direction} watch", look_json(look))
-
-
-def _document(env: Env, admin: "Admin", look: Look) -> ExitCode:
-    row = look_json(look)
-    result = Result(
-        row,
-        (text(look),),
-        main=Table(_COLUMNS, [row]),
-        names=look.remaining,
-        exit_code=_code(look),
-        cluster=identity(admin, env),
-    )
-    return show(env, result)
 
 
 def _code(look: Look) -> ExitCode:

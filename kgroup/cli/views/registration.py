@@ -27,7 +27,10 @@ def shown(plan: RegistrationPlan, journal_id: str | None, where: Mapping[str, ob
     """The plan, or once it is journalled what was done; NOT_FOUND if none of the ids was registered."""
     rows = [_row(row, done=journal_id is not None) for row in plan.registrants]
     absent = [row for row in plan.registrants if row.result == ChangeStatus.NOT_FOUND]
-    settings = _settings(plan)
+    after = plan.after
+    settings = [
+        {"setting": name, "before": plan.before.get(name), "after": after.get(name)} for name in plan.changes
+    ]
     data = {
         "group_id": plan.group_id,
         "executed": journal_id is not None,
@@ -46,7 +49,15 @@ def shown(plan: RegistrationPlan, journal_id: str | None, where: Mapping[str, ob
         ),
         items="instances",
         names=[row.instance_id for row in plan.registrants if row.result == ChangeStatus.PLANNED],
-        errors=[_error(plan.group_id, row) for row in absent],
+        errors=[
+            ShownError(
+                code="NOT_REGISTERED",
+                message=f"{row.instance_id} is not registered in {plan.group_id}",
+                hint="kgroup describe shows registered ids",
+                item=row.instance_id,
+            )
+            for row in absent
+        ],
         exit_code=ExitCode.NOT_FOUND if absent and not plan.changes else ExitCode.OK,
         cluster=where,
     )
@@ -84,19 +95,3 @@ def _last(plan: RegistrationPlan, journal_id: str | None) -> str:
 def _row(row: Registrant, *, done: bool) -> Document:
     carried_out = done and row.result == ChangeStatus.PLANNED
     return {**asdict(row), "result": ChangeStatus.DONE if carried_out else row.result}
-
-
-def _settings(plan: RegistrationPlan) -> list[Document]:
-    after = plan.after
-    return [
-        {"setting": name, "before": plan.before.get(name), "after": after.get(name)} for name in plan.changes
-    ]
-
-
-def _error(group_id: str, row: Registrant) -> ShownError:
-    return ShownError(
-        code="NOT_REGISTERED",
-        message=f"{row.instance_id} is not registered in {group_id}",
-        hint="kgroup describe shows registered ids",
-        item=row.instance_id,
-    )

@@ -53,7 +53,28 @@ def rehearse(
         known |= dict(_setting(text) for text in settings)
         log = _log_with(source, group)
         done = perform(log, group, settings=known, topic_names=source.topic_names, partition_counts=counts)
-    return show(env, _result(done, source.cluster, _unread(source.logs), env.verbose))
+    # Damaged ranges: what they held is missing from the copy. Logs are read more than once.
+    bad = {str(each): each.source for log in source.logs for each in log.bad}
+    hint = "the copy lacks what was there: another replica, or a backup of this one, may be whole"
+    unread = [
+        ShownError(code="CORRUPT_MESSAGE", message=text, hint=hint, item=at) for text, at in bad.items()
+    ]
+    refused = "refused" in (done.upgrade, done.downgrade)
+    code = ExitCode.PARTIAL if unread else ExitCode.OK
+    rows = [{"step": n, **asdict(step), "records": len(step.records)} for n, step in enumerate(done.steps, 1)]
+    return show(
+        env,
+        Result(
+            asdict(done),
+            list(_lines(done, env.verbose)),
+            items="steps",
+            names=[step.action for step in done.steps],
+            errors=unread,
+            exit_code=ExitCode.REFUSED if refused else code,
+            cluster=source.cluster,
+            main=Table(_STEPS, rows),
+        ),
+    )
 
 
 def _setting(text: str) -> tuple[str, str]:
@@ -83,7 +104,18 @@ def _of_cluster(source: Source, group: str) -> tuple[dict[str, str], dict[str, i
             hint="kgroup needs DESCRIBE_CONFIGS on the cluster",
         )
     counts = {told.name: len(told.partitions) for told in source.admin.topics()}
-    unseen = _mentioned(source, group) - counts.keys()
+    # The topics that the group's records name: subscribed, owned or committed.
+    from kgroup.history.replay import replay
+    from kgroup.history.sources.live import LiveLog
+
+    # Logs of their own: one that has been read to its end gives nothing more.
+    logs = [LiveLog(log.topic, log.partition) for log in source.logs if isinstance(log, LiveLog)]
+    named: set[str] = set()
+    for _, state in replay(logs, topic_names=source.topic_names, names=[group]).states:
+        named |= {place.topic for place in state.offsets}
+        for member in state.view().members.values():
+            named |= {place.topic for place in member.holds} | set(member.topics)
+    unseen = named - counts.keys()
     for name, told in source.admin.find_topics(unseen).items():
         if isinstance(told, TopicDescription):
             counts[name] = len(told.partitions)
@@ -96,21 +128,6 @@ def _of_cluster(source: Source, group: str) -> tuple[dict[str, str], dict[str, i
     for name in counts.keys() - set(source.topic_names.values()):
         source.topic_names[_made_up(name)] = name
     return dict(found.settings), counts
-
-
-def _mentioned(source: Source, group: str) -> set[str]:
-    """The topics that the group's records name: subscribed, owned or committed."""
-    from kgroup.history.replay import replay
-    from kgroup.history.sources.live import LiveLog
-
-    # Logs of their own: one that has been read to its end gives nothing more.
-    logs = [LiveLog(log.topic, log.partition) for log in source.logs if isinstance(log, LiveLog)]
-    named: set[str] = set()
-    for _, state in replay(logs, topic_names=source.topic_names, names=[group]).states:
-        named |= {place.topic for place in state.offsets}
-        for member in state.view().members.values():
-            named |= {place.topic for place in member.holds} | set(member.topics)
-    return named
 
 
 def _counts_in(source: Source, group: str) -> dict[str, int]:
@@ -147,31 +164,6 @@ def _log_with(source: Source, group: str) -> "OffsetsLog":
         if len(source.logs) == 1 or next(iter(raw_rows(log, names=[group])), None) is not None:
             return log
     raise ConfigError(f"there is no record of group {group} in these files")
-
-
-def _unread(logs: "Sequence[OffsetsLog]") -> list[ShownError]:
-    """Damaged ranges: what they held is missing from the copy. Logs are read more than once."""
-    bad = {str(each): each.source for log in logs for each in log.bad}
-    hint = "the copy lacks what was there: another replica, or a backup of this one, may be whole"
-    return [ShownError(code="CORRUPT_MESSAGE", message=text, hint=hint, item=at) for text, at in bad.items()]
-
-
-def _result(
-    done: "Rehearsal", where: Mapping[str, object] | None, unread: list[ShownError], records: bool
-) -> Result:
-    refused = "refused" in (done.upgrade, done.downgrade)
-    code = ExitCode.PARTIAL if unread else ExitCode.OK
-    rows = [{"step": n, **asdict(step), "records": len(step.records)} for n, step in enumerate(done.steps, 1)]
-    return Result(
-        asdict(done),
-        list(_lines(done, records)),
-        items="steps",
-        names=[step.action for step in done.steps],
-        errors=unread,
-        exit_code=ExitCode.REFUSED if refused else code,
-        cluster=where,
-        main=Table(_STEPS, rows),
-    )
 
 
 def _lines(done: "Rehearsal", records: bool) -> Iterator[str]:
