@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from kgroup.admin.migrate.watch import Look
     from kgroup.admin.read.conditions import Condition, Find, Looks, Waited
     from kgroup.admin.read.lag_report import LagReport
-    from kgroup.admin.read.listed_offset import ListedOffset
-    from kgroup.admin.read.offsets import Committed
+    from kgroup.admin.read.offsets import Committed, ListedOffset
     from kgroup.admin.read.records import Records
     from kgroup.admin.read.staleness import Stale
     from kgroup.admin.rights.report import Ability, Asked

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-")
 
 
@@ -24,6 +26,11 @@ def items(text: str) -> list[str]:
     """The values of a comma list, blank ones left out; `\\,` is a comma in a value, not between two."""
     parts = text.replace("\\,", "\0").split(",")
     return [value for part in parts if (value := part.replace("\0", ",").strip())]
+
+
+def all_items(texts: Iterable[str] | None) -> tuple[str, ...]:
+    """The values of several comma lists, each once."""
+    return tuple(dict.fromkeys(value for text in texts or () for value in items(text)))
 
 
 def _escaped(character: str) -> str:

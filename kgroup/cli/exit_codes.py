@@ -132,23 +132,23 @@ def of_kafka_code(code: int) -> ExitCode:
     return ExitCode.FAILED
 
 
+_KINDS: tuple[tuple[tuple[type[KgroupError], ...], ExitCode, str], ...] = (
+    ((Unreachable, StorageUnreachable), ExitCode.UNREACHABLE, "UNREACHABLE"),
+    ((StorageDenied,), ExitCode.NOT_AUTHORISED, "NOT_AUTHORISED"),
+    ((StorageMissing,), ExitCode.NOT_FOUND, "NOT_FOUND"),
+    ((SafetyRefused,), ExitCode.REFUSED, "SAFETY_REFUSED"),
+    ((ConfigError,), ExitCode.USAGE, "CONFIG_ERROR"),
+    ((KgroupError,), ExitCode.FAILED, "FAILED"),
+)
+
+
 def of_error(error: KgroupError) -> ExitCode:
     """The exit code a command ends with when `error` ended it."""
     if isinstance(error, Failure):
         return error.exit_code
     if isinstance(error, BrokerRefused):
         return of_kafka_code(error.code)
-    if isinstance(error, Unreachable | StorageUnreachable):
-        return ExitCode.UNREACHABLE
-    if isinstance(error, StorageDenied):
-        return ExitCode.NOT_AUTHORISED
-    if isinstance(error, StorageMissing):
-        return ExitCode.NOT_FOUND
-    if isinstance(error, SafetyRefused):
-        return ExitCode.REFUSED
-    if isinstance(error, ConfigError):
-        return ExitCode.USAGE
-    return ExitCode.FAILED
+    return next(code for kinds, code, _ in _KINDS if isinstance(error, kinds))
 
 
 def name_of(error: KgroupError) -> str:
@@ -157,17 +157,7 @@ def name_of(error: KgroupError) -> str:
         return error.code
     if isinstance(error, BrokerRefused):
         return error.name
-    if isinstance(error, Unreachable | StorageUnreachable):
-        return "UNREACHABLE"
-    if isinstance(error, StorageDenied):
-        return "NOT_AUTHORISED"
-    if isinstance(error, StorageMissing):
-        return "NOT_FOUND"
-    if isinstance(error, SafetyRefused):
-        return "SAFETY_REFUSED"
-    if isinstance(error, ConfigError):
-        return "CONFIG_ERROR"
-    return "FAILED"
+    return next(name for kinds, _, name in _KINDS if isinstance(error, kinds))
 
 
 def of_batch(failed: Collection[ExitCode], any_succeeded: bool) -> ExitCode:

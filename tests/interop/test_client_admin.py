@@ -13,8 +13,7 @@ from kgroup.admin.admin import Admin
 from kgroup.admin.change.journal import Journal
 from kgroup.admin.change.remove_members import Selection
 from kgroup.admin.models import GroupDescription
-from kgroup.admin.read.listed_offset import ListedOffset
-from kgroup.admin.read.offsets import EARLIEST, LATEST
+from kgroup.admin.read.offsets import EARLIEST, LATEST, ListedOffset
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 from kgroup.domain import TopicPartition

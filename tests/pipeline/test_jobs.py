@@ -11,7 +11,7 @@ pytest.importorskip("pyspark")
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from kgroup.cli.inputs.group_names import matches
-from kgroup.cli.views.pipeline_query import query_result
+from kgroup.cli.views.pipeline_rows import query_result
 from kgroup.errors import ConfigError
 from kgroup.history.fold.events import Event, Kind
 from kgroup.pipeline.ask.jobs import QUERIES, _matches, query_named, rows_of, told_by_manifest

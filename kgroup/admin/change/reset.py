@@ -6,7 +6,7 @@ log, times without a record fall to the end of the log, and "current" is the end
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -22,8 +22,7 @@ from kgroup.admin.change.offset_plans import (
 )
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import TopicDescription
-from kgroup.admin.read.listed_offset import ListedOffset
-from kgroup.admin.read.offsets import EARLIEST, LATEST, list_offsets
+from kgroup.admin.read.offsets import EARLIEST, LATEST, ListedOffset, list_offsets
 from kgroup.admin.refusals import code_name
 from kgroup.domain import TopicPartition
 from kgroup.errors import ConfigError, KgroupError
@@ -142,57 +141,33 @@ def _draft(
     partition: TopicPartition, group: GroupNow, spec: Spec, log: _Log, now: Mapping[str, GroupNow]
 ) -> Draft:
     try:
-        return _TARGETS[spec.kind](partition, group, spec, log, now)
+        return _target(partition, group, spec, log, now)
     except KgroupError as error:
         return Draft(None, error.message, code_name(error))
 
 
-Target = Callable[[TopicPartition, GroupNow, Spec, _Log, Mapping[str, GroupNow]], Draft]
-
-
-def _to_current(
+def _target(
     partition: TopicPartition, group: GroupNow, spec: Spec, log: _Log, now: Mapping[str, GroupNow]
 ) -> Draft:
-    stored = group.committed.get(partition)
-    if stored is None:
+    if spec.kind in (TO_EARLIEST, TO_LATEST):
+        return Draft(CommittedOffset(log.at(partition, EARLIEST if spec.kind == TO_EARLIEST else LATEST)))
+    if spec.kind == TO_OFFSET:
+        return log.within(partition, spec.number)
+    if spec.kind == FROM_FILE:
+        return log.within(partition, spec.rows[group.group_id][partition])
+    if spec.kind == TO_TIME:
+        found = log.at(partition, spec.number)
+        if found >= 0:
+            return Draft(CommittedOffset(found))
+        return Draft(CommittedOffset(log.at(partition, LATEST)), "no record is that new: the end of the log")
+    stored = (now[spec.group] if spec.kind == TO_GROUP else group).committed.get(partition)
+    if stored is not None and spec.kind == TO_CURRENT:
+        return Draft(CommittedOffset(stored.offset))
+    if stored is not None:
+        return log.within(partition, stored.offset + (spec.number if spec.kind == SHIFT_BY else 0))
+    if spec.kind == TO_CURRENT:
         return Draft(CommittedOffset(log.at(partition, LATEST)), "nothing committed: the end of the log")
-    return Draft(CommittedOffset(stored.offset))
-
-
-def _shift_by(
-    partition: TopicPartition, group: GroupNow, spec: Spec, log: _Log, now: Mapping[str, GroupNow]
-) -> Draft:
-    stored = group.committed.get(partition)
-    if stored is None:
-        return Draft(None, "nothing is committed that could be shifted", NO_COMMITTED_OFFSET)
-    return log.within(partition, stored.offset + spec.number)
-
-
-def _to_time(
-    partition: TopicPartition, group: GroupNow, spec: Spec, log: _Log, now: Mapping[str, GroupNow]
-) -> Draft:
-    found = log.at(partition, spec.number)
-    if found >= 0:
-        return Draft(CommittedOffset(found))
-    return Draft(CommittedOffset(log.at(partition, LATEST)), "no record is that new: the end of the log")
-
-
-def _to_group(
-    partition: TopicPartition, group: GroupNow, spec: Spec, log: _Log, now: Mapping[str, GroupNow]
-) -> Draft:
-    stored = now[spec.group].committed.get(partition)
-    if stored is None:
-        return Draft(None, f"{spec.group} has committed nothing for it", NO_COMMITTED_OFFSET)
-    return log.within(partition, stored.offset)
-
-
-_TARGETS: Mapping[str, Target] = {
-    TO_EARLIEST: lambda p, group, spec, log, now: Draft(CommittedOffset(log.at(p, EARLIEST))),
-    TO_LATEST: lambda p, group, spec, log, now: Draft(CommittedOffset(log.at(p, LATEST))),
-    TO_CURRENT: _to_current,
-    TO_OFFSET: lambda p, group, spec, log, now: log.within(p, spec.number),
-    SHIFT_BY: _shift_by,
-    TO_TIME: _to_time,
-    FROM_FILE: lambda p, group, spec, log, now: log.within(p, spec.rows[group.group_id][p]),
-    TO_GROUP: _to_group,
-}
+    lacks = "nothing is committed that could be shifted"
+    if spec.kind == TO_GROUP:
+        lacks = f"{spec.group} has committed nothing for it"
+    return Draft(None, lacks, NO_COMMITTED_OFFSET)

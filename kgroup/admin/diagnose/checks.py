@@ -33,7 +33,7 @@ DOCTOR_CODES: dict[str, Meaning] = {
     "KG113": Meaning(WARN, "Static members restart more slowly than their session lasts"),
     "KG114": Meaning(WARN, "Registered instance ids are missing for longer than the group waits"),
     "KG115": Meaning(WARN, "The group has fewer members than shall be active"),
-    "KG117": Meaning(INFO, "The group has as many members as its broker allows"),
+    "KG117": Meaning(INFO, "The group has as many members as its broker allows, or that limit is not known"),
     "KG307": Meaning(WARN, "The group's offsets expire soon"),
     "KG308": Meaning(ERROR, "Records were deleted before the group read them"),
     "KG309": Meaning(ERROR, "A transaction holds offsets open: new readers wait until it ends"),

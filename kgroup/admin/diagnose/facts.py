@@ -14,8 +14,7 @@ from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import CLASSIC, REBALANCING, SHARE, Description, GroupDescription, OffsetRow
 from kgroup.admin.read.broker_clock import Clock
 from kgroup.admin.read.describe import describe, groups_only
-from kgroup.admin.read.listed_offset import ListedOffset
-from kgroup.admin.read.offsets import EARLIEST, list_offsets
+from kgroup.admin.read.offsets import EARLIEST, ListedOffset, list_offsets
 from kgroup.admin.read.open_transactions import OpenTransaction, open_transactions, unstable
 from kgroup.admin.refusals import code_name
 from kgroup.admin.settings import OFFSETS_RETENTION, asked_once, group_settings
@@ -87,7 +86,7 @@ class Facts:
     restarts: Sequence[Restart] = ()
     session_ms: int | None = None
     retention_ms: int | None = None
-    max_size: int | None = None
+    max_size: int | KgroupError | None = None
     starts: Mapping[tuple[str, int], int] = field(default_factory=dict)
     old: set[TopicPartition] = field(default_factory=set)
     held_back: Mapping[TopicPartition, HeldBack] = field(default_factory=dict)

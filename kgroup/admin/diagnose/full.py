@@ -8,6 +8,7 @@ from kgroup.admin.diagnose.facts import SETTINGS, Facts
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import CLASSIC, CONSUMER, STREAMS
 from kgroup.admin.settings import asked_once
+from kgroup.errors import KgroupError
 
 LIMITS = {CLASSIC: "group.max.size", CONSUMER: "group.consumer.max.size", STREAMS: "group.streams.max.size"}
 
@@ -22,13 +23,19 @@ def look_at_the_limits(cluster: ClusterView, facts: Sequence[Facts]) -> None:
         if group.coordinator is None:
             continue
         limit = setting(group.coordinator.id, LIMITS[group.type])
-        # It adds a finding that makes no group sick: where it is refused, the verdict is the same.
-        each.max_size = int(limit) if limit and isinstance(limit, str) else None
+        each.max_size = int(limit) if isinstance(limit, str) and limit else limit or None
 
 
 def full(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield that no more members may join."""
+    """Yield that no more members may join, or that this is not known."""
     count, limit = len(facts.group.known_members), facts.max_size
+    if isinstance(limit, KgroupError):
+        yield (
+            f"whether more than its {count} members may join is not known: {limit.message}",
+            f"allow it to read {LIMITS[facts.group.type]}, or leave that out: --without {SETTINGS}",
+            [],
+        )
+        return
     if limit is None or count < limit:
         return
     setting = LIMITS[facts.group.type]

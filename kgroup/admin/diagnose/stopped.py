@@ -15,8 +15,7 @@ from kgroup.admin.diagnose.wording import SHOWN, iso, name_of, one_host, take_ou
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import CLASSIC, STABLE, OffsetRow
 from kgroup.admin.read.findings import some
-from kgroup.admin.read.listed_offset import ListedOffset
-from kgroup.admin.read.offsets import list_offsets
+from kgroup.admin.read.offsets import ListedOffset, list_offsets
 from kgroup.admin.refusals import code_name
 from kgroup.domain import TopicPartition
 from kgroup.errors import KgroupError

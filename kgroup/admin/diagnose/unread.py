@@ -10,8 +10,7 @@ from kgroup.admin.diagnose.wording import SHOWN, iso
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import SHARE
 from kgroup.admin.read.findings import some
-from kgroup.admin.read.listed_offset import ListedOffset
-from kgroup.admin.read.offsets import LATEST, READ_COMMITTED, list_offsets
+from kgroup.admin.read.offsets import LATEST, READ_COMMITTED, ListedOffset, list_offsets
 from kgroup.admin.read.open_transactions import open_transactions
 from kgroup.admin.refusals import code_name
 from kgroup.admin.settings import topic_settings

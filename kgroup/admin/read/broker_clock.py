@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import TopicDescription
-from kgroup.admin.read.listed_offset import ListedOffset
-from kgroup.admin.read.offsets import MAX_TIMESTAMP, list_offsets
+from kgroup.admin.read.offsets import MAX_TIMESTAMP, ListedOffset, list_offsets
 from kgroup.domain import OFFSETS_TOPIC, TopicPartition
 from kgroup.errors import KgroupError
 

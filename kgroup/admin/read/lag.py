@@ -18,9 +18,8 @@ from kgroup.admin.models import (
     OffsetRow,
     TopicDescription,
 )
-from kgroup.admin.read.listed_offset import ListedOffset
 from kgroup.admin.read.members import partitions_of
-from kgroup.admin.read.offsets import EARLIEST, LATEST, Committed, list_offsets
+from kgroup.admin.read.offsets import EARLIEST, LATEST, Committed, ListedOffset, list_offsets
 from kgroup.admin.refusals import code_name, is_gone
 from kgroup.domain import OffsetAndMetadata, TopicPartition, place_of
 from kgroup.errors import KgroupError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin.discovery import ClusterView
@@ -236,23 +236,14 @@ def _row(row: OffsetRow, age: Age | None, before: OffsetRow | None, interval_s: 
             consumed = 0.0  # an empty log, never committed
         produced = _rate(before.log_end_offset, row.log_end_offset, interval_s)
     unread = f"the record there cannot be read: {age.message}" if isinstance(age, KgroupError) else None
-    return PartitionLag(
-        topic=row.topic,
-        partition=row.partition,
-        committed_offset=row.committed_offset,
-        log_end_offset=row.log_end_offset,
-        lag=row.lag,
+    return replace(
+        _plain_row(row),
         time_lag_ms=age if isinstance(age, int) else None,
         consumed_per_s=consumed,
         produced_per_s=produced,
-        instance_id=row.instance_id,
-        member_id=row.member_id,
         error=row.error or unread,
         error_code=row.error_code or (code_name(age) if isinstance(age, KgroupError) else None),
         reason=row.reason or (None if age is None or isinstance(age, int | KgroupError) else age.why),
-        log_start_offset=row.log_start_offset,
-        last_stable_offset=row.last_stable_offset,
-        held_open_by=row.held_open_by,
     )
 
 

@@ -77,8 +77,8 @@ def classic_member(
         assignment=assignment_of(assigned.partitions) if assigned else () if nothing else None,
         target_assignment=None,
         user_data_bytes=len(assigned.user_data or b"") if assigned else None,
-        raw_metadata=None if wanted else _text(metadata),
-        raw_assignment=None if assigned else _text(wire.member_assignment),
+        raw_metadata=None if wanted else text_of(metadata),
+        raw_assignment=None if assigned else text_of(wire.member_assignment),
         instance_id_known=tells_instances,
     )
 
@@ -249,7 +249,8 @@ def _assignment(data: bytes) -> Assigned | None:
         return None
 
 
-def _text(data: bytes) -> str | None:
+def text_of(data: bytes) -> str | None:
+    """Bytes as base64; None for none."""
     return base64.b64encode(data).decode("ascii") if data else None
 
 

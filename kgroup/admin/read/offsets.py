@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import Partition, TopicDescription
-from kgroup.admin.read.listed_offset import CONSUMER_REPLICA, ListedOffset
 from kgroup.admin.refusals import refused
 from kgroup.client.retry import may_repeat
 from kgroup.domain import NO_OFFSET, OffsetAndMetadata, TopicPartition, place_of
@@ -31,6 +31,18 @@ STABLE_SINCE, BATCH_VERSION, NAMES_UNTIL = 7, 8, 9
 ISOLATION_SINCE = 2
 _SINCE_VERSION = {MAX_TIMESTAMP: 7}
 _SETTLED = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE})
+
+CONSUMER_REPLICA = -1
+
+
+@dataclass(frozen=True, slots=True)
+class ListedOffset:
+    """An offset of a log; -1 when no record matches. `timestamp_ms` is -1 for the ends of the log."""
+
+    offset: int
+    timestamp_ms: int
+    leader_epoch: int
+
 
 Committed = Mapping[TopicPartition, OffsetAndMetadata]
 
@@ -220,9 +232,7 @@ def _ask_leader(
 
     served = cluster.transport.versions(leader, LIST_OFFSETS)
     if served == range(1):
-        from kgroup.admin.read.oldest_offsets import ask_oldest
-
-        return ask_oldest(cluster, leader, asked, left_s)
+        return _ask_oldest(cluster, leader, asked, left_s)
     by_topic: dict[str, list[ListOffsetsPartition]] = {}
     for partition, when in sorted(asked.items()):
         entry = ListOffsetsPartition(partition_index=partition.partition, timestamp=when)
@@ -247,6 +257,41 @@ def _ask_leader(
         for topic in answer.topics
         for p in topic.partitions
     }
+
+
+def _ask_oldest(
+    cluster: ClusterView, leader: int, asked: Mapping[TopicPartition, int], left_s: float
+) -> dict[TopicPartition, ListedOffset | KgroupError]:
+    """The ends or the beginnings of logs from brokers before 0.10.1, which serve version 0 alone."""
+    from kgroup.protocol.messages.list_offsets_0 import (
+        ListOffsets0Partition,
+        ListOffsets0Request,
+        ListOffsets0Response,
+        ListOffsets0Topic,
+    )
+
+    by_topic: dict[str, list[ListOffsets0Partition]] = {}
+    for partition, when in sorted(asked.items()):
+        entry = ListOffsets0Partition(partition_index=partition.partition, timestamp=when)
+        by_topic.setdefault(partition.topic, []).append(entry)
+    topics = tuple(ListOffsets0Topic(name=name, partitions=tuple(ps)) for name, ps in by_topic.items())
+    request = ListOffsets0Request(replica_id=CONSUMER_REPLICA, topics=topics)
+    answer = cluster.ask(leader, request, ListOffsets0Response, timeout_s=left_s)
+    return {
+        TopicPartition(topic.name, p.partition_index): _oldest(
+            f"{topic.name}-{p.partition_index}", p.error_code, p.offsets
+        )
+        for topic in answer.topics
+        for p in topic.partitions
+    }
+
+
+def _oldest(what: str, code: int, offsets: tuple[int, ...]) -> ListedOffset | KgroupError:
+    if code:
+        return refused(code, what, needs=[on_topic(DESCRIBE, what.rpartition("-")[0])])
+    if not offsets:
+        return refused(ErrorCode.UNKNOWN_SERVER_ERROR, what, "the broker told no offset")
+    return ListedOffset(offsets[0], -1, -1)
 
 
 def _worth_repeating(answer: ListedOffset | KgroupError) -> bool:

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kgroup.admin.discovery import ClusterView
-from kgroup.admin.read.listed_offset import ListedOffset
-from kgroup.admin.read.offsets import EARLIEST, LATEST, list_offsets
+from kgroup.admin.read.offsets import EARLIEST, LATEST, ListedOffset, list_offsets
 from kgroup.admin.read.record_times import fetch_by_leader
 from kgroup.admin.refusals import refused
 from kgroup.domain import TopicPartition

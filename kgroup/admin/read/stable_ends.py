@@ -8,7 +8,7 @@ from functools import partial
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import GroupDescription, ItemError, OffsetRow, OpenProducer, TopicDescription
-from kgroup.admin.read.listed_offset import ListedOffset
+from kgroup.admin.read.offsets import ListedOffset
 from kgroup.admin.refusals import code_name
 from kgroup.domain import TopicPartition
 from kgroup.errors import KgroupError

@@ -19,7 +19,7 @@ from kgroup.cli.inputs.history import (
     shortcomings,
 )
 from kgroup.cli.inputs.history_selection import Selection, note_span, without_paths
-from kgroup.cli.inputs.locations import StorageOption
+from kgroup.cli.inputs.locations import Files, StorageOption
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.times import iso
 from kgroup.domain import Document
@@ -50,10 +50,7 @@ CLOCKS_MS = 60_000
 def command(
     env: Env,
     group: Annotated[list[str], argument("GROUP…", "Group ids.")],
-    files: Annotated[
-        list[str] | None,
-        option("--files PATH", "Segment files, folders or URLs, no broker needed; repeatable."),
-    ] = None,
+    files: Files = None,
     since: Annotated[str | None, option("--since TIME", "Only what happened from this time on.")] = None,
     until: Annotated[str | None, option("--until TIME", "Only what happened up to this time.")] = None,
     storage_option: StorageOption = None,
@@ -75,15 +72,15 @@ def command(
         events = selection.chosen(story.events)
         names = selection.names or sorted({event.group for event in events if event.group})
         states = _states(env, source.admin, names) if selection.span.until_ms is None else {}
-    found = {name: blame(events, name) for name in names}
     entries = _journal(env, where)
+    found = {name: [(b, list(_own(name, b, entries))) for b in blame(events, name)] for name in names}
     errors, code = shortcomings(story, selection)
     lines = [*coverage_lines(story, selection), *span_lines(selection)]
     if not any(event.group for event in events):
         lines += ["", nothing_text(story, selection)]
     for name, blames in found.items():
-        lines += ["", *_text(name, blames, entries, states.get(name))]
-    blamed = [b.event for blames in found.values() for b in blames]
+        lines += ["", *_text(name, blames, states.get(name))]
+    blamed = [b.event for blames in found.values() for b, _ in blames]
     lines += ["", *closing_lines(blamed)]
     data = {
         "groups": [
@@ -95,9 +92,9 @@ def command(
                         "about": b.about,
                         "event": event_json(b.event),
                         "evidence": [event_json(event) for event in b.evidence],
-                        "journal": [_entry_json(entry) for entry in _own(name, b, entries)],
+                        "journal": [_entry_json(entry) for entry in own],
                     }
-                    for b in blames
+                    for b, own in blames
                 ],
             }
             for name, blames in found.items()
@@ -163,7 +160,7 @@ def _entry_json(entry: "Entry") -> Document:
     }
 
 
-def _text(name: str, blames: "list[Blame]", entries: "Sequence[Entry]", state: str | None) -> list[str]:
+def _text(name: str, blames: "list[tuple[Blame, list[Entry]]]", state: str | None) -> list[str]:
     from kgroup.history.verify import REBALANCING
 
     lines = [name]
@@ -172,7 +169,7 @@ def _text(name: str, blames: "list[Blame]", entries: "Sequence[Entry]", state: s
             f"  now: {state}; a rebalance has no record before it completes, so what follows is older"
         )
         lines.append(f"    {shell.command('doctor', name)} names the members it waits for")
-    for b in blames:
+    for b, own in blames:
         event = b.event
         sure = "" if event.proven else " (not proven by the records)"
         lines.append(f"  last {b.about}: {iso(event.timestamp_ms)} offset {event.offset}: {event.detail}")
@@ -180,11 +177,11 @@ def _text(name: str, blames: "list[Blame]", entries: "Sequence[Entry]", state: s
         lines += [
             f"    evidence: {iso(e.timestamp_ms)} offset {e.offset} {e.kind}: {e.detail}" for e in b.evidence
         ]
-        for entry in _own(name, b, entries):
+        for entry in own:
             why = f": {entry.plan['reason']}" if entry.plan.get("reason") else ""
             by = f"by {entry.plan.get('actor') or 'unknown'} with kgroup {entry.command}{why}"
             lines.append(f"    done from this machine: journal {entry.id}, {iso(entry.time_ms)} {by}")
-    absent = [about for about in ("rewind", "deletion") if about not in {b.about for b in blames}]
+    absent = [about for about in ("rewind", "deletion") if about not in {b.about for b, _ in blames}]
     if absent:
         lines.append(f"  no {' and no '.join(absent)} in what was read")
     return lines

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin.as_json import document
 from kgroup.admin.models import Description, ItemError
-from kgroup.cli.env import rest as by_rest
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.env.rest import Rest, one_source
+from kgroup.cli.env.rest import Rest, elsewhere
 from kgroup.cli.env.session import identity, open_admin
-from kgroup.cli.env.zookeeper import ZooKeeper, open_groups
+from kgroup.cli.env.zookeeper import ZooKeeper
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
@@ -92,18 +91,12 @@ def command(
     sections, pick = _sections(section, by), pick_of(sort, top)
     if bool(group) == all_groups:
         raise ConfigError("name the groups to describe, or --all-groups", "kgroup list shows the groups")
-    one_source(zookeeper, rest)
-    if zookeeper is not None:
-        with open_groups(env, zookeeper) as opened:
+    other = elsewhere(env, zookeeper, rest)
+    if other is not None:
+        with other as opened:
             named = every(opened.groups) if all_groups else expand(opened.groups, group or [])
             described = opened.groups.describe(named.groups)
             shown = _Shown(env, sections, (by, pick), named.unseen, opened.identity())
-        return shown.show(iter([described]))
-    if rest is not None:
-        with by_rest.open_groups(env, rest) as reached:
-            named = every(reached.groups) if all_groups else expand(reached.groups, group or [])
-            described = reached.groups.describe(named.groups)
-            shown = _Shown(env, sections, (by, pick), named.unseen, reached.identity())
         return shown.show(iter([described]))
     with open_admin(env) as admin:
         named = every(admin) if all_groups else expand(admin, group or [])

@@ -30,10 +30,6 @@ def pages() -> dict[str, Path]:
     return found | {f"decisions/{path.stem}": path for path in sorted((folder / "decisions").glob("*.md"))}
 
 
-def _complete(incomplete: str) -> list[str]:
-    return [name for name in pages() if name.startswith(incomplete)]
-
-
 @make(
     "docs",
     examples=(
@@ -46,7 +42,7 @@ def _complete(incomplete: str) -> list[str]:
 def command(
     env: Env,
     page: Annotated[
-        str, argument("[PAGE]", "A page that the index names.", autocompletion=_complete)
+        str, argument("[PAGE]", "A page that the index names.", autocompletion=lambda: pages())
     ] = INDEX,
 ) -> ExitCode:
     """Print a page of the documentation, in Markdown."""

@@ -6,9 +6,9 @@ from kgroup.cli.commands.describe import Sort, Top, pick_of
 from kgroup.cli.env import rest as by_rest
 from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.env.rest import Rest, one_source
+from kgroup.cli.env.rest import Rest, elsewhere
 from kgroup.cli.env.session import identity, open_admin
-from kgroup.cli.env.zookeeper import ZooKeeper, open_groups, refuse
+from kgroup.cli.env.zookeeper import ZooKeeper, refuse
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
@@ -64,20 +64,14 @@ def command(
     if interval_s == 0:
         raise ConfigError("--rate 0 measures nothing", "write 5s or 1m")
     in_time = time or bool(limit and limit["unit"] == "ms")
-    one_source(zookeeper, rest)
-    if zookeeper is not None:
-        refuse(zookeeper, time=(time, _NO_TIMES), fail_above=(in_time, _NO_TIMES))
-        with open_groups(env, zookeeper, longer_s=interval_s or 0.0) as opened:
+    other = elsewhere(env, zookeeper, rest, longer_s=interval_s or 0.0)
+    refuse(zookeeper, time=(time, _NO_TIMES), fail_above=(in_time, _NO_TIMES))
+    by_rest.refuse(rest, time=(time, _NO_TIMES_BY_REST), fail_above=(in_time, _NO_TIMES_BY_REST))
+    if other is not None:
+        with other as opened:
             named = expand(opened.groups, group)
             measured = opened.groups.lag(named.groups, interval_s)
             where = opened.identity()
-        return Shown(env, limit, by_topic, in_time, where, named).show(iter([measured]), pick)
-    if rest is not None:
-        by_rest.refuse(rest, time=(time, _NO_TIMES_BY_REST), fail_above=(in_time, _NO_TIMES_BY_REST))
-        with by_rest.open_groups(env, rest, longer_s=interval_s or 0.0) as reached:
-            named = expand(reached.groups, group)
-            measured = reached.groups.lag(named.groups, interval_s)
-            where = reached.identity()
         return Shown(env, limit, by_topic, in_time, where, named).show(iter([measured]), pick)
     with open_admin(env) as admin:
         named = expand(admin, group)

@@ -36,10 +36,6 @@ TYPES = ("classic", "consumer", "share", "streams")
 SORTS = ("group", "type", "protocol-type", "state", "members", "coordinator")
 
 
-def _complete_type(incomplete: str) -> list[str]:
-    return [name for name in TYPES if name.startswith(incomplete)]
-
-
 @make(
     "list",
     examples=(
@@ -61,7 +57,7 @@ def command(
     ] = None,
     type_: Annotated[
         list[str] | None,
-        option("--type TYPE", "|".join(TYPES) + "; repeatable.", autocompletion=_complete_type),
+        option("--type TYPE", "|".join(TYPES) + "; repeatable.", autocompletion=lambda: TYPES),
     ] = None,
     protocol_type: Annotated[
         str | None, option("--protocol-type NAME", "Only groups of this protocol type, such as consumer.")
@@ -94,11 +90,10 @@ def command(
     if zookeeper is not None:
         refuse(zookeeper, type=(types, _ONE_TYPE), static_only=(static_only, _NO_INSTANCES))
         listing, where = _in_zookeeper(env, zookeeper, states, topic)
-        listing = replace(listing, groups=_named(listing.groups, glob or [], regex, protocol_type))
-        return _show(env, listing, where, key, sort)
-    if rest is not None:
+    elif rest is not None:
         by_rest.refuse(rest, topic=(topic is not None, _BY_DESCRIBE), static_only=(static_only, _BY_DESCRIBE))
         listing, where = _by_rest(env, rest, states, types, members)
+    if zookeeper is not None or rest is not None:
         listing = replace(listing, groups=_named(listing.groups, glob or [], regex, protocol_type))
         return _show(env, listing, where, key, sort)
     with open_admin(env) as admin:

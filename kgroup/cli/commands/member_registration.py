@@ -1,6 +1,5 @@
 """`kgroup member register|unregister`: the instance ids that a group waits for."""
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin import shell
@@ -58,7 +57,7 @@ def register(
     """
     from kgroup.admin.change.registering import Registering
 
-    ids = _ids(instance_id)
+    ids = shell.all_items(instance_id)
     if not ids and wait is None and target_size is None:
         raise ConfigError(
             "no option says what to register", "--instance-id ID, --wait DURATION or --target-size N"
@@ -91,14 +90,10 @@ def unregister(
     """
     from kgroup.admin.change.registering import Registering
 
-    ids = _ids(instance_id)
+    ids = shell.all_items(instance_id)
     if bool(ids) == all_:
         raise ConfigError("name the ids to unregister, or --all", "kgroup describe shows registered ids")
     return _change(env, group, Registering(ids, remove=True, all=all_), yes, execute, reason)
-
-
-def _ids(values: Iterable[str] | None) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(word for value in values or () for word in shell.items(value)))
 
 
 def _change(

@@ -1,9 +1,8 @@
 """`kgroup offsets-topic`: what `__consumer_offsets` consists of, and what a key or value in it means."""
 
 import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
-
-import typer
 
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
@@ -12,7 +11,7 @@ from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group as make_group
 from kgroup.cli.inputs.history import Source, not_read, opened
 from kgroup.cli.inputs.history_selection import Selection
-from kgroup.cli.inputs.locations import StorageOption
+from kgroup.cli.inputs.locations import Files, StorageOption
 from kgroup.cli.output.result import Result, ShownError, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.times import iso
@@ -21,9 +20,6 @@ from kgroup.errors import ConfigError
 if TYPE_CHECKING:
     from kgroup.history.stats import Statistics, Tally
 
-_FILES = typer.Option(
-    "--files", metavar="PATH", help="Segment files, folders or URLs, no broker needed; repeatable."
-)
 _SORTS = ("bytes", "records", "commits", "tombstones")
 
 
@@ -36,7 +32,7 @@ _SORTS = ("bytes", "records", "commits", "tombstones")
 )
 def stats(
     env: Env,
-    files: Annotated[list[str] | None, _FILES] = None,
+    files: Files = None,
     storage_option: StorageOption = None,
 ) -> ExitCode:
     """Count bytes and records by type, tombstones, superseded records and open transactions."""
@@ -67,17 +63,7 @@ def stats(
         "superseded_bytes": found.superseded_bytes,
         "groups": len(found.by_group()),
         "partitions": [{"partition": p, "bytes": size} for p, size in sorted(found.partitions.items())],
-        "open_transactions": [
-            {
-                "producer_id": t.producer_id,
-                "partition": t.partition,
-                "first_offset": t.first_offset,
-                "since_ms": t.since_ms,
-                "since": iso(t.since_ms),
-                "records": t.records,
-            }
-            for t in found.open_transactions
-        ],
+        "open_transactions": [{**asdict(t), "since": iso(t.since_ms)} for t in found.open_transactions],
         "unreadable_batches": found.unreadable,
         "remarks": remarks,
     }
@@ -95,7 +81,7 @@ def stats(
 )
 def top(
     env: Env,
-    files: Annotated[list[str] | None, _FILES] = None,
+    files: Files = None,
     by: Annotated[str, option("--by WHAT", "|".join(_SORTS) + ".", autocompletion=lambda: _SORTS)] = "bytes",
     limit: Annotated[int, option("--limit N", "How many groups to show.", min=1)] = 20,
     storage_option: StorageOption = None,

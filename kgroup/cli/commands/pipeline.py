@@ -198,7 +198,7 @@ def query(
 
     Rows come in a fixed order; a note says if --limit left some out.
     """
-    from kgroup.cli.views.pipeline_query import query_result
+    from kgroup.cli.views.pipeline_rows import query_result
 
     at_ms = parse_time(at) if at else None
     store = opened_store(env, tables, storage_option)

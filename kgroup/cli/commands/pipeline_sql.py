@@ -40,7 +40,7 @@ def sql(
     There are commits, control, markers, batches, bad_ranges, events, members, rebalances, top_writers,
     commit_rates, suspicious_commits, and state_at(TIME). They can be read, and nothing else.
     """
-    from kgroup.cli.views.pipeline_sql import sql_result
+    from kgroup.cli.views.pipeline_rows import sql_result
     from kgroup.errors import require_extra
 
     require_extra("sql", "SQL", "duckdb", "deltalake", "pyarrow", "numpy")

@@ -1,6 +1,5 @@
 """`kgroup remove-members`: take static or dynamic members out of a group."""
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -106,8 +105,8 @@ def command(
     listed = read_text(from_file).split("\n") if from_file else []
     literal = [line.strip() for line in listed if line.strip()]
     selection = Selection(
-        instance_ids=tuple(dict.fromkeys([*_words(instance_id), *literal])),
-        member_ids=_words(member_id),
+        instance_ids=tuple(dict.fromkeys([*shell.all_items(instance_id), *literal])),
+        member_ids=shell.all_items(member_id),
         hosts=tuple(host or ()),
         left_only=left_only,
         all=all_,
@@ -127,10 +126,6 @@ def command(
         if execute and wait:  # where nothing was left to remove, too: a script that runs again waits again
             result = after_waiting(result, _wait_stable(admin, plan.group_id, env.settings().timeout_s()))
     return show(env, result)
-
-
-def _words(values: Iterable[str] | None) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(word for value in values or () for word in shell.items(value)))
 
 
 def _plan(

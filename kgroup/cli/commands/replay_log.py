@@ -9,7 +9,7 @@ from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.history import opened
 from kgroup.cli.inputs.history_selection import Selection, note_span, without_paths
-from kgroup.cli.inputs.locations import StorageOption
+from kgroup.cli.inputs.locations import Files, StorageOption
 from kgroup.cli.output.times import parse_time
 from kgroup.errors import ConfigError
 
@@ -41,10 +41,7 @@ def command(
     group: Annotated[
         list[str] | None, argument("[GROUP]…", "Group ids or globs; all groups by default.")
     ] = None,
-    files: Annotated[
-        list[str] | None,
-        option("--files PATH", "Segment files, folders or URLs, no broker needed; repeatable."),
-    ] = None,
+    files: Files = None,
     since: Annotated[str | None, option("--since TIME", "From this time on (ISO, 03:00, or 2h ago).")] = None,
     until: Annotated[str | None, option("--until TIME", "Up to this time.")] = None,
     at: Annotated[

@@ -1,9 +1,8 @@
 """`kgroup reset-offsets`: move a group's committed offsets, by plan, with a way back."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
-
-import typer
 
 from kgroup.admin.models import ChangeStatus
 from kgroup.cli.env.invocation import Env
@@ -23,19 +22,9 @@ from kgroup.errors import ConfigError
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
     from kgroup.admin.change.offset_plans import OffsetsPlan
-    from kgroup.admin.change.reset import Scope, Spec
+    from kgroup.admin.change.reset import Spec
 
-_PANEL = "Where to"
-
-
-def _flag(name: str, text: str) -> typer.models.OptionInfo:
-    option: typer.models.OptionInfo = typer.Option(name, help=text, rich_help_panel=_PANEL)
-    return option
-
-
-def _value(name: str, metavar: str, text: str) -> typer.models.OptionInfo:
-    option: typer.models.OptionInfo = typer.Option(name, metavar=metavar, help=text, rich_help_panel=_PANEL)
-    return option
+_where_to = partial(option, rich_help_panel="Where to")
 
 
 @make(
@@ -54,31 +43,31 @@ def _value(name: str, metavar: str, text: str) -> typer.models.OptionInfo:
 def command(
     env: Env,
     group: Annotated[list[str] | None, argument("[GROUP]…", "Group ids or globs.")] = None,
-    to_earliest: Annotated[bool, _flag("--to-earliest", "The start of the log.")] = False,
-    to_latest: Annotated[bool, _flag("--to-latest", "The end of the log.")] = False,
+    to_earliest: Annotated[bool, _where_to("--to-earliest", "The start of the log.")] = False,
+    to_latest: Annotated[bool, _where_to("--to-latest", "The end of the log.")] = False,
     to_current: Annotated[
-        bool, _flag("--to-current", "Where it is now; starts the retention of the offsets anew.")
+        bool, _where_to("--to-current", "Where it is now; starts the retention of the offsets anew.")
     ] = False,
-    to_offset: Annotated[int | None, _value("--to-offset", "N", "This offset, within the log.")] = None,
+    to_offset: Annotated[int | None, _where_to("--to-offset N", "This offset, within the log.")] = None,
     shift_by: Annotated[
-        int | None, _value("--shift-by", "N", "This many records forward, or back if negative.")
+        int | None, _where_to("--shift-by N", "This many records forward, or back if negative.")
     ] = None,
     by_duration: Annotated[
         str | None,
-        _value("--by-duration", "P…|2h", "The first record from this long ago on (2h, or ISO 8601)."),
+        _where_to("--by-duration P…|2h", "The first record from this long ago on (2h, or ISO 8601)."),
     ] = None,
     to_datetime: Annotated[
         str | None,
-        _value(
-            "--to-datetime", "TIME", "The first record at or after this time; UTC unless it says otherwise."
+        _where_to(
+            "--to-datetime TIME", "The first record at or after this time; UTC unless it says otherwise."
         ),
     ] = None,
     from_file: Annotated[
-        str | None, _value("--from-file", "FILE", "CSV: topic,partition,offset or group,…; - is stdin.")
+        str | None, _where_to("--from-file FILE", "CSV: topic,partition,offset or group,…; - is stdin.")
     ] = None,
-    to_group: Annotated[str | None, _value("--to-group", "GROUP", "Where this other group is.")] = None,
+    to_group: Annotated[str | None, _where_to("--to-group GROUP", "Where this other group is.")] = None,
     undo: Annotated[
-        str | None, _value("--undo", "LAST|ID", "Restore exactly what was there before this journal entry.")
+        str | None, _where_to("--undo LAST|ID", "Restore exactly what was there before this journal entry.")
     ] = None,
     topic: Topics = None,
     all_topics: Annotated[bool, option("--all-topics", "Every partition the group has committed.")] = False,
@@ -101,6 +90,8 @@ def command(
     Offsets outside the log move to its nearer end, times after the last record to its end. Refused (exit
     code 4) while a group has members. The journal keeps what was there before, and --undo restores it.
     """
+    from kgroup.admin.change.offset_plans import plan_document
+
     if dry_run and execute:
         raise ConfigError("--dry-run and --execute exclude each other")
     options = {
@@ -131,7 +122,7 @@ def command(
             spec = _spec(kind, options[kind], named)
             affected = named or list(spec.rows)
             _check_scope(kind, affected, bool(scope.topics or scope.all_topics))
-            plan = _made(admin, affected, spec, scope, reason)
+            plan = partial(admin.plan_reset_offsets, affected, spec, scope, reason)
             if scope.all_topics or (spec.group and not scope.topics):
                 unseen += unseen_of(admin, [spec.group] if spec.group else affected)
 
@@ -141,27 +132,14 @@ def command(
                 wait_until_empty(env, admin, affected)
             return notes
 
-        return run(
-            env,
-            admin,
-            _kept(plan, plan_out),
-            Consent(execute, yes),
-            before=before,
-            unseen=unseen,
-        )
+        def kept() -> "OffsetsPlan":
+            """The plan, written to a file where one is named."""
+            made = plan()
+            if plan_out:
+                write_plan(plan_out, plan_document(made))
+            return made
 
-
-def _kept(make_plan: "Callable[[], OffsetsPlan]", file: str | None) -> "Callable[[], OffsetsPlan]":
-    """`make_plan`, with the plan written to a file where one is named."""
-    from kgroup.admin.change.offset_plans import plan_document
-
-    def make() -> "OffsetsPlan":
-        plan = make_plan()
-        if file:
-            write_plan(file, plan_document(plan))
-        return plan
-
-    return make
+        return run(env, admin, kept, Consent(execute, yes), before=before, unseen=unseen)
 
 
 def _stored(admin: "Admin", kind: str, value: str, groups: list[str]) -> "Callable[[], OffsetsPlan]":
@@ -177,12 +155,6 @@ def _stored(admin: "Admin", kind: str, value: str, groups: list[str]) -> "Callab
     if groups and set(groups) != {known.group_id for known in plan.groups}:
         raise ConfigError("the plan is for other groups", "leave GROUP out")
     return lambda: plan
-
-
-def _made(
-    admin: "Admin", groups: Sequence[str], spec: "Spec", scope: "Scope", reason: str | None
-) -> "Callable[[], OffsetsPlan]":
-    return lambda: admin.plan_reset_offsets(groups, spec, scope, reason)
 
 
 def _spec(kind: str, value: object, groups: Sequence[str]) -> "Spec":

@@ -13,10 +13,6 @@ from kgroup.cli.output.schema_ids import schema_id
 from kgroup.cli.schemas import commands, schema_for
 
 
-def _complete(incomplete: str) -> list[str]:
-    return [name for name in commands() if name.startswith(incomplete)]
-
-
 @make(
     "schema",
     examples=(
@@ -30,7 +26,7 @@ def command(
     env: Env,
     name: Annotated[
         list[str] | None,
-        typer.Argument(help="A command.", metavar="[COMMAND]…", autocompletion=_complete),
+        typer.Argument(help="A command.", metavar="[COMMAND]…", autocompletion=commands),
     ] = None,
 ) -> ExitCode:
     """Print the JSON Schema of a command's -o json output."""

@@ -65,7 +65,7 @@ def command(
         option(
             "--scenario NAME|FILE",
             "|".join(SCENARIOS) + f", or a YAML file.  [default: {SCENARIOS[0]}]",
-            autocompletion=lambda incomplete: [s for s in SCENARIOS if s.startswith(incomplete)],
+            autocompletion=lambda: SCENARIOS,
         ),
     ] = None,
     protocol: Annotated[

@@ -46,7 +46,7 @@ def posting(env: Env, url: str | None, secret_file: Path | None) -> "Iterator[We
 
 
 def _secret(env: Env, file: Path | None) -> str | None:
-    from kgroup.cli.env.secret_files import read_secret, secret_or_file
+    from kgroup.cli.env.secrets import read_secret, secret_or_file
     from kgroup.cli.env.setting_names import NOTIFY_SECRET
 
     if file is not None:

@@ -1,13 +1,15 @@
 """`--rest`: the groups of a cluster that is reached by REST, for the commands that can read them."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.zookeeper import Opened as InZooKeeper
+from kgroup.cli.env.zookeeper import open_groups as in_zookeeper
 from kgroup.domain import Document, value
 from kgroup.errors import ConfigError
 
@@ -65,6 +67,16 @@ def open_groups(env: Env, url: str, *, longer_s: float = 0.0) -> Iterator[Opened
         yield Opened(Groups(api), api)
 
 
+def elsewhere(
+    env: Env, zookeeper: str | None, rest: str | None, *, longer_s: float = 0.0
+) -> "AbstractContextManager[Opened | InZooKeeper] | None":
+    """The groups where one of the two options names them; None without. ConfigError for both."""
+    one_source(zookeeper, rest)
+    if zookeeper is not None:
+        return in_zookeeper(env, zookeeper, longer_s=longer_s)
+    return None if rest is None else open_groups(env, rest, longer_s=longer_s)
+
+
 def one_source(zookeeper: str | None, rest: str | None) -> None:
     """ConfigError where two options name a cluster."""
     if zookeeper is not None and rest is not None:
@@ -79,7 +91,7 @@ def refuse(url: str | None, **given: tuple[object, str]) -> None:
 
 
 def _login(settings: "Resolved") -> "Login":
-    from kgroup.cli.env.secret_files import secret_or_file
+    from kgroup.cli.env.secrets import secret_or_file
     from kgroup.cli.env.setting_names import REST_PASSWORD, REST_TOKEN
     from kgroup.rest.api import Login
 

@@ -1,13 +1,16 @@
-"""Secrets that are kept elsewhere: printed by a command (`NAME-command`) or held by a variable (`NAME-env`).
+"""Secrets that are kept elsewhere: printed by a command (`NAME-command`), held by a variable (`NAME-env`)
+or, some of them, by a file of their own (`NAME.file`).
 
 Asked for when a connection is made, so that a command that needs none opens no safe.
 """
 
 import os
 import shlex
+from pathlib import Path
 
+from kgroup.cli.env.exposure import refuse_if_exposed
 from kgroup.cli.env.known_settings import NEVER_IN_ARGV, SECRETS
-from kgroup.cli.env.setting_names import Resolved
+from kgroup.cli.env.setting_names import FILE_SUFFIX, Resolved
 from kgroup.client.properties.catalogue import FROM_COMMAND, FROM_ENVIRONMENT
 from kgroup.client.properties.given import Given
 from kgroup.errors import ConfigError
@@ -59,3 +62,29 @@ def secret(resolved: Resolved, name: str) -> str | None:
             )
         return held
     return None
+
+
+def secret_or_file(settings: Resolved, name: str) -> str | None:
+    """The secret `name`, wherever it is kept; of two places that of the stronger setting.
+
+    ConfigError for a file that cannot be read, is empty, or that others may read.
+    """
+    file = settings.settings.get(name + FILE_SUFFIX)
+    others = (settings.settings.get(name + suffix) for suffix in ("", FROM_COMMAND, FROM_ENVIRONMENT))
+    strongest = min((other.rank for other in others if other is not None), default=None)
+    if file is None or (strongest is not None and strongest <= file.rank):
+        return secret(settings, name)
+    return read_secret(Path(file.value).expanduser())
+
+
+def read_secret(path: Path) -> str:
+    """The text of a file of one secret, blanks around it left out; ConfigError as for `secret_or_file`."""
+    try:
+        text = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise ConfigError(f"cannot read the secret in {path}: {reason}") from None
+    refuse_if_exposed(path)
+    if not text:
+        raise ConfigError(f"the secret in {path} is empty")
+    return text

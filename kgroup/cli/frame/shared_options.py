@@ -10,10 +10,10 @@ from kgroup.cli.frame.declaring import option
 _WHERE, _HOW, _OUTPUT = "Cluster", "Connection", "Output"
 
 
-def _contexts(incomplete: str) -> list[str]:
+def _contexts() -> list[str]:
     from kgroup.cli.env.config import load_config
 
-    return [name for name in load_config().contexts if name.startswith(incomplete)]
+    return list(load_config().contexts)
 
 
 def _shared(

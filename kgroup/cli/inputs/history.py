@@ -5,7 +5,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from kgroup.cli.env.invocation import Env
@@ -199,9 +199,9 @@ def event_json(event: Event) -> Document:
         "proven": event.proven,
         "suspicious": event.suspicious,
         "count": event.count,
-        "partitions": [{"topic": p.topic, "partition": p.partition} for p in event.partitions],
+        "partitions": [place._asdict() for place in event.partitions],
         "unowned_ms": event.unowned_ms,
-        "unowned": [{"topic": u.topic, "partition": u.partition, "ms": u.ms} for u in event.unowned],
+        "unowned": [each._asdict() for each in event.unowned],
     }
 
 
@@ -219,9 +219,7 @@ def coverage_json(covered: "Coverage") -> Document:
         "complete_from_ms": covered.complete_from_ms,
         "complete_from": iso(covered.complete_from_ms),
         "unread": covered.failure.message if covered.failure is not None else None,
-        "bad_ranges": [
-            {"source": b.source, "start": b.start, "end": b.end, "reason": b.reason} for b in covered.bad
-        ],
+        "bad_ranges": [asdict(bad) for bad in covered.bad],
     }
 
 

@@ -19,6 +19,12 @@ StorageOption = Annotated[
     ),
 ]
 """The parameter of a command that takes URLs."""
+Files = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--files", metavar="PATH", help="Segment files, folders or URLs, no broker needed; repeatable."
+    ),
+]
 
 
 def storage_options(env: Env, given: Sequence[str] | None) -> "StorageOptions":

@@ -7,7 +7,7 @@ cannot disagree about what was found.
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import kgroup
@@ -100,9 +100,7 @@ def envelope(env: Env, result: Result) -> Document:
         "data": result.data or None,
         "status": _STATUS.get(result.exit_code, "failed"),
         "exit_code": int(result.exit_code),
-        "errors": [
-            {"code": e.code, "message": e.message, "hint": e.hint, "item": e.item} for e in result.errors
-        ],
+        "errors": [asdict(error) for error in result.errors],
     }
 
 

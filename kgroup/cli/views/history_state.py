@@ -1,6 +1,5 @@
 """A replayed group in the words of `kgroup describe`."""
 
-from base64 import b64encode
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -12,12 +11,10 @@ from kgroup.admin.models import (
     OffsetRow,
     SubtopologyTasks,
     Tasks,
-    TopicAssignment,
 )
 from kgroup.admin.read.applications import of_application, told_by
-from kgroup.admin.read.members import streams_topology
+from kgroup.admin.read.members import assignment_of, streams_topology, text_of
 from kgroup.admin.streams_models import ClientTag, StreamsProcess, StreamsTopology
-from kgroup.domain import TopicPartition
 from kgroup.history.fold.state import GroupState
 from kgroup.history.fold.tasks import StreamsClient, Task, TaskSets, all_read_by
 from kgroup.history.fold.view import CLASSIC, CONSUMER, KINDS, STREAMS, RecordedMember, View
@@ -93,8 +90,8 @@ def _members(state: GroupState, application: Application | None) -> tuple[Member
             target_assignment=_target(state, m),
             is_leader=None if consumer else m.member_id == leader,
             user_data_bytes=None if consumer or m.given is not None else m.user_data,
-            raw_metadata=_text(m.metadata) if _opaque(m) else None,
-            raw_assignment=None if m.given is None else _text(m.given),
+            raw_metadata=text_of(m.metadata) if _opaque(m) else None,
+            raw_assignment=None if m.given is None else text_of(m.given),
             tasks=None if m.streams is None else _tasks(m.streams.has),
             target_tasks=None if m.streams is None else _tasks(m.streams.target),
             process=None if m.streams is None else _process(m.streams),
@@ -110,19 +107,19 @@ def _members(state: GroupState, application: Application | None) -> tuple[Member
 def _owned(state: GroupState, member: RecordedMember) -> Assignment | None:
     if member.streams is not None:
         return _read(state, member.streams.has)
-    return _assignment(member.holds) if member.given is None else None
+    return assignment_of(member.holds) if member.given is None else None
 
 
 def _target(state: GroupState, member: RecordedMember) -> Assignment | None:
     if member.streams is not None:
         return _read(state, member.streams.target)
-    return None if member.target is None else _assignment(member.target)
+    return None if member.target is None else assignment_of(member.target)
 
 
 def _read(state: GroupState, tasks: TaskSets) -> Assignment | None:
     """The source partitions of active tasks; None when those of one are not known."""
     places = all_read_by(state.streams.topology, tasks.active)
-    return None if places is None else _assignment(places)
+    return None if places is None else assignment_of(places)
 
 
 def _subscribed(state: GroupState, member: RecordedMember) -> tuple[str, ...] | None:
@@ -162,14 +159,3 @@ def _in_order(state: GroupState) -> list[RecordedMember]:
 def _opaque(member: RecordedMember) -> bool:
     """Whether a classic member joined with something else than a subscription of the consumer protocol."""
     return member.joined_with is None and bool(member.metadata)
-
-
-def _text(data: bytes) -> str | None:
-    return b64encode(data).decode() if data else None
-
-
-def _assignment(places: Iterable[TopicPartition]) -> Assignment:
-    topics: dict[str, list[int]] = {}
-    for place in sorted(places):
-        topics.setdefault(place.topic, []).append(place.partition)
-    return tuple(TopicAssignment(topic, tuple(numbers)) for topic, numbers in topics.items())

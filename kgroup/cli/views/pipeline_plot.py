@@ -49,8 +49,7 @@ def log_ends_of(env: Env) -> EndsOf | None:
         return None
 
     def ask(places: Iterable[TopicPartition]) -> "Ends":
-        from kgroup.admin.read.listed_offset import ListedOffset
-        from kgroup.admin.read.offsets import LATEST
+        from kgroup.admin.read.offsets import LATEST, ListedOffset
         from kgroup.pipeline.ask.timeline import Ends
 
         with open_admin(env) as admin:

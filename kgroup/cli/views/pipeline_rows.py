@@ -1,12 +1,80 @@
-"""Rows of the pipeline's tables as data: times as text and in ms, and every value as JSON has it."""
+"""Rows of the pipeline's tables as results: times as text and in ms, every value as JSON has it."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date, time, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from kgroup.cli.output.result import Result
+from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.times import iso
 from kgroup.domain import Document
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Rows = Sequence[Mapping[str, Any]]
+_WIDE = frozenset(
+    {"seq", "end_offset", "end_ts", "previous_epoch", "member_epoch", "proven", "suspicious", "count", "key"}
+    | {"value", "value_version", "topic_id", "leader_epoch", "expire_ts", "run", "partitions", "unowned"}
+)
+
+
+def query_result(table: str, schema: "pa.Schema", rows: Rows, at_ms: int | None, more: bool) -> Result:
+    """The rows of a table (times in ms) as data and as a table; `more`: some were left out."""
+    told, columns = _told(schema, rows)
+    shown = Table(columns, [{k: _list_of_partitions(v) for k, v in row.items()} for row in told])
+    data = {
+        "table": table,
+        "at_ms": at_ms,
+        "at": None if at_ms is None else iso(at_ms),
+        "more": more,
+        "rows": told,
+    }
+    names = sorted({row["group_id"] for row in rows if row.get("group_id")})
+    return Result(data, (shown,), "rows", names)
+
+
+def sql_result(schema: "pa.Schema", rows: Rows, more: bool) -> Result:
+    """The rows of any question (times in ms) as data and as a table; `more`: some were left out."""
+    told, columns = _told(schema, rows, wide=frozenset())
+    shown = Table(columns, [{name: _cell(row[name]) for name in schema.names} for row in told])
+    described = [{"name": field.name, "type": str(field.type)} for field in schema]
+    return Result({"columns": described, "more": more, "rows": told}, (shown,), "rows")
+
+
+def _told(
+    schema: "pa.Schema", rows: Rows, wide: frozenset[str] = _WIDE
+) -> tuple[list[Document], tuple[Column, ...]]:
+    from pyarrow import types
+
+    stamps = {field.name for field in schema if types.is_timestamp(field.type)}
+    numbers = {
+        f.name
+        for f in schema
+        if types.is_integer(f.type) or types.is_floating(f.type) or types.is_decimal(f.type)
+    }
+    columns = tuple(Column(name, right=name in numbers, wide=name in wide) for name in schema.names)
+    return [told_row(row, schema.names, stamps) for row in rows], columns
+
+
+def _list_of_partitions(value: object) -> object:
+    """Lists of partitions as a person writes them."""
+    if not isinstance(value, list):
+        return value
+    return [f"{v['topic']}-{v['partition']}" + (f":{v['ms']}ms" if "ms" in v else "") for v in value]
+
+
+def _cell(value: object) -> object:
+    """Lists of partitions as a person writes them, other nested values by name."""
+    if isinstance(value, list):
+        return ", ".join(str(_cell(each)) for each in value)
+    if isinstance(value, dict):
+        if set(value) in ({"topic", "partition"}, {"topic", "partition", "ms"}):
+            ms = f":{value['ms']}ms" if "ms" in value else ""
+            return f"{value['topic']}-{value['partition']}{ms}"
+        return ", ".join(f"{name}={_cell(each)}" for name, each in value.items())
+    return value
 
 
 def told_row(row: Mapping[str, Any], names: Sequence[str], stamps: set[str]) -> Document:

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from kgroup.admin.discovery import ClusterView
-from kgroup.admin.read.listed_offset import ListedOffset
-from kgroup.admin.read.offsets import LATEST, Committed, list_offsets
+from kgroup.admin.read.offsets import LATEST, Committed, ListedOffset, list_offsets
 from kgroup.admin.refusals import refused
 from kgroup.domain import NO_OFFSET, OffsetAndMetadata, TopicPartition
 from kgroup.errors import ErrorCode, KgroupError, Unreachable

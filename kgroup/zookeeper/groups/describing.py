@@ -16,9 +16,8 @@ from kgroup.admin.models import (
     OffsetRow,
 )
 from kgroup.admin.read import lag
-from kgroup.admin.read.listed_offset import ListedOffset
 from kgroup.admin.read.members import assignment_of, described
-from kgroup.admin.read.offsets import EARLIEST, Committed
+from kgroup.admin.read.offsets import EARLIEST, Committed, ListedOffset
 from kgroup.admin.refusals import code_name, hint_of, is_gone
 from kgroup.domain import OFFSETS_TOPIC, MemberStatus, OffsetAndMetadata, TopicPartition
 from kgroup.errors import KgroupError

@@ -10,8 +10,7 @@ import pytest
 from kgroup.admin.admin import Admin
 from kgroup.admin.change.journal import Journal
 from kgroup.admin.change.offset_plans import CommittedOffset
-from kgroup.admin.read.listed_offset import ListedOffset
-from kgroup.admin.read.offsets import EARLIEST, LATEST, MAX_TIMESTAMP
+from kgroup.admin.read.offsets import EARLIEST, LATEST, MAX_TIMESTAMP, ListedOffset
 from kgroup.admin.settings import group_settings
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.domain import TopicPartition

@@ -61,9 +61,11 @@ def test_one_with_room_is_not(limit: str | None) -> None:
     assert (found.verdict, "KG117" in codes(found)) == ("healthy", False)
 
 
-def test_a_limit_that_may_not_be_read_decides_nothing() -> None:
+def test_a_limit_that_may_not_be_read_is_said_and_decides_nothing() -> None:
     found = examine(allowing("2", ErrorCode.CLUSTER_AUTHORIZATION_FAILED).cluster(), "g")
-    assert (found.verdict, "KG117" in codes(found)) == ("healthy", False)
+    (told,) = [each for each in found.findings if each.code == "KG117"]
+    assert told.message.startswith("whether more than its 2 members may join is not known: ")
+    assert (told.severity, found.verdict) == ("info", "healthy")
 
 
 def test_a_member_that_keeps_a_deleted_topic_is_the_one_that_is_waited_for() -> None:
