@@ -1,7 +1,7 @@
 """Frozen values that every layer shares."""
 
 import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache, lru_cache
@@ -274,6 +274,11 @@ def offsets_partition_of(group_id: str, partitions: int) -> int:
     """
     value = java_string_hash(group_id)
     return (0 if value == -(1 << 31) else abs(value)) % partitions
+
+
+def first_of(names: Sequence[str], most: int = 5) -> str:
+    """Return the first few names, and how many more there are."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def count_of(count: int, noun: str, ending: str = "s") -> str:

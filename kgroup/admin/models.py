@@ -6,15 +6,12 @@ Frozen values of plain Python types, so that `dataclasses.asdict` is the JSON do
 from __future__ import annotations
 
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
-from kgroup.admin.results import ChangeStatus as ChangeStatus
-from kgroup.admin.results import GroupResult as GroupResult
-from kgroup.admin.results import ItemResult as ItemResult
 from kgroup.domain import MemberStatus, value
 
 if TYPE_CHECKING:
-    from kgroup.admin.streams_models import StreamsProcess, StreamsTopology
     from kgroup.protocol.embedded.connect import ConnectWorker
     from kgroup.protocol.embedded.member import Application
     from kgroup.protocol.embedded.schema_registry import RegistryInstance
@@ -110,6 +107,53 @@ class Tasks:
 
 
 @value
+class ClientTag:
+    """One tag that a Streams client gives itself."""
+
+    key: str
+    value: str
+
+
+@value
+class StreamsProcess:
+    """Where a member of a streams group runs, and what: several threads may share a process.
+
+    `endpoint` is `host:port` for interactive queries, None where the application names none.
+    """
+
+    process_id: str
+    topology_epoch: int
+    endpoint: Annotated[str | None, "host:port, null without one"]
+    client_tags: tuple[ClientTag, ...]
+
+
+@value
+class SubtopologyTopics:
+    """The topics of a part of a topology, by name: those it reads, and those that keep its state."""
+
+    subtopology_id: str
+    source_topics: tuple[str, ...]
+    repartition_topics: tuple[str, ...]
+    changelog_topics: tuple[str, ...]
+
+    @property
+    def by_role(self) -> tuple[tuple[str, str], ...]:
+        """What each topic is there for, and its name."""
+        roles = ("source", self.source_topics), ("repartition", self.repartition_topics)
+        return tuple(
+            (role, name) for role, names in (*roles, ("changelog", self.changelog_topics)) for name in names
+        )
+
+
+@value
+class StreamsTopology:
+    """What a streams group runs."""
+
+    epoch: int
+    subtopologies: tuple[SubtopologyTopics, ...]
+
+
+@value
 class Member:
     """One member of a group; None means that the protocol or the broker does not tell.
 
@@ -130,10 +174,10 @@ class Member:
     subscribed_topics: Annotated[
         tuple[str, ...] | None,
         "null where unknown, or not the consumer protocol's: raw_metadata, raw_assignment; assignment alike",
-    ]
-    subscribed_regex: str | None
-    assignment: Assignment | None
-    target_assignment: Assignment | None
+    ] = None
+    subscribed_regex: str | None = None
+    assignment: Assignment | None = None
+    target_assignment: Assignment | None = None
     is_leader: Annotated[bool | None, "null where unknown"] = None
     user_data_bytes: int | None = None
     raw_metadata: str | None = None
@@ -213,8 +257,7 @@ class OffsetRow:
     error_code: str | None = None
     owner_thread: Annotated[str | None, "where ZooKeeper names it"] = None
     last_stable_offset: Annotated[
-        int | None,
-        "where readers of committed records stop; null: nothing is unread, or it is unknown",
+        int | None, "where readers of committed records stop; null: nothing is unread, or it is unknown"
     ] = None
     held_open_by: Annotated[
         tuple[OpenProducer, ...] | None,
@@ -273,15 +316,15 @@ class GroupDescription:
     type: GroupType
     protocol_type: str
     state: str
-    assignor: str | None
-    generation: int | None
-    group_epoch: int | None
-    assignment_epoch: int | None
-    coordinator: Node | None
-    offsets_partition: int | None
-    members: Annotated[tuple[Member, ...] | None, "null where unknown"]
-    offsets: tuple[OffsetRow, ...]
-    total_lag: Annotated[int | None, "null when any part of it is unknown"]
+    assignor: str | None = None
+    generation: int | None = None
+    group_epoch: int | None = None
+    assignment_epoch: int | None = None
+    coordinator: Node | None = None
+    offsets_partition: int | None = None
+    members: Annotated[tuple[Member, ...] | None, "null where unknown"] = None
+    offsets: tuple[OffsetRow, ...] = ()
+    total_lag: Annotated[int | None, "null when any part of it is unknown"] = None
     findings: tuple[Finding, ...] = ()
     errors: tuple[ItemError, ...] = ()
     lag_at_least: Annotated[int | None, "the sum of the parts known, null when none is"] = None
@@ -320,6 +363,52 @@ class Description:
 
     groups: tuple[GroupDescription, ...]
     errors: tuple[ItemError, ...] = ()
+
+
+class ChangeStatus(StrEnum):
+    """What a plan means to do with an item, or what became of it."""
+
+    PLANNED = "planned"
+    UNCHANGED = "unchanged"
+    """What was wanted was there already."""
+    DONE = "done"
+    REMOVED = "removed"
+    DELETED = "deleted"
+    NOT_FOUND = "not_found"
+    REFUSED = "refused"
+    """By a check, before or by the coordinator: the item is as it was."""
+    FAILED = "failed"
+
+
+@value
+class ItemResult:
+    """One member of a removal: result is planned, removed, not_found or failed."""
+
+    instance_id: str | None
+    member_id: str | None
+    result: Annotated[ChangeStatus, ("planned", "removed", "not_found", "failed")]
+    error_code: str | None = None
+    effect: str = ""
+
+    @property
+    def planned(self) -> bool:
+        """Whether it is still to be done."""
+        return self.result == ChangeStatus.PLANNED
+
+
+@value
+class GroupResult:
+    """One group of a deletion: result is planned, deleted, not_found or failed."""
+
+    group_id: str
+    result: Annotated[ChangeStatus, ("planned", "deleted", "not_found", "failed")]
+    error_code: str | None = None
+    effect: str = ""
+
+    @property
+    def planned(self) -> bool:
+        """Whether it is still to be done."""
+        return self.result == ChangeStatus.PLANNED
 
 
 @value

@@ -52,12 +52,7 @@ class Failure(KgroupError):
     """
 
     def __init__(
-        self,
-        exit_code: ExitCode,
-        code: str,
-        message: str,
-        hint: str | None = None,
-        item: str | None = None,
+        self, exit_code: ExitCode, code: str, message: str, hint: str | None = None, item: str | None = None
     ) -> None:
         super().__init__(message, hint)
         self.exit_code = exit_code

@@ -8,11 +8,13 @@ from kgroup.admin.models import (
     GroupDescription,
     Member,
     OffsetRow,
+    StreamsProcess,
+    StreamsTopology,
     SubtopologyTasks,
+    SubtopologyTopics,
     Tasks,
     TopicAssignment,
 )
-from kgroup.admin.streams_models import StreamsProcess, StreamsTopology, SubtopologyTopics
 from kgroup.cli.output.tables import (
     Column,
     Table,

@@ -137,9 +137,7 @@ def _commit(
 
 
 def _codes(
-    group_id: str,
-    topics: Iterable[OffsetCommitResponseTopic | OffsetDeleteResponseTopic],
-    needs: Needs,
+    group_id: str, topics: Iterable[OffsetCommitResponseTopic | OffsetDeleteResponseTopic], needs: Needs
 ) -> Codes | KgroupError:
     """Each partition's code; an error when all were turned away as by the wrong coordinator."""
     codes = {TopicPartition(t.name, p.partition_index): p.error_code for t in topics for p in t.partitions}

@@ -16,13 +16,7 @@ from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import CLASSIC, CONSUMER, ChangeStatus, GroupDescription, Member
 from kgroup.admin.read.describe import groups_only
 from kgroup.admin.refusals import is_absent
-from kgroup.admin.settings import (
-    Items,
-    Setting,
-    Wanted,
-    alter_group,
-    settings_of_groups,
-)
+from kgroup.admin.settings import Items, Setting, Wanted, alter_group, settings_of_groups
 from kgroup.coordinator.roster import REGISTERED, SETTINGS, TARGET_SIZE, WAIT, registered_in
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError, SafetyRefused
 

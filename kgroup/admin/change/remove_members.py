@@ -30,7 +30,7 @@ from kgroup.admin.models import (
 from kgroup.admin.read.describe import groups_only
 from kgroup.admin.refusals import check, refused
 from kgroup.client.retry import OutcomeUnknown
-from kgroup.domain import MemberStatus, count_of
+from kgroup.domain import MemberStatus, count_of, first_of
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError, SafetyRefused
 from kgroup.security.rights import READ, on_group
 
@@ -193,8 +193,7 @@ def _described(cluster: ClusterView, group_id: str) -> GroupDescription:
         raise group
     if group.type not in (CLASSIC, CONSUMER):
         raise SafetyRefused(
-            f"{group_id} is a {group.type} group: Kafka has no request to remove its members",
-            "stop them",
+            f"{group_id} is a {group.type} group: Kafka has no request to remove its members", "stop them"
         )
     return group
 
@@ -224,7 +223,6 @@ def _is_chosen(member: Member, selection: Selection) -> bool:
 
 _ABSENT = "not in the group: no-op"
 _REJOINS = "if still running it rejoins at once as a new member"
-SHOWN = 5
 
 
 def effect_of(member: Member, heirs: int) -> str:
@@ -233,8 +231,7 @@ def effect_of(member: Member, heirs: int) -> str:
     running = member.connect.running if member.connect is not None else None
     if running is not None:
         work = running.names
-        more = f" and {len(work) - SHOWN} more" if len(work) > SHOWN else ""
-        runs = f"its work ({', '.join(work[:SHOWN])}{more}) goes to others" if work else "it runs nothing"
+        runs = f"its work ({first_of(work)}) goes to others" if work else "it runs nothing"
         return f"removed now, {runs if heirs or not work else 'nobody is left to run its work'}; {_REJOINS}"
     if count is None:
         size = 0 if member.raw_assignment is None else len(b64decode(member.raw_assignment))

@@ -113,15 +113,14 @@ def _measure(cluster: ClusterView, facts: Sequence[Facts]) -> None:
 
 def _settled(cluster: ClusterView, facts: Sequence[Facts], patience_s: float) -> dict[str, Checkup]:
     settle(cluster, facts, patience_s)
-    return {each.group.group_id: _checkup(each) for each in facts}
-
-
-def _checkup(facts: Facts) -> Checkup:
-    group = facts.group
-    found = sorted(diagnoses(facts), key=lambda finding: (_RANK[finding.severity], finding.code))
-    untold = tuple(_unseen(group.group_id, error) for error in group.errors)
-    # The rows have told what they can, and are most of what a group takes.
-    return Checkup(replace(group, offsets=()), tuple(found), (*untold, *facts.unseen))
+    done = {}
+    for each in facts:
+        group = each.group
+        found = sorted(diagnoses(each), key=lambda finding: (_RANK[finding.severity], finding.code))
+        untold = tuple(_unseen(group.group_id, error) for error in group.errors)
+        # The rows have told what they can, and are most of what a group takes.
+        done[group.group_id] = Checkup(replace(group, offsets=()), tuple(found), (*untold, *each.unseen))
+    return done
 
 
 def _unseen(group_id: str, error: ItemError) -> Unseen:

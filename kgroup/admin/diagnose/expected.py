@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.diagnose.wording import iso
 from kgroup.admin.shell import command, list_item
+from kgroup.domain import first_of
 
 MISSING, TOO_FEW = "KG114", "KG115"
 SHOWN = 5
@@ -32,10 +33,9 @@ def _missing(facts: Facts) -> Iterator[Expected]:
     waits = f"the group waits {bound_ms / 1000:g} s ({setting})" if bound_ms else f"the wait is {setting}"
     are = "is" if len(late) == 1 else "are"
     drop = command("member unregister", facts.group.group_id, options=f"--instance-id {list_item(late[0])}")
-    more = f" and {len(late) - SHOWN} more" if len(late) > SHOWN else ""
     yield (
         MISSING,
-        f"{', '.join(late[:SHOWN])}{more} {are} registered and missing for longer than the group waits",
+        f"{first_of(late)} {are} registered and missing for longer than the group waits",
         f"start the missing, or take them off the list: {drop}",
         (waits, *(_last(name, since[name]) for name in late[:SHOWN])),
     )

@@ -246,12 +246,7 @@ def _committed_or_held(facts: Facts) -> Collection[TopicPartition] | None:
     return {*facts.places, *facts.pending}
 
 
-_LOOKS = (
-    (SETTINGS, _settings),
-    (LOG_STARTS, _log_starts),
-    (HISTORY, None),
-    (TRANSACTIONS, _transactions),
-)
+_LOOKS = ((SETTINGS, _settings), (LOG_STARTS, _log_starts), (HISTORY, None), (TRANSACTIONS, _transactions))
 
 
 def _untold(facts: Facts) -> None:

@@ -12,7 +12,7 @@ from kgroup.admin.diagnose.facts import SESSION_TIMEOUT, Facts
 from kgroup.admin.diagnose.wording import iso
 from kgroup.admin.models import CLASSIC
 from kgroup.admin.shell import command
-from kgroup.domain import count_of
+from kgroup.domain import count_of, first_of
 
 if TYPE_CHECKING:
     from kgroup.history.fold.restarts import Restart
@@ -33,11 +33,13 @@ def slow_restarts(facts: Facts) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     told = [each.took_ms for each in slow if each.took_ms is not None]
     who = f"{count_of(len(names), 'static member')} came back after the session had ended"
     longest = f", away for up to {_s(max(told))}" if told else ""
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     yield (
-        f"{who}: {', '.join(names[:SHOWN])}{more}{longest}; others had their partitions meanwhile",
+        f"{who}: {first_of(names)}{longest}; others had their partitions meanwhile",
         _hint(facts, max(told, default=None)),
-        (*(_told(each) for each in slow[-SHOWN:]), *_left_out(slow)),
+        (
+            *map(_told, slow[-SHOWN:]),
+            *([f"and {len(slow) - SHOWN} times before"] if len(slow) > SHOWN else ()),
+        ),
     )
 
 
@@ -70,11 +72,6 @@ def _told(restart: Restart) -> str:
         f"{restart.instance_id} was back at {when}{took}: {_s(restart.late_ms)} after the end of {session}, "
         f"unless an admin had removed it (log offset {restart.offset})"
     )
-
-
-def _left_out(slow: list[Restart]) -> Iterator[str]:
-    if len(slow) > SHOWN:
-        yield f"and {len(slow) - SHOWN} times before"
 
 
 def _s(ms: int) -> str:

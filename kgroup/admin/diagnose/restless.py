@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kgroup.admin.diagnose.facts import Facts
-from kgroup.admin.diagnose.wording import iso, names
+from kgroup.admin.diagnose.wording import iso
 from kgroup.admin.models import CLASSIC
 from kgroup.admin.shell import command
-from kgroup.domain import count_of
+from kgroup.domain import count_of, first_of
 
 if TYPE_CHECKING:
     from kgroup.history.fold.events import Event
@@ -45,7 +45,7 @@ def restless(facts: Facts) -> Iterator[Found]:
     evidence += [f"{count_of(count, 'time')}: {cause}" for cause, count in causes]
     if short:
         gone = f"{len(short)} members were gone within {SHORT_LIVED_MS // 1000} s of joining"
-        evidence.append(f"{gone}: {names(sorted({e.instance_id or e.member_id or '' for e in short}))}")
+        evidence.append(f"{gone}: {first_of(sorted({e.instance_id or e.member_id or '' for e in short}))}")
         evidence.append(f"the last of them at {iso(short[-1].timestamp_ms)}: {short[-1].cause}")
     if stormy and same:
         evidence.append(f"{same} with the same members and subscriptions")

@@ -19,12 +19,6 @@ def iso(ms: int) -> str:
     return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def names(all_of_them: Sequence[str]) -> str:
-    """Return the first few names, and how many more there are."""
-    more = f" and {len(all_of_them) - SHOWN} more" if len(all_of_them) > SHOWN else ""
-    return ", ".join(all_of_them[:SHOWN]) + more
-
-
 def name_of(member: RecordedMember) -> str:
     """Return the instance id, or the member id, with the client id where it is a bare UUID (KIP-848)."""
     return (member.instance_id or member.member_id) + member.of_client

@@ -14,14 +14,7 @@ from kgroup.admin.read.describe import CONSUMER_GROUP_DESCRIBE, groups_only, tel
 from kgroup.admin.read.members import metadata_of
 from kgroup.admin.refusals import check, refused
 from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
-from kgroup.errors import (
-    BrokerRefused,
-    DecodeError,
-    ErrorCode,
-    KgroupError,
-    SafetyRefused,
-    Unreachable,
-)
+from kgroup.errors import BrokerRefused, DecodeError, ErrorCode, KgroupError, SafetyRefused, Unreachable
 from kgroup.protocol.subscription import Assignment, Subscription, version_of
 from kgroup.security.rights import DESCRIBE, DESCRIBE_CONFIGS, on_cluster, on_group
 
@@ -111,10 +104,7 @@ def _members(
     if told.group_state == DEAD:
         raise refused(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group.group_id}", "it changed while it was read")
     now = replace(
-        group,
-        state=told.group_state,
-        protocol_type=told.protocol_type,
-        assignor=told.protocol_data or None,
+        group, state=told.group_state, protocol_type=told.protocol_type, assignor=told.protocol_data or None
     )
     tells = tells_instances(cluster, node.id) if (node := group.coordinator) is not None else True
     return now, tuple(sorted((member_of(member, tells) for member in told.members), key=lambda s: s.name))

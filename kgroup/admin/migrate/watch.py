@@ -62,17 +62,17 @@ class Look:
     group_id: str
     direction: Annotated[str, ("upgrade", "downgrade")]
     status: Annotated[str, ("watching", "done", "stuck")]
-    type: str | None
-    state: str | None
-    members: int
-    moved: int
-    remaining: tuple[str, ...]
-    group_epoch: int | None
-    assignment_epoch: int | None
-    unowned: Assignment
-    unowned_partition_ms: Unowned
-    waits: tuple[Wait, ...]
-    stalled_ms: int
+    type: str | None = None
+    state: str | None = None
+    members: int = 0
+    moved: int = 0
+    remaining: tuple[str, ...] = ()
+    group_epoch: int | None = None
+    assignment_epoch: int | None = None
+    unowned: Assignment = ()
+    unowned_partition_ms: Unowned = Unowned()
+    waits: tuple[Wait, ...] = ()
+    stalled_ms: int = 0
 
 
 @dataclass(slots=True)
@@ -144,14 +144,6 @@ class Tracker:
             group_id=self.group_id,
             direction=self.direction,
             status=status,
-            type=None,
-            state=None,
-            members=0,
-            moved=0,
-            remaining=(),
-            group_epoch=None,
-            assignment_epoch=None,
-            unowned=(),
             unowned_partition_ms=self._unowned,
             waits=waits,
             stalled_ms=stalled_ms,

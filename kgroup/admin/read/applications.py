@@ -70,10 +70,7 @@ def of_application(group: GroupDescription, application: Application | None) -> 
         for part in member.undecoded
     )
     return replace(
-        group,
-        application=application,
-        no_offsets=NO_OFFSETS.get(kind),
-        errors=(*group.errors, *errors),
+        group, application=application, no_offsets=NO_OFFSETS.get(kind), errors=(*group.errors, *errors)
     )
 
 

@@ -129,7 +129,29 @@ def _ask(cluster: ClusterView, node: int, groups: Sequence[str], left_s: float) 
             rest = [group for group in rest if group not in answers or _is_another_type(answers[group])]
 
     def as_consumer(named: Sequence[str]) -> Answers[GroupDescription]:
-        return _as_consumer(request, named)
+        from kgroup.protocol.messages.consumer_group_describe import (
+            ConsumerGroupDescribeRequest,
+            ConsumerGroupDescribeResponse,
+        )
+
+        answers: Answers[GroupDescription] = dict.fromkeys(named, not_found(""))
+        asked = tuple(group for group in named if group)  # an empty id is an error for all of the batch
+        wanted = ConsumerGroupDescribeRequest(group_ids=asked)
+        for told in request(wanted, ConsumerGroupDescribeResponse).groups if asked else ():
+            if told.error_code:
+                answers[told.group_id] = refused(
+                    told.error_code, f"group {told.group_id}", told.error_message, describing(told.group_id)
+                )
+                continue
+            members = tuple(consumer_member(member, told.assignment_epoch) for member in told.members)
+            answers[told.group_id] = replace(
+                described(told.group_id, CONSUMER, CONSUMER, told.group_state),
+                assignor=told.assignor_name or None,
+                group_epoch=told.group_epoch,
+                assignment_epoch=told.assignment_epoch,
+                members=in_order(members),
+            )
+        return answers
 
     def as_classic(named: Sequence[str]) -> Answers[GroupDescription]:
         return _as_classic(request, named, tells_instances(cluster, node))
@@ -156,32 +178,6 @@ def tells_instances(cluster: ClusterView, node: int) -> bool:
 
 def _is_another_type(answer: GroupDescription | KgroupError) -> bool:
     return isinstance(answer, BrokerRefused) and answer.code in _ANOTHER_TYPE
-
-
-def _as_consumer(request: Ask, groups: Sequence[str]) -> Answers[GroupDescription]:
-    from kgroup.protocol.messages.consumer_group_describe import (
-        ConsumerGroupDescribeRequest,
-        ConsumerGroupDescribeResponse,
-    )
-
-    answers: Answers[GroupDescription] = dict.fromkeys(groups, not_found(""))
-    asked = tuple(group for group in groups if group)  # an empty id is an error for all of the batch
-    wanted = ConsumerGroupDescribeRequest(group_ids=asked)
-    for told in request(wanted, ConsumerGroupDescribeResponse).groups if asked else ():
-        if told.error_code:
-            answers[told.group_id] = refused(
-                told.error_code, f"group {told.group_id}", told.error_message, describing(told.group_id)
-            )
-            continue
-        members = tuple(consumer_member(member, told.assignment_epoch) for member in told.members)
-        answers[told.group_id] = replace(
-            described(told.group_id, CONSUMER, CONSUMER, told.group_state),
-            assignor=told.assignor_name or None,
-            group_epoch=told.group_epoch,
-            assignment_epoch=told.assignment_epoch,
-            members=in_order(members),
-        )
-    return answers
 
 
 def _as_classic(request: Ask, groups: Sequence[str], tells_instances: bool) -> Answers[GroupDescription]:

@@ -7,7 +7,7 @@ A code, once released, keeps its meaning. Nothing is guessed: no finding needs h
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kgroup.admin.models import (
@@ -28,7 +28,7 @@ from kgroup.admin.models import (
 )
 from kgroup.admin.read.members import partitions_of
 from kgroup.admin.shell import command, list_item, word
-from kgroup.domain import MemberStatus, TopicPartition
+from kgroup.domain import MemberStatus, TopicPartition, first_of
 
 INFO, WARN, ERROR = "info", "warn", "error"
 SHOWN = 5
@@ -176,7 +176,8 @@ def _unassigned(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pa
             "clients notice new partitions after metadata.max.age.ms, 5 minutes by default; the restart of a "
             "member makes the leader look at once. An assignor of your own may leave them out"
         )
-        yield f"{some(free)} {_are(free)} assigned to no member although the group is Stable", hint
+        are = "is" if len(free) == 1 else "are"
+        yield f"{some(free)} {are} assigned to no member although the group is Stable", hint
 
 
 def _idle(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
@@ -286,7 +287,8 @@ def _gone(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     if gone:
         names = sorted({p.topic for p in gone})
         hint = command("offsets delete", group.group_id, options=_topic_options(names))
-        yield f"offsets are committed for {some(gone)}, which {_do(gone)} not exist", hint
+        do = "does" if len(gone) == 1 else "do"
+        yield f"offsets are committed for {some(gone)}, which {do} not exist", hint
 
 
 def _missing_topics(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
@@ -325,8 +327,9 @@ def _uncommitted(group: GroupDescription, topics: PartitionCounts) -> Iterator[P
         if row.committed_offset is None and row.member_id is not None and row.log_end_offset
     ]
     if bare:
+        have = "has" if len(bare) == 1 else "have"
         yield (
-            f"{some(bare)} {_have(bare)} records, a reader, and no committed offset",
+            f"{some(bare)} {have} records, a reader, and no committed offset",
             "auto.offset.reset decides where the next owner starts",
         )
 
@@ -376,18 +379,5 @@ def some(partitions: Iterable[TopicPartition]) -> str:
     return f"{noun} {shown}{more}" if ordered else "no partitions"
 
 
-def _names(members: list[Member]) -> str:
-    more = f" and {len(members) - SHOWN} more" if len(members) > SHOWN else ""
-    return ", ".join(m.name for m in members[:SHOWN]) + more
-
-
-def _are(items: Iterable[object]) -> str:
-    return "is" if len(list(items)) == 1 else "are"
-
-
-def _do(items: Iterable[object]) -> str:
-    return "does" if len(list(items)) == 1 else "do"
-
-
-def _have(items: Iterable[object]) -> str:
-    return "has" if len(list(items)) == 1 else "have"
+def _names(members: Sequence[Member]) -> str:
+    return first_of([member.name for member in members])

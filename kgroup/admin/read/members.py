@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, TypeVar
 
 from kgroup.admin.models import (
     CLASSIC,
@@ -13,13 +13,16 @@ from kgroup.admin.models import (
     STABLE,
     STREAMS,
     Assignment,
+    ClientTag,
     GroupDescription,
     Member,
+    StreamsProcess,
+    StreamsTopology,
     SubtopologyTasks,
+    SubtopologyTopics,
     Tasks,
     TopicAssignment,
 )
-from kgroup.admin.streams_models import ClientTag, StreamsProcess, StreamsTopology, SubtopologyTopics
 from kgroup.domain import MemberStatus, TopicPartition
 from kgroup.errors import DecodeError
 
@@ -27,9 +30,8 @@ if TYPE_CHECKING:
     from kgroup.protocol import streams_records
     from kgroup.protocol.messages import consumer_group_describe, share_group_describe, streams_group_describe
     from kgroup.protocol.messages.describe_groups import DescribedGroupMember
-    from kgroup.protocol.subscription import Assignment as Assigned
-    from kgroup.protocol.subscription import Subscription
 
+T = TypeVar("T")
 CONSUMER_PROTOCOL = "consumer"
 CLASSIC_MEMBER = 0
 
@@ -57,10 +59,13 @@ def classic_member(
     bytes that do not decode, are kept as base64. The broker tells both of Stable groups only.
     `tells_instances` is False for Kafka 2.3, whose answer has the assignment in both places.
     """
+    from kgroup.protocol.subscription import Assignment as Assigned
+    from kgroup.protocol.subscription import Subscription
+
     consumer = protocol_type == CONSUMER_PROTOCOL
     metadata = metadata_of(wire, tells_instances)
-    wanted = _subscription(metadata) if consumer else None
-    assigned = _assignment(wire.member_assignment) if consumer else None
+    wanted = _decoded(Subscription.decode, metadata) if consumer else None
+    assigned = _decoded(Assigned.decode, wire.member_assignment) if consumer else None
     # A leader that gives a member nothing may send no bytes for it; while rebalancing the broker has none.
     nothing = consumer and group_state == STABLE and not wire.member_assignment
     return Member(
@@ -73,9 +78,7 @@ def classic_member(
         member_epoch=None,
         state=MemberStatus.STABLE if group_state == STABLE else MemberStatus.REBALANCING,
         subscribed_topics=wanted.topics if wanted else None,
-        subscribed_regex=None,
         assignment=assignment_of(assigned.partitions) if assigned else () if nothing else None,
-        target_assignment=None,
         user_data_bytes=len(assigned.user_data or b"") if assigned else None,
         raw_metadata=None if wanted else text_of(metadata),
         raw_assignment=None if assigned else text_of(wire.member_assignment),
@@ -123,9 +126,7 @@ def share_member(wire: share_group_describe.Member) -> Member:
         member_epoch=wire.member_epoch,
         state=MemberStatus.STABLE,
         subscribed_topics=tuple(wire.subscribed_topic_names),
-        subscribed_regex=None,
         assignment=_topics(wire.assignment),
-        target_assignment=None,
     )
 
 
@@ -153,7 +154,6 @@ def streams_member(
         member_epoch=wire.member_epoch,
         state=_phase(wire.member_epoch, assignment_epoch, set(_each(tasks)), set(_each(target))),
         subscribed_topics=topics,
-        subscribed_regex=None,
         assignment=_read_by(tasks, sources),
         target_assignment=_read_by(target, sources),
         tasks=tasks,
@@ -231,20 +231,9 @@ def _topics(wire: consumer_group_describe.Assignment | share_group_describe.Assi
     )
 
 
-def _subscription(data: bytes) -> Subscription | None:
-    from kgroup.protocol.subscription import Subscription
-
+def _decoded(decode: Callable[[bytes], T], data: bytes) -> T | None:
     try:
-        return Subscription.decode(data) if data else None
-    except DecodeError:
-        return None
-
-
-def _assignment(data: bytes) -> Assigned | None:
-    from kgroup.protocol.subscription import Assignment as Assigned
-
-    try:
-        return Assigned.decode(data) if data else None
+        return decode(data) if data else None
     except DecodeError:
         return None
 
@@ -261,18 +250,4 @@ def in_order(members: Iterable[Member]) -> tuple[Member, ...]:
 
 def described(group_id: str, kind: str, protocol_type: str, state: str) -> GroupDescription:
     """A description with what every answer tells, and all else, members too, unknown."""
-    return GroupDescription(
-        group_id,
-        kind,
-        protocol_type,
-        state,
-        assignor=None,
-        generation=None,
-        group_epoch=None,
-        assignment_epoch=None,
-        coordinator=None,
-        offsets_partition=None,
-        members=None,
-        offsets=(),
-        total_lag=None,
-    )
+    return GroupDescription(group_id, kind, protocol_type, state)

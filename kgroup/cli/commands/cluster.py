@@ -154,11 +154,5 @@ def create_topic(
 
 
 command = group(
-    "cluster",
-    "Brokers, topics, users and access rules.",
-    status,
-    topics,
-    create_topic,
-    users,
-    acls,
+    "cluster", "Brokers, topics, users and access rules.", status, topics, create_topic, users, acls
 )

@@ -54,10 +54,7 @@ Pattern = Annotated[
 @make(
     "cluster acl add",
     examples=(
-        (
-            "kgroup cluster acl add --principal User:a --operation Read --group a --topic b",
-            "may consume",
-        ),
+        ("kgroup cluster acl add --principal User:a --operation Read --group a --topic b", "may consume"),
         (
             "kgroup cluster acl add --principal User:a --operation All --topic '*'",
             "everything on every topic",
@@ -143,10 +140,7 @@ def list_(
     "cluster acl remove",
     examples=(
         ("kgroup cluster acl remove --principal User:bob -b broker:9092", "show what would go"),
-        (
-            "kgroup cluster acl remove --principal User:bob --execute -b broker:9092",
-            "these are gone",
-        ),
+        ("kgroup cluster acl remove --principal User:bob --execute -b broker:9092", "these are gone"),
     ),
 )
 def remove(

@@ -89,8 +89,7 @@ def add(
     ),
 )
 def list_(
-    env: Env,
-    names: Annotated[list[str] | None, argument("[NAME]…", "Only these.")] = None,
+    env: Env, names: Annotated[list[str] | None, argument("[NAME]…", "Only these.")] = None
 ) -> ExitCode:
     """List SCRAM users with their mechanisms; passwords cannot be read back."""
 
@@ -118,9 +117,7 @@ def list_(
     ),
 )
 def remove(
-    env: Env,
-    name: Annotated[str, typer.Argument(help="The user.")],
-    mechanism: Mechanisms = None,
+    env: Env, name: Annotated[str, typer.Argument(help="The user.")], mechanism: Mechanisms = None
 ) -> ExitCode:
     """Remove a SCRAM user; open connections stay until their session ends."""
 

@@ -115,12 +115,7 @@ def command(
 
 
 def _restore(
-    env: Env,
-    file: str,
-    groups: list[str],
-    consent: Consent,
-    reason: str | None,
-    wait_empty: bool,
+    env: Env, file: str, groups: list[str], consent: Consent, reason: str | None, wait_empty: bool
 ) -> ExitCode:
     """What `offsets import` does, under the name one looks for after a deletion."""
     wanted = parse_offsets(read_text(file), groups, file)

@@ -48,10 +48,7 @@ Top = Annotated[
     "describe",
     examples=(
         ("kgroup describe orders -b broker:9092", "state, members, lag and what is wrong"),
-        (
-            "kgroup describe orders --section offsets",
-            "partition by partition, with the owner",
-        ),
+        ("kgroup describe orders --section offsets", "partition by partition, with the owner"),
         ("kgroup describe orders --by topic -o csv", "the same as CSV"),
         ("kgroup describe --all-groups -o ndjson", "one JSON object per group"),
         ("kgroup describe orders --zookeeper zk:2181/kafka", "a group of Kafka 0.8 to 1.1"),
@@ -188,7 +185,4 @@ class _Shown:
         # What is not known of a group was told when the groups were looked up, and again with the group.
         hidden = list(dict.fromkeys([*self._hidden, *self._unseen]))
         code = of_batch(exit_codes(self._errors), bool(self._described))
-        return Ending(
-            errors=shown_errors([*self._errors, *hidden]),
-            exit_code=of_seen(code, hidden),
-        )
+        return Ending(errors=shown_errors([*self._errors, *hidden]), exit_code=of_seen(code, hidden))

@@ -178,7 +178,16 @@ def clone(
     wait_empty: WaitEmpty = False,
 ) -> ExitCode:
     """Give a group the committed offsets of another: offsets, leader epochs and metadata."""
-    from kgroup.admin.change.offset_plans import Draft, OffsetsPlan, Purpose, make_plan
+    from kgroup.admin.change.offset_plans import (
+        ABSENT,
+        Draft,
+        OffsetsPlan,
+        Purpose,
+        check_offsets_known,
+        make_plan,
+    )
+    from kgroup.admin.read.conditions import raised
+    from kgroup.admin.refusals import refused
 
     if source == target:
         raise ConfigError("FROM and TO are the same group")
@@ -187,7 +196,14 @@ def clone(
 
         def plan() -> OffsetsPlan:
             now = admin.look([source, target])
-            _refuse_if_nothing_known(now[source])
+            group = now[source]
+            if group.error:
+                raise group.error
+            check_offsets_known(group)
+            if not group.committed and group.unseen:
+                raise raised(group.unseen)
+            if not group.committed and group.state == ABSENT:
+                raise refused(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group.group_id}")
             drafts = {target: {p: Draft(at) for p, at in _within(now[source].committed, scope).items()}}
             return make_plan(Purpose("offsets clone", f"clone {source}", reason), now, drafts)
 
@@ -205,20 +221,6 @@ def _left_out(admin: "Admin", now: "Mapping[str, GroupNow]", scope: "Scope") -> 
 
 def _hidden(admin: "Admin", topics: Iterable[str]) -> list[ItemError]:
     return [error for topic in topics for error in admin.may_not_see(topic)]
-
-
-def _refuse_if_nothing_known(group: "GroupNow") -> None:
-    from kgroup.admin.change.offset_plans import ABSENT, check_offsets_known
-    from kgroup.admin.read.conditions import raised
-    from kgroup.admin.refusals import refused
-
-    if group.error:
-        raise group.error
-    check_offsets_known(group)
-    if not group.committed and group.unseen:
-        raise raised(group.unseen)
-    if not group.committed and group.state == ABSENT:
-        raise refused(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group.group_id}")
 
 
 def _within(

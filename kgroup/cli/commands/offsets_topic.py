@@ -30,11 +30,7 @@ _SORTS = ("bytes", "records", "commits", "tombstones")
         ("kgroup offsets-topic stats --files ./backup -o json", "of segment files, no broker needed"),
     ),
 )
-def stats(
-    env: Env,
-    files: Files = None,
-    storage_option: StorageOption = None,
-) -> ExitCode:
+def stats(env: Env, files: Files = None, storage_option: StorageOption = None) -> ExitCode:
     """Count bytes and records by type, tombstones, superseded records and open transactions."""
     from kgroup.history.decode.records import type_name
 

@@ -287,10 +287,7 @@ def plot(
     ),
     has_json=False,
 )
-def package(
-    env: Env,
-    target: Annotated[Path, argument("FILE", "The zip file to write.")],
-) -> ExitCode:
+def package(env: Env, target: Annotated[Path, argument("FILE", "The zip file to write.")]) -> ExitCode:
     """Write kgroup as one zip file for Spark's executors; `pipeline run --master` ships it automatically."""
     from kgroup.pipeline.spark.package import build_package
 

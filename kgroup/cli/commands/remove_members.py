@@ -64,10 +64,7 @@ Wait = Annotated[str | None, option("--wait stable", "Then wait until the group 
     examples=(
         ("kgroup remove-members orders --instance-id orders-1,orders-7", "show the plan, change nothing"),
         ("kgroup remove-members orders --left-only --execute --yes", "static members that left for now"),
-        (
-            "cut -f1 gone.tsv | kgroup remove-members orders --from-file - --execute",
-            "ids from a pipe",
-        ),
+        ("cut -f1 gone.tsv | kgroup remove-members orders --from-file - --execute", "ids from a pipe"),
         ("kgroup remove-members orders --host '10.0.9.*' --plan-out plan.json", "plan now ..."),
         ("kgroup remove-members --plan plan.json --execute --wait stable", "... and do exactly that later"),
     ),

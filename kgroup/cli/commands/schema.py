@@ -25,8 +25,7 @@ from kgroup.cli.schemas import commands, schema_for
 def command(
     env: Env,
     name: Annotated[
-        list[str] | None,
-        typer.Argument(help="A command.", metavar="[COMMAND]…", autocompletion=commands),
+        list[str] | None, typer.Argument(help="A command.", metavar="[COMMAND]…", autocompletion=commands)
     ] = None,
 ) -> ExitCode:
     """Print the JSON Schema of a command's -o json output."""

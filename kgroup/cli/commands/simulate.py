@@ -126,7 +126,13 @@ def command(
     kinds = [(_push() if name == PUSH else name, fixed) for name, fixed in _kinds(protocol, static)]
     results = compare(chosen, size, kinds, expecting=expecting)
     if html is not None:
-        _write_page(html, chosen, size, results)
+        from kgroup.simulation.play.picture import page
+
+        title = f"{chosen.name}: {size.members} members, {size.partitions} partitions"
+        try:
+            html.write_text(page(title, chosen.summary, results), encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(f"cannot write {html}: {error.strerror}") from None
     rows = [_row(result) for result in results]
     data = {"scenario": chosen.name, "results": rows, "run": None}
     names = [f"{row['protocol']}-{'static' if row['static'] else 'dynamic'}" for row in rows]
@@ -233,16 +239,6 @@ def _row(result: "PlanResult") -> Document:
     row = asdict(result)
     del row["history"]
     return row
-
-
-def _write_page(path: Path, scenario: Scenario, size: "Size", results: "list[PlanResult]") -> None:
-    from kgroup.simulation.play.picture import page
-
-    title = f"{scenario.name}: {size.members} members, {size.partitions} partitions"
-    try:
-        path.write_text(page(title, scenario.summary, results), encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot write {path}: {error.strerror}") from None
 
 
 def _replay(env: Env, seed: int) -> ExitCode:

@@ -14,10 +14,7 @@ from kgroup.errors import ConfigError
 if TYPE_CHECKING:
     from kgroup.client.settings import ConnectionSettings
 
-_PASSWORD = {
-    "password-command": "sasl.password-command",
-    "password-env": "sasl.password-env",
-}
+_PASSWORD = {"password-command": "sasl.password-command", "password-env": "sasl.password-env"}
 """Short for the same among the properties."""
 _CONTEXT_KEYS = {"bootstrap-servers", "local", "command-config", "timeout", "properties", *_PASSWORD}
 _CURRENT_LINE = re.compile(r"^current-context:.*$", re.MULTILINE)

@@ -18,10 +18,7 @@ _KEYS = (
     "zookeeper.ssl.key.location",
 )
 """May hold a private key; one with a password may lie about."""
-_KEPT_IN_FILES = (
-    "sasl.kerberos.keytab",
-    "sasl.oauthbearer.assertion.file",
-)
+_KEPT_IN_FILES = ("sasl.kerberos.keytab", "sasl.oauthbearer.assertion.file")
 
 
 def others_may_read(path: Path) -> int | None:
@@ -39,8 +36,7 @@ def refuse_if_exposed(path: Path) -> None:
     mode = others_may_read(path)
     if mode is not None:
         raise ConfigError(
-            f"{path} holds secrets and others may read it (mode {mode:04o})",
-            f"chmod 600 {path}",
+            f"{path} holds secrets and others may read it (mode {mode:04o})", f"chmod 600 {path}"
         )
 
 

@@ -35,24 +35,20 @@ def metrics_of(env: Env, admin: "Admin") -> tuple[list[Document] | None, str | N
     owner = owner_of(target.directory)
     if owner is None or not owner.metrics:
         return None, NO_ENDPOINT
-    return _scraped(owner.metrics, env.settings().timeout_s()), None
-
-
-def _scraped(address: str, timeout_s: float) -> list[Document]:
     import json
     from http.client import HTTPConnection, HTTPException
 
     from kgroup.errors import Unreachable
 
-    connection = HTTPConnection(address, timeout=timeout_s)
+    connection = HTTPConnection(owner.metrics, timeout=env.settings().timeout_s())
     try:
         connection.request("GET", "/metrics.json")
         found: list[Document] = json.loads(connection.getresponse().read())
     except (OSError, HTTPException, ValueError) as error:
-        raise Unreachable(f"the metrics at {address} cannot be read: {error}") from None
+        raise Unreachable(f"the metrics at {owner.metrics} cannot be read: {error}") from None
     finally:
         connection.close()
-    return found
+    return found, None
 
 
 def in_words(metric: Mapping[str, Any]) -> Document:

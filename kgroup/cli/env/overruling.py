@@ -23,10 +23,7 @@ _SHOWN = (
     ("ssl.certificate.location", "ssl.key.location"),
     ("ssl.certificate.pem", "ssl.key.pem"),
 )
-_TOKEN = (
-    ("sasl.oauthbearer.token",),
-    ("sasl.oauthbearer.token.endpoint.url",),
-)
+_TOKEN = (("sasl.oauthbearer.token",), ("sasl.oauthbearer.token.endpoint.url",))
 _WAYS = (_TRUST, _SHOWN, _TOKEN)
 """Ways to say one thing: each the names that belong together, that which says it first."""
 

@@ -23,10 +23,7 @@ if TYPE_CHECKING:
 Rest = Annotated[
     str | None,
     typer.Option(
-        "--rest",
-        metavar="URL",
-        help="A cluster behind Confluent's REST API v3.",
-        rich_help_panel="Cluster",
+        "--rest", metavar="URL", help="A cluster behind Confluent's REST API v3.", rich_help_panel="Cluster"
     ),
 ]
 

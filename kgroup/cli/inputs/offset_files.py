@@ -75,9 +75,7 @@ class Exported(TypedDict):
     no_offsets: str | None
 
 
-def offsets_document(
-    groups: Mapping[str, Mapping[TopicPartition, "CommittedOffset"]],
-) -> list[Exported]:
+def offsets_document(groups: Mapping[str, Mapping[TopicPartition, "CommittedOffset"]]) -> list[Exported]:
     """Committed offsets by group as the JSON of `offsets export`: nothing is lost."""
     return [
         {

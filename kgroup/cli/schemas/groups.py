@@ -3,28 +3,12 @@
 from collections.abc import Mapping
 
 from kgroup.admin.change.registering import Registrant
-from kgroup.admin.models import (
-    GroupDescription,
-    GroupListing,
-    GroupLocation,
-    ItemResult,
-    TopicDescription,
-)
+from kgroup.admin.models import GroupDescription, GroupListing, GroupLocation, ItemResult, TopicDescription
 from kgroup.admin.topics import ClusterStatus
 from kgroup.admin.users import ScramUser
 from kgroup.broker.metrics import Metric
 from kgroup.cli.schemas.derive import model, schema_of
-from kgroup.cli.schemas.parts import (
-    BOOLEAN,
-    STRING,
-    Schema,
-    array,
-    each,
-    note,
-    nullable,
-    one_of,
-    record,
-)
+from kgroup.cli.schemas.parts import BOOLEAN, STRING, Schema, array, each, note, nullable, one_of, record
 
 GROUP = schema_of(GroupDescription)
 JOURNAL_ID = nullable(STRING)

@@ -79,10 +79,7 @@ _BLAME = record(
     evidence=array(EVENT),
     journal=note(array(_REMOVAL), "the removals made from this machine"),
 )
-_OPEN = record(
-    **each(INTEGER, "producer_id partition first_offset since_ms records"),
-    since=_TEXT,
-)
+_OPEN = record(**each(INTEGER, "producer_id partition first_offset since_ms records"), since=_TEXT)
 
 HISTORY: Mapping[str, Schema] = {
     "replay-log": {

@@ -46,12 +46,7 @@ def deletion(
         columns.insert(1, Column("stale", "SILENT FOR"))
     shown = [{**row, "stale": duration_text(row["stale_ms"])} for row in rows]
     return Result(
-        {
-            "executed": journal_id is not None,
-            "journal_id": journal_id,
-            "export": file,
-            "items": rows,
-        },
+        {"executed": journal_id is not None, "journal_id": journal_id, "export": file, "items": rows},
         (Table(tuple(columns), shown), summary),
         items="items",
         names=[

@@ -5,16 +5,18 @@ from dataclasses import replace
 
 from kgroup.admin.models import (
     Assignment,
+    ClientTag,
     GroupDescription,
     ItemError,
     Member,
     OffsetRow,
+    StreamsProcess,
+    StreamsTopology,
     SubtopologyTasks,
     Tasks,
 )
 from kgroup.admin.read.applications import of_application, told_by
 from kgroup.admin.read.members import assignment_of, streams_topology, text_of
-from kgroup.admin.streams_models import ClientTag, StreamsProcess, StreamsTopology
 from kgroup.history.fold.state import GroupState
 from kgroup.history.fold.tasks import StreamsClient, Task, TaskSets, all_read_by
 from kgroup.history.fold.view import CLASSIC, CONSUMER, KINDS, STREAMS, RecordedMember, View
@@ -37,7 +39,6 @@ def description(state: GroupState, partition: int) -> GroupDescription:
         generation=view.epoch if view.kind == CLASSIC else None,
         group_epoch=view.epoch if consumer and not unread else None,
         assignment_epoch=view.assignment_epoch if consumer and not unread else None,
-        coordinator=None,
         offsets_partition=partition,
         members=None if unread else _members(state, application),
         offsets=tuple(
@@ -55,8 +56,6 @@ def description(state: GroupState, partition: int) -> GroupDescription:
             )
             for place, commit in sorted(state.offsets.items())
         ),
-        total_lag=None,
-        findings=(),
         errors=(_unread(state.group_id, view.kind),) if unread else (),
         topology=_topology(view),
     )

@@ -14,10 +14,7 @@ from kgroup.cli.output.wording import UNKNOWN, lag_text
 from kgroup.cli.views.description import offsets_told, stable_told
 from kgroup.domain import Document
 
-_RATES = (
-    Column("consumed_per_s", "READ/S", right=True),
-    Column("produced_per_s", "WRITTEN/S", right=True),
-)
+_RATES = (Column("consumed_per_s", "READ/S", right=True), Column("produced_per_s", "WRITTEN/S", right=True))
 NOTED = 5
 _TIME = Column("time_lag", right=True)
 
@@ -66,12 +63,7 @@ def _why_unknown(group: GroupLag, records: bool) -> NoVerdict:
     """Return why; that offsets are missing or beyond the end is said only where everything could be read."""
 
     def because(reason: str, *, never: bool = False, beyond: bool = False) -> NoVerdict:
-        return {
-            "group_id": group.group_id,
-            "reason": reason,
-            "never_committed": never,
-            "beyond_end": beyond,
-        }
+        return {"group_id": group.group_id, "reason": reason, "never_committed": never, "beyond_end": beyond}
 
     untold = [row for row in group.offsets if row.lag is None and not row.gone]
     if not records and not untold:

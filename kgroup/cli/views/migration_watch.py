@@ -39,10 +39,7 @@ _COLUMNS = tuple(
 def follow(env: Env, admin: "Admin", group: str, direction: str, interval: str, stuck_after: str) -> ExitCode:
     """Print looks until the last one; BAD_VERDICT when that says stuck."""
     looks = admin.watch_migration(
-        group,
-        direction,
-        interval_s=parse_duration(interval),
-        stuck_after_s=parse_duration(stuck_after),
+        group, direction, interval_s=parse_duration(interval), stuck_after_s=parse_duration(stuck_after)
     )
     if env.output.format == "ndjson":
         last = _each_change(

@@ -4,12 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from kgroup.admin.as_json import document
 from kgroup.admin.change.offset_changes import PLAN_STALE, OffsetsExecution
-from kgroup.admin.change.offset_plans import (
-    ABSENT,
-    OffsetChange,
-    OffsetsPlan,
-    PlannedGroup,
-)
+from kgroup.admin.change.offset_plans import ABSENT, OffsetChange, OffsetsPlan, PlannedGroup
 from kgroup.admin.models import ChangeStatus
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.output.messages import NOT_YET

@@ -36,11 +36,7 @@ _STEPS = (
 
 
 def rehearse(
-    env: Env,
-    group: str,
-    files: Sequence[str],
-    settings: Sequence[str],
-    options: Sequence[str] | None = None,
+    env: Env, group: str, files: Sequence[str], settings: Sequence[str], options: Sequence[str] | None = None
 ) -> ExitCode:
     """Copy the group's records, run the migration there, print it; REFUSED when the copy refuses."""
     from kgroup.admin.migrate.rehearse import rehearse as perform

@@ -51,10 +51,7 @@ def planned(plan: Plan, where: Mapping[str, object] | None) -> Result:
 
 
 def executed(
-    plan: Plan,
-    items: tuple[ItemResult, ...],
-    journal_id: str | None,
-    where: Mapping[str, object] | None,
+    plan: Plan, items: tuple[ItemResult, ...], journal_id: str | None, where: Mapping[str, object] | None
 ) -> Result:
     """What was done, item by item."""
     removed = [item for item in items if item.result == ChangeStatus.REMOVED]
