@@ -15,8 +15,6 @@ from kgroup.security.rights import ALTER, DESCRIBE, on_cluster
 if TYPE_CHECKING:
     from kgroup.protocol.messages.delete_acls import DeleteAclsFilter
 
-NO_NODE = -1
-
 
 @dataclass(frozen=True, slots=True, order=True)
 class ListedAcl:
@@ -76,10 +74,7 @@ class Acls:
                 permission_type=each.permission,
             )
 
-            def ask(left_s: float, request: DescribeAclsRequest = request) -> DescribeAclsResponse:
-                return self._cluster.ask(None, request, DescribeAclsResponse, timeout_s=left_s)
-
-            told = self._cluster.retry.call(ask, idempotent=True)
+            told = self._cluster.ask_again(None, request, DescribeAclsResponse)
             check(told.error_code, "describing access rules", told.error_message, (on_cluster(DESCRIBE),))
             found.update(
                 ListedAcl(
@@ -115,11 +110,9 @@ class Acls:
             )
         )
 
-        def ask(left_s: float) -> CreateAclsResponse:
-            return self._cluster.ask(self._controller(), request, CreateAclsResponse, timeout_s=left_s)
-
         # the same rule made twice is there once
-        for acl, told in zip(acls, self._cluster.retry.call(ask, idempotent=True).results, strict=True):
+        answer = self._cluster.ask_controller(request, CreateAclsResponse)
+        for acl, told in zip(acls, answer.results, strict=True):
             what = f"the rule for {acl.principal} on {acl.resource_type.name} {acl.name}"
             check(told.error_code, f"adding {what}", told.error_message, (on_cluster(ALTER),))
 
@@ -129,22 +122,15 @@ class Acls:
 
         request = DeleteAclsRequest(filters=tuple(map(_exactly, acls)))
 
-        def ask(left_s: float) -> DeleteAclsResponse:
-            return self._cluster.ask(self._controller(), request, DeleteAclsResponse, timeout_s=left_s)
-
         gone: list[ListedAcl] = []
         # what is removed twice is told as not there, so that an unknown outcome must stay one
-        results = self._cluster.retry.call(ask, idempotent=False).filter_results
+        results = self._cluster.ask_controller(request, DeleteAclsResponse, idempotent=False).filter_results
         for acl, told in zip(acls, results, strict=True):
             check(told.error_code, "removing access rules", told.error_message, (on_cluster(ALTER),))
             for each in told.matching_acls:
                 check(each.error_code, "removing an access rule", each.error_message)
                 gone.append(acl)
         return tuple(gone)
-
-    def _controller(self) -> int | None:
-        found = self._cluster.metadata(()).controller_id
-        return None if found == NO_NODE else found
 
 
 def _exactly(acl: ListedAcl) -> DeleteAclsFilter:

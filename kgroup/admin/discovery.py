@@ -27,6 +27,7 @@ T = TypeVar("T")
 R = TypeVar("R", bound=Message)
 Answers = dict[str, T | KgroupError]
 FIND_COORDINATOR = 10
+NO_NODE = -1
 BATCH_VERSION = 4
 GROUP_KEY = 0
 BATCH = 5_000
@@ -72,6 +73,31 @@ class ClusterView:
         )
         assert isinstance(answer, response)
         return answer
+
+    def ask_again(
+        self,
+        node: int | None,
+        message: Message,
+        response: type[R],
+        *,
+        idempotent: bool = True,
+        versions: tuple[int, int | None] = (0, None),
+    ) -> R:
+        """The same, asked again within the retry's time where that is safe and may help."""
+        return self.retry.call(
+            lambda left_s: self.ask(node, message, response, versions=versions, timeout_s=left_s),
+            idempotent=idempotent,
+        )
+
+    def ask_controller(self, message: Message, response: type[R], *, idempotent: bool = True) -> R:
+        """The same of the controller, looked up for each try; of any broker while none is known."""
+
+        def ask(left_s: float) -> R:
+            controller = self.metadata(()).controller_id
+            node = None if controller == NO_NODE else controller
+            return self.ask(node, message, response, timeout_s=left_s)
+
+        return self.retry.call(ask, idempotent=idempotent)
 
     def at_once(self, works: Mapping[K, Callable[[], T]]) -> dict[K, T | KgroupError]:
         """What each work returned, or the KgroupError it raised; side by side where the transport allows."""

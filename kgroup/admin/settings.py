@@ -14,6 +14,7 @@ from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.security.rights import ALTER_CONFIGS, DESCRIBE_CONFIGS, on_cluster, on_group, on_topic
 
 if TYPE_CHECKING:
+    from kgroup.protocol.messages.describe_configs import DescribeConfigsResult
     from kgroup.protocol.messages.incremental_alter_configs import AlterableConfig
 
 TOPIC, BROKER, GROUP = 2, 4, 32
@@ -106,6 +107,21 @@ def settings_of_groups(
 def _settings_of(
     cluster: ClusterView, kind: int, of: Sequence[str], names: tuple[str, ...]
 ) -> Answers[dict[str, str]]:
+    answers: Answers[dict[str, str]] = {}
+    for told in _asked(cluster, None, kind, of, names):
+        name = told.resource_name
+        if told.error_code:
+            needs = [(on_group if kind == GROUP else on_topic)(DESCRIBE_CONFIGS, name)]
+            answers[name] = refused(told.error_code, f"settings of {name}", told.error_message, needs)
+        else:
+            answers[name] = {c.name: c.value for c in told.configs if c.name in names and c.value is not None}
+    return answers
+
+
+def _asked(
+    cluster: ClusterView, node: int | None, kind: int, of: Sequence[str], names: tuple[str, ...] | None
+) -> Sequence[DescribeConfigsResult]:
+    """What a broker, or any for None, answers about each resource: these settings, or all for None."""
     from kgroup.protocol.messages.describe_configs import (
         DescribeConfigsRequest,
         DescribeConfigsResource,
@@ -116,20 +132,9 @@ def _settings_of(
         DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=names)
         for name in of
     )
-
-    def ask(left_s: float) -> DescribeConfigsResponse:
-        request = DescribeConfigsRequest(resources=resources)
-        return cluster.ask(None, request, DescribeConfigsResponse, timeout_s=left_s)
-
-    answers: Answers[dict[str, str]] = {}
-    for told in cluster.retry.call(ask, idempotent=True).results:
-        name = told.resource_name
-        if told.error_code:
-            needs = [(on_group if kind == GROUP else on_topic)(DESCRIBE_CONFIGS, name)]
-            answers[name] = refused(told.error_code, f"settings of {name}", told.error_message, needs)
-        else:
-            answers[name] = {c.name: c.value for c in told.configs if c.name in names and c.value is not None}
-    return answers
+    return cluster.ask_again(
+        node, DescribeConfigsRequest(resources=resources), DescribeConfigsResponse
+    ).results
 
 
 def topic_settings(cluster: ClusterView, topics: Sequence[str], name: str) -> Answers[str]:
@@ -163,20 +168,8 @@ def asked_once(cluster: ClusterView) -> Callable[[int, str], str | KgroupError |
 def _describe(
     cluster: ClusterView, node: int | None, kind: int, name: str, keys: tuple[str, ...] | None
 ) -> list[Setting]:
-    from kgroup.protocol.messages.describe_configs import (
-        DescribeConfigsRequest,
-        DescribeConfigsResource,
-        DescribeConfigsResponse,
-    )
-
-    resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys)
-
-    def ask(left_s: float) -> DescribeConfigsResponse:
-        request = DescribeConfigsRequest(resources=(resource,))
-        return cluster.ask(node, request, DescribeConfigsResponse, timeout_s=left_s)
-
     found = []
-    for told in cluster.retry.call(ask, idempotent=True).results:
+    for told in _asked(cluster, node, kind, (name,), keys):
         if told.error_code:
             needs = on_group(DESCRIBE_CONFIGS, name) if kind == GROUP else on_cluster(DESCRIBE_CONFIGS)
             raise refused(told.error_code, f"settings of {name}", told.error_message, [needs])
@@ -201,11 +194,8 @@ def alter_group(
     resource = AlterConfigsResource(resource_type=GROUP, resource_name=group_id, configs=configs)
     request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=validate_only)
 
-    def ask(left_s: float) -> IncrementalAlterConfigsResponse:
-        return cluster.ask(None, request, IncrementalAlterConfigsResponse, timeout_s=left_s)
-
     # Setting the same values twice is the same as once, and so is a list that has an item, or lacks it.
-    for told in cluster.retry.call(ask, idempotent=True).responses:
+    for told in cluster.ask_again(None, request, IncrementalAlterConfigsResponse).responses:
         if told.error_code:
             needs = [on_group(ALTER_CONFIGS, group_id)]
             raise refused(told.error_code, f"settings of group {group_id}", told.error_message, needs)

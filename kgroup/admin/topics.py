@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-from kgroup.admin.discovery import ClusterView
+from kgroup.admin.discovery import NO_NODE, ClusterView
 from kgroup.admin.models import ItemError, Node, TopicDescription
 from kgroup.admin.read.visibility import sees_every_topic, unseen_topics
 from kgroup.admin.refusals import check, item_error, refused
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from kgroup.protocol.messages.create_topics import CreateTopicsRequest
 
 BROKER_DEFAULT = -1
-NO_NODE = -1
 
 
 @value

@@ -17,11 +17,7 @@ from kgroup.security.scram import MAX_ITERATIONS, MIN_ITERATIONS, SALT_BYTES, Sc
 if TYPE_CHECKING:
     from kgroup.protocol.messages.alter_user_scram_credentials import (
         AlterUserScramCredentialsRequest,
-        AlterUserScramCredentialsResponse,
     )
-
-DEFAULT_ITERATIONS = 8192
-NO_NODE = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +53,9 @@ class Users:
         asked = tuple(UserName(name=name) for name in dict.fromkeys(names)) or None
         request = DescribeUserScramCredentialsRequest(users=asked)
 
-        def ask(left_s: float) -> DescribeUserScramCredentialsResponse:
-            node = _controller(self._cluster)
-            return self._cluster.ask(node, request, DescribeUserScramCredentialsResponse, timeout_s=left_s)
-
         if asked is None:
             _refuse_unseen(self._cluster)
-        told = self._cluster.retry.call(ask, idempotent=True)
+        told = self._cluster.ask_controller(request, DescribeUserScramCredentialsResponse)
         check(told.error_code, "describing SCRAM users", told.error_message, [on_cluster(DESCRIBE)])
         found, errors = [], []
         for each in sorted(told.results, key=lambda result: result.user):
@@ -147,20 +139,13 @@ def _refuse_unseen(cluster: ClusterView) -> None:
 
 
 def _alter(cluster: ClusterView, request: AlterUserScramCredentialsRequest, what: str) -> None:
-    def ask(left_s: float) -> AlterUserScramCredentialsResponse:
-        from kgroup.protocol.messages.alter_user_scram_credentials import AlterUserScramCredentialsResponse
-
-        node = _controller(cluster)
-        return cluster.ask(node, request, AlterUserScramCredentialsResponse, timeout_s=left_s)
+    from kgroup.protocol.messages.alter_user_scram_credentials import AlterUserScramCredentialsResponse
 
     # the same password set twice is set; what is removed twice is told as not there
-    for told in cluster.retry.call(ask, idempotent=bool(request.upsertions)).results:
+    again = bool(request.upsertions)
+    answer = cluster.ask_controller(request, AlterUserScramCredentialsResponse, idempotent=again)
+    for told in answer.results:
         check(told.error_code, what, told.error_message, [on_cluster(ALTER)])
-
-
-def _controller(cluster: ClusterView) -> int | None:
-    controller = cluster.metadata(()).controller_id
-    return None if controller == NO_NODE else controller
 
 
 def _mechanism(spelling: str) -> ScramMechanism:

@@ -27,7 +27,7 @@ from kgroup.admin.models import (
     Member,
     Plan,
 )
-from kgroup.admin.read.describe import groups_only
+from kgroup.admin.read.describe import one_group
 from kgroup.admin.refusals import check, refused
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.domain import MemberStatus, count_of, first_of
@@ -188,9 +188,7 @@ def execute(cluster: ClusterView, made: Plan) -> tuple[ItemResult, ...]:
 
 
 def _described(cluster: ClusterView, group_id: str) -> GroupDescription:
-    group = groups_only(cluster, [group_id])[group_id]
-    if isinstance(group, KgroupError):
-        raise group
+    group = one_group(cluster, group_id)
     if group.type not in (CLASSIC, CONSUMER):
         raise SafetyRefused(
             f"{group_id} is a {group.type} group: Kafka has no request to remove its members", "stop them"

@@ -26,12 +26,11 @@ from kgroup.admin.migrate.models import (
     Evidence,
     MemberEvidence,
     MigrationPlan,
-    names_of,
     words,
 )
 from kgroup.admin.models import CLASSIC, CONSUMER, EMPTY, STABLE, STREAM_ASSIGNOR
 from kgroup.admin.shell import command
-from kgroup.domain import Document
+from kgroup.domain import Document, first_of
 from kgroup.protocol.embedded.member import CONNECT, application_of
 
 POLICY = "group.consumer.migration.policy"
@@ -262,7 +261,7 @@ def _embedded(found: Evidence) -> Check:
     evidence = {"subscription_versions": versions, "assignment_versions": given, "faults": faulty}
     count = f"{len(shown)}/{len(found.members)} members"
     if faulty and found.group.protocol_type == "consumer":
-        message = f"the embedded bytes of {names_of(list(faulty))} do not parse. {REFUSAL}"
+        message = f"the embedded bytes of {first_of(list(faulty))} do not parse. {REFUSAL}"
         hint = "restart these members with a client that writes ConsumerProtocol, or convert offline"
         return Check("embedded_protocol", BLOCK, message, hint, evidence)
     if len(shown) < len(found.members):

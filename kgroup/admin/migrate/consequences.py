@@ -14,11 +14,11 @@ from kgroup.admin.migrate.models import (
     WARN,
     Check,
     Evidence,
-    names_of,
     words,
 )
 from kgroup.admin.models import EMPTY
 from kgroup.admin.shell import command
+from kgroup.domain import first_of
 
 
 def consequences(found: Evidence) -> Iterator[Check]:
@@ -81,7 +81,7 @@ def _static_ids(found: Evidence) -> Check:
         message = f"{share} are static; restarts of the others move partitions"
         return Check("static_ids", INFO, message, None, evidence)
     message = (
-        f"{len(static)} unique: {names_of(sorted(static))} (a successor under the same id takes the place)"
+        f"{len(static)} unique: {first_of(sorted(static))} (a successor under the same id takes the place)"
     )
     return Check("static_ids", OK, message, None, evidence)
 

@@ -10,7 +10,7 @@ from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.migrate.kinds import CONSUMERS, Kind, kind_of_assignor, kind_of_empty
 from kgroup.admin.migrate.models import Evidence, Logged, MemberEvidence
 from kgroup.admin.models import CLASSIC, CONSUMER, DEAD, EMPTY, GroupDescription
-from kgroup.admin.read.describe import CONSUMER_GROUP_DESCRIBE, groups_only, tells_instances
+from kgroup.admin.read.describe import CONSUMER_GROUP_DESCRIBE, one_group, tells_instances
 from kgroup.admin.read.members import metadata_of
 from kgroup.admin.refusals import check, refused
 from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
@@ -36,9 +36,7 @@ def gather(
     partition of `__consumer_offsets`). BrokerRefused when the group cannot be described, SafetyRefused for
     groups of other types.
     """
-    group = groups_only(cluster, [group_id])[group_id]
-    if isinstance(group, KgroupError):
-        raise group
+    group = one_group(cluster, group_id)
     if group.type not in (CLASSIC, CONSUMER):
         raise SafetyRefused(f"{group_id} is a {group.type} group: groups of that type cannot be migrated")
     broker = group.coordinator.id if group.coordinator is not None else -1

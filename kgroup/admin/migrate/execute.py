@@ -16,7 +16,7 @@ from kgroup.admin.change.offset_plans import actor
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.migrate.models import UPGRADE, Evidence, MigrationPlan, target_of
 from kgroup.admin.models import CLASSIC, CONSUMER, EMPTY, GroupDescription
-from kgroup.admin.read.describe import groups_only
+from kgroup.admin.read.describe import one_group
 from kgroup.admin.read.offsets import Committed, committed
 from kgroup.admin.refusals import check, refused
 from kgroup.admin.shell import command
@@ -107,7 +107,7 @@ def convert_empty(cluster: ClusterView, plan: MigrationPlan, journal: Journal) -
     has a member id of its own, subscribes to nothing and leaves at once.
     """
     group_id, direction = plan.group_id, plan.direction
-    _refuse_unless_empty(_described(cluster, group_id), direction)
+    _refuse_unless_empty(one_group(cluster, group_id), direction)
     before = _offsets(cluster, group_id)
     listed = [[p.topic, p.partition, o.offset, o.leader_epoch, o.metadata] for p, o in sorted(before.items())]
     name, image = f"{direction} execute", {"offsets": listed}
@@ -115,7 +115,7 @@ def convert_empty(cluster: ClusterView, plan: MigrationPlan, journal: Journal) -
     with journal.change(name, cluster.cluster_id(), document, image) as entry:
         _join_and_leave(cluster, group_id, direction)
         after = _offsets(cluster, group_id)
-        group = _described(cluster, group_id)
+        group = one_group(cluster, group_id)
         if group.type != target_of(direction):
             raise refused(ErrorCode.UNKNOWN_SERVER_ERROR, group_id, f"it is still a {group.type} group")
         changed = changes(before, after)
@@ -136,13 +136,6 @@ def changes(before: Committed, after: Committed) -> tuple[MovedOffset, ...]:
         for place in sorted(places)
         if before.get(place) != after.get(place)
     )
-
-
-def _described(cluster: ClusterView, group_id: str) -> GroupDescription:
-    group = groups_only(cluster, [group_id])[group_id]
-    if isinstance(group, KgroupError):
-        raise group
-    return group
 
 
 def _refuse_unless_empty(group: GroupDescription, direction: str) -> None:

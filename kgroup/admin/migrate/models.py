@@ -5,7 +5,7 @@ Field names are the JSON names of `upgrade plan`, `upgrade execute` and `upgrade
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -33,11 +33,6 @@ def target_of(direction: str) -> str:
 
 def words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
-
-
-def names_of(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:SHOWN])
-    return shown + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
 
 
 @dataclass(frozen=True, slots=True)

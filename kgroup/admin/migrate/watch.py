@@ -26,7 +26,7 @@ from kgroup.admin.models import (
     Member,
     TopicDescription,
 )
-from kgroup.admin.read.describe import groups_only
+from kgroup.admin.read.describe import one_group
 from kgroup.admin.read.members import assignment_of, partitions_of
 from kgroup.admin.shell import command, list_item
 from kgroup.domain import MemberStatus, TopicPartition
@@ -255,7 +255,7 @@ def watch(
     first = True
     for _ in cluster.retry.looks(interval_s):
         try:
-            group = eyes.describe()
+            group = one_group(cluster, group_id)
             partitions, blockers = eyes.partitions(group), eyes.blockers(group)
             look = tracker.observe(now_ms(), group, partitions, blockers)
         except KgroupError as error:
@@ -277,12 +277,6 @@ class _Eyes:
     direction: str
     _planned_for: object = None
     _blockers: dict[str, tuple[str, str | None]] = field(default_factory=dict)
-
-    def describe(self) -> GroupDescription:
-        group = groups_only(self.cluster, [self.group_id])[self.group_id]
-        if isinstance(group, KgroupError):
-            raise group
-        return group
 
     def partitions(self, group: GroupDescription) -> set[TopicPartition]:
         """Every partition of the topics the members name."""

@@ -110,6 +110,14 @@ def groups_only(cluster: ClusterView, group_ids: Iterable[str]) -> Answers[Group
     return answers
 
 
+def one_group(cluster: ClusterView, group_id: str) -> GroupDescription:
+    """The same of one group; raise why it cannot be described."""
+    group = groups_only(cluster, [group_id])[group_id]
+    if isinstance(group, KgroupError):
+        raise group
+    return group
+
+
 def _ask(cluster: ClusterView, node: int, groups: Sequence[str], left_s: float) -> Answers[GroupDescription]:
     """Describe as each type in turn; the broker says GROUP_ID_NOT_FOUND for a group of another type.
 

@@ -233,14 +233,18 @@ def _ask_leader(
     served = cluster.transport.versions(leader, LIST_OFFSETS)
     if served == range(1):
         return _ask_oldest(cluster, leader, asked, left_s)
-    by_topic: dict[str, list[ListOffsetsPartition]] = {}
-    for partition, when in sorted(asked.items()):
-        entry = ListOffsetsPartition(partition_index=partition.partition, timestamp=when)
-        by_topic.setdefault(partition.topic, []).append(entry)
     request = ListOffsetsRequest(
         replica_id=CONSUMER_REPLICA,
         isolation_level=isolation,
-        topics=tuple(ListOffsetsTopic(name=name, partitions=tuple(ps)) for name, ps in by_topic.items()),
+        topics=tuple(
+            ListOffsetsTopic(
+                name=name,
+                partitions=tuple(
+                    ListOffsetsPartition(partition_index=p.partition, timestamp=asked[p]) for p in those
+                ),
+            )
+            for name, those in by_topic(asked)
+        ),
         timeout_ms=int(left_s * 1000),
     )
     lowest = max((_SINCE_VERSION.get(when, 1) for when in asked.values()), default=1)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import TopicDescription
-from kgroup.admin.read.offsets import EARLIEST, leader_of, list_offsets
+from kgroup.admin.read.offsets import EARLIEST, by_topic, leader_of, list_offsets
 from kgroup.admin.refusals import refused
 from kgroup.domain import TopicPartition
 from kgroup.errors import BrokerRefused, DecodeError, ErrorCode, KgroupError, Unreachable
@@ -154,22 +154,21 @@ def _fetch(
     from kgroup.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 
     asked = list(partitions)
-    by_topic: dict[str, list[FetchPartition]] = {}
-    for partition in asked:
-        entry = FetchPartition(
-            partition=partition.partition,
-            fetch_offset=offsets[partition],
-            partition_max_bytes=PARTITION_BYTES,
+    topics = tuple(
+        FetchTopic(
+            topic=name,
+            partitions=tuple(
+                FetchPartition(
+                    partition=p.partition, fetch_offset=offsets[p], partition_max_bytes=PARTITION_BYTES
+                )
+                for p in those
+            ),
         )
-        by_topic.setdefault(partition.topic, []).append(entry)
-    topics = tuple(FetchTopic(topic=name, partitions=tuple(entries)) for name, entries in by_topic.items())
-
-    def ask(left_s: float) -> FetchResponse:
-        request = FetchRequest(max_wait_ms=0, min_bytes=0, topics=topics)
-        return cluster.ask(leader, request, FetchResponse, versions=(0, NAMES_UNTIL), timeout_s=left_s)
-
+        for name, those in by_topic(asked)
+    )
+    request = FetchRequest(max_wait_ms=0, min_bytes=0, topics=topics)
     try:
-        answer = cluster.retry.call(ask, idempotent=True)
+        answer = cluster.ask_again(leader, request, FetchResponse, versions=(0, NAMES_UNTIL))
     except (Unreachable, BrokerRefused) as error:
         return dict.fromkeys(asked, error)
     told = {

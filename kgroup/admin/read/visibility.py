@@ -129,11 +129,8 @@ def _may_describe_any_group(cluster: ClusterView) -> bool:
     # DescribeGroups and not FindCoordinator, which creates the offsets topic of a fresh cluster.
     from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 
-    def ask(left_s: float) -> DescribeGroupsResponse:
-        probe = DescribeGroupsRequest(groups=GROUP_PROBES)
-        return cluster.ask(None, probe, DescribeGroupsResponse, timeout_s=left_s)
-
-    told = cluster.retry.call(ask, idempotent=True).groups
+    probe = DescribeGroupsRequest(groups=GROUP_PROBES)
+    told = cluster.ask_again(None, probe, DescribeGroupsResponse).groups
     return bool(told) and all(g.error_code != ErrorCode.GROUP_AUTHORIZATION_FAILED for g in told)
 
 

@@ -159,13 +159,9 @@ class Held:
         request = DescribeGroupsRequest(groups=names, include_authorized_operations=True)
         versions = (GROUP_OPERATIONS_SINCE, ABSENT_UNTIL)
 
-        def ask(left_s: float) -> DescribeGroupsResponse:
-            return self._cluster.ask(
-                node, request, DescribeGroupsResponse, versions=versions, timeout_s=left_s
-            )
-
+        answer = self._cluster.ask_again(node, request, DescribeGroupsResponse, versions=versions)
         found: dict[str, Bits] = {}
-        for told in self._cluster.retry.call(ask, idempotent=True).groups:
+        for told in answer.groups:
             if told.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED:
                 found[told.group_id] = DENIED
             elif told.error_code or told.authorized_operations == UNTOLD:
@@ -184,11 +180,8 @@ class Held:
             include_topic_authorized_operations=True,
         )
 
-        def ask(left_s: float) -> MetadataResponse:
-            versions = (TOPIC_OPERATIONS_SINCE, None)
-            return self._cluster.ask(None, request, MetadataResponse, versions=versions, timeout_s=left_s)
-
-        answer = _told(lambda: self._cluster.retry.call(ask, idempotent=True))
+        versions = (TOPIC_OPERATIONS_SINCE, None)
+        answer = _told(lambda: self._cluster.ask_again(None, request, MetadataResponse, versions=versions))
         found: dict[str, Bits] = {}
         for told in () if answer is None else answer.topics:
             name = told.name or ""
