@@ -80,10 +80,9 @@ def command(
     5 if that is not known.
     """
     if rights:
-        from kgroup.cli.views.rights import Question
         from kgroup.cli.views.rights import examine as examine_rights
 
-        return examine_rights(env, Question(group or (), topic, for_ or (), principal))
+        return examine_rights(env, group or (), topic, for_ or (), principal)
     _refuse_without_rights(for_=for_, topic=topic, principal=principal)
     left_out = tuple(name.strip() for name in (without or "").split(",") if name.strip())
     for name in left_out:

@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 from typing import Protocol as Shape
 
 from kgroup.cli.commands.member_registration import register, unregister
@@ -118,7 +118,7 @@ def run(
         return _run_legacy(env, group_id, topic, legacy, session_timeout, stop)
     if session_timeout is not None:
         raise ConfigError("--session-timeout goes with --legacy", "other members have Kafka's defaults")
-    member = _member(group_id, topic, protocol, Settings(instance_id, assignor, rack))
+    member = _member(group_id, topic, protocol, instance_id, assignor, rack)
     events = _Events(env, member)
     with open_admin(env) as admin:
         _prepare(admin, stop)
@@ -169,19 +169,18 @@ def _run_legacy(
     return ExitCode.OK
 
 
-class Settings(NamedTuple):
-    """What a member may be told beside group and topics."""
-
-    instance_id: str | None
-    assignor: str | None
-    rack: str | None
-
-
-def _member(group_id: str, topics: list[str], protocol: str, own: Settings) -> "GroupMember":
+def _member(
+    group_id: str,
+    topics: list[str],
+    protocol: str,
+    instance_id: str | None,
+    assignor_name: str | None,
+    rack: str | None,
+) -> "GroupMember":
     if protocol == "classic":
         from kgroup.members.classic import ClassicMember
 
-        name = own.assignor or "range"
+        name = assignor_name or "range"
         from kgroup.coordinator.assignors.client_side import ClientRangeAssignor
         from kgroup.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
         from kgroup.coordinator.assignors.round_robin import RoundRobinAssignor
@@ -192,7 +191,7 @@ def _member(group_id: str, topics: list[str], protocol: str, own: Settings) -> "
         if name not in known:
             raise ConfigError(f"--assignor {name!r} is unknown", "one of " + ", ".join(ASSIGNORS))
         assignor = known[name]()
-        return ClassicMember(group_id, topics, [assignor], instance_id=own.instance_id, rack=own.rack)
+        return ClassicMember(group_id, topics, [assignor], instance_id=instance_id, rack=rack)
     if protocol == "consumer":
         import uuid
 
@@ -204,9 +203,9 @@ def _member(group_id: str, topics: list[str], protocol: str, own: Settings) -> "
             group_id,
             member_id,
             topics,
-            instance_id=own.instance_id,
-            rack=own.rack,
-            server_assignor=own.assignor,
+            instance_id=instance_id,
+            rack=rack,
+            server_assignor=assignor_name,
         )
     raise ConfigError(f"--protocol {protocol!r} is unknown", "one of " + ", ".join(PROTOCOLS))
 

@@ -121,9 +121,8 @@ def _execute(env: Env, group: str, direction: str, choices: Choices) -> ExitCode
         found = admin.evidence(group, read_log=choices.read_log)
         plan = plan_of(found, direction)
         where = identity(admin, env)
-        if plan.verdict == BLOCKED:
-            return show(env, outcome(plan, "none", where))
-        if plan.verdict == ALREADY or (plan.verdict == UNKNOWN and not choices.accept_unknown):
+        unknown = plan.verdict == UNKNOWN and not choices.accept_unknown
+        if unknown or plan.verdict in (BLOCKED, ALREADY):
             return show(env, outcome(plan, "none", where))
         if found.group.state == EMPTY:
             if not choices.accept_unknown and not admin.sees_every_topic():

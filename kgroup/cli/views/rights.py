@@ -1,7 +1,6 @@
 """`doctor --rights`: which commands this principal can use, what it lacks, and the ACLs to ask for."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kgroup.admin.rights.needs import COMMANDS, WITHOUT_CLUSTER
@@ -29,16 +28,6 @@ _COLUMNS = (
 _USABLE = {True: "yes", False: "no", None: UNKNOWN}
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What `--rights` is asked about: a group, a topic, the commands of interest, and whose ACLs to write."""
-
-    groups: Sequence[str]
-    topic: str | None
-    commands: Sequence[str]
-    principal: str | None
-
-
 def chosen(names: Sequence[str]) -> tuple[str, ...]:
     """The rows of the table that are asked about, all of them for none; ConfigError for a strange name."""
     words = [name.strip() for given in names for name in given.split(",") if name.strip()]
@@ -52,22 +41,26 @@ def chosen(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(words)) or tuple(COMMANDS)
 
 
-def examine(env: Env, question: Question) -> ExitCode:
-    """Say what the principal of `env` can do; nothing is changed anywhere."""
-    commands = chosen(question.commands)
-    if len(question.groups) > 2:
+def examine(
+    env: Env, groups: Sequence[str], topic: str | None, named: Sequence[str], another: str | None
+) -> ExitCode:
+    """Say what the principal of `env` can do, with a group or with it and its clone; nothing is changed.
+
+    `named` are the commands of interest, `another` the principal to write into the ACLs.
+    """
+    commands = chosen(named)
+    if len(groups) > 2:
         raise ConfigError("--rights is about one group, or one and its clone", "name none for every group")
-    group, clone = (*question.groups, None, None)[:2]
+    group, clone = (*groups, None, None)[:2]
     with open_admin(env) as admin:
-        found = admin.rights(commands, Asked(group, clone, question.topic))
+        found = admin.rights(commands, Asked(group, clone, topic))
         where = identity(admin, env)
-    principal = question.principal or _principal(env)
+    principal = another or _principal(env)
     address = str(where["bootstrap"] or "BROKER:9092")
-    another = question.principal is not None
-    rows = [_json(each, principal, address, another) for each in found]
-    named = bool(question.commands)
-    rights = dict.fromkeys(right for each in found for right in _to_ask_for(each, another)) if named else None
-    data = {"principal": principal, "group_id": group, "topic": question.topic, "commands": rows}
+    wanted = {each: _to_ask_for(each, another is not None) for each in found}
+    rows = [_json(each, kafka_acls(rights, principal, address)) for each, rights in wanted.items()]
+    rights = dict.fromkeys(right for those in wanted.values() for right in those) if named else None
+    data = {"principal": principal, "group_id": group, "topic": topic, "commands": rows}
     return show(
         env,
         Result(
@@ -75,8 +68,8 @@ def examine(env: Env, question: Question) -> ExitCode:
             [Table(_COLUMNS, [_row(each) for each in found]), *_asking(found, rights, principal, address)],
             items="commands",
             names=[each.command for each in found if each.usable],
-            errors=_errors(found, named),
-            exit_code=_code(found, named),
+            errors=_errors(found, bool(named)),
+            exit_code=_code(found, bool(named)),
             cluster=where,
             main=Table(_COLUMNS, [_row(each) for each in found]),
         ),
@@ -103,7 +96,7 @@ def _to_ask_for(each: "Ability", for_another: bool) -> "tuple[Right, ...]":
     return tuple(wanted.right for wanted in each.needs) if for_another else (*each.missing, *each.unknown)
 
 
-def _json(each: "Ability", principal: str | None, address: str, for_another: bool) -> Document:
+def _json(each: "Ability", acls: Sequence[str]) -> Document:
     return {
         "command": each.command,
         "usable": each.usable,
@@ -118,7 +111,7 @@ def _json(each: "Ability", principal: str | None, address: str, for_another: boo
         ],
         "missing": [str(right) for right in each.missing],
         "unknown": [str(right) for right in each.unknown],
-        "acls": list(kafka_acls(_to_ask_for(each, for_another), principal, address)),
+        "acls": list(acls),
         "note": each.note or None,
     }
 
