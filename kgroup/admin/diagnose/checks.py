@@ -147,7 +147,8 @@ def _stuck_classic(facts: Facts) -> Diagnosis:
         )
     elif before:
         suspects = sorted(before.values(), key=lambda m: _last_commit(facts, m))
-        waits = _one_of([name_of(member) for member in suspects])
+        one = "one or more of " if len(suspects) > 1 else ""
+        waits = f"{one}{', '.join(map(name_of, suspects))} to rejoin"
         evidence += [_about(facts, member) for member in suspects]
         since = [name for member_id, name in present.items() if member_id not in before]
         if since:
@@ -160,12 +161,6 @@ def _stuck_classic(facts: Facts) -> Diagnosis:
         f"look at that member's process; {take_out(group.group_id, suspects[:1])} takes it out",
         evidence,
     )
-
-
-def _one_of(names: Sequence[str]) -> str:
-    if len(names) == 1:
-        return f"{names[0]} to rejoin"
-    return f"one or more of {', '.join(names)} to rejoin"
 
 
 def _last_commit(facts: Facts, member: RecordedMember) -> int:

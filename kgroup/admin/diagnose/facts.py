@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import CLASSIC, REBALANCING, SHARE, Description, GroupDescription, OffsetRow
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from kgroup.history.fold.restarts import Restart
     from kgroup.history.fold.state import GroupState
 
+T = TypeVar("T")
 HISTORY, SETTINGS, TRANSACTIONS, LOG_STARTS = "history", "settings", "transactions", "log-starts"
 LAG, ASSIGNMENTS = "lag", "assignments"
 LOOKS = (HISTORY, SETTINGS, TRANSACTIONS, LOG_STARTS, LAG, ASSIGNMENTS)
@@ -280,10 +282,10 @@ def _look_again(cluster: ClusterView, facts: Sequence[Facts], patience_s: float)
     failed: dict[str, list[KgroupError]] = {}
     # The first of the looks is taken already.
     for _ in islice(cluster.retry.looks(INTERVAL_S, patience_s) if waiting else (), 1, None):
-        now = _groups_again(cluster, [each.group.group_id for each in waiting if each.rebalances])
-        open_now = _open_again(
-            cluster, {each.group.group_id: each.pending for each in waiting if each.pending}
-        )
+        names = [each.group.group_id for each in waiting if each.rebalances]
+        held = {each.group.group_id: each.pending for each in waiting if each.pending}
+        now = _or_error(names, partial(groups_only, cluster, names))
+        open_now = _or_error(held, partial(unstable, cluster, held)) if held else {}
         for each in waiting:
             name = each.group.group_id
             failed[name] = _again(each, now.get(name), open_now.get(name), clock() - start)
@@ -306,20 +308,12 @@ def _look_again(cluster: ClusterView, facts: Sequence[Facts], patience_s: float)
     _describe_settled(cluster, [each for each in rebalanced if not each.rebalances])
 
 
-def _groups_again(cluster: ClusterView, group_ids: Sequence[str]) -> Answers[GroupDescription]:
+def _or_error(names: Iterable[str], ask: Callable[[], Answers[T]]) -> Answers[T]:
+    """What was answered, or for all of them why nothing was."""
     try:
-        return groups_only(cluster, group_ids)
+        return ask()
     except KgroupError as error:
-        return dict.fromkeys(group_ids, error)
-
-
-def _open_again(
-    cluster: ClusterView, places: Mapping[str, frozenset[TopicPartition]]
-) -> Answers[frozenset[TopicPartition]]:
-    try:
-        return unstable(cluster, places) if places else {}
-    except KgroupError as error:
-        return dict.fromkeys(places, error)
+        return dict.fromkeys(names, error)
 
 
 def _again(

@@ -12,10 +12,8 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from kgroup.admin.discovery import ClusterView
-from kgroup.admin.migrate.models import UPGRADE, target_of
+from kgroup.admin.migrate.models import target_of
 from kgroup.admin.models import (
-    CLASSIC,
-    CONSUMER,
     EMPTY,
     LEFT_FOR_NOW,
     PREPARING,
@@ -107,7 +105,7 @@ class Tracker:
         self._account(now_ms, group, partitions)
         self._notice(now_ms, _signature(group))
         self._most = max(self._most, len(group.known_members))
-        remaining = [member for member in group.known_members if not self._has_moved(member)]
+        remaining = [member for member in group.known_members if member.protocol != target_of(self.direction)]
         waits = self._since_when(now_ms, self._waits(group, remaining, blockers))
         stalled_ms = now_ms - self._changed_ms
         status = WATCHING
@@ -148,9 +146,6 @@ class Tracker:
             waits=waits,
             stalled_ms=stalled_ms,
         )
-
-    def _has_moved(self, member: Member) -> bool:
-        return member.protocol == (CONSUMER if self.direction == UPGRADE else CLASSIC)
 
     def _notice(self, now_ms: int, signature: object) -> None:
         if self._last_ms is None or signature != self._signature:

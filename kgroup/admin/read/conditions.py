@@ -243,7 +243,10 @@ def groups_now(
     found |= {group.group_id: group for group in told.groups}
     for failed in told.errors:
         if failed.code != ErrorCode.GROUP_ID_NOT_FOUND.name:
-            found[failed.item] = _passing(raised(failed))
+            reason = raised(failed)
+            if not is_passing(reason):
+                raise reason
+            found[failed.item] = reason
     return found
 
 
@@ -252,12 +255,6 @@ def is_passing(error: KgroupError) -> bool:
     if isinstance(error, Unreachable) and not isinstance(error, OutcomeUnknown):
         return True  # not asked again within a request, as an address may be mistyped; brokers do come back
     return isinstance(error, (Unreachable, BrokerRefused)) and may_repeat(error, idempotent=True)
-
-
-def _passing(error: KgroupError) -> KgroupError:
-    if not is_passing(error):
-        raise error
-    return error
 
 
 def raised(error: ItemError) -> KgroupError:
