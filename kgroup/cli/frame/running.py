@@ -48,12 +48,7 @@ def run_command(
 def _report(error: KgroupError, env: Env | None) -> int:
     code = of_error(error)
     if env is not None and env.debug:
-        # Print the traceback to stderr; what an exception says may come from a broker and is escaped.
-        import traceback
-
-        own = ("Traceback ", "  File ", "  [Previous", "\n")
-        for part in traceback.TracebackException.from_exception(error).format():
-            print(part if part.startswith(own) else clean(part.rstrip("\n")) + "\n", end="", file=sys.stderr)
+        _print_traceback(error)
     if env is not None and env.output.is_document:
         from kgroup.cli.output.result import print_failure
 
@@ -64,6 +59,15 @@ def _report(error: KgroupError, env: Env | None) -> int:
             silence_stdout()
     print_error(error.message, error.hint)
     return code
+
+
+def _print_traceback(error: Exception) -> None:
+    """Print the traceback to stderr; what an exception says may come from a broker and is escaped."""
+    import traceback
+
+    own = ("Traceback ", "  File ", "  [Previous", "\n")
+    for part in traceback.TracebackException.from_exception(error).format():
+        print(part if part.startswith(own) else clean(part.rstrip("\n")) + "\n", end="", file=sys.stderr)
 
 
 def output_failed(error: OSError) -> int:
