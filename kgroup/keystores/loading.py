@@ -55,16 +55,12 @@ def show(context: ssl.SSLContext, identity: Store | PemPair) -> None:
     if isinstance(identity, PemPair):
         _show_pem(context, identity)
     else:
-        _show_store(context, identity)
-
-
-def _show_store(context: ssl.SSLContext, store: Store) -> None:
-    data = content_of(store)
-    kind = kind_of(store, data)
-    if kind == PEM:
-        _show_pem(context, PemPair(store, key_password=store.key_password))
-    else:
-        _show(context, identity_in(store, data, kind), store.location)
+        data = content_of(identity)
+        kind = kind_of(identity, data)
+        if kind == PEM:
+            _show_pem(context, PemPair(identity, key_password=identity.key_password))
+        else:
+            _show(context, identity_in(identity, data, kind), identity.location)
 
 
 def _show_pem(context: ssl.SSLContext, pair: PemPair) -> None:

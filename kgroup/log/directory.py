@@ -129,7 +129,9 @@ class DataDirectory:
             cluster_id = wanted or uuid_text(os.urandom(16))
             self._write_meta(cluster_id, node_id)
             return cluster_id, node_id or 0
-        properties = _properties(path)
+        lines = path.read_bytes().decode("utf-8", "replace").splitlines()
+        pairs = (line.partition("=") for line in lines if line and not line.startswith("#"))
+        properties = {key.strip(): value.strip() for key, _, value in pairs}
         try:
             version, found = int(properties["layout.version"]), properties["cluster.id"]
             number = int(properties["node.id"]) if "node.id" in properties else None
@@ -203,12 +205,6 @@ def _read_owner(lock: int) -> Owner | None:
         return Owner(int(found["pid"]), str(found["command"]), str(found["bootstrap"]), metrics)
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
-
-
-def _properties(path: Path) -> dict[str, str]:
-    lines = path.read_bytes().decode("utf-8", "replace").splitlines()
-    pairs = (line.partition("=") for line in lines if line and not line.startswith("#"))
-    return {key.strip(): value.strip() for key, _, value in pairs}
 
 
 def _os_error(path: Path, error: OSError) -> StorageError:

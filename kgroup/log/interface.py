@@ -167,12 +167,9 @@ def first_at_or_after(batch: Batch, timestamp_ms: int, start_offset: int) -> tup
     except DecodeError as error:
         raise DamagedLog(error.message, hint="restore the partition's segments from a backup") from None
     for record in records:
-        found = _wrapped(record.timestamp_ms)
+        # A batch's first timestamp and a record's delta may add up to more than 64 bits; in Kafka
+        # they wrap.
+        found = (record.timestamp_ms + (1 << 63)) % (1 << 64) - (1 << 63)
         if found >= timestamp_ms and record.offset >= start_offset:
             return record.offset, found
     return None
-
-
-def _wrapped(timestamp_ms: int) -> int:
-    """A batch's first timestamp and a record's delta may add up to more than 64 bits; in Kafka they wrap."""
-    return (timestamp_ms + (1 << 63)) % (1 << 64) - (1 << 63)

@@ -52,7 +52,10 @@ def open_segments(folder: Path, write: Write) -> Opened:
     bases = segment_bases(folder)
     for each in manifest.segments if manifest else ():
         if each.base_offset not in bases:
-            raise _missing(folder, each.base_offset)
+            raise DamagedLog(
+                f"{segment_file(folder, each.base_offset, '.log')} is missing",
+                hint=f"restore it from a backup; or, to give up what it held, delete {folder / MANIFEST}",
+            )
     start = manifest.start_offset if manifest else read_checkpoint(folder, START_OFFSET) or 0
     segments = [Segment(folder, base, write=write) for base in bases or [start]]
     for segment, following in zip(segments, bases[1:], strict=False):
@@ -60,13 +63,6 @@ def open_segments(folder: Path, write: Write) -> Opened:
     listed = manifest.get(segments[-1].base_offset) if manifest else None
     torn = _recover(segments[-1], listed, manifest is None and (folder.parent / KAFKAS_CLEAN_STOP).exists())
     return Opened(segments, max(segments[0].base_offset, start), manifest, torn)
-
-
-def _missing(folder: Path, base_offset: int) -> DamagedLog:
-    return DamagedLog(
-        f"{segment_file(folder, base_offset, '.log')} is missing",
-        hint=f"restore it from a backup; or, to give up what it held, delete {folder / MANIFEST}",
-    )
 
 
 def _recover(segment: Segment, listed: Listed | None, stopped_cleanly: bool) -> TornTail | None:

@@ -23,7 +23,6 @@ from kgroup.members.effects import (
 )
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.consumer_group_heartbeat import (
-    Assignment,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
@@ -204,7 +203,9 @@ class ConsumerMember(BeatingMember[ConsumerGroupHeartbeatResponse]):
         self._interval_ms = response.heartbeat_interval_ms
         if response.assignment is not None:
             given = response.assignment
-            self._target = _flat(given)
+            self._target = frozenset(
+                (topic.topic_id, p) for topic in given.topic_partitions for p in topic.partitions
+            )
             self.assignor_error = given.error
             self.assignor_metadata = (given.metadata_version, given.metadata_bytes)
         if self.phase in (Phase.JOINING, Phase.ACKNOWLEDGING):
@@ -282,10 +283,6 @@ class ConsumerMember(BeatingMember[ConsumerGroupHeartbeatResponse]):
 
     def _send(self, request: Message, min_version: int = 0) -> Send:
         return super()._send(request, min_version if self._subscribed.regex is None else REGEX_FROM)
-
-
-def _flat(assignment: Assignment) -> Ids:
-    return frozenset((topic.topic_id, p) for topic in assignment.topic_partitions for p in topic.partitions)
 
 
 def _by_topic(partitions: Ids) -> tuple[TopicPartitions, ...]:

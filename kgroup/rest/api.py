@@ -161,7 +161,10 @@ class Api:
         except httpx.HTTPError as error:
             raise OutcomeUnknown(f"{self.where} did not answer: {error or type(error).__name__}") from None
         if answer.status_code in _AGAIN:
-            self._wait(answer, left_s)
+            # As long as the answer asks to, where it does; never past the time that is left.
+            text = answer.headers.get("retry-after", "")
+            if text.isascii() and text.isdigit():
+                self._retry.sleep(min(float(text), left_s))
             raise OutcomeUnknown(f"{self.where} answered {_said(answer)}")
         if not answer.is_success:
             raise _refusal(answer, url)
@@ -172,12 +175,6 @@ class Api:
                 f"{url} did not answer with JSON",
                 "is it a REST API v3? try the address with /kafka in front of /v3",
             ) from None
-
-    def _wait(self, answer: httpx.Response, left_s: float) -> None:
-        """As long as the answer asks to, where it does; never past the time that is left."""
-        text = answer.headers.get("retry-after", "")
-        if text.isascii() and text.isdigit():
-            self._retry.sleep(min(float(text), left_s))
 
 
 def client(login: Login, context: ssl.SSLContext | None) -> httpx.Client:

@@ -186,7 +186,21 @@ class Groups:
         rows: dict[TopicPartition, OffsetRow] = {}
         try:
             for told in self._lags(group_id):
-                row = _row(told)
+                committed, end = told.number("current_offset"), told.number("log_end_offset")
+                # REST's own `lag` is below zero for an offset beyond the end.
+                lag, reason = behind(committed, end)
+                row = OffsetRow(
+                    topic=told.text("topic_name"),
+                    partition=told.number("partition_id"),
+                    committed_offset=committed,
+                    log_end_offset=end,
+                    lag=lag,
+                    leader_epoch=None,
+                    metadata=None,
+                    member_id=told.text_or_none("consumer_id") or None,
+                    instance_id=told.text_or_none("instance_id"),
+                    reason=reason,
+                )
                 rows[TopicPartition(row.topic, row.partition)] = row
         except (BrokerRefused, Unreachable) as error:
             errors.append(item_error("offsets", error))
@@ -244,23 +258,6 @@ def _state(document: Document) -> str | None:
     """`PREPARING_REBALANCE` as Kafka writes it elsewhere; None for UNKNOWN."""
     told = document.text("state")
     return None if told == "UNKNOWN" else "".join(word.capitalize() for word in told.split("_"))
-
-
-def _row(told: Document) -> OffsetRow:
-    committed, end = told.number("current_offset"), told.number("log_end_offset")
-    lag, reason = behind(committed, end)  # REST's own `lag` is below zero for an offset beyond the end
-    return OffsetRow(
-        topic=told.text("topic_name"),
-        partition=told.number("partition_id"),
-        committed_offset=committed,
-        log_end_offset=end,
-        lag=lag,
-        leader_epoch=None,
-        metadata=None,
-        member_id=told.text_or_none("consumer_id") or None,
-        instance_id=told.text_or_none("instance_id"),
-        reason=reason,
-    )
 
 
 def _untold(place: TopicPartition) -> OffsetRow:

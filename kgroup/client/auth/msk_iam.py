@@ -98,8 +98,9 @@ def signer(login: AwsLogin, host: str) -> Signer:
         region = _region(session, host)
         credentials = _role(session, login, region) if login.role_arn else _own(session)
     except (BotoCoreError, ClientError) as error:
+        # What AWS said, in one line; its errors name roles and profiles, never keys.
         raise not_authenticated(
-            f"AWS gives no credentials: {_said(error)}",
+            f"AWS gives no credentials: {' '.join(str(error).split())[:300]}",
             "`aws sts get-caller-identity` shows who you are there",
         ) from None
     if credentials is None:
@@ -132,8 +133,3 @@ def _role(session: Session, login: AwsLogin, region: str) -> ReadOnlyCredentials
     sts = session.create_client("sts", region_name=login.sts_region or region)
     found = sts.assume_role(**asked)["Credentials"]
     return ReadOnlyCredentials(found["AccessKeyId"], found["SecretAccessKey"], found["SessionToken"])
-
-
-def _said(error: Exception) -> str:
-    """What AWS said, in one line; its errors name roles and profiles, never keys."""
-    return " ".join(str(error).split())[:300]

@@ -31,21 +31,17 @@ def _scram(credentials: Password) -> Exchange:
         first += _TOKEN
         client.client_first_bare += _TOKEN
     server_first = yield first.encode()
-    _check_iterations(mechanism, server_first)
+    # Refuse fewer than 4,096 as Kafka's client does, and so many that they keep this side busy.
+    given = re.search(rb",i=([0-9]+)", server_first)
+    if given is not None and (len(given[1]) > 9 or not MIN_ITERATIONS <= int(given[1]) <= _MOST_ITERATIONS):
+        why = f"it asks for {given[1][:20].decode()} iterations, not {MIN_ITERATIONS} to {_MOST_ITERATIONS}"
+        raise broker_is_wrong(mechanism, why)
     try:
         client.set_server_first(server_first.decode())
         server_final = yield client.get_client_final().encode()
         client.set_server_final(server_final.decode())
     except (ScramException, UnicodeDecodeError, ValueError) as error:
         raise broker_is_wrong(mechanism, str(error)) from None
-
-
-def _check_iterations(mechanism: str, server_first: bytes) -> None:
-    """Refuse fewer than 4,096 as Kafka's client does, and so many that they keep this side busy."""
-    given = re.search(rb",i=([0-9]+)", server_first)
-    if given is not None and (len(given[1]) > 9 or not MIN_ITERATIONS <= int(given[1]) <= _MOST_ITERATIONS):
-        why = f"it asks for {given[1][:20].decode()} iterations, not {MIN_ITERATIONS} to {_MOST_ITERATIONS}"
-        raise broker_is_wrong(mechanism, why)
 
 
 _MOST_ITERATIONS = 100_000

@@ -39,7 +39,7 @@ def share(view: View, member: RecordedMember) -> str | None:
         instance = told.schema_registry
         identity = instance.identity if instance else None
         return f"{(identity.url if identity else None) or member.label} {_elected(instance, member)}"
-    return f"{_thread_name(told.streams, member)} {_tasks(told.streams)}"
+    return f"{((told.streams.thread if told.streams else None) or member.label)} {_tasks(told.streams)}"
 
 
 def _work(running: Work | None) -> str:
@@ -61,10 +61,6 @@ def _tasks(thread: StreamsThread | None) -> str:
         return "unknown"
     standby = f" (standby {_some(given.standby)})" if given.standby else ""
     return (_some(given.active) or "nothing") + standby
-
-
-def _thread_name(thread: StreamsThread | None, member: RecordedMember) -> str:
-    return (thread.thread if thread else None) or member.label
 
 
 def _some(names: tuple[str, ...]) -> str:

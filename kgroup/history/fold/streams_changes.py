@@ -38,7 +38,10 @@ def tell_streams(step: GroupStep, carry: Carry, members: Membership) -> None:
         epochs = f"epoch {before.epoch} → {after.epoch}" if before.epoch >= 0 else f"epoch {after.epoch}"
         step.tell(Kind.REBALANCE_STARTED, epochs, cause=cause, proven=proven)
     if _targeted(before, after):
-        _target(step)
+        parts = [f"{m.label} {_of(m).target.text}" for m in step.after.members.values()]
+        if parts:
+            shown = "; ".join(sorted(parts)[:SHOWN]) + ("; …" if len(parts) > SHOWN else "")
+            step.tell(Kind.TARGET_COMPUTED, f"target of epoch {step.after.assignment_epoch}: {shown}")
     _reconciliation(step, carry, members)
     ready = after.streams is None or after.streams.is_ready
     tell_finished(step, carry, "" if ready else ", with no tasks: the topology is not ready")
@@ -159,13 +162,6 @@ def _targeted(before: View, after: View) -> bool:
     had = before.streams is not None and before.streams.has_target
     has = after.streams is not None and after.streams.has_target
     return has and (not had or after.assignment_epoch > before.assignment_epoch)
-
-
-def _target(step: GroupStep) -> None:
-    parts = [f"{m.label} {_of(m).target.text}" for m in step.after.members.values()]
-    if parts:
-        shown = "; ".join(sorted(parts)[:SHOWN]) + ("; …" if len(parts) > SHOWN else "")
-        step.tell(Kind.TARGET_COMPUTED, f"target of epoch {step.after.assignment_epoch}: {shown}")
 
 
 def _of(member: RecordedMember | None) -> StreamsClient:

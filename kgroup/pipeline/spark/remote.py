@@ -42,7 +42,11 @@ def remote_session(url: str, answer_s: float = ANSWER_S) -> Iterator[SparkSessio
     for what is no Spark Connect server and for one of a version that ours does not fit; Unreachable if
     nothing answers within `answer_s`; ConnectDenied; KgroupError if a query fails.
     """
-    _check_extra()
+    check_installed()
+    missing = [package for name, package in _EXTRA.items() if not _is_there(name)]
+    if missing:
+        hint = "install the extra: pip install 'kgroup[connect]'"
+        raise ConfigError(f"--remote needs {', '.join(missing)}", hint)
     builder = _channel_builder(url)
     _check_version(_version_of(builder, url, answer_s), url)
     before, session = os.environ.get(_MODE), None
@@ -68,14 +72,6 @@ def remote_session(url: str, answer_s: float = ANSWER_S) -> Iterator[SparkSessio
 
 
 _HINT = "is it up, and is this its gRPC port (15002 unless it is set)?"
-
-
-def _check_extra() -> None:
-    check_installed()
-    missing = [package for name, package in _EXTRA.items() if not _is_there(name)]
-    if missing:
-        hint = "install the extra: pip install 'kgroup[connect]'"
-        raise ConfigError(f"--remote needs {', '.join(missing)}", hint)
 
 
 def _is_there(module: str) -> bool:

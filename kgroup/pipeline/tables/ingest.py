@@ -11,7 +11,7 @@ from kgroup.domain import uuid_bytes, uuid_text
 from kgroup.history.choice import Choice
 from kgroup.history.sources.splits import Split
 from kgroup.pipeline.read.inputs import Input, Segments
-from kgroup.pipeline.read.rows import SplitRows, SplitSummary
+from kgroup.pipeline.read.rows import SplitRows
 from kgroup.pipeline.schemas import ITEMS, Row
 from kgroup.pipeline.spark.workers import Worker, Workers
 from kgroup.pipeline.tables.folding import FoldShare, Share
@@ -75,22 +75,20 @@ class WriteSplit:
             for name, table in rows.tables():
                 writer.write(name, table)
         summary = rows.summary
+        # Its fields by name; `asdict` would copy each of very many topic names.
         return {
             "part": split.part,
             "number": split.number,
             "files": [asdict(file) for file in writer.files],
             "bytes": rows.reader.bytes_read,
-            "summary": None if summary is None else _shallow(summary),
+            "summary": None
+            if summary is None
+            else {field.name: getattr(summary, field.name) for field in fields(summary)},
             "read": rows.reader.files_read,
             "cut": rows.reader.cut,
             "stopped": rows.reader.stopped,
             "waits": split.waits,
         }
-
-
-def _shallow(summary: SplitSummary) -> Row:
-    """Its fields by name; `asdict` would copy each of very many topic names."""
-    return {field.name: getattr(summary, field.name) for field in fields(summary)}
 
 
 W = TypeVar("W")

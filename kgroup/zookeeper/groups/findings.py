@@ -32,7 +32,9 @@ def find(
 ) -> tuple[Finding, ...]:
     """The findings of a group, by code."""
     counts: dict[str, int | None] = {}
-    for name in {row.topic for row in group.offsets} | _subscribed(group):
+    for name in {row.topic for row in group.offsets} | {
+        topic for member in group.known_members for topic in member.subscribed_topics or ()
+    }:
         found = topics.get(name)
         if isinstance(found, tuple):
             counts[name] = len(found)
@@ -83,7 +85,3 @@ def _unsettled(group: GroupDescription, nodes: GroupNodes) -> str:
 def _some(partitions: list[TopicPartition]) -> str:
     more = f" and {len(partitions) - SHOWN} more" if len(partitions) > SHOWN else ""
     return " ".join(str(p) for p in partitions[:SHOWN]) + more
-
-
-def _subscribed(group: GroupDescription) -> set[str]:
-    return {topic for member in group.known_members for topic in member.subscribed_topics or ()}

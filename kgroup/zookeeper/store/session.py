@@ -158,7 +158,9 @@ class Session:
                     self._ended = self._not_authenticated = True
             pending = {n: op for n, op in pending.items() if answers[n] in _UNANSWERED}
             if pending:
-                self._wait_to_ask_again()
+                if self._ended or not self._left():
+                    raise self._unreachable()
+                time.sleep(min(self._left(), 0.1))
         return tuple(answers[number] for number in range(len(ops)))
 
     def ask_all(self, *ops: Write) -> tuple[Result, ...]:
@@ -251,11 +253,6 @@ class Session:
                 case Check(path, version):
                     transaction.check(path, version)
         return transaction.commit_async()
-
-    def _wait_to_ask_again(self) -> None:
-        if self._ended or not self._left():
-            raise self._unreachable()
-        time.sleep(min(self._left(), 0.1))
 
     def _left(self) -> float:
         left = self._left_or_none()

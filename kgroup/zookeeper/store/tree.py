@@ -105,7 +105,7 @@ class Tree:
             return
         yield path, Node(node.data, node.stat())
         for name in sorted(node.children):
-            yield from self.walk(_join(path, name))
+            yield from self.walk(f"{path.rstrip('/')}/{name}")
 
     def ask(
         self,
@@ -262,10 +262,6 @@ def _deletion(path: str) -> list[_Fired]:
 
 def _parent(path: str) -> str:
     return path.rpartition("/")[0] or "/"
-
-
-def _join(path: str, name: str) -> str:
-    return f"{path.rstrip('/')}/{name}"
 
 
 def _outside(path: str, chroot: str) -> str:

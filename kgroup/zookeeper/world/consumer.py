@@ -19,7 +19,6 @@ from kgroup.zookeeper.consumer.events import (
 )
 from kgroup.zookeeper.consumer.machine import LegacyConsumer, Phase
 from kgroup.zookeeper.coordinator.events import Close, Closed, Malformed
-from kgroup.zookeeper.wire.messages import Partition
 from kgroup.zookeeper.world.network import Connection
 from kgroup.zookeeper.world.process import Process
 
@@ -109,7 +108,10 @@ class ConsumerProcess(Process):
                     network.close_at_consumer(self.connection)
                     self.connection = None
                 case Start(fetches):
-                    self._apply_reset_word([f.partition for f in fetches if f.offset is None])
+                    partitions = [f.partition for f in fetches if f.offset is None]
+                    for partition in partitions:
+                        smallest = self.config.reset == "smallest"
+                        self.machine.delivered(partition, 0 if smallest else self.world.end_of(partition))
         if self.machine.phase is Phase.LEFT and self.alive:
             self.die()
 
@@ -117,11 +119,6 @@ class ConsumerProcess(Process):
         """The application's thread may be the first to resume: what it is handed then counts (era 9.6)."""
         self._deliver()
         self.world.observer.after_event()
-
-    def _apply_reset_word(self, partitions: list[Partition]) -> None:
-        for partition in partitions:
-            smallest = self.config.reset == "smallest"
-            self.machine.delivered(partition, 0 if smallest else self.world.end_of(partition))
 
     def _poll_later(self) -> None:
         life = self.life
