@@ -6,7 +6,6 @@ cannot read, and it leaves groups and topics out that its principal may not desc
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -98,14 +97,9 @@ class Groups:
 
     def lag(self, group_ids: Iterable[str], interval_s: float | None = None) -> LagReport:
         """How far each group is behind, with `interval_s` at which rate."""
-        from kgroup.admin.read.lag_report import by_partition, report_of
+        from kgroup.admin.read.lag_report import sampled
 
-        wanted = list(dict.fromkeys(group_ids))
-        if interval_s is None:
-            return report_of(self.describe(wanted), {}, None)
-        began, first = time.monotonic(), by_partition(self.describe(wanted))
-        time.sleep(interval_s)
-        return report_of(self.describe(wanted), first, time.monotonic() - began)
+        return sampled(self.describe, group_ids, interval_s)
 
     def _listed(self, document: Document) -> GroupListing:
         return GroupListing(

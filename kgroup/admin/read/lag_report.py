@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -150,6 +150,18 @@ def report_of(
     )
     errors = told.errors + tuple(e for group in told.groups for e in group.errors)
     return LagReport(groups, errors, frozenset(error.item for error in told.errors))
+
+
+def sampled(
+    describe: Callable[[list[str]], Description], group_ids: Iterable[str], interval_s: float | None
+) -> LagReport:
+    """Return the lag of the groups that `describe` reads, with `interval_s` at which rate."""
+    wanted = list(dict.fromkeys(group_ids))
+    if interval_s is None:
+        return report_of(describe(wanted), {}, None)
+    began, first = time.monotonic(), by_partition(describe(wanted))
+    time.sleep(interval_s)
+    return report_of(describe(wanted), first, time.monotonic() - began)
 
 
 def by_partition(told: Description) -> dict[tuple[str, str, int], OffsetRow]:

@@ -122,7 +122,11 @@ class Askers:
     def of(self, call: AnyCall) -> Asker:
         """Who sent this request."""
         if self._kept.full or self._changes != self._authorizer.changes:
-            self._forget()
+            self._changes = self._authorizer.changes
+            for asker in self._known.values():  # parked calls still hold some
+                asker.rights.clear()
+            self._known.clear()
+            self._kept.size, self._kept.full = 0, False
         principal = call.principal
         key = principal.kind, principal.name, call.client_host
         found = self._known.get(key)
@@ -131,10 +135,3 @@ class Askers:
             if self._kept.takes(ASKER_BYTES + getsizeof(principal.name)):
                 self._known[key] = found
         return found
-
-    def _forget(self) -> None:
-        self._changes = self._authorizer.changes
-        for asker in self._known.values():  # parked calls still hold some
-            asker.rights.clear()
-        self._known.clear()
-        self._kept.size, self._kept.full = 0, False

@@ -81,7 +81,7 @@ class Process:
         end_of: Callable[[TopicPartition], int],
         settings: ProcessSettings | None = None,
     ) -> None:
-        self._name = name
+        self.name = name
         self._brokers, self._schedule, self._rng = brokers, brokers.schedule, rng
         self.make_member = make_member
         self._end_of = end_of
@@ -104,10 +104,6 @@ class Process:
         self._looking = False
         self._outbox: deque[Send] = deque()
         self._wake_ms: int | None = None
-
-    @property
-    def name(self) -> str:
-        return self._name
 
     @property
     def running(self) -> bool:
@@ -301,7 +297,7 @@ class Process:
             self.holding = frozenset()
             self.on_change(self)
         self.positions.clear()
-        self._brokers.network.break_all(name=self._name)
+        self._brokers.network.break_all(name=self.name)
 
     def _send(self, send: Send) -> None:
         self._commits += isinstance(send.request, OffsetCommitRequest)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -79,14 +78,9 @@ class Groups:
 
     def lag(self, group_ids: Iterable[str], interval_s: float | None = None) -> LagReport:
         """How far each group is behind, with `interval_s` at which rate."""
-        from kgroup.admin.read.lag_report import by_partition, report_of
+        from kgroup.admin.read.lag_report import sampled
 
-        wanted = list(dict.fromkeys(group_ids))
-        if interval_s is None:
-            return report_of(self.describe(wanted), {}, None)
-        began, first = time.monotonic(), by_partition(self.describe(wanted))
-        time.sleep(interval_s)
-        return report_of(self.describe(wanted), first, time.monotonic() - began)
+        return sampled(self.describe, group_ids, interval_s)
 
     def look(self, group_ids: Iterable[str]) -> tuple[dict[str, GroupNow], tuple[ItemError, ...]]:
         """The committed offsets of groups; an error in those that are read, or of which that is not told.
