@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from kgroup.admin.change.reset import Scope, Spec
     from kgroup.admin.diagnose.doctor import Examined
     from kgroup.admin.migrate.execute import Conversion
+    from kgroup.admin.migrate.fleet import Fleet
     from kgroup.admin.migrate.models import Evidence, Logged, MigrationPlan
     from kgroup.admin.migrate.watch import Look
     from kgroup.admin.read.conditions import Condition, Find, Looks, Waited
@@ -254,7 +255,10 @@ class Admin:
         """What only the group's records tell; None where there are none."""
         from kgroup.admin.migrate.evidence import read_logged
 
-        return read_logged(self._cluster, group_id)
+        found = read_logged(self._cluster, [group_id])[group_id]
+        if isinstance(found, KgroupError):
+            raise found
+        return found
 
     def plan_migration(
         self, group_id: str, direction: str, *, patterns: Sequence[str] = (), read_log: bool = False
@@ -263,6 +267,12 @@ class Admin:
         from kgroup.admin.migrate.plan import plan
 
         return plan(self._cluster, group_id, direction, patterns=patterns, read_log=read_log)
+
+    def plan_fleet(self, group_ids: Iterable[str], *, read_log: bool = False) -> Fleet:
+        """The upgrade plans of many groups, in one pass (migrate/fleet.py)."""
+        from kgroup.admin.migrate.fleet import plan_fleet
+
+        return plan_fleet(self._cluster, group_ids, read_log=read_log)
 
     def convert_empty(self, plan: MigrationPlan) -> Conversion:
         """Convert an empty group to the other protocol, and record it (migrate_execute.py)."""

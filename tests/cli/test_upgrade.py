@@ -293,3 +293,72 @@ def test_a_group_that_is_not_empty_any_more_is_left_alone(cluster, classic, tmp_
     with pytest.raises(SafetyRefused, match="only empty groups convert"):
         Admin(cluster.transport, journal=Journal(tmp_path / "journal.jsonl")).convert_empty(made)
     assert not (tmp_path / "journal.jsonl").exists()
+
+
+class TestFleet:
+    @pytest.fixture
+    def three(self, cluster):
+        """Two classic groups and one that has moved already, by a prefix of their own."""
+        prefix = f"fleet-{next(_numbers)}"
+        for name in ("a", "b"):
+            cluster.classic_group(f"{prefix}-{name}", "orders", {"m-0": [0, 1, 2, 3, 4, 5]})
+        cluster.consumer_member(f"{prefix}-c", "orders", f"{prefix}-s")
+        return prefix
+
+    def test_a_row_for_each_group(self, on_cluster, three):
+        data = document(on_cluster("upgrade", "plan", f"{three}-*", "-o", "json"), "upgrade plan")
+        told = [(row["group_id"], row["verdict"], row["effort"]) for row in data["groups"]]
+        assert told == [
+            (f"{three}-c", "already", "none"),
+            (f"{three}-a", "ready", "roll"),
+            (f"{three}-b", "ready", "roll"),
+        ]
+        out = on_cluster("upgrade", "plan", f"{three}-*").out
+        assert "3 groups   classic → consumer   2 ready, 0 blocked, 0 unknown, 1 already" in out
+
+    def test_session_timeouts_of_all_at_once(self, on_cluster, three):
+        ran = on_cluster("upgrade", "plan", f"{three}-*", "--read-log", "-o", "json")
+        rows = {row["group_id"]: row for row in document(ran, "upgrade plan")["groups"]}
+        assert {"session_timeout", "client_settings"} <= set(rows[f"{three}-a"]["warnings"])
+
+    def test_one_that_is_missing_is_said(self, on_cluster, three):
+        ran = on_cluster("upgrade", "plan", f"{three}-a", f"{three}-x", "-o", "json")
+        data = document(ran, "upgrade plan", ExitCode.PARTIAL)
+        assert [row["group_id"] for row in data["groups"]] == [f"{three}-a"]
+        assert [error["item"] for error in ran.document["errors"]] == [f"{three}-x"]
+        assert on_cluster("upgrade", "plan", f"{three}-x", f"{three}-y").code == ExitCode.NOT_FOUND
+
+    def test_by_topic(self, on_cluster, cluster, three):
+        cluster.create_topic(f"{three}-pay", 1)
+        cluster.classic_group(f"{three}-pays", f"{three}-pay", {"m-0": [0]})
+        ran = on_cluster("upgrade", "plan", f"{three}-*", "--topic", f"{three}-pay", "-o", "json")
+        assert [row["group_id"] for row in ran.document["data"]["groups"]] == [f"{three}-pays"]
+
+    def test_the_page_holds_what_the_table_shows(self, on_cluster, three, tmp_path):
+        page = tmp_path / "plan.html"
+        ran = on_cluster("upgrade", "plan", f"{three}-*", "--html", str(page), "-o", "json")
+        text = page.read_text(encoding="utf-8")
+        held = json.loads(text.partition('type="application/json">')[2].partition("</script>")[0])
+        assert held["groups"] == ran.document["data"]["groups"]
+        assert "http" not in text.replace("http://www.w3.org", "")
+        missing = on_cluster("upgrade", "plan", f"{three}-a", "--html", str(tmp_path / "no" / "plan.html"))
+        assert missing.code == ExitCode.FAILED and "cannot write" in missing.err
+
+    def test_several_clusters(self, kgroup, cluster, three, tmp_path):
+        config = tmp_path / "config" / "kgroup" / "config.yaml"
+        config.parent.mkdir(parents=True, exist_ok=True)
+        config.write_text(
+            f"contexts: {{eu: {{bootstrap-servers: '{cluster.bootstrap}'}},"
+            " us: {bootstrap-servers: '127.0.0.1:1'}}\n"
+        )
+        both = ("upgrade", "plan", f"{three}-*", "--contexts", "eu,us", "--timeout", "2s", "-o", "json")
+        ran = kgroup(*both)
+        assert ran.code == ExitCode.PARTIAL, ran.err
+        assert {row["context"] for row in ran.document["data"]["groups"]} == {"eu"}
+        assert [error["item"] for error in ran.document["errors"]] == ["us"]
+        assert kgroup(*both, "-C", "eu").code == ExitCode.USAGE
+
+    def test_what_makes_no_sense_is_refused(self, on_cluster, three):
+        assert on_cluster("upgrade", "plan").code == ExitCode.USAGE
+        assert on_cluster("upgrade", "plan", f"{three}-a", "--all-groups").code == ExitCode.USAGE
+        assert on_cluster("upgrade", "plan", f"{three}-*", "--pattern", "a.*").code == ExitCode.USAGE

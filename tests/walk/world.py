@@ -7,7 +7,7 @@ answer what is written here, and a clock that moves when somebody sleeps.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
 from kgroup.errors import ErrorCode
@@ -129,8 +129,6 @@ class World:
 
     def _only_allowed(self, answer: object) -> object:
         """Without the topics that the principal may not describe, in silence, as brokers do."""
-        from dataclasses import replace
-
         allowed = self.fake.allowed_topics
         if allowed is None:
             return answer
@@ -152,6 +150,13 @@ _SETTINGS = DescribeConfigsResult(
         )
     )
 )
+
+
+def _settings(node: int, asked: DescribeConfigsRequest) -> DescribeConfigsResponse:
+    named = (replace(_SETTINGS, resource_name=each.resource_name) for each in asked.resources)
+    return DescribeConfigsResponse(results=tuple(named))
+
+
 _FEATURES = ApiVersionsResponse(
     finalized_features_epoch=1,
     finalized_features=(FinalizedFeatureKey(name="group.version", max_version_level=1, min_version_level=1),),
@@ -179,7 +184,7 @@ def healthy() -> World:
         groups.committed[name] = {f"orders:{p}": 100 for p in range(4)}
     groups.committed[IDLE] = {"pay:0": 95, "pay:1": 95}
     fake.on(FetchRequest, _no_records)
-    fake.on(DescribeConfigsRequest, lambda node, asked: DescribeConfigsResponse(results=(_SETTINGS,)))
+    fake.on(DescribeConfigsRequest, _settings)
     fake.on(ApiVersionsRequest, lambda node, asked: _FEATURES)
     world = World(fake, groups)
     assert {world.home(READER), world.home(IDLE)} == {1, 2}, "a scene hides one and leaves the other"

@@ -20,6 +20,11 @@ from kgroup.admin.models import EMPTY
 from kgroup.admin.shell import command
 from kgroup.domain import first_of
 
+ASSIGNMENT_STRATEGY, DEFAULT_ASSIGNOR = "partition.assignment.strategy", "range"
+DEFAULT_SESSIONS = frozenset({45_000, 10_000})
+"""Of Java since 3.0 and before, in ms."""
+_DEFAULT_IDS = {"rdkafka": "librdkafka", "sarama": "sarama", "kgo": "franz-go"}
+
 
 def consequences(found: Evidence) -> Iterator[Check]:
     """What an upgrade changes beyond the protocol; none of it decides."""
@@ -33,21 +38,58 @@ def consequences(found: Evidence) -> Iterator[Check]:
         "members need READ on the group and DESCRIBE on every topic they name (READ implies it); one topic "
         "without it refuses the whole heartbeat with TOPIC_AUTHORIZATION_FAILED",
     )
-    yield Check(
-        "client_software",
-        INFO,
-        "unknown: no request tells which client a member runs; group.protocol=consumer needs Java 4.0 or "
-        "librdkafka 2.12 (both general availability)",
-        None,
-        {"client_ids": sorted({member.client_id for member in found.members}), "software": None},
-    )
+    yield _client_software(found)
     if found.group.state != EMPTY:
+        yield _client_settings(found)
         yield Check(
             "after",
             INFO,
             "the first consumer-protocol member converts the group; when the last one leaves while classic "
             "members stay, it converts back",
         )
+
+
+def software_of(group_id: str, client_id: str) -> str | None:
+    """Return which client library names itself so by default, with its version if it has it; else None."""
+    if client_id.startswith(f"consumer-{group_id}-"):
+        return "Java"
+    for name in ("kafka-python", "aiokafka"):
+        if client_id.startswith(f"{name}-"):
+            return f"{name} {client_id.removeprefix(f'{name}-')}"
+    return _DEFAULT_IDS.get(client_id)
+
+
+def _client_software(found: Evidence) -> Check:
+    ids = [member.client_id for member in found.members]
+    told = [software_of(found.group.group_id, each) for each in ids]
+    software = {name: told.count(name) for name in sorted({each for each in told if each is not None})}
+    evidence = {"client_ids": sorted(set(ids)), "software": software or None}
+    needs = "group.protocol=consumer needs Java 4.0 or librdkafka 2.12 (both general availability)"
+    if not software:
+        message = f"unknown: no request tells which client a member runs; {needs}"
+    else:
+        counts = ", ".join(f"{name} ({count} of {len(ids)} members)" for name, count in software.items())
+        message = f"by default client ids: {counts}; {needs}"
+    return Check("client_software", INFO, message, None, evidence)
+
+
+def _client_settings(found: Evidence) -> Check:
+    """The settings with which clients refuse to start in the consumer protocol, as far as they show."""
+    shown = {}
+    used = found.group.assignor
+    if used is not None and used != DEFAULT_ASSIGNOR:
+        shown[ASSIGNMENT_STRATEGY] = used
+    timeouts = sorted(set(found.logged.session_timeouts.values()) - DEFAULT_SESSIONS) if found.logged else []
+    if timeouts:
+        shown["session.timeout.ms"] = ", ".join(map(str, timeouts))
+    refused = f"with {ASSIGNMENT_STRATEGY}, session.timeout.ms or heartbeat.interval.ms set, Java and "
+    refused += "librdkafka clients do not start in the consumer protocol"
+    evidence = {"settings": shown or None}
+    if not shown:
+        return Check("client_settings", INFO, f"{refused}; unknown whether they are set", None, evidence)
+    values = ", ".join(f"{name} ({value} is not the default)" for name, value in shown.items())
+    hint = "remove these settings together with the change of group.protocol"
+    return Check("client_settings", WARN, f"{refused}; set here: {values}", hint, evidence)
 
 
 def _assignor(found: Evidence) -> Check:

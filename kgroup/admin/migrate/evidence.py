@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from kgroup.admin.discovery import Answers, ClusterView
-from kgroup.admin.migrate.kinds import CONSUMERS, Kind, kind_of_assignor, kind_of_empty
-from kgroup.admin.migrate.models import Evidence, Logged, MemberEvidence
+from kgroup.admin.discovery import BATCH, Answers, ClusterView
+from kgroup.admin.migrate.kinds import CONSUMERS, Kind, kind_of_assignor, kinds_of_empty
+from kgroup.admin.migrate.models import SESSION_TIMEOUT, Evidence, Logged, MemberEvidence
 from kgroup.admin.models import CLASSIC, CONSUMER, DEAD, EMPTY, GroupDescription
-from kgroup.admin.read.describe import CONSUMER_GROUP_DESCRIBE, one_group, tells_instances
+from kgroup.admin.read.describe import CONSUMER_GROUP_DESCRIBE, groups_only, tells_instances
 from kgroup.admin.read.members import metadata_of
-from kgroup.admin.refusals import check, refused
+from kgroup.admin.refusals import refused
 from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
-from kgroup.errors import BrokerRefused, DecodeError, ErrorCode, KgroupError, SafetyRefused, Unreachable
+from kgroup.errors import (
+    BrokerRefused,
+    DecodeError,
+    ErrorCode,
+    KgroupError,
+    SafetyRefused,
+    Unreachable,
+)
 from kgroup.protocol.subscription import Assignment, Subscription, version_of
 from kgroup.security.rights import DESCRIBE, DESCRIBE_CONFIGS, on_cluster, on_group
 
 if TYPE_CHECKING:
+    from kgroup.history.fold.state import GroupState
     from kgroup.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
 
 API_VERSIONS, CONSUMER_GROUP_HEARTBEAT = 18, 68
@@ -30,82 +39,161 @@ MEMBER_TYPES_SINCE = 1
 def gather(
     cluster: ClusterView, group_id: str, *, all_topics: bool = False, read_log: bool = False
 ) -> Evidence:
-    """What is to be known about a group before it is migrated.
+    """Return the evidence of one group, as `gather_all` does of many; raise what keeps it from being had."""
+    found = gather_all(cluster, (group_id,), all_topics=all_topics, read_log=read_log)[group_id]
+    if isinstance(found, KgroupError):
+        raise found
+    return found
 
-    `all_topics` adds the names of all topics, `read_log` what only the records tell (it reads the group's
-    partition of `__consumer_offsets`). BrokerRefused when the group cannot be described, SafetyRefused for
-    groups of other types.
+
+def gather_all(
+    cluster: ClusterView, group_ids: Iterable[str], *, all_topics: bool = False, read_log: bool = False
+) -> Answers[Evidence]:
+    """Return what is to be known about each group before it is migrated, or why it cannot be known.
+
+    One pass: requests grow with the brokers, not with the groups. `all_topics` adds the names of all topics,
+    `read_log` what only the records tell (it reads the groups' partitions of `__consumer_offsets`).
+    BrokerRefused for a group that cannot be described, SafetyRefused for one of another type.
     """
-    group = one_group(cluster, group_id)
-    if group.type not in (CLASSIC, CONSUMER):
-        raise SafetyRefused(f"{group_id} is a {group.type} group: groups of that type cannot be migrated")
-    broker = group.coordinator.id if group.coordinator is not None else -1
-    members: tuple[MemberEvidence, ...] = ()
-    if group.type == CLASSIC:
-        group, members = _members(cluster, group)
-    settings, refusal = _settings(cluster, broker, BROKER_RESOURCE, str(broker))
-    own, own_refusal = _settings(cluster, broker, GROUP_RESOURCE, group_id)
-    empty = group.type == CLASSIC and group.state == EMPTY
-    names = (
-        frozenset(
-            topic.name for topic in cluster.metadata(None).topics if topic.name and not topic.is_internal
+    answers: Answers[Evidence] = {}
+    groups: dict[str, GroupDescription] = {}
+    for group_id, group in groups_only(cluster, group_ids).items():
+        if isinstance(group, KgroupError):
+            answers[group_id] = group
+        elif group.type in (CLASSIC, CONSUMER):
+            groups[group_id] = group
+        else:
+            answers[group_id] = AnotherType(group)
+    members = _members(cluster, [group for group in groups.values() if group.type == CLASSIC])
+    for group_id, told in members.items():
+        if isinstance(told, KgroupError):
+            answers[group_id] = told
+            del groups[group_id]
+        else:
+            groups[group_id] = told[0]
+    logged = read_logged(cluster, groups) if read_log else dict.fromkeys(groups)
+    empty = [g for g in groups.values() if _is_empty_of_consumers(g)]
+    names = _topic_names(cluster) if all_topics or empty else frozenset()
+    kinds = kinds_of_empty(cluster, [group.group_id for group in empty], names)
+    coordinators = _coordinators(cluster, groups.values())
+    for group_id, group in groups.items():
+        at, records = coordinators[_broker_of(group)], logged[group_id]
+        if isinstance(at, KgroupError) or isinstance(records, KgroupError):
+            answers[group_id] = at if isinstance(at, KgroupError) else records  # type: ignore[assignment]
+            continue
+        own = at.own[group_id]
+        read = members.get(group_id)
+        answers[group_id] = Evidence(
+            group=group,
+            members=read[1] if isinstance(read, tuple) else (),
+            broker=_broker_of(group),
+            serves_heartbeat=at.serves_heartbeat,
+            group_version=at.group_version,
+            settings=None if isinstance(at.settings, BrokerRefused) else at.settings,
+            settings_error=at.settings.message if isinstance(at.settings, BrokerRefused) else None,
+            settings_code=at.settings.name if isinstance(at.settings, BrokerRefused) else None,
+            own_settings=None if isinstance(own, BrokerRefused) else own,
+            own_error=own.message if isinstance(own, BrokerRefused) else None,
+            topic_names=names if all_topics else None,
+            logged=records,
+            member_types=at.member_types,
+            kind=kinds.get(group_id) or _kind(group),
         )
-        if all_topics or empty
-        else None
-    )
-    served = cluster.transport.versions(broker, CONSUMER_GROUP_DESCRIBE)
-    return Evidence(
-        group=group,
-        members=members,
-        broker=broker,
-        serves_heartbeat=cluster.transport.versions(broker, CONSUMER_GROUP_HEARTBEAT) is not None,
-        group_version=_group_version(cluster, broker),
-        settings=settings,
-        settings_error=None if refusal is None else refusal.message,
-        settings_code=None if refusal is None else refusal.name,
-        own_settings=own,
-        own_error=None if own_refusal is None else own_refusal.message,
-        topic_names=names if all_topics else None,
-        logged=read_logged(cluster, group_id) if read_log else None,
-        member_types=(served is not None and served[-1] >= MEMBER_TYPES_SINCE),
-        kind=_kind(cluster, group, names or ()),
-    )
+    return answers
 
 
-def _kind(cluster: ClusterView, group: GroupDescription, topic_names: Collection[str]) -> Kind:
-    if group.type == CLASSIC and group.state == EMPTY and group.protocol_type in ("", CONSUMER):
-        return kind_of_empty(cluster, group.group_id, topic_names)
+class AnotherType(SafetyRefused):
+    """A group that is neither classic nor of the consumer protocol: nothing migrates it."""
+
+    def __init__(self, group: GroupDescription) -> None:
+        super().__init__(f"{group.group_id} is a {group.type} group: groups of that type cannot be migrated")
+        self.type = group.type
+
+
+def _broker_of(group: GroupDescription) -> int:
+    return group.coordinator.id if group.coordinator is not None else -1
+
+
+def _is_empty_of_consumers(group: GroupDescription) -> bool:
+    return group.type == CLASSIC and group.state == EMPTY and group.protocol_type in ("", CONSUMER)
+
+
+def _kind(group: GroupDescription) -> Kind:
+    """The kind of a group that is not empty."""
     if group.type == CLASSIC and group.assignor:
         return kind_of_assignor(group.assignor)
     return Kind(CONSUMERS if group.type == CONSUMER else None, "it rebalances: its assignor is not told now")
 
 
+@dataclass(frozen=True, slots=True)
+class _Coordinator:
+    """What one broker tells of itself, and of the groups it coordinates (`own`: their settings)."""
+
+    settings: Mapping[str, str] | BrokerRefused
+    own: Mapping[str, Mapping[str, str] | BrokerRefused]
+    serves_heartbeat: bool
+    group_version: int | None
+    member_types: bool
+
+
+def _coordinators(
+    cluster: ClusterView, groups: Iterable[GroupDescription]
+) -> dict[int, _Coordinator | KgroupError]:
+    by_broker: dict[int, list[str]] = {}
+    for group in groups:
+        by_broker.setdefault(_broker_of(group), []).append(group.group_id)
+
+    def ask(broker: int) -> _Coordinator:
+        own: dict[str, Mapping[str, str] | BrokerRefused] = {}
+        for at in range(0, len(by_broker[broker]), BATCH):
+            own |= _settings(cluster, broker, GROUP_RESOURCE, by_broker[broker][at : at + BATCH])
+        return _Coordinator(
+            _settings(cluster, broker, BROKER_RESOURCE, [str(broker)])[str(broker)],
+            own,
+            cluster.transport.versions(broker, CONSUMER_GROUP_HEARTBEAT) is not None,
+            _group_version(cluster, broker),
+            _tells_member_types(cluster, broker),
+        )
+
+    return cluster.at_once({broker: partial(ask, broker) for broker in by_broker})
+
+
 def _members(
-    cluster: ClusterView, group: GroupDescription
-) -> tuple[GroupDescription, tuple[MemberEvidence, ...]]:
-    """The members' bytes, and the group in the state it was in when they were read."""
+    cluster: ClusterView, groups: Sequence[GroupDescription]
+) -> Answers[tuple[GroupDescription, tuple[MemberEvidence, ...]]]:
+    """The members' bytes of classic groups, and each group in the state it was in when they were read."""
     from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 
-    def ask(node: int, _: Sequence[str], left_s: float) -> Answers[DescribedGroup]:
-        request = DescribeGroupsRequest(groups=(group.group_id,))
+    def ask(node: int, names: Sequence[str], left_s: float) -> Answers[DescribedGroup]:
+        request = DescribeGroupsRequest(groups=tuple(names))
         answer = cluster.ask(node, request, DescribeGroupsResponse, timeout_s=left_s)
-        (told,) = answer.groups
-        if told.error_code:
-            needs = [on_group(DESCRIBE, group.group_id)]
-            what = f"group {group.group_id}"
-            return {group.group_id: refused(told.error_code, what, told.error_message, needs)}
-        return {group.group_id: told}
+        found: Answers[DescribedGroup] = {}
+        for told in answer.groups:
+            needs, what = [on_group(DESCRIBE, told.group_id)], f"group {told.group_id}"
+            failed = told.error_code and refused(told.error_code, what, told.error_message, needs)
+            found[told.group_id] = failed or told
+        return found
 
-    told = cluster.ask_coordinators([group.group_id], ask, idempotent=True)[group.group_id]
-    if isinstance(told, KgroupError):
-        raise told
-    if told.group_state == DEAD:
-        raise refused(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group.group_id}", "it changed while it was read")
-    now = replace(
-        group, state=told.group_state, protocol_type=told.protocol_type, assignor=told.protocol_data or None
-    )
-    tells = tells_instances(cluster, node.id) if (node := group.coordinator) is not None else True
-    return now, tuple(sorted((member_of(member, tells) for member in told.members), key=lambda s: s.name))
+    answers: Answers[tuple[GroupDescription, tuple[MemberEvidence, ...]]] = {}
+    told = cluster.ask_coordinators([group.group_id for group in groups], ask, idempotent=True)
+    for group in groups:
+        now, node = told[group.group_id], group.coordinator
+        if isinstance(now, KgroupError):
+            answers[group.group_id] = now
+        elif now.group_state == DEAD:
+            gone = "it changed while it was read"
+            answers[group.group_id] = refused(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group.group_id}", gone)
+        else:
+            tells = node is None or tells_instances(cluster, node.id)
+            seen = replace(
+                group,
+                state=now.group_state,
+                protocol_type=now.protocol_type,
+                assignor=now.protocol_data or None,
+            )
+            members = sorted((member_of(member, tells) for member in now.members), key=lambda m: m.name)
+            answers[group.group_id] = seen, tuple(members)
+    return answers
 
 
 def member_of(wire: DescribedGroupMember, tells_instances: bool = True) -> MemberEvidence:
@@ -142,24 +230,45 @@ def member_of(wire: DescribedGroupMember, tells_instances: bool = True) -> Membe
 
 
 def _settings(
-    cluster: ClusterView, broker: int, kind: int, name: str
-) -> tuple[Mapping[str, str] | None, BrokerRefused | None]:
-    """The settings of a resource as the broker gives them, or why it does not."""
+    cluster: ClusterView, broker: int, kind: int, names: Sequence[str]
+) -> dict[str, Mapping[str, str] | BrokerRefused]:
+    """The settings of resources as the broker gives them, or why it does not."""
     from kgroup.protocol.messages.describe_configs import (
         DescribeConfigsRequest,
         DescribeConfigsResource,
         DescribeConfigsResponse,
     )
 
-    resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
+    # Of thousands of groups, one setting each: the others decide nothing.
+    keys = (SESSION_TIMEOUT,) if kind == GROUP_RESOURCE else None
+    resources = tuple(
+        DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys)
+        for name in names
+    )
     try:
-        answer = cluster.ask(broker, DescribeConfigsRequest(resources=(resource,)), DescribeConfigsResponse)
-        (told,) = answer.results
-        needs = [on_group(DESCRIBE_CONFIGS, name), on_cluster(DESCRIBE_CONFIGS)]
-        check(told.error_code, f"settings of {name}", told.error_message, needs)
+        answer = cluster.ask(broker, DescribeConfigsRequest(resources=resources), DescribeConfigsResponse)
     except BrokerRefused as error:
-        return None, error
-    return {entry.name: entry.value for entry in told.configs if entry.value is not None}, None
+        return dict.fromkeys(names, error)
+    found: dict[str, Mapping[str, str] | BrokerRefused] = {}
+    for told in answer.results:
+        if told.error_code:
+            needs = [on_group(DESCRIBE_CONFIGS, told.resource_name), on_cluster(DESCRIBE_CONFIGS)]
+            what = f"settings of {told.resource_name}"
+            found[told.resource_name] = refused(told.error_code, what, told.error_message, needs)
+        else:
+            found[told.resource_name] = {c.name: c.value for c in told.configs if c.value is not None}
+    left_out = "the broker left it out"
+    missing = {
+        name: refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"settings of {name}", left_out)
+        for name in names
+        if name not in found
+    }
+    return {**found, **missing}
+
+
+def _tells_member_types(cluster: ClusterView, broker: int) -> bool:
+    served = cluster.transport.versions(broker, CONSUMER_GROUP_DESCRIBE)
+    return served is not None and served[-1] >= MEMBER_TYPES_SINCE
 
 
 def _group_version(cluster: ClusterView, broker: int) -> int | None:
@@ -180,24 +289,42 @@ def _group_version(cluster: ClusterView, broker: int) -> int | None:
     return levels.get("group.version", 0)
 
 
-def read_logged(cluster: ClusterView, group_id: str) -> Logged | None:
-    """Generation, leader and session timeouts out of the group's records; None where there are none.
+def _topic_names(cluster: ClusterView) -> frozenset[str]:
+    return frozenset(
+        topic.name for topic in cluster.metadata(None).topics if topic.name and not topic.is_internal
+    )
 
-    BrokerRefused when the topic may not be read.
+
+def read_logged(cluster: ClusterView, group_ids: Iterable[str]) -> Answers[Logged | None]:
+    """Return generation, leader and session timeouts out of each group's records; None where there are none.
+
+    Each partition is read once. BrokerRefused when the topic may not be read; what keeps one partition from
+    being read is the answer for its groups.
     """
     from kgroup.history.replay import replay
     from kgroup.history.sources.live import LiveLog, LiveTopic
 
+    found: Answers[Logged | None] = {}
+    by_partition: dict[int, list[str]] = {}
     topic = LiveTopic(cluster.transport, cluster.retry.timeout_s)
-    partition = offsets_partition_of(group_id, len(topic.partitions))
-    if partition not in topic.leaders:
-        raise BrokerRefused(
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{OFFSETS_TOPIC}-{partition} is not in the metadata"
-        )
-    story = replay([LiveLog(topic, partition)], topic_names=topic.topic_names, names=[group_id])
-    state = story.folds[partition].states.get(group_id)
-    if state is None:
-        return None
+    for group_id in group_ids:
+        by_partition.setdefault(offsets_partition_of(group_id, len(topic.partitions)), []).append(group_id)
+    for partition, names in sorted(by_partition.items()):
+        if partition not in topic.leaders:
+            missing = f"{OFFSETS_TOPIC}-{partition} is not in the metadata"
+            found |= dict.fromkeys(names, BrokerRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, missing))
+            continue
+        try:
+            story = replay([LiveLog(topic, partition)], topic_names=topic.topic_names, names=names)
+        except KgroupError as error:
+            found |= dict.fromkeys(names, error)
+            continue
+        states = story.folds[partition].states
+        found |= {name: _logged(states[name]) if name in states else None for name in names}
+    return found
+
+
+def _logged(state: GroupState) -> Logged:
     view = state.view()
     timeouts = {m.member_id: m.session_timeout_ms for m in view.members.values() if m.session_timeout_ms > 0}
     return Logged(view.epoch, view.leader or None, timeouts)

@@ -6,20 +6,28 @@ converted, and then the application cannot join it any more.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from bisect import bisect_left
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from kgroup.admin.discovery import ClusterView
+from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import STREAM_ASSIGNOR
 from kgroup.admin.read.applications import is_streams_metadata
-from kgroup.admin.read.offsets import committed
+from kgroup.admin.read.offsets import Committed, committed
 from kgroup.admin.read.visibility import sees_every_topic
 from kgroup.admin.refusals import code_name
 from kgroup.domain import offsets_partition_of
-from kgroup.errors import ErrorCode, KgroupError
+from kgroup.errors import DecodeError, ErrorCode, KgroupError
+
+if TYPE_CHECKING:
+    from kgroup.history.sources.logs import OffsetsLog
 
 CONSUMERS, KAFKA_STREAMS = "consumers", "Kafka Streams"
 INTERNAL = ("-changelog", "-repartition")
+GROUP_METADATA = b"\0\2"
+"""How the key begins of a record that names a classic group's assignor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,52 +47,101 @@ def kind_of_assignor(assignor: str) -> Kind:
     return Kind(CONSUMERS, f"its assignor is {assignor}")
 
 
-def kind_of_empty(cluster: ClusterView, group_id: str, topic_names: Collection[str]) -> Kind:
-    """Who used a group that has no members now, by the traces they left.
+def kinds_of_empty(
+    cluster: ClusterView, group_ids: Sequence[str], topic_names: Collection[str]
+) -> dict[str, Kind]:
+    """Return who used each of the groups, which have no members now, by the traces they left.
 
     The metadata of its commits proves it (Streams writes its times there since 2.4, and nothing else does),
     and so does the assignor in records that compaction has left. An internal topic whose name begins with
     the group's proves nothing: it may be of an application whose name does too.
     """
-    offsets = committed(cluster, [group_id])[group_id]
-    if isinstance(offsets, KgroupError):
-        return Kind(None, f"its commits could not be read: {offsets.message}", code_name(offsets))
-    marked = [place for place, at in sorted(offsets.items()) if is_streams_metadata(at.metadata)]
-    if marked:
-        return Kind(KAFKA_STREAMS, f"the commit of {marked[0]} carries the metadata that Streams writes")
-    code = None
-    try:
-        # The assignor in the newest record of the group that names one; None when none is left.
-        from kgroup.history.raw import raw_rows
-        from kgroup.history.sources.live import LiveLog, LiveTopic
-
-        topic = LiveTopic(cluster.transport, cluster.retry.timeout_s, with_names=False)
-        log = LiveLog(topic, offsets_partition_of(group_id, len(topic.partitions)))
-        assignor = _newest(row for row in raw_rows(log, names=[group_id]) if row["type"] == 2)
-    except KgroupError as error:
-        assignor, code = None, code_name(error)
-        otherwise = f"its records could not be read: {error.message}"
-    else:
-        otherwise = "its records do not tell its assignor any more"
-    if assignor is not None:
-        known = kind_of_assignor(assignor)
-        return Kind(known.name, f"{known.because}, by its records")
-    internal = sorted(t for t in topic_names if t.startswith(f"{group_id}-") and t.endswith(INTERNAL))
-    if internal:
-        whose = f"{internal[0]} is of a Streams application, of this name or of a longer one"
-        return Kind(None, f"{whose}, and {otherwise}", code)
-    if not sees_every_topic(cluster):
+    kinds: dict[str, Kind] = {}
+    stored: dict[str, Committed] = {}
+    for group_id, offsets in committed(cluster, group_ids).items() if group_ids else ():
+        if isinstance(offsets, KgroupError):
+            unread = f"its commits could not be read: {offsets.message}"
+            kinds[group_id] = Kind(None, unread, code_name(offsets))
+        elif marked := [place for place, at in sorted(offsets.items()) if is_streams_metadata(at.metadata)]:
+            because = f"the commit of {marked[0]} carries the metadata that Streams writes"
+            kinds[group_id] = Kind(KAFKA_STREAMS, because)
+        else:
+            stored[group_id] = offsets
+    internal = sorted(topic for topic in topic_names if topic.endswith(INTERNAL))
+    unproven: dict[str, tuple[str, str | None]] = {}
+    for group_id, assignor in _last_assignors(cluster, stored).items():
+        if isinstance(assignor, str):
+            known = kind_of_assignor(assignor)
+            kinds[group_id] = Kind(known.name, f"{known.because}, by its records")
+            continue
+        code, otherwise = None, "its records do not tell its assignor any more"
+        if assignor is not None:
+            code, otherwise = code_name(assignor), f"its records could not be read: {assignor.message}"
+        at = bisect_left(internal, f"{group_id}-")
+        if at < len(internal) and internal[at].startswith(f"{group_id}-"):
+            whose = f"{internal[at]} is of a Streams application, of this name or of a longer one"
+            kinds[group_id] = Kind(None, f"{whose}, and {otherwise}", code)
+        else:
+            unproven[group_id] = otherwise, code
+    if unproven and not sees_every_topic(cluster):
         hidden = "not all topics, hence commits, may be seen without Describe on Topic *"
-        return Kind(None, f"{hidden}, and {otherwise}", ErrorCode.TOPIC_AUTHORIZATION_FAILED.name)
+        denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED.name
+        return kinds | {g: Kind(None, f"{hidden}, and {why}", denied) for g, (why, _) in unproven.items()}
+    return kinds | {g: _by_commits(stored[g], why, code) for g, (why, code) in unproven.items()}
+
+
+def _by_commits(offsets: Committed, otherwise: str, code: str | None) -> Kind:
     if offsets:
         return Kind(CONSUMERS, f"{otherwise}, and no commit of it is one of Kafka Streams (2.4 or later)")
     return Kind(None, f"it has no commits, and {otherwise}", code)
 
 
-def _newest(rows: Iterable[dict[str, object]]) -> str | None:
-    last = None
-    for row in rows:
-        value = row.get("value")
-        if isinstance(value, dict) and value.get("protocol"):
-            last = str(value["protocol"])
+def _last_assignors(cluster: ClusterView, group_ids: Collection[str]) -> Answers[str | None]:
+    """The assignor in the newest record of each group that names one; None when none is left.
+
+    Each partition is read once; what keeps it from being read is the answer for its groups.
+    """
+    from kgroup.history.sources.live import LiveLog, LiveTopic
+
+    if not group_ids:
+        return {}
+    try:
+        topic = LiveTopic(cluster.transport, cluster.retry.timeout_s, with_names=False)
+    except KgroupError as error:
+        return dict.fromkeys(group_ids, error)
+    found: Answers[str | None] = dict.fromkeys(group_ids)
+    by_partition: dict[int, list[str]] = {}
+    for group_id in group_ids:
+        by_partition.setdefault(offsets_partition_of(group_id, len(topic.partitions)), []).append(group_id)
+    for partition, names in sorted(by_partition.items()):
+        try:
+            found |= _newest(LiveLog(topic, partition), frozenset(names))
+        except KgroupError as error:
+            found |= dict.fromkeys(names, error)
+    return found
+
+
+def _newest(log: OffsetsLog, names: Collection[str]) -> dict[str, str]:
+    from kgroup.history.decode.records import group_of, raw_records
+    from kgroup.history.decode.scan import CONTROL
+    from kgroup.protocol.group_records import GroupMetadataKey, GroupMetadataValue, decode_key, decode_value
+
+    last = {}
+    for chunk, headers in log.batches():
+        for header in headers:
+            if header.attributes & CONTROL:
+                continue
+            # Commits are most of a log: only the records that can name an assignor are decoded.
+            with suppress(DecodeError):
+                for record in raw_records(chunk, header):
+                    if record.key is None or record.key[:2] != GROUP_METADATA:
+                        continue
+                    if group_of(record.key) not in names:
+                        continue
+                    with suppress(DecodeError):
+                        key = decode_key(record.key)
+                        assert isinstance(key, GroupMetadataKey)
+                        value = decode_value(key, record.value)
+                        if isinstance(value, GroupMetadataValue) and value.protocol:
+                            last[key.group] = value.protocol
     return last

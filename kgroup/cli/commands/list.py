@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin.as_json import document
-from kgroup.admin.models import SHARE, GroupDescription, GroupListing, ItemError, Listing
-from kgroup.admin.read.visibility import unknown_offsets
+from kgroup.admin.models import GroupListing, Listing
 from kgroup.cli.env import rest as by_rest
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.rest import Rest, one_source
@@ -21,14 +20,10 @@ from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import STATE_STYLES, UNKNOWN, of_seen, shown_errors
 from kgroup.domain import Document
-from kgroup.errors import ConfigError, ErrorCode, KgroupError
+from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from kgroup.admin.admin import Admin
-    from kgroup.admin.discovery import Answers
-    from kgroup.admin.read.offsets import Committed
 
     Key = Callable[[GroupListing], tuple[object, ...]]
 
@@ -101,7 +96,9 @@ def command(
         listing = replace(listing, groups=_named(listing.groups, glob or [], regex, protocol_type))
         found = None
         if topic is not None or static_only:
-            listing, found = _reading(admin, listing, topic, static_only)
+            from kgroup.cli.inputs.topic_readers import reading
+
+            listing, found = reading(admin, listing, topic, static_only)
         if members:
             listing = admin.count_members(listing, found)
         where = identity(admin, env)
@@ -191,68 +188,6 @@ def _named(
         and (pattern is None or pattern.search(group.group_id))
         and (protocol_type is None or group.protocol_type == protocol_type)
     )
-
-
-def _reading(
-    admin: "Admin", listing: Listing, topic: str | None, static_only: bool
-) -> "tuple[Listing, Answers[GroupDescription]]":
-    """The groups that have to do with `topic`, or have static members, and all groups as described.
-
-    Those of which that is not known become errors.
-    """
-    from kgroup.admin.refusals import item_error
-
-    ids = [group.group_id for group in listing.groups]
-    described = admin.groups(ids)
-    # Brokers answer for a share group as if it did not exist.
-    commit = [group.group_id for group in listing.groups if group.type != SHARE]
-    offsets = admin.committed(commit) if topic is not None else {}
-    unread = () if topic is None else admin.may_not_see(topic)
-    chosen, errors = set(), []
-    for group_id, found in described.items():
-        stored = offsets.get(group_id, {})
-        if isinstance(found, KgroupError):
-            errors.append(item_error(group_id, found))
-            continue
-        concerns = True if topic is None else _concerns(topic, found, stored)
-        static = found.has_static_members if static_only else True
-        if concerns and static:
-            chosen.add(group_id)
-        elif concerns is not False and static is None:
-            message = f"whether {group_id} has static members is not known: the broker does not say"
-            hint = "Kafka 2.4 and later tell instance ids, and 4.2 and later the members of streams groups"
-            errors.append(ItemError(group_id, ErrorCode.UNSUPPORTED_VERSION.name, message, hint))
-        elif concerns is None and static and not isinstance(stored, KgroupError):
-            errors.append(_topics_untold(found))
-        if isinstance(stored, KgroupError):
-            errors.append(item_error(group_id, stored))
-    groups = tuple(group for group in listing.groups if group.group_id in chosen)
-    return replace(listing, groups=groups, errors=(*listing.errors, *errors, *unread)), described
-
-
-def _topics_untold(group: GroupDescription) -> ItemError:
-    if group.type == SHARE:
-        return unknown_offsets(group.group_id)
-    message = f"whether {group.group_id} reads the topic is not known: what its members read is not told now"
-    hint = "ask again once it is stable; --protocol-type consumer leaves out groups that are not consumers'"
-    return ItemError(group.group_id, "NOT_TOLD", message, hint)
-
-
-def _concerns(topic: str, group: GroupDescription, offsets: "Committed | KgroupError") -> bool | None:
-    """Whether the group subscribes to the topic, owns or committed it; None when that is not known."""
-    from kgroup.admin.read.lag import readers_known
-
-    members = group.known_members
-    if (
-        any(topic in (m.subscribed_topics or ()) for m in members)
-        or any(entry.topic == topic for m in members for entry in m.assignment or ())
-        or (not isinstance(offsets, KgroupError) and any(p.topic == topic for p in offsets))
-    ):
-        return True
-    told = (
-        group.type != SHARE and readers_known(group) and all(m.subscribed_topics is not None for m in members)
-    )
-    return False if told and not isinstance(offsets, KgroupError) else None
 
 
 def _row(group: GroupListing) -> Document:

@@ -1,14 +1,16 @@
 """`kgroup upgrade`: from the classic to the consumer protocol, known before it is done."""
 
+from pathlib import Path
 from typing import Annotated
 
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.frame.declaring import option
+from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.migration import Group, Patterns, ReadLog, execute_command, show_plan, watch_command
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group as subcommands
 from kgroup.cli.inputs.locations import StorageOption
+from kgroup.errors import ConfigError
 
 
 @make(
@@ -17,14 +19,44 @@ from kgroup.cli.inputs.locations import StorageOption
         ("kgroup upgrade plan orders -b broker:9092", "exit code 4 when the broker would refuse"),
         ("kgroup upgrade plan orders --pattern 'orders-.*' --read-log", "patterns and session timeouts too"),
         ("kgroup upgrade plan orders -o json", "each check with its evidence"),
+        (
+            "kgroup upgrade plan --all-groups --html plan.html",
+            "every group, the least effort first, as a page",
+        ),
+        ("kgroup upgrade plan --topic orders --contexts eu,us", "the groups of a topic in two clusters"),
     ),
 )
-def plan(env: Env, group: Group, pattern: Patterns = None, read_log: ReadLog = False) -> ExitCode:
-    """Say whether the broker would let the group's clients move to the consumer protocol.
+def plan(
+    env: Env,
+    group: Annotated[list[str] | None, argument("[GROUP]…", "Group ids or globs.")] = None,
+    pattern: Patterns = None,
+    read_log: ReadLog = False,
+    all_groups: Annotated[bool, option("--all-groups", "Every group of the cluster.")] = False,
+    topic: Annotated[
+        str | None,
+        option("--topic TOPIC", "Only groups that subscribe to this topic, own it or have committed it."),
+    ] = None,
+    contexts: Annotated[
+        str | None, option("--contexts A,B,…", "In these clusters of the config file, one after the other.")
+    ] = None,
+    html: Annotated[Path | None, option("--html FILE", "Write the plans as an HTML page too.")] = None,
+) -> ExitCode:
+    """Say whether the broker would let the groups' clients move to the consumer protocol.
 
-    The verdict holds at this moment: a rebalance can change it. Nothing is changed.
+    The verdict holds at this moment: a rebalance can change it. Nothing is changed. Of one group all checks
+    are shown; of several (globs, --all-groups, --topic) one row each, the least effort first. Exit code 4
+    when one is blocked. Groups with no consumer protocol to move to (Kafka Connect, Kafka Streams, share
+    groups) are left out and named.
     """
-    return show_plan(env, group, "upgrade", pattern, read_log)
+    from kgroup.cli.views.fleet import Question
+    from kgroup.cli.views.fleet import plan as plan_fleet
+
+    question = Question(group or (), all_groups, topic, contexts, read_log, html)
+    if (one := question.one_group) is not None:
+        return show_plan(env, one, "upgrade", pattern, read_log)
+    if pattern:
+        raise ConfigError("--pattern is about one group", "name that group alone")
+    return plan_fleet(env, question)
 
 
 @make(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from kgroup.admin.migrate.execute import MovedOffset, RollStep
+from kgroup.admin.migrate.fleet import FleetRow, LeftOut
 from kgroup.admin.migrate.models import Check
 from kgroup.admin.migrate.rehearse import Rehearsal
 from kgroup.admin.migrate.watch import Look
@@ -25,8 +26,14 @@ _EXECUTE = record(
 )
 _WATCH = note(model(Look, timestamp=STRING), "a poll (ndjson: each that shows a change; else the last)")
 
+_CONTEXT = note(nullable(STRING), "with --contexts")
+_FLEET = record(
+    groups=array(model(FleetRow, context=_CONTEXT)),
+    left_out=array(model(LeftOut, context=_CONTEXT)),
+)
+
 MIGRATE: Mapping[str, Schema] = {
-    "upgrade plan": _PLAN,
+    "upgrade plan": {"anyOf": [_PLAN, note(_FLEET, "of several groups")]},
     "upgrade execute": _EXECUTE,
     "upgrade watch": _WATCH,
     "upgrade rehearse": schema_of(Rehearsal),

@@ -74,9 +74,10 @@ def show_story(
     events = [e for e in selection.chosen(story.events) if e.log_partition not in strangers]
     errors, code = shortcomings(story, selection)
     if html is not None:
-        from kgroup.cli.views.history_page import write_page
+        from kgroup.cli.output.pages import write_page
+        from kgroup.cli.views.history_page import page
 
-        write_page(html, events, story)
+        write_page(html, page(events, story))
         env.note(f"wrote {html}")
     # Of very many events that takes as long as to tell them.
     told = [] if env.output.is_lines else [event_json(event) for event in events]

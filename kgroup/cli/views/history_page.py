@@ -1,13 +1,12 @@
 """The timeline as one HTML page without a network: members by time, who owned what, gaps and events."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from kgroup.cli.inputs.history import LIMITS, coverage_text, event_json
+from kgroup.cli.output.pages import filled
 from kgroup.domain import Document
-from kgroup.errors import StorageError
 from kgroup.history.fold.events import Event, partitions_text
 
 if TYPE_CHECKING:
@@ -16,14 +15,6 @@ if TYPE_CHECKING:
 
 Bar: TypeAlias = list[int | str]
 """From, to, what was held, state."""
-
-
-def write_page(path: Path, events: Sequence[Event], story: "Story") -> None:
-    """Write the page; StorageError where that is not possible."""
-    try:
-        path.write_text(page(events, story), encoding="utf-8")
-    except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror}") from None
 
 
 def page(events: Sequence[Event], story: "Story") -> str:
@@ -43,10 +34,7 @@ def page(events: Sequence[Event], story: "Story") -> str:
             for name in shown
         ],
     }
-    # Inside a script element "</script" and "<!--" mean something, whatever string they are in.
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
-    template = Path(__file__).with_name("history_page.html").read_text(encoding="utf-8")
-    return template.replace("@DATA@", text)
+    return filled(Path(__file__).with_name("history_page.html"), data)
 
 
 def _event(event: Event) -> Document:

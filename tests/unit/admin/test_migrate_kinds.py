@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from kgroup.admin.migrate.kinds import CONSUMERS, KAFKA_STREAMS, kind_of_empty
+from kgroup.admin.migrate.kinds import CONSUMERS, KAFKA_STREAMS, kinds_of_empty
 from kgroup.admin.migrate.models import UPGRADE
 from kgroup.admin.migrate.plan import plan
 from kgroup.admin.read.applications import is_streams_metadata
@@ -97,15 +97,13 @@ def test_metadata_of_others(text: str) -> None:
     ],
 )
 def test_by_what_it_left(made: FakeCluster, kind: str | None) -> None:
-    found = kind_of_empty(made.cluster(), "g", made.topics)
+    found = kinds_of_empty(made.cluster(), ["g"], made.topics)["g"]
     assert (found.name, bool(found.because)) == (kind, True)
 
 
 def test_a_longer_name_s_internal_topic_does_not_block_a_group_of_consumers() -> None:
     """g-2-counts-changelog is the application g-2's: the group g was blocked as one of Kafka Streams."""
     made = cluster({"orders:0": ""}, topics={"g-2-counts-changelog": 1})
-    settings = DescribeConfigsResponse(results=(DescribeConfigsResult(),))
-    made.on(DescribeConfigsRequest, lambda node, request: settings)
     made.served[18] = range(3)
     told = plan(made.cluster(), "g", UPGRADE)
     assert (told.verdict, told.blockers) == ("unknown", ())
@@ -117,16 +115,23 @@ def test_commits_that_may_be_hidden_prove_nothing() -> None:
     """Brokers leave out the offsets of topics that may not be seen: those could be Kafka Streams'."""
     made = cluster({"orders:0": ""})
     made.allowed_topics = {"orders", OFFSETS_TOPIC}
-    found = kind_of_empty(made.cluster(), "g", made.topics)
+    found = kinds_of_empty(made.cluster(), ["g"], made.topics)["g"]
     assert (found.name, found.code) == (None, "TOPIC_AUTHORIZATION_FAILED")
 
 
 def test_plans_of_empty_groups() -> None:
     """They were READY, and executing them made groups that the application could not join."""
-    denied = DescribeConfigsResult(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+
+    def denied(node: int, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        told = (
+            DescribeConfigsResult(error_code=code, resource_name=r.resource_name) for r in request.resources
+        )
+        return DescribeConfigsResponse(results=tuple(told))
+
     verdicts = []
     for made in (cluster({"orders:0": STREAMS_TIME}), cluster(), cluster({"orders:0": ""})):
-        made.on(DescribeConfigsRequest, lambda node, request: DescribeConfigsResponse(results=(denied,)))
+        made.on(DescribeConfigsRequest, denied)
         made.served[18] = range(3)
         verdicts.append(plan(made.cluster(), "g", UPGRADE))
     assert [each.verdict for each in verdicts] == ["blocked", "unknown", "unknown"]

@@ -1,0 +1,140 @@
+"""The plans of many groups at once, each the plan of one group, ordered by what is left to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from kgroup.admin.discovery import ClusterView
+from kgroup.admin.migrate.consequences import software_of
+from kgroup.admin.migrate.evidence import AnotherType, gather_all
+from kgroup.admin.migrate.models import ALREADY, BLOCKED, READY, UPGRADE, WARN, Check, Evidence, MigrationPlan
+from kgroup.admin.migrate.plan import plan_of
+from kgroup.admin.models import EMPTY, ItemError
+from kgroup.admin.refusals import item_error
+from kgroup.errors import KgroupError
+
+STAYS = frozenset({"protocol_type", "kafka_streams"})
+"""Checks that block for good: these groups have no other protocol to move to."""
+CLUSTER, CLIENT, ASSIGNOR, PATTERN, GROUP = "cluster", "client", "assignor", "pattern", "group"
+WHERE = {
+    "consumer_protocol": CLUSTER,
+    "migration_policy": CLUSTER,
+    "size": CLUSTER,
+    "embedded_protocol": CLIENT,
+    "client_settings": CLIENT,
+    "assignment_user_data": ASSIGNOR,
+    "user_data_to_come": ASSIGNOR,
+    "assignor": ASSIGNOR,
+    "patterns": PATTERN,
+    "session_timeout": GROUP,
+}
+"""Where the change is made that a check asks for; checks that are not here ask for none."""
+NONE, CONVERT, ROLL, UNKNOWN_EFFORT = "none", "convert", "roll", "unknown"
+EFFORTS = (NONE, CONVERT, ROLL, CLUSTER, CLIENT, UNKNOWN_EFFORT)
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """A check that blocks a group, or decides and is not known; `reason` is what kept it from being seen."""
+
+    code: str
+    where: Annotated[str | None, "cluster, client, assignor, pattern or group"]
+    message: str
+    hint: str | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FleetRow:
+    """The plan of one group, in short. `software` counts members by what their client ids say of it."""
+
+    group_id: str
+    verdict: Annotated[str, ("ready", "blocked", "already", "unknown")]
+    type: str
+    state: str
+    members: Annotated[int | None, "null: not known"]
+    effort: Annotated[str, EFFORTS]
+    change: Annotated[tuple[str, ...], "where: cluster, client, assignor, pattern, group"]
+    blockers: tuple[Obstacle, ...]
+    unknown: tuple[Obstacle, ...]
+    warnings: Annotated[tuple[str, ...], "codes of checks"]
+    assignor: str | None
+    client_ids: tuple[str, ...]
+    software: Annotated[Mapping[str, int], "by default client ids; other members are not counted"]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A group that no plan is for: it has no consumer protocol to move to."""
+
+    group_id: str
+    type: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """Rows with the least effort first; `errors` are the groups of which nothing is known."""
+
+    rows: tuple[FleetRow, ...]
+    left_out: tuple[LeftOut, ...]
+    errors: tuple[ItemError, ...]
+
+
+def plan_fleet(cluster: ClusterView, group_ids: Iterable[str], *, read_log: bool = False) -> Fleet:
+    """Return the upgrade plan of each group; requests grow with the brokers, not with the groups."""
+    rows, left_out, errors = [], [], []
+    for group_id, found in gather_all(cluster, group_ids, read_log=read_log).items():
+        if isinstance(found, AnotherType):
+            left_out.append(LeftOut(group_id, found.type, f"it is a {found.type} group"))
+        elif isinstance(found, KgroupError):
+            errors.append(item_error(group_id, found))
+        else:
+            plan = plan_of(found, UPGRADE)
+            never = next((check for check in plan.blockers if check.code in STAYS), None)
+            if never is None:
+                rows.append(_row(found, plan))
+            else:
+                left_out.append(LeftOut(group_id, plan.type, never.message))
+    rows.sort(key=lambda row: (EFFORTS.index(row.effort), row.members or 0, row.group_id))
+    return Fleet(tuple(rows), tuple(left_out), tuple(errors))
+
+
+def _row(found: Evidence, plan: MigrationPlan) -> FleetRow:
+    warnings = [check.code for check in plan.checks if check.status == WARN]
+    asking = [*(check.code for check in (*plan.blockers, *plan.unknowns)), *warnings]
+    members = found.group.known_members
+    ids = [member.client_id for member in members if member.client_id is not None]
+    told = [name for each in ids if (name := software_of(plan.group_id, each)) is not None]
+    return FleetRow(
+        group_id=plan.group_id,
+        verdict=plan.verdict,
+        type=plan.type,
+        state=plan.state,
+        members=found.group.member_count,
+        effort=_effort(plan),
+        change=tuple(sorted({WHERE[code] for code in asking if code in WHERE})),
+        blockers=tuple(map(_obstacle, plan.blockers)),
+        unknown=tuple(map(_obstacle, plan.unknowns)),
+        warnings=tuple(warnings),
+        assignor=found.group.assignor,
+        client_ids=tuple(sorted(set(ids))),
+        software={name: told.count(name) for name in sorted(set(told))},
+    )
+
+
+def _effort(plan: MigrationPlan) -> str:
+    """What comes first; a change of a client costs more than one of the cluster, made once for all."""
+    if plan.verdict == ALREADY:
+        return NONE
+    if plan.verdict == READY:
+        return CONVERT if plan.state == EMPTY else ROLL
+    if plan.verdict != BLOCKED:
+        return UNKNOWN_EFFORT
+    return CLUSTER if all(WHERE[check.code] == CLUSTER for check in plan.blockers) else CLIENT
+
+
+def _obstacle(check: Check) -> Obstacle:
+    return Obstacle(check.code, WHERE.get(check.code), check.message, check.hint, check.reason)

@@ -1,0 +1,79 @@
+"""Which groups have to do with a topic, or have static members; and of which that is not known."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kgroup.admin.models import SHARE, GroupDescription, ItemError, Listing
+from kgroup.admin.read.visibility import unknown_offsets
+from kgroup.errors import ErrorCode, KgroupError
+
+if TYPE_CHECKING:
+    from kgroup.admin.admin import Admin
+    from kgroup.admin.discovery import Answers
+    from kgroup.admin.read.offsets import Committed
+
+
+def reading(
+    admin: "Admin", listing: Listing, topic: str | None, static_only: bool
+) -> "tuple[Listing, Answers[GroupDescription]]":
+    """The groups that have to do with `topic`, or have static members, and all groups as described.
+
+    Those of which that is not known become errors.
+    """
+    from kgroup.admin.refusals import item_error
+
+    ids = [group.group_id for group in listing.groups]
+    described = admin.groups(ids)
+    # Brokers answer for a share group as if it did not exist.
+    commit = [group.group_id for group in listing.groups if group.type != SHARE]
+    offsets = admin.committed(commit) if topic is not None else {}
+    unread = () if topic is None else admin.may_not_see(topic)
+    chosen, errors = set(), []
+    for group_id, found in described.items():
+        stored = offsets.get(group_id, {})
+        if isinstance(found, KgroupError):
+            errors.append(item_error(group_id, found))
+            continue
+        concerns = True if topic is None else _concerns(topic, found, stored)
+        static = found.has_static_members if static_only else True
+        if concerns and static:
+            chosen.add(group_id)
+        elif concerns is not False and static is None:
+            errors.append(_static_untold(group_id))
+        elif concerns is None and static and not isinstance(stored, KgroupError):
+            errors.append(_topics_untold(found))
+        if isinstance(stored, KgroupError):
+            errors.append(item_error(group_id, stored))
+    groups = tuple(group for group in listing.groups if group.group_id in chosen)
+    return replace(listing, groups=groups, errors=(*listing.errors, *errors, *unread)), described
+
+
+def _static_untold(group_id: str) -> ItemError:
+    message = f"whether {group_id} has static members is not known: the broker does not say"
+    hint = "Kafka 2.4 and later tell instance ids, and 4.2 and later the members of streams groups"
+    return ItemError(group_id, ErrorCode.UNSUPPORTED_VERSION.name, message, hint)
+
+
+def _topics_untold(group: GroupDescription) -> ItemError:
+    if group.type == SHARE:
+        return unknown_offsets(group.group_id)
+    message = f"whether {group.group_id} reads the topic is not known: what its members read is not told now"
+    hint = "ask again once it is stable; --protocol-type consumer leaves out groups that are not consumers'"
+    return ItemError(group.group_id, "NOT_TOLD", message, hint)
+
+
+def _concerns(topic: str, group: GroupDescription, offsets: "Committed | KgroupError") -> bool | None:
+    """Whether the group subscribes to the topic, owns or committed it; None when that is not known."""
+    from kgroup.admin.read.lag import readers_known
+
+    members = group.known_members
+    if (
+        any(topic in (m.subscribed_topics or ()) for m in members)
+        or any(entry.topic == topic for m in members for entry in m.assignment or ())
+        or (not isinstance(offsets, KgroupError) and any(p.topic == topic for p in offsets))
+    ):
+        return True
+    told = (
+        group.type != SHARE and readers_known(group) and all(m.subscribed_topics is not None for m in members)
+    )
+    return False if told and not isinstance(offsets, KgroupError) else None

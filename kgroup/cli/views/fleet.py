@@ -1,0 +1,256 @@
+"""The upgrade plans of many groups: one table, JSON, and a page for people who do not type."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kgroup.admin.as_json import document
+from kgroup.admin.models import ItemError
+from kgroup.admin.refusals import item_error
+from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.session import identity, open_admin
+from kgroup.cli.exit_codes import ExitCode, of_batch
+from kgroup.cli.inputs.group_names import Named, every, expand, is_glob, matches
+from kgroup.cli.output.result import Result, ShownError, show
+from kgroup.cli.output.tables import Column, Table
+from kgroup.cli.output.wording import UNKNOWN, exit_codes, only_rights, shown_errors
+from kgroup.domain import Document, count_of
+from kgroup.errors import BrokerRefused, ConfigError, Unreachable
+
+if TYPE_CHECKING:
+    from kgroup.admin.admin import Admin
+    from kgroup.admin.migrate.fleet import Fleet, FleetRow, LeftOut, Obstacle
+
+_VERDICTS = {"ready": "green", "already": "green", "BLOCKED": "bold red", "unknown": "magenta"}
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Which groups `upgrade plan` is asked about, in which contexts (none: the one of the options)."""
+
+    groups: Sequence[str]
+    all_groups: bool = False
+    topic: str | None = None
+    contexts: str | None = None
+    read_log: bool = False
+    html: Path | None = None
+
+    @property
+    def one_group(self) -> str | None:
+        """The group when only one is asked about, by its id; None for the plan of a fleet."""
+        plain = self.topic is None and self.contexts is None and self.html is None and not self.all_groups
+        return self.groups[0] if plain and len(self.groups) == 1 and not is_glob(self.groups[0]) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """The plans of one cluster; `unseen` says why there may be more groups."""
+
+    context: str | None
+    fleet: "Fleet"
+    unseen: tuple[ItemError, ...]
+
+
+def plan(env: Env, question: Question) -> ExitCode:
+    """Plan the upgrade of many groups and show it; 4 when one is blocked, else 5 or 6 when one is unknown."""
+    if bool(question.groups) == question.all_groups and question.topic is None:
+        raise ConfigError("name the groups to plan, --all-groups or --topic", "kgroup list shows the groups")
+    if question.contexts is None:
+        with open_admin(env) as admin:
+            planned = [_planned(admin, question, None)]
+            where: Document | None = identity(admin, env)
+        failed: list[ItemError] = []
+    else:
+        planned, failed = _in_contexts(env, question)
+        where = None
+    return show(env, _result(env, question, planned, failed, where))
+
+
+def _in_contexts(env: Env, question: Question) -> tuple[list[Planned], list[ItemError]]:
+    if env.flags.keys() & {"bootstrap_server", "local", "context"}:
+        raise ConfigError("--contexts names the clusters", "leave out -b, --local and -C")
+    planned, failed = [], []
+    for name in dict.fromkeys(word.strip() for word in (question.contexts or "").split(",") if word.strip()):
+        try:
+            with open_admin(replace(env, flags={**env.flags, "context": name})) as admin:
+                planned.append(_planned(admin, question, name))
+        except (BrokerRefused, Unreachable) as error:
+            failed.append(replace(item_error(name, error), message=f"context {name}: {error.message}"))
+    return planned, failed
+
+
+def _planned(admin: "Admin", question: Question, context: str | None) -> Planned:
+    named = _named(admin, question)
+    return Planned(context, admin.plan_fleet(named.groups, read_log=question.read_log), named.unseen)
+
+
+def _named(admin: "Admin", question: Question) -> Named:
+    if question.topic is None:
+        return every(admin) if question.all_groups else expand(admin, question.groups)
+    from kgroup.cli.inputs.topic_readers import reading
+
+    listing = admin.list_groups()
+    if question.groups:
+        chosen = (g for g in listing.groups if any(matches(name, g.group_id) for name in question.groups))
+        listing = replace(listing, groups=tuple(chosen))
+    listing, _ = reading(admin, listing, question.topic, False)
+    return Named(tuple(group.group_id for group in listing.groups), listing.errors)
+
+
+def _result(
+    env: Env,
+    question: Question,
+    planned: Sequence[Planned],
+    failed: Sequence[ItemError],
+    where: Document | None,
+) -> Result:
+    rows = [(each.context, row) for each in planned for row in each.fleet.rows]
+    left_out = [(each.context, out) for each in planned for out in each.fleet.left_out]
+    untold = [*failed, *(error for each in planned for error in (*each.fleet.errors, *each.unseen))]
+    asked = {name for name in question.groups if not is_glob(name)}
+    refused = [out for _, out in left_out if out.group_id in asked]
+    blocked = any(row.verdict == "blocked" for _, row in rows)
+    unknown = [each for _, row in rows if row.verdict == "unknown" for each in row.unknown]
+    reasons = [*(error.code for error in untold), *(each.reason or "NOT_KNOWN" for each in unknown)]
+    if not reasons:
+        code = ExitCode.OK
+    else:
+        code = only_rights(reasons) if rows or left_out else of_batch(exit_codes(untold), False)
+    data: Document = {
+        "groups": [{"context": context, **document(row)} for context, row in rows],
+        "left_out": [{"context": context, **asdict(out)} for context, out in left_out],
+    }
+    summary = _summary([row for _, row in rows])
+    kinds = list(_kinds([row for _, row in rows]))
+    if question.html is not None:
+        _write(question.html, data, summary, kinds, untold, where)
+        env.note(f"written: {question.html}")
+    return Result(
+        data,
+        [summary, *kinds, *_left_out_lines([out for _, out in left_out]), _table(rows)],
+        items="groups",
+        names=[row.group_id for _, row in rows if row.verdict == "ready"],
+        errors=[
+            *shown_errors(untold),
+            *_unknown_errors([row for _, row in rows]),
+            *_blocked_errors([row for _, row in rows]),
+            *(
+                ShownError(code="BLOCKED", message=f"{o.group_id}: {o.reason}", item=o.group_id)
+                for o in refused
+            ),
+        ],
+        exit_code=ExitCode.REFUSED if blocked or refused else code,
+        cluster=where,
+    )
+
+
+def _summary(rows: "Sequence[FleetRow]") -> str:
+    counts = Counter(row.verdict for row in rows)
+    told = ", ".join(f"{counts[name]} {name}" for name in ("ready", "blocked", "unknown", "already"))
+    return f"{count_of(len(rows), 'group')}   classic → consumer   {told}"
+
+
+def _kinds(rows: "Iterable[FleetRow]") -> Iterator[str]:
+    """A line per kind of obstacle, the one that stops the most groups first."""
+    groups: dict[tuple[str, str], list[Obstacle]] = {}
+    for row in rows:
+        for word, obstacles in (("blocked by", row.blockers), ("unknown:", row.unknown)):
+            for each in obstacles:
+                groups.setdefault((word, each.code), []).append(each)
+    for (word, code), found in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])):
+        where = f", to change in: {found[0].where}" if found[0].where else ""
+        yield f"  {word} {code.replace('_', ' ')}: {count_of(len(found), 'group')}{where}"
+
+
+def _left_out_lines(left_out: "Sequence[LeftOut]") -> Iterator[str]:
+    """What no plan is for, by its reason."""
+    for reason, names in _by((out.reason, out.group_id) for out in left_out):
+        shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" * (len(names) > _SHOWN))
+        yield f"  left out: {shown}: {reason}"
+
+
+def _by(pairs: Iterable[tuple[str, str]]) -> Iterable[tuple[str, list[str]]]:
+    found: dict[str, list[str]] = {}
+    for key, name in pairs:
+        found.setdefault(key, []).append(name)
+    return found.items()
+
+
+def _unknown_errors(rows: "Iterable[FleetRow]") -> Iterator[ShownError]:
+    """Why groups are unknown; the same of many groups once."""
+    groups: dict[tuple[str, str, str], tuple[str | None, list[str]]] = {}
+    for row in rows:
+        for each in row.unknown if row.verdict == "unknown" else ():
+            key = (each.reason or "NOT_KNOWN", each.code, each.message)
+            groups.setdefault(key, (each.hint, []))[1].append(row.group_id)
+    for (reason, code, message), (hint, names) in groups.items():
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        said = f"{names[0]}{more}: not known: {code.replace('_', ' ')}: {message}"
+        yield ShownError(code=reason, message=said, hint=hint, item=names[0])
+
+
+def _blocked_errors(rows: "Iterable[FleetRow]") -> Iterator[ShownError]:
+    """Which groups are blocked, by what: the rows say more."""
+    for code, names in _by(
+        (each.code.replace("_", " "), row.group_id) for row in rows for each in row.blockers
+    ):
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        yield ShownError(code="BLOCKED", message=f"{names[0]}{more}: blocked: {code}", item=names[0])
+
+
+def _table(rows: "Sequence[tuple[str | None, FleetRow]]") -> Table:
+    columns = (
+        *((Column("context"),) if any(context is not None for context, _ in rows) else ()),
+        Column("group_id", "GROUP"),
+        Column("verdict", style=_VERDICTS),
+        Column("effort"),
+        Column("members", right=True),
+        Column("obstacles", "BLOCKED BY"),
+        Column("change"),
+        Column("software", "CLIENTS"),
+        Column("warnings", wide=True),
+        Column("state", wide=True),
+        Column("assignor", wide=True),
+    )
+    return Table(columns, [{"context": context, **_cells(row)} for context, row in rows])
+
+
+def _cells(row: "FleetRow") -> Document:
+    obstacles = [each.code for each in row.blockers] + [f"{each.code}?" for each in row.unknown]
+    return {
+        "group_id": row.group_id,
+        "verdict": "BLOCKED" if row.verdict == "blocked" else row.verdict,
+        "effort": row.effort,
+        "members": UNKNOWN if row.members is None else row.members,
+        "obstacles": ", ".join(obstacles) or None,
+        "change": ", ".join(row.change) or None,
+        "software": ", ".join(f"{name} ({count})" for name, count in row.software.items())
+        or (UNKNOWN if row.members != 0 else None),
+        "warnings": ", ".join(row.warnings) or None,
+        "state": row.state,
+        "assignor": row.assignor,
+    }
+
+
+def _write(
+    path: Path,
+    data: Document,
+    summary: str,
+    kinds: Sequence[str],
+    untold: Sequence[ItemError],
+    where: Document | None,
+) -> None:
+    from kgroup.cli.output.pages import filled, write_page
+
+    of = "" if where is None else f"Cluster {where['id']} at {where['bootstrap']}. "
+    shown: Document = {
+        **data,
+        "where": f"{of}The verdicts hold until a group rebalances.",
+        "summary": summary,
+        "kinds": [line.strip() for line in kinds],
+        "errors": [error.message for error in untold],
+    }
+    write_page(path, filled(Path(__file__).with_name("fleet_page.html"), shown))
