@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from kgroup.admin.diagnose.doctor import Examined
     from kgroup.admin.migrate.execute import Conversion
     from kgroup.admin.migrate.fleet import Fleet
-    from kgroup.admin.migrate.models import Evidence, Logged, MigrationPlan
+    from kgroup.admin.migrate.models import Check, Evidence, Logged, MigrationPlan
     from kgroup.admin.migrate.watch import Look
     from kgroup.admin.read.conditions import Condition, Find, Looks, Waited
     from kgroup.admin.read.lag_report import LagReport
@@ -273,6 +273,12 @@ class Admin:
         from kgroup.admin.migrate.fleet import plan_fleet
 
         return plan_fleet(self._cluster, group_ids, read_log=read_log)
+
+    def against_kafka_5(self, fleet: Fleet) -> tuple[Check, ...]:
+        """What the brokers and these groups have against Kafka 5.0 (migrate/release.py)."""
+        from kgroup.admin.migrate.release import against_kafka_5
+
+        return against_kafka_5(self._cluster, fleet)
 
     def convert_empty(self, plan: MigrationPlan) -> Conversion:
         """Convert an empty group to the other protocol, and record it (migrate_execute.py)."""

@@ -358,6 +358,14 @@ class TestFleet:
         assert [error["item"] for error in ran.document["errors"]] == ["us"]
         assert kgroup(*both, "-C", "eu").code == ExitCode.USAGE
 
+    def test_what_stands_against_kafka_5(self, on_cluster, three):
+        data = document(on_cluster("doctor", "--kafka", "5", f"{three}-*", "-o", "json"), "doctor")
+        assert data["verdict"] == "ready"
+        assert {"groups_ready", "groups_moved"} <= {check["code"] for check in data["checks"]}
+        out = on_cluster("doctor", "--kafka", "5", f"{three}-*").out
+        assert "Kafka 5.0   READY" in out and "2 groups will be converted" in out
+        assert on_cluster("doctor", "--kafka", "6").code == ExitCode.USAGE
+
     def test_what_makes_no_sense_is_refused(self, on_cluster, three):
         assert on_cluster("upgrade", "plan").code == ExitCode.USAGE
         assert on_cluster("upgrade", "plan", f"{three}-a", "--all-groups").code == ExitCode.USAGE

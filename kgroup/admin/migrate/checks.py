@@ -26,6 +26,7 @@ from kgroup.admin.migrate.models import (
     Evidence,
     MemberEvidence,
     MigrationPlan,
+    Serving,
     words,
 )
 from kgroup.admin.models import CLASSIC, CONSUMER, EMPTY, STABLE, STREAM_ASSIGNOR
@@ -127,7 +128,7 @@ def verdict_of(found: Evidence, direction: str, checks: Iterable[Check]) -> Migr
     return MigrationPlan(found.group.group_id, direction, found.group.type, found.group.state, verdict, told)
 
 
-def served(found: Evidence) -> Iterator[Check]:
+def served(found: Evidence | Serving) -> Iterator[Check]:
     """Whether the coordinator takes consumer-protocol members at all."""
     protocols = (found.settings or {}).get(PROTOCOLS)
     evidence = {

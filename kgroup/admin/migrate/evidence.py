@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import BATCH, Answers, ClusterView
 from kgroup.admin.migrate.kinds import CONSUMERS, Kind, kind_of_assignor, kinds_of_empty
-from kgroup.admin.migrate.models import SESSION_TIMEOUT, Evidence, Logged, MemberEvidence
+from kgroup.admin.migrate.models import SESSION_TIMEOUT, Evidence, Logged, MemberEvidence, Serving
 from kgroup.admin.models import CLASSIC, CONSUMER, DEAD, EMPTY, GroupDescription
 from kgroup.admin.read.describe import CONSUMER_GROUP_DESCRIBE, groups_only, tells_instances
 from kgroup.admin.read.members import metadata_of
@@ -75,9 +75,12 @@ def gather_all(
     empty = [g for g in groups.values() if _is_empty_of_consumers(g)]
     names = _topic_names(cluster) if all_topics or empty else frozenset()
     kinds = kinds_of_empty(cluster, [group.group_id for group in empty], names)
-    coordinators = _coordinators(cluster, groups.values())
+    by_broker: dict[int, list[str]] = {}
+    for group in groups.values():
+        by_broker.setdefault(_broker_of(group), []).append(group.group_id)
+    brokers = serving(cluster, by_broker)
     for group_id, group in groups.items():
-        at, records = coordinators[_broker_of(group)], logged[group_id]
+        at, records = brokers[_broker_of(group)], logged[group_id]
         if isinstance(at, KgroupError) or isinstance(records, KgroupError):
             answers[group_id] = at if isinstance(at, KgroupError) else records  # type: ignore[assignment]
             continue
@@ -89,9 +92,9 @@ def gather_all(
             broker=_broker_of(group),
             serves_heartbeat=at.serves_heartbeat,
             group_version=at.group_version,
-            settings=None if isinstance(at.settings, BrokerRefused) else at.settings,
-            settings_error=at.settings.message if isinstance(at.settings, BrokerRefused) else None,
-            settings_code=at.settings.name if isinstance(at.settings, BrokerRefused) else None,
+            settings=at.settings,
+            settings_error=None if at.refusal is None else at.refusal.message,
+            settings_code=None if at.refusal is None else at.refusal.name,
             own_settings=None if isinstance(own, BrokerRefused) else own,
             own_error=own.message if isinstance(own, BrokerRefused) else None,
             topic_names=names if all_topics else None,
@@ -125,37 +128,26 @@ def _kind(group: GroupDescription) -> Kind:
     return Kind(CONSUMERS if group.type == CONSUMER else None, "it rebalances: its assignor is not told now")
 
 
-@dataclass(frozen=True, slots=True)
-class _Coordinator:
-    """What one broker tells of itself, and of the groups it coordinates (`own`: their settings)."""
+def serving(cluster: ClusterView, groups: Mapping[int, Sequence[str]]) -> dict[int, Serving | KgroupError]:
+    """Return what each broker tells of itself and of the groups named for it, or why it does not."""
 
-    settings: Mapping[str, str] | BrokerRefused
-    own: Mapping[str, Mapping[str, str] | BrokerRefused]
-    serves_heartbeat: bool
-    group_version: int | None
-    member_types: bool
-
-
-def _coordinators(
-    cluster: ClusterView, groups: Iterable[GroupDescription]
-) -> dict[int, _Coordinator | KgroupError]:
-    by_broker: dict[int, list[str]] = {}
-    for group in groups:
-        by_broker.setdefault(_broker_of(group), []).append(group.group_id)
-
-    def ask(broker: int) -> _Coordinator:
+    def ask(broker: int) -> Serving:
         own: dict[str, Mapping[str, str] | BrokerRefused] = {}
-        for at in range(0, len(by_broker[broker]), BATCH):
-            own |= _settings(cluster, broker, GROUP_RESOURCE, by_broker[broker][at : at + BATCH])
-        return _Coordinator(
-            _settings(cluster, broker, BROKER_RESOURCE, [str(broker)])[str(broker)],
-            own,
-            cluster.transport.versions(broker, CONSUMER_GROUP_HEARTBEAT) is not None,
-            _group_version(cluster, broker),
-            _tells_member_types(cluster, broker),
+        for at in range(0, len(groups[broker]), BATCH):
+            own |= _settings(cluster, broker, GROUP_RESOURCE, groups[broker][at : at + BATCH])
+        found = _settings(cluster, broker, BROKER_RESOURCE, [str(broker)])[str(broker)]
+        refusal = found if isinstance(found, BrokerRefused) else None
+        return Serving(
+            broker=broker,
+            settings=None if isinstance(found, BrokerRefused) else found,
+            refusal=refusal,
+            own=own,
+            serves_heartbeat=cluster.transport.versions(broker, CONSUMER_GROUP_HEARTBEAT) is not None,
+            group_version=_group_version(cluster, broker),
+            member_types=_tells_member_types(cluster, broker),
         )
 
-    return cluster.at_once({broker: partial(ask, broker) for broker in by_broker})
+    return cluster.at_once({broker: partial(ask, broker) for broker in groups})
 
 
 def _members(

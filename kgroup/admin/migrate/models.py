@@ -12,6 +12,7 @@ from typing import Annotated
 from kgroup.admin.migrate.kinds import CONSUMERS, Kind
 from kgroup.admin.models import CLASSIC, CONSUMER, GroupDescription
 from kgroup.domain import TopicPartition
+from kgroup.errors import BrokerRefused
 from kgroup.protocol.subscription import Subscription
 
 UPGRADE, DOWNGRADE = "upgrade", "downgrade"
@@ -106,6 +107,22 @@ class Logged:
     generation: int
     leader: str | None
     session_timeouts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """What one broker tells of itself, and of the groups it coordinates (`own`: their settings).
+
+    `settings` None: they may not be read, for the `refusal`.
+    """
+
+    broker: int
+    settings: Mapping[str, str] | None
+    refusal: BrokerRefused | None
+    own: Mapping[str, Mapping[str, str] | BrokerRefused]
+    serves_heartbeat: bool
+    group_version: int | None
+    member_types: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ LOOKS = ("history", "settings", "transactions", "log-starts", "lag", "assignment
             "kgroup doctor orders --without history,settings",
             "with the right to see the group and its topics only",
         ),
+        ("kgroup doctor --kafka 5", "what in the cluster stands against Kafka 5.0"),
         ("kgroup doctor orders --rights", "which commands this login can use on the group"),
         ("kgroup doctor orders --rights --for reset-offsets", "and the ACLs to ask for, as kafka-acls lines"),
     ),
@@ -58,6 +59,12 @@ def command(
             "How long to keep looking at a group that is rebalancing or has offsets held open.",
         ),
     ] = "10s",
+    kafka: Annotated[
+        str | None,
+        option(
+            "--kafka RELEASE", "What stands against this release of Kafka (5), of all groups or of those."
+        ),
+    ] = None,
     rights: Annotated[
         bool, option("--rights", "Which commands this principal can use here; changes nothing.")
     ] = False,
@@ -76,9 +83,17 @@ def command(
     Anything that could not be examined makes it unknown: 6 if rights are missing, 7 if nobody answers, 5
     otherwise, or if that is so for some groups only. Uses what describe shows, settings, and the history
     in __consumer_offsets.
+    With --kafka 5 it checks the brokers and the plan of each group instead: 8 if clients that join with the
+    default of that release, the consumer protocol, would be refused.
     With --rights it checks what this principal may do instead: 6 if a command named by --for lacks a right,
     5 if that is not known.
     """
+    if kafka is not None:
+        from kgroup.cli.views.release import examine as examine_release
+
+        if rights:
+            raise ConfigError("--kafka and --rights are two questions", "ask one after the other")
+        return examine_release(env, kafka, group or ())
     if rights:
         from kgroup.cli.views.rights import examine as examine_rights
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from kgroup.admin.change.offset_plans import PlannedGroup
 from kgroup.admin.diagnose.checks import Diagnosis
+from kgroup.admin.migrate.models import Check
 from kgroup.admin.models import GroupResult, GroupType
 from kgroup.admin.read.conditions import Waited
 from kgroup.admin.read.lag_report import GroupLag
@@ -92,6 +93,10 @@ _RIGHTS = record(
         )
     ),
 )
+_RELEASE = record(
+    release=STRING, verdict=one_of("ready", "blocked", "unknown"), checks=array(schema_of(Check))
+)
+
 OFFSETS: Mapping[str, Schema] = {
     "lag": record(
         groups=array(model(GroupLag, "errors", catches_up_in_s=_RATE, topics=array(_TOPIC_LAG))),
@@ -161,5 +166,5 @@ OFFSETS: Mapping[str, Schema] = {
         settings=array(record(**SETTING_CHANGE, origin=STRING)),
     ),
     "regex check": model(PatternCheck, topics=note(_COUNT, "how many were tested")),
-    "doctor": {"anyOf": [record(groups=array(_CHECKUP)), _RIGHTS]},
+    "doctor": {"anyOf": [record(groups=array(_CHECKUP)), _RIGHTS, note(_RELEASE, "with `--kafka`")]},
 }

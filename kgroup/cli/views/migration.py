@@ -29,22 +29,22 @@ _ORDER = (
 
 def planned(plan: MigrationPlan, where: Mapping[str, object] | None) -> Result:
     """The plan as a result; exit code 4 when it is blocked, 5 or 6 when it is unknown."""
-    rows = [
-        {"status": _shown(check), "check": check.code, "message": check.message, "hint": check.hint}
-        for check in plan.checks
-    ]
-    blocks: list[str | Table] = [headline(plan), ""]
-    blocks += [line for check in plan.checks for line in _lines(check)]
+    lines, table = checks_shown(plan.checks)
     return Result(
         {"group_id": plan.group_id, "verdict": plan.verdict, "checks": [asdict(c) for c in plan.checks]},
-        blocks,
+        [headline(plan), "", *lines],
         items="checks",
         names=[check.code for check in plan.blockers],
         errors=_against(plan),
         exit_code=verdict_code(plan),
         cluster=where,
-        main=Table(_CHECKS, rows),
+        main=table,
     )
+
+
+def checks_shown(checks: Sequence[Check]) -> tuple[list[str], Table]:
+    """Checks as lines for a person, and as a table."""
+    return [line for check in checks for line in _lines(check)], Table(_CHECKS, [_row(c) for c in checks])
 
 
 def _against(plan: MigrationPlan) -> list[ShownError]:

@@ -10,6 +10,7 @@ import pytest
 from kgroup.admin.migrate.fleet import EFFORTS, plan_fleet
 from kgroup.admin.migrate.models import UPGRADE
 from kgroup.admin.migrate.plan import plan
+from kgroup.admin.migrate.release import against_kafka_5
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import ErrorCode, KgroupError, SafetyRefused, Unreachable
 from kgroup.protocol.messages import fetch as f
@@ -181,3 +182,43 @@ def test_settings_of_one_group_may_be_hidden() -> None:
         messages[group_id] = check.message
     assert "unknown timeout" in messages["java"] and "45 s" in messages["custom"]
     assert {row.group_id for row in plan_fleet(fake.cluster(), KNOWN).rows} >= {"java", "custom"}
+
+
+def against(fake: FakeCluster, *groups: str) -> dict[str, str]:
+    cluster = fake.cluster()
+    checks = against_kafka_5(cluster, plan_fleet(cluster, groups))
+    return {check.code: check.status for check in checks}
+
+
+def test_what_stands_against_kafka_5() -> None:
+    assert against(fleet(), *KNOWN[:-1]) == {
+        "consumer_protocol": "ok",
+        "groups_blocked": "block",
+        "client_settings": "warn",
+        "groups_ready": "warn",
+        "groups_moved": "ok",
+        "groups_left_out": "info",
+    }
+    assert against(fleet(), "moved") == {"consumer_protocol": "ok", "groups_moved": "ok"}
+
+
+def test_a_broker_without_the_protocol_stands_against_kafka_5() -> None:
+    """Whether or not a group lies there today; and one that does not answer is unknown, not fine."""
+    fake = fleet()
+    fake.served[68] = None
+    (block,) = [status for code, status in against(fake, "moved").items() if code == "consumer_protocol"]
+    assert block == "block"
+    fake = fleet()
+
+    def mute(node: int, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+        if node != fake.coordinator_of["moved"]:
+            raise Unreachable("no answer in time")
+        return configs(node, request)
+
+    fake.on(DescribeConfigsRequest, mute)
+    cluster = fake.cluster()
+    checks = against_kafka_5(cluster, plan_fleet(cluster, ["moved"]))
+    assert {(c.status, c.reason) for c in checks if c.code == "consumer_protocol"} == {
+        ("ok", None),
+        ("unknown", "UNREACHABLE"),
+    }

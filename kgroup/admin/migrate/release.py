@@ -1,0 +1,87 @@
+"""What stands against Kafka 5.0, whose Java consumer has the consumer protocol as its default (KIP-1274)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from kgroup.admin.discovery import ClusterView
+from kgroup.admin.migrate.checks import served
+from kgroup.admin.migrate.evidence import serving
+from kgroup.admin.migrate.fleet import Fleet
+from kgroup.admin.migrate.models import BLOCK, INFO, OK, UNKNOWN, WARN, Check
+from kgroup.admin.models import CLASSIC
+from kgroup.admin.refusals import code_name
+from kgroup.admin.shell import command
+from kgroup.domain import count_of
+from kgroup.errors import KgroupError
+
+KEEP = "until then give their clients group.protocol=classic, which Kafka 5.0 has and 6.0 removes"
+
+
+def against_kafka_5(cluster: ClusterView, fleet: Fleet) -> tuple[Check, ...]:
+    """Return what brokers and the groups of `fleet` have against a client of Kafka 5.0 with its default."""
+    return (*_brokers(cluster), *_groups(fleet))
+
+
+def _brokers(cluster: ClusterView) -> Iterator[Check]:
+    """The check of a group's plan, of every broker; what all have in common is said once."""
+    found = serving(cluster, {broker.id: () for broker in cluster.brokers()})
+    fine = []
+    for broker, told in found.items():
+        if isinstance(told, KgroupError):
+            message, code = f"broker {broker}: {told.message}", code_name(told)
+            yield Check("consumer_protocol", UNKNOWN, message, told.hint, {"broker": broker}, code)
+            continue
+        for check in served(told):
+            if check.status == OK:
+                fine.append(broker)
+            elif check.status == BLOCK:
+                yield replace(check, message=f"broker {broker}: {check.message}")
+            else:
+                yield check
+        if told.settings is None and told.refusal is not None:
+            message = f"broker {broker}: whether a setting turns the protocol off: {told.refusal.message}"
+            evidence = {"broker": broker}
+            yield Check("consumer_protocol", UNKNOWN, message, told.refusal.hint, evidence, told.refusal.name)
+    if fine:
+        message = f"{count_of(len(fine), 'broker')} of {len(found)} serve the consumer protocol"
+        yield Check("consumer_protocol", OK, message, None, {"brokers": fine})
+
+
+def _groups(fleet: Fleet) -> Iterator[Check]:
+    plan = command("upgrade plan", options="--all-groups")
+    by_verdict = {
+        verdict: [row.group_id for row in fleet.rows if row.verdict == verdict]
+        for verdict in ("blocked", "unknown", "ready", "already")
+    }
+    if blocked := by_verdict["blocked"]:
+        message = f"{count_of(len(blocked), 'group')} would refuse a client of Kafka 5.0 that joins with its "
+        message += "default, with GROUP_ID_NOT_FOUND"
+        hint = f"{plan} says what to change; {KEEP}"
+        yield Check("groups_blocked", BLOCK, message, hint, {"groups": blocked})
+    if unknown := by_verdict["unknown"]:
+        message = f"of {count_of(len(unknown), 'group')} it is not known whether such a client could join"
+        reasons = {each.reason for row in fleet.rows if row.verdict == "unknown" for each in row.unknown}
+        reason = reasons.pop() if len(reasons) == 1 else None
+        yield Check("groups_unknown", UNKNOWN, message, f"{plan} says why", {"groups": unknown}, reason)
+    refusing = [row.group_id for row in fleet.rows if "client_settings" in row.warnings]
+    if refusing:
+        message = (
+            f"clients of {count_of(len(refusing), 'group')} set what Kafka 5.0 refuses with its default "
+        )
+        message += "protocol: partition.assignment.strategy, session.timeout.ms or heartbeat.interval.ms"
+        hint = f"remove the settings; {KEEP}"
+        yield Check("client_settings", WARN, message, hint, {"groups": refusing})
+    ready = [row.group_id for row in fleet.rows if row.verdict == "ready" and row.type == CLASSIC]
+    if ready:
+        message = f"{count_of(len(ready), 'group')} will be converted by their first client of Kafka 5.0, "
+        message += "without a change of settings"
+        yield Check("groups_ready", WARN, message, f"move them before: {plan}", {"groups": ready})
+    if moved := by_verdict["already"]:
+        message = f"{count_of(len(moved), 'group')} moved already"
+        yield Check("groups_moved", OK, message, None, {"groups": moved})
+    if fleet.left_out:
+        names = [out.group_id for out in fleet.left_out]
+        message = f"{count_of(len(names), 'group')} have a protocol of their own, which stays"
+        yield Check("groups_left_out", INFO, message, None, {"groups": names})

@@ -1,0 +1,60 @@
+"""`doctor --kafka 5`: what in a cluster stands against that release."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from kgroup.admin.migrate.models import BLOCK, OK, UNKNOWN
+from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.session import identity, open_admin
+from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.inputs.group_names import every, expand
+from kgroup.cli.output.result import Result, ShownError, show
+from kgroup.cli.output.wording import only_rights, shown_errors
+from kgroup.cli.views.migration import checks_shown
+from kgroup.errors import ConfigError
+
+_WORDS = {"blocked": "NOT READY", "unknown": "UNKNOWN", "ready": "READY"}
+
+
+def examine(env: Env, release: str, groups: Sequence[str]) -> ExitCode:
+    """Show what stands against a release; 8 if something does, 5 or 6 if that is not known."""
+    if release not in ("5", "5.0"):
+        raise ConfigError(f"--kafka {release!r} is unknown", "only: 5")
+    with open_admin(env) as admin:
+        named = expand(admin, groups) if groups else every(admin)
+        fleet = admin.plan_fleet(named.groups)
+        checks = admin.against_kafka_5(fleet)
+        where = identity(admin, env)
+    untold = (*fleet.errors, *named.unseen)
+    unknown = [check for check in checks if check.status == UNKNOWN]
+    reasons = [*(error.code for error in untold), *(check.reason or "NOT_KNOWN" for check in unknown)]
+    verdict = "unknown" if reasons else "ready"
+    if any(check.status == BLOCK for check in checks):
+        verdict = "blocked"
+    codes = {"ready": ExitCode.OK, "blocked": ExitCode.BAD_VERDICT}
+    lines, table = checks_shown(checks)
+    return show(
+        env,
+        Result(
+            {"release": "5.0", "verdict": verdict, "checks": [asdict(check) for check in checks]},
+            [f"Kafka 5.0   {_WORDS[verdict]}", "", *lines],
+            items="checks",
+            names=[check.code for check in checks if check.status != OK],
+            errors=[
+                *shown_errors(untold),
+                *(
+                    ShownError(
+                        code="BLOCKED" if c.status == BLOCK else c.reason or "NOT_KNOWN",
+                        message=c.message,
+                        hint=c.hint,
+                        item=c.code,
+                    )
+                    for c in checks
+                    if c.status in (BLOCK, UNKNOWN)
+                ),
+            ],
+            exit_code=codes[verdict] if verdict in codes else only_rights(reasons),
+            cluster=where,
+            main=table,
+        ),
+    )
