@@ -268,6 +268,12 @@ class Admin:
 
         return plan(self._cluster, group_id, direction, patterns=patterns, read_log=read_log)
 
+    def plan_static(self, group_id: str, *, read_log: bool = False) -> MigrationPlan:
+        """What it takes to give every member of a group an instance id (migrate/static.py)."""
+        from kgroup.admin.migrate.static import plan_static
+
+        return plan_static(self._cluster, group_id, read_log=read_log)
+
     def plan_fleet(self, group_ids: Iterable[str], *, read_log: bool = False) -> Fleet:
         """The upgrade plans of many groups, in one pass (migrate/fleet.py)."""
         from kgroup.admin.migrate.fleet import plan_fleet

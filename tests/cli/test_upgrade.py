@@ -366,6 +366,19 @@ class TestFleet:
         assert "Kafka 5.0   READY" in out and "2 groups will be converted" in out
         assert on_cluster("doctor", "--kafka", "6").code == ExitCode.USAGE
 
+    def test_from_dynamic_to_static(self, on_cluster, cluster, three):
+        cluster.classic_group(f"{three}-d", "orders", {None: [0, 1, 2, 3, 4, 5]})
+        ran = on_cluster("upgrade", "plan", f"{three}-d", "--static", "--read-log", "-o", "json")
+        data = document(ran, "upgrade plan")
+        told = {check["code"]: check for check in data["checks"]}
+        assert (data["verdict"], len(told["static_ids"]["evidence"]["dynamic"])) == ("ready", 1)
+        assert told["session_timeout"]["evidence"]["restarts_ms"] == []
+        assert "dynamic → static members" in on_cluster("upgrade", "plan", f"{three}-d", "--static").out
+        assert on_cluster("wait", f"{three}-a", "--for", "static").code == ExitCode.OK
+        late = on_cluster("wait", f"{three}-d", "--for", "static", "--stop-after", "200ms")
+        assert late.code == ExitCode.UNREACHABLE
+        assert on_cluster("upgrade", "plan", f"{three}-*", "--static").code == ExitCode.USAGE
+
     def test_what_makes_no_sense_is_refused(self, on_cluster, three):
         assert on_cluster("upgrade", "plan").code == ExitCode.USAGE
         assert on_cluster("upgrade", "plan", f"{three}-a", "--all-groups").code == ExitCode.USAGE

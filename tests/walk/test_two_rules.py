@@ -122,6 +122,7 @@ COMMANDS = (
     Row(("doctor", READER), {**NO_TOPICS, **NOT_HEALTHY}),
     Row(("doctor", "--kafka", "5"), {**HIDES_GROUPS, "an_undecodable_assignment": BAD}),
     Row(("upgrade", "plan", READER), {"an_undecodable_assignment": REFUSED}),
+    Row(("upgrade", "plan", READER, "--static"), {}),
     Row(("upgrade", "plan", IDLE), {**NO_TOPICS, **OF_IDLE}),
     Row(("upgrade", "plan", "g-*"), {**HIDES_GROUPS, "an_undecodable_assignment": REFUSED}),
     Row(("downgrade", "plan", OTHER), OF_OTHER),

@@ -15,7 +15,7 @@ from kgroup.domain import TopicPartition
 from kgroup.errors import BrokerRefused
 from kgroup.protocol.subscription import Subscription
 
-UPGRADE, DOWNGRADE = "upgrade", "downgrade"
+UPGRADE, DOWNGRADE, STATIC = "upgrade", "downgrade", "static"
 OK, WARN, BLOCK, INFO, UNKNOWN = "ok", "warn", "block", "info", "unknown"
 READY, BLOCKED, ALREADY = "ready", "blocked", "already"
 SESSION_TIMEOUT = "consumer.session.timeout.ms"

@@ -18,12 +18,14 @@ from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError, Un
 GONE = "gone"
 SHORTEST_LOOK_S = 1.0
 """A look gets as much time as is left of the waiting, but not less than a broker far away needs."""
-KINDS = ("stable", "empty", GONE, "lag=N", "members=N", "member=ID")
+STATIC = "static"
+KINDS = ("stable", "empty", GONE, STATIC, "lag=N", "members=N", "member=ID")
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """`stable`, `empty`, `gone`, `lag=N` (at most N records), `members=N`, `member=ID` (in and settled).
+    """`stable`, `empty`, `gone`, `static` (all members have instance ids and are settled), `lag=N` (at most N
+    records), `members=N`, `member=ID` (in and settled).
 
     For `empty` a group that does not exist will do; for the others it has to. What is not known is not so; an
     instance id where the broker never tells any is refused.
@@ -37,7 +39,7 @@ class Condition:
     def parse(cls, text: str) -> Condition:
         """The condition in words; ConfigError for anything else."""
         kind, equals, value = text.strip().partition("=")
-        if kind in ("stable", "empty", GONE) and not equals:
+        if kind in ("stable", "empty", GONE, STATIC) and not equals:
             return cls(kind)
         if kind in ("lag", "members") and value.isdigit():
             return cls(kind, int(value))
@@ -52,7 +54,8 @@ class Condition:
     def holds(self, group: GroupDescription | None) -> bool:
         """Whether a group, or None for one that does not exist, is as wanted.
 
-        BrokerRefused if ID in `member=ID` is not a member id and the broker, before 2.4, shows no other.
+        BrokerRefused if the broker, before 2.4, shows no instance ids and they are asked for: by `static`, or
+        by an ID in `member=ID` that is not a member id.
         """
         if group is None:
             return self.kind in ("empty", GONE)
@@ -62,7 +65,20 @@ class Condition:
             return group.member_count == self.number
         if self.kind == "member":
             return self._is_in(group)
+        if self.kind == STATIC:
+            return self._is_static(group)
         return group.state.lower() in ({"empty", "dead"} if self.kind == "empty" else {self.kind})
+
+    def _is_static(self, group: GroupDescription) -> bool:
+        if not all(m.instance_id_known for m in group.known_members):
+            raise BrokerRefused(
+                ErrorCode.UNSUPPORTED_VERSION,
+                f"whether {group.group_id} is static is not known: the broker tells no instance ids",
+                hint="Kafka 2.4 and later do",
+            )
+        return bool(group.members) and all(
+            m.instance_id is not None and m.state == MemberStatus.STABLE for m in group.known_members
+        )
 
     def _is_in(self, group: GroupDescription) -> bool:
         named = [m for m in group.known_members if self.name in (m.instance_id, m.member_id)]

@@ -4,12 +4,15 @@ from pathlib import Path
 from typing import Annotated
 
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.migration import Group, Patterns, ReadLog, execute_command, show_plan, watch_command
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group as subcommands
 from kgroup.cli.inputs.locations import StorageOption
+from kgroup.cli.output.result import show
+from kgroup.cli.views.migration import planned
 from kgroup.errors import ConfigError
 
 
@@ -23,6 +26,7 @@ from kgroup.errors import ConfigError
             "kgroup upgrade plan --all-groups --html plan.html",
             "every group, the least effort first, as a page",
         ),
+        ("kgroup upgrade plan orders --static --read-log", "instance ids, and a session that fits restarts"),
         ("kgroup upgrade plan --topic orders --contexts eu,us", "the groups of a topic in two clusters"),
     ),
 )
@@ -40,6 +44,9 @@ def plan(
         str | None, option("--contexts A,B,…", "In these clusters of the config file, one after the other.")
     ] = None,
     html: Annotated[Path | None, option("--html FILE", "Write the plans as an HTML page too.")] = None,
+    static: Annotated[
+        bool, option("--static", "Plan the move from dynamic to static members instead (KIP-345).")
+    ] = False,
 ) -> ExitCode:
     """Say whether the broker would let the groups' clients move to the consumer protocol.
 
@@ -52,7 +59,13 @@ def plan(
     from kgroup.cli.views.fleet import plan as plan_fleet
 
     question = Question(group or (), all_groups, topic, contexts, read_log, html)
-    if (one := question.one_group) is not None:
+    one = question.one_group
+    if static:
+        if one is None or pattern:
+            raise ConfigError("--static is about one group", "name that group alone")
+        with open_admin(env) as admin:
+            return show(env, planned(admin.plan_static(one, read_log=read_log), identity(admin, env)))
+    if one is not None:
         return show_plan(env, one, "upgrade", pattern, read_log)
     if pattern:
         raise ConfigError("--pattern is about one group", "name that group alone")

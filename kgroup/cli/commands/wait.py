@@ -33,7 +33,7 @@ def command(
     env: Env,
     group: Annotated[list[str], argument("GROUP…", "Group ids or globs.")],
     for_: Annotated[
-        str, option("--for CONDITION", "stable|empty|gone|lag=N|members=N|member=ID (instance or id).")
+        str, option("--for CONDITION", "stable|empty|gone|static|lag=N|members=N|member=ID (instance or id).")
     ],
     interval: Annotated[str, option("--interval DURATION", "How often to poll.")] = "500ms",
     stop_after: Annotated[

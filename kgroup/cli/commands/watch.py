@@ -44,7 +44,8 @@ def command(
     env: Env,
     group: Annotated[list[str], argument("GROUP…", "Group ids or globs.")],
     until: Annotated[
-        str | None, option("--until CONDITION", "Stop when: stable|empty|gone|lag=N|members=N|member=ID.")
+        str | None,
+        option("--until CONDITION", "Stop when: stable|empty|gone|static|lag=N|members=N|member=ID."),
     ] = None,
     events: Annotated[bool, option("--events", "Print differences as ndjson instead of a screen.")] = False,
     lag: Annotated[bool, option("--lag", "Report changes in lag as events too.")] = False,

@@ -15,8 +15,17 @@ if TYPE_CHECKING:
     from kgroup.admin.migrate.execute import Conversion, RollStep
 
 _STATUS_STYLES = {"ok": "green", "warn": "yellow", "BLOCK": "bold red", "unknown": "magenta", "info": "dim"}
-_CHECKS = (Column("status", style=_STATUS_STYLES), Column("check"), Column("message"), Column("hint"))
-NEXT = {"upgrade": ("classic", "consumer"), "downgrade": ("consumer", "classic")}
+_CHECKS = (
+    Column("status", style=_STATUS_STYLES),
+    Column("check"),
+    Column("message"),
+    Column("hint"),
+)
+NEXT = {
+    "upgrade": ("classic", "consumer"),
+    "downgrade": ("consumer", "classic"),
+    "static": ("dynamic", "static members"),
+}
 _ORDER = (
     Column("step", right=True),
     Column("instance_id", "INSTANCE"),

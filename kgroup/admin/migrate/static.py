@@ -1,0 +1,192 @@
+"""From dynamic to static members (KIP-345, Upgrade process): what is missing, and what a restart may take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from kgroup.admin.discovery import ClusterView
+from kgroup.admin.migrate.checks import verdict_of
+from kgroup.admin.migrate.evidence import gather
+from kgroup.admin.migrate.kinds import KAFKA_STREAMS
+from kgroup.admin.migrate.models import (
+    ALREADY,
+    BLOCK,
+    INFO,
+    OK,
+    STATIC,
+    UNKNOWN,
+    WARN,
+    Check,
+    Evidence,
+    MigrationPlan,
+    names_of,
+)
+from kgroup.admin.models import CLASSIC, CONSUMER, EMPTY
+from kgroup.admin.shell import command
+from kgroup.domain import count_of, offsets_partition_of
+
+if TYPE_CHECKING:
+    from kgroup.history.fold.folding import Holdings
+
+JOIN_GROUP, INSTANCE_IDS_SINCE = 11, 5
+MOST_MS = 30 * 60_000
+"""Longer than the largest session a classic member may have: no restart, but fewer members from then on."""
+DEFAULT_MS = 45_000
+LIMITS = {CLASSIC: "group.max.session.timeout.ms", CONSUMER: "group.consumer.max.session.timeout.ms"}
+
+
+def plan_static(cluster: ClusterView, group_id: str, *, read_log: bool = False) -> MigrationPlan:
+    """Return what it takes to give every member an instance id; changes nothing.
+
+    `read_log` looks in the group's records for how long its restarts took. BrokerRefused when the group
+    cannot be described, SafetyRefused for another type.
+    """
+    found = gather(cluster, group_id)
+    joins = cluster.transport.versions(found.broker, JOIN_GROUP)
+    serves = found.group.type == CONSUMER or (joins is not None and joins[-1] >= INSTANCE_IDS_SINCE)
+    restarts = restarts_of(cluster, group_id) if read_log else None
+    return plan_of_static(found, serves, restarts)
+
+
+def plan_of_static(found: Evidence, serves: bool, restarts: Sequence[int] | None) -> MigrationPlan:
+    """Return the verdict on what was gathered; `restarts` in ms, None if no record was read."""
+    members, group = found.group.known_members, found.group
+    if not serves:
+        message = f"broker {found.broker} has no static members: they came with Kafka 2.3 (KIP-345)"
+        old = Check("broker", BLOCK, message, "upgrade the brokers first", {"broker": found.broker})
+        return verdict_of(found, STATIC, [old])
+    if group.protocol_type not in ("", CONSUMER):
+        message = (
+            f"the protocol type is {group.protocol_type}: its members decide about static ids themselves"
+        )
+        foreign = Check("protocol_type", BLOCK, message, None, {"protocol_type": group.protocol_type})
+        return verdict_of(found, STATIC, [foreign])
+    if not all(member.instance_id_known for member in members):
+        message = "this broker does not report instance ids (Kafka 2.4 and later do)"
+        return verdict_of(found, STATIC, [Check("static_ids", UNKNOWN, message, None, {"dynamic": None})])
+    dynamic = [member for member in members if member.instance_id is None]
+    if members and not dynamic:
+        message = f"all {count_of(len(members), 'member')} are static"
+        done = (Check("static_ids", OK, message, None, {"dynamic": []}), _session_timeout(found, restarts))
+        return MigrationPlan(group.group_id, STATIC, group.type, group.state, ALREADY, done)
+    checks = [_dynamic(found), _naming(found), _session_timeout(found, restarts), *_roll(found)]
+    return verdict_of(found, STATIC, checks)
+
+
+def _dynamic(found: Evidence) -> Check:
+    members = found.group.known_members
+    if found.group.state == EMPTY or not members:
+        message = "the group has no members now: nothing shows whether its clients set group.instance.id"
+        return Check("static_ids", INFO, message, None, {"dynamic": None})
+    dynamic = [m for m in members if m.instance_id is None]
+    shown = [f"{m.client_id} on {m.host}" for m in dynamic]
+    message = f"{len(dynamic)} of {count_of(len(members), 'member')} have no instance id: {names_of(shown)}"
+    rows = [{"member_id": m.member_id, "client_id": m.client_id, "host": m.host} for m in dynamic]
+    hint = "set group.instance.id in each, and restart one after the other"
+    return Check("static_ids", INFO, message, hint, {"dynamic": rows})
+
+
+def _naming(found: Evidence) -> Check:
+    """What makes a good id; several members of one host need a number besides its name."""
+    dynamic = [member for member in found.group.known_members if member.instance_id is None]
+    hosts = [member.host for member in dynamic]
+    crowded = sorted({host for host in hosts if host is not None and hosts.count(host) > 1})
+    message = "an id is one consumer's alone and the same after a restart: the pod name of a StatefulSet "
+    message += (
+        f"({found.group.group_id}-0), or the host's name; letters, digits, . _ - and at most 249 of them"
+    )
+    evidence = {"hosts_with_several": crowded}
+    if found.kind.name == KAFKA_STREAMS:
+        message += ". Kafka Streams adds the number of the thread to the id of the instance"
+        return Check("instance_ids", INFO, message, None, evidence)
+    hint = "never a random value: each start would leave a member behind for a whole session"
+    if crowded:
+        message += (
+            f"; {names_of(crowded)} run several consumers: add the number of the consumer in its process"
+        )
+        return Check("instance_ids", WARN, message, hint, evidence)
+    return Check("instance_ids", INFO, message, hint, evidence)
+
+
+def _session_timeout(found: Evidence, restarts: Sequence[int] | None) -> Check:
+    limit = LIMITS[found.group.type]
+    most = found.number(limit)
+    evidence = {"restarts_ms": None if restarts is None else sorted(restarts), limit: most}
+    where = "session.timeout.ms of the clients"
+    if found.group.type == CONSUMER:
+        where = command(
+            "config set", found.group.group_id, options="consumer.session.timeout.ms=MS --execute"
+        )
+    if not restarts:
+        why = "--read-log looks for them in the records" if restarts is None else "the records show none"
+        message = f"unknown how long restarts take: {why}; the session has to be longer than one"
+        return Check("session_timeout", INFO, message, where, evidence)
+    longest = max(restarts)
+    fits = max(DEFAULT_MS, -(-(longest * 3 // 2) // 5_000) * 5_000)
+    seen = f"{count_of(len(restarts), 'restart')} in the records, the longest {longest / 1000:g} s"
+    if most is None:
+        message = f"{seen}: {fits / 1000:g} s fits; unknown whether the broker allows it ({limit})"
+        return Check("session_timeout", WARN, message, where, evidence)
+    if fits > most:
+        message = f"{seen}: {fits / 1000:g} s would fit, and {limit} is {most / 1000:g} s"
+        return Check("session_timeout", WARN, message, f"raise {limit}, or restart faster", evidence)
+    message = f"{seen}: {fits / 1000:g} s fits, below {limit}={most}"
+    return Check("session_timeout", OK, message, where, evidence)
+
+
+def _roll(found: Evidence) -> Iterator[Check]:
+    name, count = found.group.group_id, len(found.group.known_members)
+    yield Check(
+        "roll",
+        INFO,
+        f"static and dynamic members may be mixed: this last roll rebalances for each of the {count} members "
+        "that leaves and for its successor, as rolls do today. From the next one on, a restart within the "
+        "session moves nothing",
+        f"{command('wait', name, options='--for static')} ends when all have an id",
+    )
+    yield Check(
+        "leaving",
+        INFO,
+        "a static member does not leave when it stops: after a scale-down its partitions have no owner until "
+        "its session ends",
+        f"{command('remove-members', name, options='--instance-id ID')} removes it at once",
+    )
+
+
+def restarts_of(cluster: ClusterView, group_id: str) -> tuple[int, ...]:
+    """Return how long each restart in the group's records took, in ms, the oldest first.
+
+    A restart is the time from the record in which the group lost a member to the one in which it had as many
+    again; records name no process, so two that overlap count as one.
+    """
+    from kgroup.history.fold.folding import Extras
+    from kgroup.history.replay import replay
+    from kgroup.history.sources.live import LiveLog, LiveTopic
+
+    topic = LiveTopic(cluster.transport, cluster.retry.timeout_s)
+    partition = offsets_partition_of(group_id, len(topic.partitions))
+    extras = Extras(keep_owners=True)
+    story = replay(
+        [LiveLog(topic, partition)], topic_names=topic.topic_names, names=[group_id], extras=extras
+    )
+    return dips((story.folds[partition].owners or {}).get(group_id, ()))
+
+
+def dips(history: Sequence[Holdings]) -> tuple[int, ...]:
+    """Return the times in ms for which the group had fewer members than before, if it had as many again."""
+    found: list[int] = []
+    full, since_ms = 0, 0
+    before = 0
+    for held in history:
+        count = len(held.members)
+        if full and count >= full:
+            if held.timestamp_ms - since_ms <= MOST_MS:
+                found.append(held.timestamp_ms - since_ms)
+            full = 0
+        elif not full and count < before:
+            full, since_ms = before, held.timestamp_ms
+        elif full and held.timestamp_ms - since_ms > MOST_MS:
+            full = 0
+        before = count
+    return tuple(found)
