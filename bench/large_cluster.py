@@ -35,6 +35,9 @@ OURS = {
     "lag '*' -o ndjson": (["lag", "*", "-o", "ndjson"], OFFSETS),
     "doctor --all-groups": (["doctor", "--all-groups"], OFFSETS),
     "doctor --without history": (["doctor", "--all-groups", "--without", "history"], OFFSETS),
+    "doctor --kafka 5": (["doctor", "--kafka", "5"], OFFSETS),
+    "upgrade plan --all-groups": (["upgrade", "plan", "--all-groups"], OFFSETS),
+    "upgrade plan --read-log": (["upgrade", "plan", "--all-groups", "--read-log"], OFFSETS),
 }
 TIMEOUT = "600s"
 
