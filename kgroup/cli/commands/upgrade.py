@@ -27,7 +27,10 @@ from kgroup.errors import ConfigError
             "every group, the least effort first, as a page",
         ),
         ("kgroup upgrade plan orders --static --read-log", "instance ids, and a session that fits restarts"),
-        ("kgroup upgrade plan --topic orders --contexts eu,us", "the groups of a topic in two clusters"),
+        (
+            "kgroup upgrade plan --topic orders --contexts prod,staging",
+            "the groups of a topic in two clusters",
+        ),
     ),
 )
 def plan(
