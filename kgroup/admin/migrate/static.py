@@ -20,11 +20,10 @@ from kgroup.admin.migrate.models import (
     Check,
     Evidence,
     MigrationPlan,
-    names_of,
 )
 from kgroup.admin.models import CLASSIC, CONSUMER, EMPTY
 from kgroup.admin.shell import command
-from kgroup.domain import count_of, offsets_partition_of
+from kgroup.domain import count_of, first_of, offsets_partition_of
 
 if TYPE_CHECKING:
     from kgroup.history.fold.folding import Holdings
@@ -81,7 +80,7 @@ def _dynamic(found: Evidence) -> Check:
         return Check("static_ids", INFO, message, None, {"dynamic": None})
     dynamic = [m for m in members if m.instance_id is None]
     shown = [f"{m.client_id} on {m.host}" for m in dynamic]
-    message = f"{len(dynamic)} of {count_of(len(members), 'member')} have no instance id: {names_of(shown)}"
+    message = f"{len(dynamic)} of {count_of(len(members), 'member')} have no instance id: {first_of(shown)}"
     rows = [{"member_id": m.member_id, "client_id": m.client_id, "host": m.host} for m in dynamic]
     hint = "set group.instance.id in each, and restart one after the other"
     return Check("static_ids", INFO, message, hint, {"dynamic": rows})
@@ -103,7 +102,7 @@ def _naming(found: Evidence) -> Check:
     hint = "never a random value: each start would leave a member behind for a whole session"
     if crowded:
         message += (
-            f"; {names_of(crowded)} run several consumers: add the number of the consumer in its process"
+            f"; {first_of(crowded)} run several consumers: add the number of the consumer in its process"
         )
         return Check("instance_ids", WARN, message, hint, evidence)
     return Check("instance_ids", INFO, message, hint, evidence)

@@ -53,7 +53,11 @@ def planned(plan: MigrationPlan, where: Mapping[str, object] | None) -> Result:
 
 def checks_shown(checks: Sequence[Check]) -> tuple[list[str], Table]:
     """Checks as lines for a person, and as a table."""
-    return [line for check in checks for line in _lines(check)], Table(_CHECKS, [_row(c) for c in checks])
+    rows = [
+        {"status": _shown(check), "check": check.code, "message": check.message, "hint": check.hint}
+        for check in checks
+    ]
+    return [line for check in checks for line in _lines(check)], Table(_CHECKS, rows)
 
 
 def _against(plan: MigrationPlan) -> list[ShownError]:
