@@ -10,7 +10,10 @@ KgroupError                 everything a user may be shown without a traceback
 ├── ConfigError             an option, file or setting that makes no sense
 ├── Unreachable             no broker answered in time
 ├── SafetyRefused           kgroup itself declines: plan stale, group active, wrong kind of group
+├── Incomplete              a part was not seen or not done; the rest is in `found`
+├── TimedOut                a group was not in time what was waited for
 └── BrokerRefused           a broker answered with an error code
+    └── GroupNotFound       there is no such group
 Refused                     leaves a coordinator operation early; becomes a reply in one place
 """
 
@@ -268,6 +271,21 @@ class SafetyRefused(KgroupError):
     """A change kgroup declines to make, before any broker was asked to make it."""
 
 
+class Incomplete(KgroupError):
+    """A part of what was asked for was not seen or not done; `found` is the rest."""
+
+    def __init__(self, message: str, hint: str | None = None, found: object = None) -> None:
+        super().__init__(message, hint)
+        self.found = found
+
+
+class TimedOut(KgroupError):
+    """What was waited for did not come in time; `hint` has the last events of the group."""
+
+    def __str__(self) -> str:
+        return f"{self.message}\n{self.hint}" if self.hint else self.message
+
+
 class BrokerRefused(KgroupError):
     """A broker answered a request with an error code.
 
@@ -285,6 +303,10 @@ class BrokerRefused(KgroupError):
     @property
     def name(self) -> str:
         return ErrorCode.name_of(self.code)
+
+
+class GroupNotFound(BrokerRefused):
+    """There is no group of this name."""
 
 
 class Refused(Exception):

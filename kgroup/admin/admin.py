@@ -44,9 +44,12 @@ if TYPE_CHECKING:
     from kgroup.admin.read.staleness import Stale
     from kgroup.admin.rights.report import Ability, Asked
     from kgroup.admin.settings import Setting
+    from kgroup.admin.topic_records import Record
     from kgroup.admin.topics import ClusterStatus
     from kgroup.admin.users import Users
     from kgroup.history.fold.removals import Today
+    from kgroup.history.replay import Story
+    from kgroup.protocol.log_records import LogRecord
 
 
 class Admin:
@@ -260,6 +263,12 @@ class Admin:
             raise found
         return found
 
+    def history(self, group_id: str | None = None) -> Story:
+        """What the records say of a group, or of all; BrokerRefused if they may not be read (history.py)."""
+        from kgroup.admin.read.history import story_of
+
+        return story_of(self._cluster, group_id)
+
     def plan_migration(
         self, group_id: str, direction: str, *, patterns: Sequence[str] = (), read_log: bool = False
     ) -> MigrationPlan:
@@ -409,6 +418,20 @@ class Admin:
 
             self._journal = Journal.default()
         return self._journal
+
+    def produce(
+        self, topic: str, records: Sequence[LogRecord], partition: int | None = None
+    ) -> tuple[TopicPartition, ...]:
+        """Append records to a topic, and return where each went (topic_records.py)."""
+        from kgroup.admin.topic_records import produce
+
+        return produce(self._cluster, topic, records, partition)
+
+    def read(self, topic: str, partition: int | None = None) -> tuple[Record, ...]:
+        """The records that a topic has now, only committed ones (topic_records.py)."""
+        from kgroup.admin.topic_records import read
+
+        return read(self._cluster, topic, partition)
 
     def change(
         self, command: str, plan: JsonObject, before: JsonObject, items: Sequence[JsonObject]

@@ -22,6 +22,7 @@ from kgroup.broker.locks.settings import LOCAL_HOST as HOST
 from kgroup.broker.locks.settings import ListenerSettings, is_loopback
 from kgroup.broker.newcomers import Newcomers
 from kgroup.broker.prepared import import_all
+from kgroup.broker.ready_file import ReadyFile
 from kgroup.broker.rights import guarded
 from kgroup.broker.routes import Routes
 from kgroup.broker.turns import Turns
@@ -251,18 +252,19 @@ def serve(
     metrics_port: int | None = None,
     legacy: Callable[[Cluster], EraCoordinators] | None = None,
     say: Callable[[str], None] | None = None,
+    ready: ReadyFile | None = None,
 ) -> None:
     """Serve a cluster until SIGTERM or SIGINT, then end it cleanly; it is closed in any case.
 
     `listeners` say where to listen; without any it is 127.0.0.1, from `port` on. `legacy` makes the
     coordinators of the ZooKeeper era that run with it. `say` gets the lines that say where the metrics and
-    those coordinators are and, last, that clients may connect. KgroupError for a port in use. The soft limit
-    on open files is raised to the hard one.
+    those coordinators are and, last, that clients may connect; `ready` is there meanwhile. KgroupError for a
+    port in use. The soft limit on open files is raised to the hard one.
     """
     raise_file_limit()
     try:
         server = partial(Server, cluster, listeners=listeners)
-        asyncio.run(_serve(cluster, server, port, metrics_port, legacy, say or _print))
+        asyncio.run(_serve(cluster, server, port, metrics_port, legacy, say or _print, ready))
     finally:
         cluster.close()
 
@@ -274,6 +276,7 @@ async def _serve(
     metrics_port: int | None,
     legacy: Callable[[Cluster], EraCoordinators] | None,
     say: Callable[[str], None],
+    ready: ReadyFile | None,
 ) -> None:
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
@@ -300,6 +303,9 @@ async def _serve(
             if coordinators.tree_at is not None:
                 say(f"kgroup: legacy groups are seen with --zookeeper {coordinators.tree_at}")
                 say("kgroup: they end with this process, positions too; serve --zookeeper keeps them")
+        if ready is not None:
+            stack.callback(ready.remove)
+            ready.write(server.addresses())
         say("kgroup: serving on " + ",".join(server.addresses()))
         await ended.wait()
 

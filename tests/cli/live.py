@@ -1,13 +1,10 @@
 """A cluster of ours on TCP in this process, and groups with members in it."""
 
-import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
 
 from kgroup.admin.admin import Admin
-from kgroup.broker.server import Server
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 from kgroup.domain import TopicPartition, uuid_text
@@ -23,10 +20,10 @@ from kgroup.protocol.messages.offset_commit import (
 from kgroup.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from kgroup.protocol.subscription import Assignment, Subscription
 from kgroup.runtime.cluster import Cluster
+from kgroup.testing.serving import Serving
 from kgroup.zookeeper.coordinator.config import LegacyConfig
 from kgroup.zookeeper.entry.serve import LegacyBrokers, LegacyOptions
 
-Call = Callable[[Coroutine[Any, Any, Any]], Any]
 FAST = LegacyConfig(rebalance_backoff_ms=200, commit_interval_ms=100, zk_session_ms=1200)
 SESSION_MS = 1_800_000
 """The longest that brokers allow: no member goes because a test takes its time."""
@@ -37,8 +34,11 @@ SLOW_MACHINE_S = 300
 @contextmanager
 def served(cluster: Cluster) -> Iterator[str]:
     """Serve on a free port from a thread of its own; gives host:port."""
-    with _another_loop() as call, _serving(cluster, call) as bootstrap:
-        yield bootstrap
+    serving = Serving(cluster)
+    try:
+        yield serving.bootstrap
+    finally:
+        serving.stop()
 
 
 @contextmanager
@@ -50,37 +50,15 @@ def served_with_coordinators(
     async def made() -> LegacyBrokers:
         return LegacyBrokers(cluster, LegacyOptions(config=config or FAST))
 
-    with _another_loop() as call, _serving(cluster, call) as bootstrap:
-        coordinators = call(made())
+    serving = Serving(cluster)
+    try:
+        coordinators = serving.call(made())
         try:
-            yield bootstrap, ",".join(call(coordinators.start())), coordinators
+            yield serving.bootstrap, ",".join(serving.call(coordinators.start())), coordinators
         finally:
-            call(coordinators.stop())
-
-
-@contextmanager
-def _another_loop() -> Iterator[Call]:
-    """An event loop in a thread of its own; what has coroutines run there."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    try:
-        yield lambda coroutine: asyncio.run_coroutine_threadsafe(coroutine, loop).result(SLOW_MACHINE_S)
+            serving.call(coordinators.stop())
     finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
-
-
-@contextmanager
-def _serving(cluster: Cluster, call: Call) -> Iterator[str]:
-    server = Server(cluster)
-    try:
-        ports = call(server.start(0))
-        yield ",".join(f"127.0.0.1:{port}" for port in ports)
-    finally:
-        call(server.stop())
-        cluster.close()
+        serving.stop()
 
 
 class Client:

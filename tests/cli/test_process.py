@@ -285,3 +285,31 @@ def test_what_a_data_folder_lost_is_said_at_the_start_and_by_every_command(tmp_p
         process.terminate()
         _, err = process.communicate(timeout=300)
     assert ("is missing" if damage == "damaged" else "ended in 7 bytes") in err
+
+
+def test_a_ready_file_is_there_while_clients_may_connect(tmp_path, kgroup):
+    ready = tmp_path / "at.json"
+    ready.write_text("left over from before")
+    with served(str(tmp_path / "c"), "--ready-file", str(ready), "--brokers", "2") as lines:
+        found = json.loads(ready.read_text())
+        assert lines[-1] == f"kgroup: serving on {found['bootstrap']}\n"
+        os.kill(found["pid"], 0)
+        assert kgroup("list", "-b", found["bootstrap"]).code == 0
+    assert not ready.exists()
+
+
+@pytest.mark.parametrize("name", ["absent/at.json", "."])
+def test_a_ready_file_that_cannot_be_written_is_refused_before_anything_is_served(tmp_path, kgroup, name):
+    ran = kgroup("serve", "--memory", "--port", "0", "--ready-file", str(tmp_path / name))
+    assert (ran.code, ran.out) == (2, "") and "cannot be written" in ran.err
+
+
+def test_no_ready_file_is_left_by_a_start_that_fails(tmp_path, kgroup):
+    import socket
+
+    ready = tmp_path / "at.json"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        ready.write_text("left over from before")
+        ran = kgroup("serve", "--memory", "--port", port, "--ready-file", str(ready))
+    assert ran.code == 1 and list(tmp_path.glob("*at.json*")) == []

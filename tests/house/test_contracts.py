@@ -43,7 +43,8 @@ def lint(tree: Path) -> Lint:
 
 
 def plant(tree: Path, module: str, imported: str) -> None:
-    path = tree / f"{module.replace('.', '/')}.py"
+    place = tree / module.replace(".", "/")
+    path = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
     assert path.exists()
     path.write_text(f"import {imported}\n", encoding="utf-8")
 

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     examples=(
         ("kgroup serve --local ./data --port 9092", "any Kafka client may connect to 127.0.0.1:9092"),
         ("kgroup serve --memory --port 0 --brokers 3", "three brokers on free ports, nothing kept"),
+        (
+            "kgroup serve --memory --port 0 --ready-file ready.json",
+            "a program waits for the file, and reads it",
+        ),
         ("kgroup serve --metrics 9404", "with Kafka's metrics at 127.0.0.1:9404/metrics"),
         ("kgroup serve --memory --brokers 3 --legacy", "with the coordinator of the ZooKeeper era"),
         ("kgroup serve --set group.initial.rebalance.delay.ms=0", "with settings of server.properties"),
@@ -52,6 +56,10 @@ def command(
     ] = None,
     metrics: Annotated[
         int | None, option("--metrics PORT", "Serve metrics for Prometheus; 0 picks a free port.", min=0)
+    ] = None,
+    ready_file: Annotated[
+        Path | None,
+        option("--ready-file FILE", "Write the addresses as JSON to FILE once clients may connect."),
     ] = None,
     memory: Annotated[bool, option("--memory", "Keep everything in memory.")] = False,
     legacy: Annotated[
@@ -83,6 +91,7 @@ def command(
     Commands with --local on the same folder talk to it while it runs.
     """
     from kgroup.broker.locks.settings import listeners_apart
+    from kgroup.broker.ready_file import ReadyFile
     from kgroup.broker.server import serve
     from kgroup.runtime.claim import Claim
     from kgroup.runtime.cluster import Cluster
@@ -121,10 +130,11 @@ def command(
     listeners, config_of_brokers = listeners_apart(settings)
     ports = (legacy_port or 0, tree_port or 0)
     coordinators = _legacy(env, ports, legacy_set or [], zookeeper) if legacy else None
+    ready = None if ready_file is None else ReadyFile(ready_file)
     claim = None if memory or target is None else Claim(target.directory, "kgroup serve")
     cluster = Cluster(claim, brokers=brokers, config=config_of_brokers, offsets_partitions=partitions)
     first = 9092 if port is None else port
-    serve(cluster, listeners, port=first, metrics_port=metrics, legacy=coordinators)
+    serve(cluster, listeners, port=first, metrics_port=metrics, legacy=coordinators, ready=ready)
     return ExitCode.OK
 
 

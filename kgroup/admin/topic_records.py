@@ -1,0 +1,166 @@
+"""Records of a topic, written and read by whoever tests or repairs: few of them, in one go."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from kgroup.admin.discovery import ClusterView
+from kgroup.admin.read.offsets import EARLIEST, LATEST, leader_of, list_offsets
+from kgroup.admin.read.record_times import NAMES_UNTIL
+from kgroup.admin.refusals import check, refused
+from kgroup.domain import TopicPartition, value
+from kgroup.errors import ConfigError, ErrorCode, KgroupError
+from kgroup.security.rights import READ, WRITE, on_topic
+
+if TYPE_CHECKING:
+    from kgroup.protocol.log_records import LogRecord
+    from kgroup.protocol.messages.fetch import PartitionData
+
+READ_COMMITTED = 1
+FETCH_BYTES = 8 << 20
+ALL_REPLICAS = -1
+
+
+@value
+class Record:
+    """A record of a topic; its time in ms since 1970, UTC."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+def produce(
+    cluster: ClusterView, topic: str, records: Sequence[LogRecord], partition: int | None = None
+) -> tuple[TopicPartition, ...]:
+    """Append records, to one partition or dealt to all in turn; return where each went, in their order.
+
+    Acknowledged by all replicas in sync. The first refusal of a partition is raised, and those dealt to
+    partitions before it are stored. Not repeated when the outcome is unknown.
+    """
+    from kgroup.protocol.batches import encode_batch
+    from kgroup.protocol.messages.produce import (
+        PartitionProduceData,
+        ProduceRequest,
+        ProduceResponse,
+        TopicProduceData,
+    )
+
+    found = cluster.topics([topic])
+    partitions = _partitions(found, topic, partition)
+    dealt = tuple(partitions[n % len(partitions)] for n in range(len(records)))
+    now_ms = time.time_ns() // 1_000_000
+    for place in dict.fromkeys(dealt):
+        leader = leader_of(place, found)
+        if isinstance(leader, KgroupError):
+            raise leader
+        own = [record for record, there in zip(records, dealt, strict=True) if there == place]
+        data = PartitionProduceData(index=place.partition, records=encode_batch(own, timestamp_ms=now_ms))
+        request = ProduceRequest(
+            acks=ALL_REPLICAS,
+            timeout_ms=int(cluster.retry.timeout_s * 1000),
+            topic_data=(TopicProduceData(name=topic, partition_data=(data,)),),
+        )
+        answer = cluster.ask(leader, request, ProduceResponse, versions=(3, NAMES_UNTIL))
+        told = answer.responses[0].partition_responses[0]
+        check(told.error_code, str(place), told.error_message, [on_topic(WRITE, topic)])
+    return dealt
+
+
+def read(cluster: ClusterView, topic: str, partition: int | None = None) -> tuple[Record, ...]:
+    """Return the records there are now, by partition and offset: of transactions those that were committed.
+
+    What lies behind an open transaction is not there yet, as for a consumer that reads committed records.
+    """
+    found = cluster.topics([topic])
+    places = _partitions(found, topic, partition)
+    starts, ends = (_listed(cluster, places, which) for which in (EARLIEST, LATEST))
+    return tuple(
+        record
+        for place in places
+        for record in _records(cluster, place, leader_of(place, found), starts[place], ends[place])
+    )
+
+
+def _partitions(found: Mapping[str, object], topic: str, partition: int | None) -> list[TopicPartition]:
+    from kgroup.admin.models import TopicDescription
+
+    known = found.get(topic)
+    if isinstance(known, KgroupError):
+        raise known
+    if not isinstance(known, TopicDescription):
+        raise refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic}")
+    numbers = [each.partition for each in known.partitions]
+    if partition is not None and partition not in numbers:
+        raise ConfigError(f"topic {topic} has no partition {partition}", f"it has {len(numbers)}, from 0 on")
+    return [TopicPartition(topic, number) for number in numbers if partition in (None, number)]
+
+
+def _listed(cluster: ClusterView, places: Sequence[TopicPartition], which: int) -> dict[TopicPartition, int]:
+    offsets: dict[TopicPartition, int] = {}
+    for place, told in list_offsets(cluster, dict.fromkeys(places, which)).items():
+        if isinstance(told, KgroupError):
+            raise told
+        offsets[place] = told.offset
+    return offsets
+
+
+def _records(
+    cluster: ClusterView, place: TopicPartition, leader: int | KgroupError, position: int, end: int
+) -> Iterator[Record]:
+    if isinstance(leader, KgroupError):
+        raise leader
+    while position < end:
+        data = _fetched(cluster, place, leader, position)
+        records, after = _committed(data, position)
+        for each in records:
+            if each.offset < end:
+                yield Record(*place, each.offset, each.timestamp_ms, each.key, each.value, each.headers)
+        if after == position:
+            return  # an open transaction: nothing behind it can be read yet
+        position = after
+
+
+def _committed(data: PartitionData, position: int) -> tuple[list[LogRecord], int]:
+    """The records from a position on that are no markers and in no aborted transaction; where to go on."""
+    from kgroup.protocol.batches import batches_in
+
+    aborted = sorted((each.first_offset, each.producer_id) for each in data.aborted_transactions or ())
+    within: set[int] = set()
+    records: list[LogRecord] = []
+    for batch in batches_in(data.records or b""):
+        while aborted and aborted[0][0] <= batch.last_offset:
+            within.add(aborted.pop(0)[1])
+        if batch.control:
+            within.discard(batch.producer_id)
+        elif not (batch.transactional and batch.producer_id in within):
+            records += (record for record in batch.records if record.offset >= position)
+        position = batch.last_offset + 1
+    return records, position
+
+
+def _fetched(cluster: ClusterView, place: TopicPartition, leader: int, position: int) -> PartitionData:
+    from kgroup.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+
+    wanted = FetchPartition(partition=place.partition, fetch_offset=position, partition_max_bytes=FETCH_BYTES)
+    request = FetchRequest(
+        max_wait_ms=0,
+        min_bytes=0,
+        isolation_level=READ_COMMITTED,
+        topics=(FetchTopic(topic=place.topic, partitions=(wanted,)),),
+    )
+
+    def ask(left_s: float) -> FetchResponse:
+        return cluster.ask(leader, request, FetchResponse, versions=(4, NAMES_UNTIL), timeout_s=left_s)
+
+    answer = cluster.retry.call(ask, idempotent=True)
+    check(answer.error_code, f"reading {place}")
+    told = answer.responses[0].partitions[0]
+    check(told.error_code, f"reading {place}", needs=[on_topic(READ, place.topic)])
+    return told

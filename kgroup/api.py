@@ -1,0 +1,323 @@
+"""A cluster as a program uses it: what the commands do, as typed functions that print nothing.
+
+`Kafka` is what `kgroup.connect` returns; `kgroup.testing.Cluster` is one with brokers of its own. Besides
+the command line, these and the values they return are what stays stable. What a function could not see is
+None in the value, or raises: `Incomplete` has the rest. Every error is a `KgroupError`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
+
+from kgroup.admin.admin import Admin
+from kgroup.admin.change.journal import Journal
+from kgroup.admin.models import Execution, GroupDescription, GroupListing, ItemError, Member, TopicDescription
+from kgroup.admin.read.conditions import Condition, Waited
+from kgroup.admin.read.lag_report import GroupLag
+from kgroup.admin.topic_records import Record
+from kgroup.client.properties.given import Given
+from kgroup.client.properties.security import security_of
+from kgroup.client.settings import ConnectionSettings, parse_bootstrap
+from kgroup.client.transport import SocketTransport
+from kgroup.domain import TopicPartition
+from kgroup.errors import (
+    BrokerRefused,
+    ConfigError,
+    ErrorCode,
+    GroupNotFound,
+    Incomplete,
+    KgroupError,
+    SafetyRefused,
+    TimedOut,
+    Unreachable,
+)
+from kgroup.history.fold.events import Event, Kind
+
+if TYPE_CHECKING:
+    from kgroup.admin.change.offset_changes import OffsetsExecution
+    from kgroup.admin.diagnose.doctor import Checkup
+    from kgroup.history.fold.explain import Blame
+
+__all__ = [
+    "BrokerRefused",
+    "ConfigError",
+    "Event",
+    "Execution",
+    "GroupDescription",
+    "GroupLag",
+    "GroupListing",
+    "GroupNotFound",
+    "Incomplete",
+    "Kafka",
+    "Kind",
+    "KgroupError",
+    "Member",
+    "Record",
+    "SafetyRefused",
+    "TimedOut",
+    "TopicDescription",
+    "TopicPartition",
+    "Unreachable",
+    "Waited",
+]
+
+T = TypeVar("T")
+Data: TypeAlias = bytes | str | None
+"""A key or a value; text is written as UTF-8."""
+LAST_EVENTS = 30
+DONE = ("done", "removed", "deleted", "unchanged")
+
+
+class Kafka:
+    """One cluster, by its addresses; threads may share it, and one is served after the other.
+
+    `properties` are a client's, by Java's or librdkafka's names. `timeout_s` bounds each function, retries
+    included. Changes are recorded in `journal`, by default the user's. Connections open on first use; as a
+    context manager it closes them. ConfigError for an address or a property that cannot be used.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        properties: Mapping[str, str] | None = None,
+        *,
+        timeout_s: float = 30.0,
+        journal: Path | None = None,
+    ) -> None:
+        given = Given(properties or {})
+        settings = ConnectionSettings(
+            parse_bootstrap(bootstrap), security_of(given), request_timeout_s=timeout_s
+        )
+        self._bootstrap = bootstrap
+        self._one_at_a_time = threading.RLock()
+        self._admin: Admin | None = Admin(
+            SocketTransport(settings), timeout_s=timeout_s, journal=Journal(journal) if journal else None
+        )
+
+    @property
+    def bootstrap(self) -> str:
+        """The addresses that clients connect to, "HOST:PORT,…"."""
+        return self._bootstrap
+
+    def close(self) -> None:
+        """Close the connections; safe to call twice."""
+        with self._one_at_a_time:
+            if self._admin is not None:
+                self._admin.transport.close()
+            self._admin = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @contextmanager
+    def admin(self) -> Iterator[Admin]:
+        """Lend all that the command line uses, which may change from version to version, to one thread."""
+        with self._one_at_a_time:
+            if self._admin is None:
+                raise ConfigError("the cluster does not run, or was closed", "use it inside its with block")
+            yield self._admin
+
+    def groups(self) -> tuple[GroupListing, ...]:
+        """Return the groups of all brokers, by id; raise Incomplete where some may be hidden."""
+        with self.admin() as admin:
+            listing = admin.list_groups()
+        _refuse_gaps(listing.errors, listing.groups)
+        return listing.groups
+
+    def describe(self, group: str) -> GroupDescription:
+        """Return a group with members, committed offsets and lag; raise GroupNotFound.
+
+        What no broker told is None, and `errors` says why.
+        """
+        with self.admin() as admin:
+            found = admin.describe([group])
+        return _the_one(found.groups, found.errors)
+
+    def lag(self, group: str, *, times: bool = False) -> GroupLag:
+        """Return how far a group is behind in records, with `times` in ms, too; raise GroupNotFound.
+
+        A total is None where any part is unknown, and `errors` says why.
+        """
+        with self.admin() as admin:
+            found = admin.lag([group], times=times)
+        return _the_one(found.groups, found.errors)
+
+    def doctor(self, group: str, *, patience_s: float = 2.0) -> Checkup:
+        """Return what is wrong with a group, worst first, and what could not be checked; GroupNotFound."""
+        with self.admin() as admin:
+            found = admin.examine([group], window_ms=3_600_000, left_out=(), patience_s=patience_s)
+        return _the_one(found.checkups, found.errors)
+
+    def history(self, group: str) -> tuple[Event, ...]:
+        """Return what happened to a group, in the order of the log, as `kgroup replay-log` shows it.
+
+        An event `log-compacted` says that something is missing. BrokerRefused where `__consumer_offsets`
+        may not be read, Incomplete where a part of it is damaged; both also before a cluster's first group.
+        """
+        with self.admin() as admin:
+            story = admin.history(group)
+        damage = tuple(ItemError(bad.source, "CORRUPT_MESSAGE", str(bad)) for bad in story.bad)
+        _refuse_gaps(damage, tuple(story.events))
+        return tuple(story.events)
+
+    def blame(self, group: str) -> tuple[Blame, ...]:
+        """Return the cause and the evidence of a group's last rebalance, rewind, deletion and conversion."""
+        from kgroup.history.fold.explain import blame
+
+        return tuple(blame(self.history(group), group))
+
+    def wait_for(self, group: str, condition: str, timeout_s: float = 30.0) -> Waited:
+        """Return once a group is "stable", "empty", "gone", or has "members=N", "lag=N" or "member=ID".
+
+        TimedOut names the state last seen and the group's last events; ConfigError for another condition.
+        """
+        with self.admin() as admin:
+            ended, errors = admin.wait_for([group], Condition.parse(condition), timeout_s)
+        for waited in ended:
+            if waited.held:
+                return waited
+            raise TimedOut(_not_held(waited, condition), self.last_events(group))
+        raise _error_of(errors[0]) if errors else TimedOut(f"{group}: nothing was seen of it in time")
+
+    def topics(self) -> tuple[TopicDescription, ...]:
+        """Return the topics by name, internal ones too; raise Incomplete where some may be hidden."""
+        with self.admin() as admin:
+            found, errors = admin.list_topics()
+        _refuse_gaps(errors, found)
+        return found
+
+    def create_topic(
+        self, name: str, partitions: int = -1, settings: Mapping[str, str] | None = None
+    ) -> TopicDescription:
+        """Create a topic, with the broker's number of partitions unless given; BrokerRefused if it exists."""
+        with self.admin() as admin:
+            return admin.create_topic(name, partitions, configs=settings)
+
+    def produce(
+        self, topic: str, records: Iterable[Data | tuple[Data, Data]], *, partition: int | None = None
+    ) -> tuple[TopicPartition, ...]:
+        """Append values, or (key, value) pairs, and return where each went, in their order.
+
+        Without `partition` they are dealt to the topic's partitions in turn, whatever their keys.
+        """
+        from kgroup.protocol.log_records import LogRecord
+
+        pairs = (each if isinstance(each, tuple) else (None, each) for each in records)
+        made = [LogRecord(_bytes(key), _bytes(value)) for key, value in pairs]
+        with self.admin() as admin:
+            return admin.produce(topic, made, partition)
+
+    def read(self, topic: str, *, partition: int | None = None) -> tuple[Record, ...]:
+        """Return the records that a topic has now, by partition and offset; only committed ones."""
+        with self.admin() as admin:
+            return admin.read(topic, partition)
+
+    def remove_members(
+        self,
+        group: str,
+        *,
+        instance_ids: Sequence[str] = (),
+        member_ids: Sequence[str] = (),
+        everybody: bool = False,
+        reason: str | None = None,
+    ) -> Execution:
+        """Remove members of a group, and record it; raise Incomplete where one was not removed.
+
+        SafetyRefused where nobody is named, or the group changed meanwhile.
+        """
+        from kgroup.admin.change.remove_members import Selection
+
+        selection = Selection(tuple(instance_ids), tuple(member_ids), all=everybody)
+        with self.admin() as admin:
+            done = admin.execute(admin.plan_remove_members(group, selection, reason))
+        failed = (
+            ItemError(each.instance_id or each.member_id or "", each.error_code or "FAILED", each.effect)
+            for each in done.items
+            if each.result not in DONE
+        )
+        _refuse_gaps(tuple(failed), done)
+        return done
+
+    def reset_offsets(
+        self, group: str, offsets: Mapping[TopicPartition, int], *, reason: str | None = None
+    ) -> OffsetsExecution:
+        """Move committed offsets of a group without members, and record it: `kgroup` can undo it.
+
+        An offset outside of the log is moved to its nearer end. Incomplete where one was not moved.
+        """
+        from kgroup.admin.change.reset import FROM_FILE, Scope, Spec
+
+        with self.admin() as admin:
+            spec = Spec(FROM_FILE, rows={group: offsets})
+            done = admin.execute_offsets(admin.plan_reset_offsets([group], spec, Scope(), reason))
+        failed = (
+            ItemError(
+                str(each.tp), each.error_code or "FAILED", each.effect or f"{each.result} {each.error_code}"
+            )
+            for each in done.items
+            if each.result not in DONE
+        )
+        _refuse_gaps(tuple(failed), done)
+        return done
+
+    def delete_group(self, group: str, *, reason: str | None = None) -> None:
+        """Delete a group without members, and record it; raise GroupNotFound or BrokerRefused."""
+        with self.admin() as admin:
+            (item,) = admin.delete_groups([group], reason).items
+        if item.result not in DONE:
+            raise _error_of(ItemError(group, item.error_code or "FAILED", f"{group}: {item.effect}"))
+
+    def last_events(self, group: str) -> str:
+        """Return the end of a group's history as text, for a report, or why it cannot be read."""
+        from kgroup.cli.output.times import iso
+
+        try:
+            events = self.history(group)
+        except KgroupError as error:
+            return f"{group}: the history cannot be read: {error.message}"
+        if not events:
+            return f"{group}: there is no record of it"
+        lines = [f"{group}: {len(events)} events, the last of them:"]
+        for each in events[-LAST_EVENTS:]:
+            lines.append(f"  {iso(each.timestamp_ms)} offset {each.offset} {each.kind}: {each.detail}")
+            if each.cause:
+                lines.append(f"    because: {each.cause}")
+        return "\n".join(lines)
+
+
+def _bytes(data: Data) -> bytes | None:
+    return data.encode() if isinstance(data, str) else data
+
+
+def _the_one(found: Sequence[T], errors: Sequence[ItemError]) -> T:
+    if found:
+        return found[0]
+    raise _error_of(errors[0])
+
+
+def _refuse_gaps(errors: Sequence[ItemError], found: object) -> None:
+    if errors:
+        told = "; ".join(f"{each.item}: {each.message or each.code}" for each in errors)
+        raise Incomplete(f"not everything was seen or done: {told}", errors[0].hint, found)
+
+
+def _error_of(error: ItemError) -> KgroupError:
+    if error.code == ErrorCode.GROUP_ID_NOT_FOUND.name:
+        return GroupNotFound(ErrorCode.GROUP_ID_NOT_FOUND, error.message, hint=error.hint)
+    if error.code in ErrorCode.__members__:
+        return BrokerRefused(ErrorCode[error.code], error.message, hint=error.hint)
+    return (Unreachable if error.code == "UNREACHABLE" else KgroupError)(error.message, error.hint)
+
+
+def _not_held(waited: Waited, condition: str) -> str:
+    members = "unknown" if waited.members is None else waited.members
+    text = f"{waited.group_id} was not {condition} in {waited.waited_s:.1f} s"
+    text += f": last seen {waited.state or 'never'}, members {members}"
+    return f"{text}: {waited.unseen.message}" if waited.unseen else text

@@ -1,0 +1,45 @@
+"""The file by which a program in any language learns that the brokers serve, and where."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from kgroup.errors import ConfigError
+
+
+class ReadyFile:
+    """A file of JSON that is there while clients may connect; one left over from before is removed at once.
+
+    It has `bootstrap`, the addresses of all brokers, behind "PROTOCOL://" where a listener has a lock, and
+    `pid`. ConfigError where it cannot be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            path.unlink(missing_ok=True)
+            path.parent.stat()
+        except OSError as error:
+            raise self._refusal(error) from None
+
+    def write(self, addresses: Sequence[str]) -> None:
+        """Have the file there, whole."""
+        content = {"bootstrap": ",".join(addresses), "pid": os.getpid()}
+        unfinished = self.path.with_name(f".{self.path.name}.{os.getpid()}")
+        try:
+            unfinished.write_text(json.dumps(content) + "\n", encoding="utf-8")
+            os.replace(unfinished, self.path)
+        except OSError as error:
+            unfinished.unlink(missing_ok=True)
+            raise self._refusal(error) from None
+
+    def remove(self) -> None:
+        """Have it gone; safe to call when it is."""
+        self.path.unlink(missing_ok=True)
+
+    def _refusal(self, error: OSError) -> ConfigError:
+        what = f"--ready-file {self.path} cannot be written: {error.strerror}"
+        return ConfigError(what, "name a file in a folder that is there")

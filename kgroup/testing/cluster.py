@@ -1,0 +1,257 @@
+"""The door: a cluster of its own for a test, with brokers in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from kgroup.api import Kafka
+from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kgroup.runtime.cluster import Cluster as Embedded
+    from kgroup.security.acls import Acl
+    from kgroup.testing.serving import Serving
+
+DEFAULTS = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "5"}
+"""What differs from Kafka's own: the first rebalance waits for nobody, and a start makes less."""
+OWN_USER = "kgroup-testing"
+MECHANISMS = "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"
+ITERATIONS = 4096
+"""The fewest that Kafka allows, for a start that takes no time."""
+LOCK = {
+    "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+    "sasl.enabled.mechanisms": MECHANISMS,
+    "connection.failed.authentication.delay.ms": "0",
+}
+_USER = re.compile(r"[\w.@-]+")
+_RULE = re.compile(r"(\w+) +(topic|group|transactional-id|cluster)(?: +(\S+))?", re.IGNORECASE)
+RULE_EXAMPLE = "as 'Read topic orders', 'All group pay-*' or 'Create cluster'"
+
+
+class Cluster(Kafka):
+    """A cluster from `start` (or entering) to `stop`: brokers on loopback, all in memory, free ports.
+
+    `topics` are names, or names with their partitions. `settings` are a broker's, by Kafka's names. With
+    `users`, names with passwords, clients authenticate by SASL (PLAIN, SCRAM); `client` has the properties.
+    With `acls`, each user may do what its rules say, "OPERATION RESOURCE NAME" as in "Read topic orders";
+    "pay-*" stands for a prefix, and a user without rules may do nothing. ConfigError for what makes no sense.
+
+    Its functions may be called from every thread, and from a coroutine: the brokers run in another thread.
+    """
+
+    def __init__(
+        self,
+        topics: Mapping[str, int] | Sequence[str] = (),
+        *,
+        brokers: int = 1,
+        settings: Mapping[str, str | int | bool] | None = None,
+        users: Mapping[str, str] | None = None,
+        acls: Mapping[str, Sequence[str]] | None = None,
+        timeout_s: float = 30.0,
+    ) -> None:
+        if isinstance(topics, str):
+            raise ConfigError(f"topics={topics!r} is one text", f"write topics=[{topics!r}]")
+        self._topics = dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(topics, 1)
+        for name, partitions in self._topics.items():
+            if not isinstance(partitions, int) or partitions < 1:
+                raise ConfigError(
+                    f"topic {name} cannot have {partitions!r} partitions", "give a number from 1 on"
+                )
+        self._brokers = brokers
+        self._settings = {**DEFAULTS, **{name: _text(value) for name, value in (settings or {}).items()}}
+        if acls is not None and users is None:
+            raise ConfigError("acls are for users, and users is missing", 'add users={"alice": "secret"}')
+        self._users = _users(users or {})
+        self._acls = _rules(acls or {}, self._users)
+        self._locked = users is not None
+        self._checked = acls is not None
+        self._password = secrets.token_hex(16)
+        self._timeout_s = timeout_s
+        self._admin = None  # before the brokers run
+        self._one_at_a_time = threading.RLock()
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._serving: Serving | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        """The addresses of the brokers, "127.0.0.1:PORT,…"; ConfigError while the cluster does not run."""
+        return self._running().bootstrap
+
+    @property
+    def brokers(self) -> tuple[str, ...]:
+        """The address of each broker, by node id."""
+        return tuple(self.bootstrap.split(","))
+
+    def client(self, user: str | None = None, mechanism: str = "PLAIN") -> dict[str, str]:
+        """Return the properties that a client of librdkafka connects with, as `user` where there are users.
+
+        `kgroup.connect(kafka.bootstrap, kafka.client("alice"))` takes them, too. ConfigError for a stranger.
+        """
+        found = {"bootstrap.servers": self.bootstrap}
+        if user is None and not self._locked:
+            return found
+        if user not in self._users:
+            named = ", ".join(self._users) or "none: give users={...}"
+            raise ConfigError(f"{user!r} is not a user of this cluster", f"its users are {named}")
+        if mechanism not in MECHANISMS.split(","):
+            raise ConfigError(f"the mechanism {mechanism!r} is not served", f"one of {MECHANISMS}")
+        return {**found, **_login(user, self._users[user], mechanism)}
+
+    def now_ms(self) -> int:
+        """Return the time of the brokers, in ms since 1970, UTC; it never goes back."""
+        return self._running().cluster.clock.now_ms()
+
+    def groups_since(self, since_ms: int) -> tuple[str, ...]:
+        """Return the groups with an event at that time or later, deleted ones, too, and those without any."""
+        listed = [group.group_id for group in self.groups()]
+        with self.admin() as admin:
+            events = admin.history().events
+        recorded = {event.group for event in events}
+        changed = [event.group for event in events if event.group and event.last_ms >= since_ms]
+        return tuple(dict.fromkeys([*changed, *(group for group in listed if group not in recorded)]))
+
+    def start(self) -> Self:
+        """Start the brokers and create the topics; entering does. ConfigError, if they run already."""
+        if self._serving is not None:
+            raise ConfigError("the cluster runs already", "use one Cluster for each cluster")
+        from kgroup.broker.locks.settings import listeners_apart
+        from kgroup.runtime.cluster import Cluster as Embedded
+        from kgroup.runtime.settings import STANDARD_AUTHORIZER
+        from kgroup.testing.serving import Serving
+
+        settings = dict(self._settings)
+        if self._locked:
+            settings = {**LOCK, **settings, **self._jaas()}
+        if self._checked:
+            settings["authorizer.class.name"] = STANDARD_AUTHORIZER
+            settings["super.users"] = f"User:{OWN_USER}"
+        listeners, config = listeners_apart(settings)
+        embedded = Embedded(brokers=self._brokers, config=config)
+        self._admit(embedded)
+        self._serving = Serving(embedded, listeners)
+        try:
+            self._folder = tempfile.TemporaryDirectory(prefix="kgroup-testing-")
+            own = _login(OWN_USER, self._password, "PLAIN") if self._locked else None
+            journal = Path(self._folder.name) / "journal.jsonl"
+            super().__init__(self.bootstrap, own, timeout_s=self._timeout_s, journal=journal)
+            for name, partitions in self._topics.items():
+                self.create_topic(name, partitions)
+            if self._acls:
+                with self.admin() as admin:
+                    admin.acls.add(self._acls)
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """Close connections, end the brokers, and forget everything; safe to call twice."""
+        serving, self._serving = self._serving, None
+        if serving is not None:
+            serving.stop()
+        if self._folder is not None:
+            self.close()
+            self._folder.cleanup()
+            self._folder = None
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    async def __aenter__(self) -> Self:
+        return await asyncio.to_thread(self.start)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.stop)
+
+    def _running(self) -> Serving:
+        if self._serving is None:
+            raise ConfigError("the cluster does not run", "use it inside `with Cluster() as kafka:`")
+        return self._serving
+
+    def _jaas(self) -> dict[str, str]:
+        users = {OWN_USER: self._password, **self._users}
+        quoted = (f'user_{name}="{_quoted(password)}"' for name, password in users.items())
+        login = f"org.apache.kafka.common.security.plain.PlainLoginModule required {' '.join(quoted)};"
+        return {"listener.name.sasl_plaintext.plain.sasl.jaas.config": login}
+
+    def _admit(self, embedded: Embedded) -> None:
+        """Have the brokers know the users by SCRAM, too."""
+        from kgroup.security.scram import SALT_BYTES, ScramCredential, ScramMechanism, salted
+
+        credentials = {}
+        for name, password in self._users.items():
+            for mechanism in ScramMechanism:
+                salt = secrets.token_bytes(SALT_BYTES)
+                derived = salted(mechanism, password, salt, ITERATIONS)
+                credentials[name, mechanism] = ScramCredential.of(mechanism, derived, salt, ITERATIONS)
+        if credentials:
+            embedded.credentials.change(credentials)
+
+
+def _text(value: str | int | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _users(users: Mapping[str, str]) -> dict[str, str]:
+    for name, password in users.items():
+        if not _USER.fullmatch(name) or name == OWN_USER:
+            raise ConfigError(f"{name!r} cannot be the name of a user here", "letters, digits and . @ - _")
+        if not password:
+            raise ConfigError(f"user {name} has no password", f'write users={{"{name}": "secret"}}')
+    return dict(users)
+
+
+def _rules(acls: Mapping[str, Sequence[str]], users: Mapping[str, str]) -> list[Acl]:
+    return [acl for user, texts in acls.items() for acl in _rules_of(user, texts, users)]
+
+
+def _rules_of(user: str, texts: Sequence[str], users: Mapping[str, str]) -> Iterator[Acl]:
+    from kgroup.cli.inputs.acl_specs import Resources, Terms, new_acls
+
+    if user not in users:
+        raise ConfigError(f"acls names {user!r}, who is not in users", f"users has {', '.join(users)}")
+    if isinstance(texts, str):
+        raise ConfigError(f"the rules of {user} are one text", f"write a list: [{texts!r}]")
+    for text in texts:
+        match = _RULE.fullmatch(text.strip())
+        kind = match[2].lower() if match else ""
+        if match is None or (match[3] is None) != (kind == "cluster"):
+            raise ConfigError(f"{text!r} is not a rule", RULE_EXAMPLE)
+        name = match[3] or ""
+        prefixed = len(name) > 1 and name.endswith("*")
+        names = (name.removesuffix("*") if prefixed else name,)
+        resources = {
+            "topic": Resources(topics=names),
+            "group": Resources(groups=names),
+            "transactional-id": Resources(transactional_ids=names),
+            "cluster": Resources(cluster=True),
+        }[kind]
+        pattern = "prefixed" if prefixed else "literal"
+        terms = Terms(principals=[f"User:{user}"], operations=[match[1]], pattern=pattern)
+        yield from new_acls(resources, terms)
+
+
+def _login(user: str, password: str, mechanism: str) -> dict[str, str]:
+    return {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": mechanism,
+        "sasl.username": user,
+        "sasl.password": password,
+    }
+
+
+def _quoted(password: str) -> str:
+    return password.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,0 +1,55 @@
+"""The brokers of a cluster in a thread of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeVar
+
+from kgroup.broker.locks.settings import ListenerSettings
+from kgroup.broker.server import Server
+from kgroup.runtime.cluster import Cluster
+
+T = TypeVar("T")
+
+
+class Serving:
+    """Serves a cluster on free ports of loopback, or where `listeners` say, until `stop`.
+
+    `beside` makes what else is to run in the thread's loop.
+    """
+
+    def __init__(self, cluster: Cluster, listeners: Sequence[ListenerSettings] = ()) -> None:
+        self.cluster = cluster
+        # Windows' own kind of loop has no readers, which listeners need.
+        self._loop = asyncio.SelectorEventLoop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="kgroup brokers", daemon=True)
+        self._thread.start()
+        try:
+            self.server = self.call(_made(lambda: Server(cluster, listeners=listeners)))
+            self.bootstrap = ",".join(f"127.0.0.1:{port}" for port in self.call(self.server.start()))
+        except BaseException:
+            self._end()
+            raise
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return what a coroutine returns, run where the brokers run."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def stop(self) -> None:
+        """Close every connection, end the thread, and close the cluster."""
+        try:
+            self.call(self.server.stop())
+        finally:
+            self._end()
+
+    def _end(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+        self.cluster.close()
+
+
+async def _made(make: Callable[[], T]) -> T:
+    return make()
