@@ -187,9 +187,8 @@ class Transactions:
         self.shards = [None] * partitions
         for partition in range(partitions):
             self._reload(partition)
-        newest = max(
-            (t.producer_id for s in self.shards if s for t in s.coordinator.transactions.values()), default=-1
-        )
+        transactions = [t for s in self.shards if s for t in s.coordinator.transactions.values()]
+        newest = max((max(t.producer_id, t.next_producer_id) for t in transactions), default=-1)
         self._cluster.catalog.reserve_producer_ids(newest + 1)
         for shard in self.shards:
             if shard is not None:

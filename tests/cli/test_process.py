@@ -119,7 +119,7 @@ def test_completion_knows_what_is_on_the_cluster(cluster, config_file, tmp_path)
     assert offered("kgroup cluster topics complete-m") == ["complete-me"]
     assert offered("kgroup remove-members complete-group --instance-id po") == ["pod-0"]
     assert offered("kgroup wait complete-group --for member=p") == ["member=pod-0"]
-    assert offered("kgroup wait complete-group --for st") == ["stable"]
+    assert offered("kgroup wait complete-group --for sta") == ["stable", "static"]
     assert offered("kgroup list --state Sta") == ["Stable"]
     assert offered("kgroup context use st") == ["staging"]
     # Kept for a moment, for this cluster alone; a cluster that does not answer offers nothing.

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kgroup.domain import ZERO_UUID, TopicPartition
 from kgroup.errors import ErrorCode
+from kgroup.protocol.batches import LogRecord
+from kgroup.protocol.group_records import encode_key, encode_value
 from kgroup.protocol.messages import add_partitions_to_txn as ap
 from kgroup.protocol.messages import write_txn_markers as wm
 from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest
@@ -24,6 +27,7 @@ from kgroup.protocol.messages.offset_delete import (
     OffsetDeleteRequestTopic,
 )
 from kgroup.runtime.clock import ManualClock
+from kgroup.transactions.state import Status
 from tests.unit.transactions.transactional_client import (
     A0,
     A1,
@@ -368,3 +372,22 @@ def test_offsets_partition_has_its_stable_end_too(broker: Broker) -> None:
     assert broker.end_offset(at, committed=True) == before
     client.end()
     assert broker.end_offset(at, committed=True) == before + 2
+
+
+def test_the_next_id_of_an_end_that_was_decided_elsewhere_is_given_out_once(
+    open_broker: Callable[[Path | None], Broker], tmp_path: Path
+) -> None:
+    """A copied log may name an id in `next_producer_id` alone, when the epochs before are used up."""
+    broker = open_broker(tmp_path)
+    TransactionalClient(broker).init()
+    shard = next(
+        s for s in broker.transport.dispatcher.transactions.shards if s and s.coordinator.transactions
+    )
+    known = replace(
+        shard.coordinator.transactions["t"], status=Status.PREPARE_COMMIT, next_producer_id=90_000
+    )
+    key, value = known.record()
+    shard.log.append([LogRecord(encode_key(key), encode_value(value))])
+    other = TransactionalClient(open_broker(tmp_path), "other")
+    assert not other.init()
+    assert other.producer_id > 90_000
