@@ -121,7 +121,7 @@ class Cluster(Kafka):
     def start(self) -> Self:
         """Start the brokers and create the topics; entering does. ConfigError, if they run already."""
         if self._serving is not None:
-            raise ConfigError("the cluster runs already", "use one Cluster for each cluster")
+            raise ConfigError("the cluster is running already", "use one Cluster for each cluster")
         from kgroup.broker.locks.settings import listeners_apart
         from kgroup.runtime.cluster import Cluster as Embedded
         from kgroup.runtime.settings import STANDARD_AUTHORIZER

@@ -41,6 +41,7 @@ NEEDS = {
     "member register": ("--instance-id", "a"),
     "member unregister": ("--instance-id", "a"),
     "capture": ("--out", "out", "--once"),
+    "upgrade plan": ("g",),
     "upgrade execute": ("--yes",),
 }
 """What a command needs beside its arguments to get as far as the cluster."""

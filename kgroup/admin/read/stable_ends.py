@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import GroupDescription, ItemError, OffsetRow, OpenProducer, TopicDescription
-from kgroup.admin.read.offsets import ListedOffset
 from kgroup.admin.refusals import code_name
 from kgroup.domain import TopicPartition
 from kgroup.errors import KgroupError
+
+if TYPE_CHECKING:
+    from kgroup.admin.read.offsets import ListedOffset
 
 
 def with_stable_ends(
@@ -32,7 +35,7 @@ def with_stable_ends(
         _place(row)
         for group in groups
         for row in group.offsets
-        if _unread(row) and isinstance(at := stable[_place(row)], ListedOffset) and _before(at, row)
+        if _unread(row) and not isinstance(at := stable[_place(row)], KgroupError) and _before(at, row)
     }
     producers = _producers(cluster, held, topics) if held else {}
     return [_with(group, stable, producers) for group in groups]
@@ -58,7 +61,7 @@ def _with(
     rows, errors = [], list(group.errors)
     for row in group.offsets:
         at = stable.get(_place(row)) if _unread(row) else None
-        if isinstance(at, ListedOffset) and row.log_end_offset is not None:
+        if not isinstance(at, KgroupError | None) and row.log_end_offset is not None:
             # It was asked for later than the end, and may have moved beyond that.
             offset = min(at.offset, row.log_end_offset)
             by = producers.get(_place(row)) if _before(at, row) else None

@@ -242,7 +242,7 @@ def test_what_makes_no_sense_says_so(make: Callable[[], object], said: str) -> N
 
 
 def test_a_cluster_is_started_once_and_used_while_it_runs(kafka: Cluster) -> None:
-    with pytest.raises(ConfigError, match="runs already"):
+    with pytest.raises(ConfigError, match="is running already"):
         kafka.start()
     with Cluster() as ended:
         ended.groups()
