@@ -52,9 +52,9 @@ def dynamic_leader_killed(scene: Scene) -> Truth:
     """The leader of three dynamic members is killed; its session ends, another one leads."""
     topic = scene.topic(6)
     scene.flow(topic, 6)
-    leader = scene.reader("cart-a", topic)
+    leader = scene.reader("cart-a", topic, client="java-3.7.2")
     scene.settled(topic, 6, leader)
-    others = [scene.reader(label, topic) for label in ("cart-b", "cart-c")]
+    others = [scene.reader("cart-b", topic, client="kafka-python"), scene.reader("cart-c", topic)]
     scene.settled(topic, 6, leader, *others, each=2)
     leader.kill()
     scene.settled(topic, 6, *others, each=3)
@@ -78,7 +78,8 @@ def dynamic_leader_killed(scene: Scene) -> Truth:
 @incident(3)
 def rolling_restart_of_ten(scene: Scene) -> Truth:
     """Ten members without static ids are restarted one after the other: twenty rebalances."""
-    topic, members = scene.sharing({f"cart-{number}": {} for number in range(10)}, 10)
+    clients = [{"client": each} for each in ("librdkafka", "kafka-python")]
+    topic, members = scene.sharing({f"cart-{number}": clients[number % 2] for number in range(10)}, 10)
     for number in range(10):
         members[number].close()
         members[number] = scene.again(members[number])
@@ -105,7 +106,7 @@ def cooperative_rebalance_and_a_kill(scene: Scene) -> Truth:
     """A sixth cooperative member joins, and another one is killed while partitions move."""
     sort = {"client": "java", "assignor": "cooperative-sticky"}
     topic, members = scene.sharing({f"geo-{number}": sort for number in range(5)}, 12)
-    sixth = scene.reader("geo-5", topic, **sort)  # type: ignore[arg-type]
+    sixth = scene.reader("geo-5", topic, **{**sort, "client": "java-3.7.2"})  # type: ignore[arg-type]
     members[1].kill()
     left = [*members[:1], *members[2:], sixth]
     scene.settled(topic, 12, *left, each=2)

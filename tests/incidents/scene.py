@@ -23,6 +23,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSp
 
 from tests.interop import toolchain
 from tests.interop.driver import ROOT, Driver, Member, Partition, settle
+from tests.interop.foreign import builds
 from tests.interop.jvm import LIGHT_JVM, java
 from tests.interop.server import Server
 from tests.interop.waiting import eventually
@@ -220,8 +221,10 @@ class Scene:
 
         `config` is in the client's names, with underscores for dots.
         """
-        settings = {key.replace("_", "."): value for key, value in config.items()}
-        if commits:
+        settings: dict[str, Any] = {key.replace("_", "."): value for key, value in config.items()}
+        if commits and client == "kafka-python":
+            settings |= {"enable_auto_commit": True, "auto_commit_interval_ms": 300}
+        elif commits:
             settings = {"enable.auto.commit": "true", "auto.commit.interval.ms": "300", **settings}
         request = {
             "client": client,
@@ -278,8 +281,14 @@ class Scene:
         return reader
 
     def process(self, client: str) -> Driver:
-        """A process for consumers of this kind of client; it is ended with the scene."""
-        if client == "java":
+        """A process for consumers of a client; it is ended with the scene.
+
+        `java` is the newest, `java-3.7.2` that of another release, and all others are Python's.
+        """
+        if client.startswith("java-"):
+            path = builds.java_driver(client.removeprefix("java-"))
+            command = java("kgroup.foreign.Driver", jvm=LIGHT_JVM, classpath=path)
+        elif client == "java":
             command = java("kgroup.interop.Driver", jvm=LIGHT_JVM, classpath=toolchain.driver_classpath())
         else:
             command = [sys.executable, "-m", "tests.interop.python_driver"]

@@ -55,13 +55,12 @@ class Consumer(Member):
             client_id=request["name"],
             group_instance_id=request["instance"],
             auto_offset_reset="earliest",
-            enable_auto_commit=False,
             metadata_max_age_ms=1000,
             reconnect_backoff_max_ms=500,
             session_timeout_ms=request["session_ms"],
             heartbeat_interval_ms=HEARTBEAT_MS,
             partition_assignment_strategy=[ASSIGNORS[request["assignor"]]],
-            **_with_provider(request["config"]),
+            **{"enable_auto_commit": False, **_with_provider(request["config"])},
         )
         # joining before it knows the topics, it may take itself for the leader of nothing and stay so
         for topic in request["topics"] or ():
