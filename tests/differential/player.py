@@ -5,7 +5,9 @@ from __future__ import annotations
 import traceback
 from typing import Any
 
+from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.config import GroupConfig
+from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.coordinator import Coordinator
 from kgroup.coordinator.outcome import Outcome, Reply, Request
 from kgroup.coordinator.streams.group import StreamsGroup
@@ -191,7 +193,8 @@ class Player:
         if kind == "consumer_heartbeat" and "error" not in self.event:
             group = self.coordinator.state.groups.get(body.group_id)
             # A classic group counts: the heartbeat may have converted it.
-            member = group.members.get(body.member_id) if group is not None else None
+            named = isinstance(group, ClassicGroup | ConsumerGroup)
+            member = group.members.get(body.member_id) if named else None
             if member is not None and member.instance_id != body.instance_id is not None:
                 self.two_instances = True
 
