@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
 
 from kgroup.admin.admin import Admin
 from kgroup.admin.change.journal import Journal
-from kgroup.admin.models import Execution, GroupDescription, GroupListing, ItemError, Member, TopicDescription
+from kgroup.admin.models import (
+    ChangeStatus,
+    Execution,
+    GroupDescription,
+    GroupListing,
+    ItemError,
+    Member,
+    TopicDescription,
+)
 from kgroup.admin.read.conditions import Condition, Waited
 from kgroup.admin.read.lag_report import GroupLag
 from kgroup.admin.topic_records import Record
@@ -69,7 +77,7 @@ T = TypeVar("T")
 Data: TypeAlias = bytes | str | None
 """A key or a value; text is written as UTF-8."""
 LAST_EVENTS = 30
-DONE = ("done", "removed", "deleted", "unchanged")
+DONE = (ChangeStatus.DONE, ChangeStatus.REMOVED, ChangeStatus.DELETED, ChangeStatus.UNCHANGED)
 
 
 class Kafka:
@@ -286,7 +294,8 @@ class Kafka:
             return f"{group}: there is no record of it"
         lines = [f"{group}: {len(events)} events, the last of them:"]
         for each in events[-LAST_EVENTS:]:
-            lines.append(f"  {iso(each.timestamp_ms)} offset {each.offset} {each.kind}: {each.detail}")
+            at = iso(each.timestamp_ms) or "time unknown,"
+            lines.append(f"  {at} offset {each.offset} {each.kind}: {each.detail}")
             if each.cause:
                 lines.append(f"    because: {each.cause}")
         return "\n".join(lines)

@@ -380,8 +380,20 @@ class ChangeStatus(StrEnum):
     FAILED = "failed"
 
 
+class PlannedItem:
+    """An item of a plan: a part of a change, which is done or not."""
+
+    __slots__ = ()
+    result: ChangeStatus
+
+    @property
+    def planned(self) -> bool:
+        """Whether it is still to be done."""
+        return self.result == ChangeStatus.PLANNED
+
+
 @value
-class ItemResult:
+class ItemResult(PlannedItem):
     """One member of a removal: result is planned, removed, not_found or failed."""
 
     instance_id: str | None
@@ -390,25 +402,15 @@ class ItemResult:
     error_code: str | None = None
     effect: str = ""
 
-    @property
-    def planned(self) -> bool:
-        """Whether it is still to be done."""
-        return self.result == ChangeStatus.PLANNED
-
 
 @value
-class GroupResult:
+class GroupResult(PlannedItem):
     """One group of a deletion: result is planned, deleted, not_found or failed."""
 
     group_id: str
     result: Annotated[ChangeStatus, ("planned", "deleted", "not_found", "failed")]
     error_code: str | None = None
     effect: str = ""
-
-    @property
-    def planned(self) -> bool:
-        """Whether it is still to be done."""
-        return self.result == ChangeStatus.PLANNED
 
 
 @value

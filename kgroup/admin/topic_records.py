@@ -1,4 +1,4 @@
-"""Records of a topic, written and read by whoever tests or repairs: few of them, in one go."""
+"""A few records of a topic, written or read at once, for tests and repairs."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kgroup.testing.serving import Serving
 
 DEFAULTS = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "5"}
-"""What differs from Kafka's own: the first rebalance waits for nobody, and a start makes less."""
+"""What differs from Kafka's own: the first rebalance does not wait, and a start makes less."""
 OWN_USER = "kgroup-testing"
 MECHANISMS = "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"
 ITERATIONS = 4096

@@ -15,10 +15,7 @@ T = TypeVar("T")
 
 
 class Serving:
-    """Serves a cluster on free ports of loopback, or where `listeners` say, until `stop`.
-
-    `beside` makes what else is to run in the thread's loop.
-    """
+    """Serves a cluster on free ports of loopback, or where `listeners` say, until `stop`."""
 
     def __init__(self, cluster: Cluster, listeners: Sequence[ListenerSettings] = ()) -> None:
         self.cluster = cluster

@@ -193,8 +193,8 @@ class Player:
         if kind == "consumer_heartbeat" and "error" not in self.event:
             group = self.coordinator.state.groups.get(body.group_id)
             # A classic group counts: the heartbeat may have converted it.
-            named = isinstance(group, ClassicGroup | ConsumerGroup)
-            member = group.members.get(body.member_id) if named else None
+            known = group.members if isinstance(group, ClassicGroup | ConsumerGroup) else {}
+            member = known.get(body.member_id)
             if member is not None and member.instance_id != body.instance_id is not None:
                 self.two_instances = True
 

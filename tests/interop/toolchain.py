@@ -28,8 +28,9 @@ def missing(*programs: str) -> list[str]:
 
 def kafka_jars() -> Path:
     """Folder with Kafka's broker, tools and clients and all they need at run time (from Maven)."""
+    pom = HERE / "java" / "pom.xml"
     with locked():
-        return built("jars", [HERE / "java" / "pom.xml"], _copy_jars)
+        return built("jars", [pom], lambda to: copy_jars(pom, to))
 
 
 def kafka_classpath() -> str:
@@ -52,7 +53,7 @@ def java_project(folder: Path) -> str:
     """Class path of a Java project that stands by itself: the jars its pom.xml names, and its classes."""
     name, pom, sources = folder.parent.name, folder / "pom.xml", sorted((folder / "src").rglob("*.java"))
     with locked():
-        jars = built(f"{name}-jars", [pom], lambda to: _copy_jars(to, folder))
+        jars = built(f"{name}-jars", [pom], lambda to: copy_jars(pom, to))
         path = f"{jars}{os.sep}*"
         classes = built(f"{name}-classes", [pom, *sources], lambda to: _javac(path, sources, to))
     return f"{classes}{os.pathsep}{path}"
@@ -88,9 +89,10 @@ def built(name: str, sources: list[Path], build) -> Path:  # type: ignore[no-unt
     return product
 
 
-def _copy_jars(to: Path, project: Path = HERE / "java") -> None:
+def copy_jars(pom: Path, to: Path, *options: str) -> None:
+    """Copy the jars that a project names, and all they need at run time, from Maven."""
     goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={to}"]
-    run(["mvn", "-q", "-B", *goal], project)
+    run(["mvn", "-q", "-B", "-f", str(pom), *options, *goal], to)
 
 
 def _javac(jars: str, sources: list[Path], to: Path) -> None:

@@ -8,7 +8,7 @@ from collections import defaultdict
 from functools import cached_property
 from pathlib import Path
 
-from tests.interop.toolchain import built, locked, run
+from tests.interop.toolchain import built, copy_jars, locked
 
 from .wire import Spec, specs
 
@@ -20,14 +20,9 @@ class Release:
 
     def __init__(self, version: str) -> None:
         self.version = version
-        pom = HERE / "pom.xml"
-
-        def fetch(to: Path) -> None:
-            goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={to}"]
-            run(["mvn", "-q", "-B", "-f", str(pom), f"-Dkafka.version={version}", *goal], to)
-
+        pom, which = HERE / "pom.xml", f"-Dkafka.version={version}"
         with locked():
-            self.jars = built(f"release-{version}", [pom], fetch)
+            self.jars = built(f"release-{version}", [pom], lambda to: copy_jars(pom, to, which))
 
     @cached_property
     def requests(self) -> dict[int, tuple[Spec, Spec]]:

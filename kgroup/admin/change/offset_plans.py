@@ -26,6 +26,7 @@ from kgroup.admin.models import (
     GroupDescription,
     GroupType,
     ItemError,
+    PlannedItem,
 )
 from kgroup.admin.read.applications import is_streams_metadata
 from kgroup.admin.read.describe import groups_only
@@ -74,7 +75,7 @@ Drafts = Mapping[TopicPartition, Draft]
 
 
 @dataclass(frozen=True, slots=True)
-class OffsetChange:
+class OffsetChange(PlannedItem):
     """One partition of a plan. `result` is planned, unchanged, done, refused or failed."""
 
     group_id: str
@@ -85,11 +86,6 @@ class OffsetChange:
     result: ChangeStatus
     error_code: str | None = None
     effect: str = ""
-
-    @property
-    def planned(self) -> bool:
-        """Whether it is still to be done."""
-        return self.result == ChangeStatus.PLANNED
 
     @property
     def tp(self) -> TopicPartition:

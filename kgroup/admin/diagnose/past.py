@@ -73,9 +73,7 @@ class Past:
             except KgroupError as error:
                 self._topic = error
             else:
-                for group in self._wanted:
-                    number = offsets_partition_of(group, len(self._topic.partitions))
-                    self._by_partition.setdefault(number, []).append(group)
+                self._by_partition = self._topic.by_partition(self._wanted)
                 self._ahead = self._read_ahead(self._topic)
         return self._topic
 

@@ -14,7 +14,6 @@ from kgroup.admin.models import CLASSIC, CONSUMER, DEAD, EMPTY, GroupDescription
 from kgroup.admin.read.describe import CONSUMER_GROUP_DESCRIBE, groups_only, tells_instances
 from kgroup.admin.read.members import metadata_of
 from kgroup.admin.refusals import refused
-from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
 from kgroup.errors import (
     BrokerRefused,
     DecodeError,
@@ -28,6 +27,7 @@ from kgroup.security.rights import DESCRIBE, DESCRIBE_CONFIGS, on_cluster, on_gr
 
 if TYPE_CHECKING:
     from kgroup.history.fold.state import GroupState
+    from kgroup.history.sources.live import LiveLog
     from kgroup.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
 
 API_VERSIONS, CONSUMER_GROUP_HEARTBEAT = 18, 68
@@ -162,8 +162,8 @@ def _members(
         found: Answers[DescribedGroup] = {}
         for told in answer.groups:
             needs, what = [on_group(DESCRIBE, told.group_id)], f"group {told.group_id}"
-            failed = told.error_code and refused(told.error_code, what, told.error_message, needs)
-            found[told.group_id] = failed or told
+            failed = refused(told.error_code, what, told.error_message, needs) if told.error_code else None
+            found[told.group_id] = told if failed is None else failed
         return found
 
     answers: Answers[tuple[GroupDescription, tuple[MemberEvidence, ...]]] = {}
@@ -293,27 +293,18 @@ def read_logged(cluster: ClusterView, group_ids: Iterable[str]) -> Answers[Logge
     Each partition is read once. BrokerRefused when the topic may not be read; what keeps one partition from
     being read is the answer for its groups.
     """
+    from kgroup.admin.read.history import read_each
     from kgroup.history.replay import replay
-    from kgroup.history.sources.live import LiveLog, LiveTopic
+    from kgroup.history.sources.live import LiveTopic
 
-    found: Answers[Logged | None] = {}
-    by_partition: dict[int, list[str]] = {}
     topic = LiveTopic(cluster.transport, cluster.retry.timeout_s)
-    for group_id in group_ids:
-        by_partition.setdefault(offsets_partition_of(group_id, len(topic.partitions)), []).append(group_id)
-    for partition, names in sorted(by_partition.items()):
-        if partition not in topic.leaders:
-            missing = f"{OFFSETS_TOPIC}-{partition} is not in the metadata"
-            found |= dict.fromkeys(names, BrokerRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, missing))
-            continue
-        try:
-            story = replay([LiveLog(topic, partition)], topic_names=topic.topic_names, names=names)
-        except KgroupError as error:
-            found |= dict.fromkeys(names, error)
-            continue
-        states = story.folds[partition].states
-        found |= {name: _logged(states[name]) if name in states else None for name in names}
-    return found
+
+    def read(log: LiveLog, names: list[str]) -> dict[str, Logged | None]:
+        story = replay([log], topic_names=topic.topic_names, names=names)
+        states = story.folds[log.partition].states
+        return {name: _logged(states[name]) if name in states else None for name in names}
+
+    return read_each(topic, group_ids, read)
 
 
 def _logged(state: GroupState) -> Logged:

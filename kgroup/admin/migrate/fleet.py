@@ -133,7 +133,7 @@ def _effort(plan: MigrationPlan) -> str:
         return CONVERT if plan.state == EMPTY else ROLL
     if plan.verdict != BLOCKED:
         return UNKNOWN_EFFORT
-    return CLUSTER if all(WHERE[check.code] == CLUSTER for check in plan.blockers) else CLIENT
+    return CLUSTER if all(WHERE.get(check.code) == CLUSTER for check in plan.blockers) else CLIENT
 
 
 def _obstacle(check: Check) -> Obstacle:

@@ -18,7 +18,6 @@ from kgroup.admin.read.applications import is_streams_metadata
 from kgroup.admin.read.offsets import Committed, committed
 from kgroup.admin.read.visibility import sees_every_topic
 from kgroup.admin.refusals import code_name
-from kgroup.domain import offsets_partition_of
 from kgroup.errors import DecodeError, ErrorCode, KgroupError
 
 if TYPE_CHECKING:
@@ -101,32 +100,24 @@ def _last_assignors(cluster: ClusterView, group_ids: Collection[str]) -> Answers
 
     Each partition is read once; what keeps it from being read is the answer for its groups.
     """
-    from kgroup.history.sources.live import LiveLog, LiveTopic
-
     if not group_ids:
         return {}
+    from kgroup.admin.read.history import read_each
+    from kgroup.history.sources.live import LiveTopic
+
     try:
         topic = LiveTopic(cluster.transport, cluster.retry.timeout_s, with_names=False)
     except KgroupError as error:
         return dict.fromkeys(group_ids, error)
-    found: Answers[str | None] = dict.fromkeys(group_ids)
-    by_partition: dict[int, list[str]] = {}
-    for group_id in group_ids:
-        by_partition.setdefault(offsets_partition_of(group_id, len(topic.partitions)), []).append(group_id)
-    for partition, names in sorted(by_partition.items()):
-        try:
-            found |= _newest(LiveLog(topic, partition), frozenset(names))
-        except KgroupError as error:
-            found |= dict.fromkeys(names, error)
-    return found
+    return read_each(topic, group_ids, _newest)
 
 
-def _newest(log: OffsetsLog, names: Collection[str]) -> dict[str, str]:
+def _newest(log: OffsetsLog, names: Collection[str]) -> dict[str, str | None]:
     from kgroup.history.decode.records import group_of, raw_records
     from kgroup.history.decode.scan import CONTROL
     from kgroup.protocol.group_records import GroupMetadataKey, GroupMetadataValue, decode_key, decode_value
 
-    last = {}
+    last: dict[str, str | None] = dict.fromkeys(names)
     for chunk, headers in log.batches():
         for header in headers:
             if header.attributes & CONTROL:
@@ -136,7 +127,7 @@ def _newest(log: OffsetsLog, names: Collection[str]) -> dict[str, str]:
                 for record in raw_records(chunk, header):
                     if record.key is None or record.key[:2] != GROUP_METADATA:
                         continue
-                    if group_of(record.key) not in names:
+                    if group_of(record.key) not in last:
                         continue
                     with suppress(DecodeError):
                         key = decode_key(record.key)

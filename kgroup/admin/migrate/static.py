@@ -23,7 +23,7 @@ from kgroup.admin.migrate.models import (
 )
 from kgroup.admin.models import CLASSIC, CONSUMER, EMPTY
 from kgroup.admin.shell import command
-from kgroup.domain import count_of, first_of, offsets_partition_of
+from kgroup.domain import count_of, first_of
 
 if TYPE_CHECKING:
     from kgroup.history.fold.folding import Holdings
@@ -161,14 +161,12 @@ def restarts_of(cluster: ClusterView, group_id: str) -> tuple[int, ...]:
     """
     from kgroup.history.fold.folding import Extras
     from kgroup.history.replay import replay
-    from kgroup.history.sources.live import LiveLog, LiveTopic
+    from kgroup.history.sources.live import LiveTopic
 
     topic = LiveTopic(cluster.transport, cluster.retry.timeout_s)
-    partition = offsets_partition_of(group_id, len(topic.partitions))
+    [partition] = topic.by_partition([group_id])
     extras = Extras(keep_owners=True)
-    story = replay(
-        [LiveLog(topic, partition)], topic_names=topic.topic_names, names=[group_id], extras=extras
-    )
+    story = replay([topic.log(partition)], topic_names=topic.topic_names, names=[group_id], extras=extras)
     return dips((story.folds[partition].owners or {}).get(group_id, ()))
 
 

@@ -1,14 +1,18 @@
-"""The history of one group, or of all, as the live `__consumer_offsets` has it."""
+"""The history of groups, as the live `__consumer_offsets` has it."""
 
 from __future__ import annotations
 
-from kgroup.admin.discovery import ClusterView
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.read.today import today
-from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
-from kgroup.errors import BrokerRefused, ErrorCode
+from kgroup.errors import KgroupError
 from kgroup.history.fold.folding import Extras
 from kgroup.history.replay import Story, replay
 from kgroup.history.sources.live import LiveLog, LiveTopic
+
+T = TypeVar("T")
 
 
 def story_of(cluster: ClusterView, group_id: str | None = None) -> Story:
@@ -17,17 +21,26 @@ def story_of(cluster: ClusterView, group_id: str | None = None) -> Story:
     Raise BrokerRefused where they may not be read to their end.
     """
     topic = LiveTopic(cluster.transport, cluster.retry.timeout_s)
-    wanted = topic.partitions
-    if group_id is not None:
-        wanted = [offsets_partition_of(group_id, len(wanted))]
-    for partition in wanted:
-        if partition not in topic.leaders:
-            raise BrokerRefused(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{OFFSETS_TOPIC}-{partition} is not in the metadata"
-            )
+    logs = [topic.log(p) for p in (topic.partitions if group_id is None else topic.by_partition([group_id]))]
     return replay(
-        [LiveLog(topic, partition) for partition in wanted],
+        logs,
         topic_names=topic.topic_names,
         names=None if group_id is None else [group_id],
-        extras=Extras(today(cluster, topic.leaders[wanted[0]])),
+        extras=Extras(today(cluster, topic.leaders[logs[0].partition])),
     )
+
+
+def read_each(
+    topic: LiveTopic, group_ids: Iterable[str], read: Callable[[LiveLog, list[str]], Mapping[str, T]]
+) -> Answers[T]:
+    """Return what `read` finds of each group in the log of its partition, each of which is read once.
+
+    What keeps a partition from being read is the answer for its groups.
+    """
+    found: Answers[T] = {}
+    for partition, names in topic.by_partition(group_ids).items():
+        try:
+            found |= read(topic.log(partition), names)
+        except KgroupError as error:
+            found |= dict.fromkeys(names, error)
+    return found

@@ -16,7 +16,7 @@ from kgroup.cli.inputs.group_names import Named, every, expand, is_glob, matches
 from kgroup.cli.output.result import Result, ShownError, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import UNKNOWN, exit_codes, only_rights, shown_errors
-from kgroup.domain import Document, count_of
+from kgroup.domain import Document, count_of, first_of
 from kgroup.errors import BrokerRefused, ConfigError, Unreachable
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from kgroup.admin.migrate.fleet import Fleet, FleetRow, LeftOut, Obstacle
 
 _VERDICTS = {"ready": "green", "already": "green", "BLOCKED": "bold red", "unknown": "magenta"}
-_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +167,7 @@ def _kinds(rows: "Iterable[FleetRow]") -> Iterator[str]:
 def _left_out_lines(left_out: "Sequence[LeftOut]") -> Iterator[str]:
     """What no plan is for, by its reason."""
     for reason, names in _by((out.reason, out.group_id) for out in left_out):
-        shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" * (len(names) > _SHOWN))
-        yield f"  left out: {shown}: {reason}"
+        yield f"  left out: {first_of(names)}: {reason}"
 
 
 def _by(pairs: Iterable[tuple[str, str]]) -> Iterable[tuple[str, list[str]]]:
@@ -187,8 +185,7 @@ def _unknown_errors(rows: "Iterable[FleetRow]") -> Iterator[ShownError]:
             key = (each.reason or "NOT_KNOWN", each.code, each.message)
             groups.setdefault(key, (each.hint, []))[1].append(row.group_id)
     for (reason, code, message), (hint, names) in groups.items():
-        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        said = f"{names[0]}{more}: not known: {code.replace('_', ' ')}: {message}"
+        said = f"{first_of(names, 1)}: not known: {code.replace('_', ' ')}: {message}"
         yield ShownError(code=reason, message=said, hint=hint, item=names[0])
 
 
@@ -197,8 +194,7 @@ def _blocked_errors(rows: "Iterable[FleetRow]") -> Iterator[ShownError]:
     for code, names in _by(
         (each.code.replace("_", " "), row.group_id) for row in rows for each in row.blockers
     ):
-        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        yield ShownError(code="BLOCKED", message=f"{names[0]}{more}: blocked: {code}", item=names[0])
+        yield ShownError(code="BLOCKED", message=f"{first_of(names, 1)}: blocked: {code}", item=names[0])
 
 
 def _table(rows: "Sequence[tuple[str | None, FleetRow]]") -> Table:

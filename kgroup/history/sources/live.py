@@ -6,11 +6,11 @@ what was written as one), and everything behind an open transaction. Hence Fetch
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from kgroup.domain import OFFSETS_TOPIC, ZERO_UUID
+from kgroup.domain import OFFSETS_TOPIC, ZERO_UUID, offsets_partition_of
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, Unreachable
 from kgroup.history.decode.scan import BatchHeader, Scanner
 from kgroup.history.items import BadRange
@@ -51,6 +51,20 @@ class LiveTopic:
     @property
     def partitions(self) -> list[int]:
         return sorted(self.leaders)
+
+    def by_partition(self, group_ids: Iterable[str]) -> dict[int, list[str]]:
+        """The groups by the partition that has their records, in the order of the partitions."""
+        found: dict[int, list[str]] = {}
+        for group_id in group_ids:
+            found.setdefault(offsets_partition_of(group_id, len(self.leaders)), []).append(group_id)
+        return dict(sorted(found.items()))
+
+    def log(self, partition: int) -> LiveLog:
+        """A partition's log; BrokerRefused for one that the metadata does not have."""
+        if partition not in self.leaders:
+            missing = f"{OFFSETS_TOPIC}-{partition} is not in the metadata"
+            raise BrokerRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, missing)
+        return LiveLog(self, partition)
 
     def try_again(self) -> None:
         """Begin a round: ask brokers again that did not answer, and for leaders that there were not."""

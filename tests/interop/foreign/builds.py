@@ -10,7 +10,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from ..toolchain import built, go_driver, locked, missing, run
+from ..toolchain import built, copy_jars, go_driver, locked, missing, run
 
 HERE = Path(__file__).resolve().parent
 SAMPLE = ("2.3.1", "4.0.2")
@@ -58,7 +58,9 @@ def apps(version: str = APPS) -> str:
     pom, sources = HERE / "java" / "apps.xml", sorted((HERE / "java" / "src" / "streams").rglob("*.java"))
     suffix = "" if version == APPS else f"-{version}"
     with locked():
-        jars = built(f"foreign-apps{suffix}", [pom], lambda to: _fetch(pom, to, version))
+        jars = built(
+            f"foreign-apps{suffix}", [pom], lambda to: copy_jars(pom, to, f"-Dclient.version={version}")
+        )
         classes = built(f"foreign-streams{suffix}", [pom, *sources], lambda to: _javac(jars, sources, to))
     return f"{classes}{os.pathsep}{jars}{os.sep}*"
 
@@ -74,12 +76,9 @@ def js_driver() -> Path:
 def _client_jars(version: str) -> Path:
     pom = HERE / "java" / "clients.xml"
     with locked():
-        return built(f"foreign-{version}", [pom], lambda to: _fetch(pom, to, version))
-
-
-def _fetch(pom: Path, to: Path, version: str) -> None:
-    goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={to}"]
-    run(["mvn", "-q", "-B", "-f", str(pom), f"-Dclient.version={version}", *goal], to)
+        return built(
+            f"foreign-{version}", [pom], lambda to: copy_jars(pom, to, f"-Dclient.version={version}")
+        )
 
 
 def _javac(jars: Path, sources: list[Path], to: Path) -> None:

@@ -17,7 +17,7 @@ from ..foreign import builds
 from ..jvm import LIGHT_JVM
 from ..kafka import DEFAULTS, RealKafka
 from ..server import free_port
-from ..toolchain import built, locked, missing, run
+from ..toolchain import built, copy_jars, locked, missing
 
 HERE = Path(__file__).resolve().parent
 RELEASES = {
@@ -45,14 +45,9 @@ def jars(release: str) -> Path:
     """Folder with the broker, tools and clients of a release and all they need at run time (from Maven)."""
     pom = HERE / "broker.xml"
     scala, profile = ("2.12" if release < "2.4" else "2.13"), [] if release >= "2.8" else ["-Pzookeeper"]
-
-    def fetch(to: Path) -> None:
-        which = [f"-Dkafka.version={release}", f"-Dscala.version={scala}", *profile]
-        goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={to}"]
-        run(["mvn", "-q", "-B", "-f", str(pom), *which, *goal], to)
-
+    which = [f"-Dkafka.version={release}", f"-Dscala.version={scala}", *profile]
     with locked():
-        return built(f"kafka-{release}", [pom], fetch)
+        return built(f"kafka-{release}", [pom], lambda to: copy_jars(pom, to, *which))
 
 
 def java(release: str, main: str, *args: str, level: str = "warn") -> list[str]:

@@ -21,7 +21,7 @@ from typing import Any, Self
 
 from ..jvm import LIGHT_JVM
 from ..server import Server, free_port
-from ..toolchain import built, locked, missing, run
+from ..toolchain import built, copy_jars, locked, missing
 
 HERE = Path(__file__).resolve().parent
 ZOOKEEPER = "3.9.4"
@@ -39,12 +39,8 @@ def jars(release: str) -> Path:
     else:
         which.append(f"-Dscala.version={SCALA[release]}")
 
-    def fetch(to: Path) -> None:
-        goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={to}"]
-        run(["mvn", "-q", "-B", "-f", str(pom), *which, *goal], to)
-
     with locked():
-        return built(name, [pom], fetch)
+        return built(name, [pom], lambda to: copy_jars(pom, to, *which))
 
 
 def java(release: str, main: str, *args: str, log4j: Path | None = None, heap: str = "256m") -> list[str]:
