@@ -276,9 +276,11 @@ def offsets_partition_of(group_id: str, partitions: int) -> int:
     return (0 if value == -(1 << 31) else abs(value)) % partitions
 
 
-def first_of(names: Sequence[str], most: int = 5) -> str:
+def first_of(names: Sequence[object], most: int = 5, joint: str = ", ") -> str:
     """Return the first few names, and how many more there are."""
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+    return joint.join(map(str, names[:most])) + (
+        f" and {len(names) - most} more" if len(names) > most else ""
+    )
 
 
 def count_of(count: int, noun: str, ending: str = "s") -> str:

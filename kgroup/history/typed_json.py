@@ -198,12 +198,7 @@ class Codec(Generic[T]):
         def checked(told: list[Plain]) -> Plain:
             kinds = tuple(map(type, told))
             if kinds not in usual:
-                # Foreign where the values of a row are not of these types.
-                if len(kinds) != len(cells):
-                    raise Foreign(f"{name} has {len(cells)} values, and there are {len(kinds)}")
-                for kind, (path, form) in zip(kinds, cells, strict=True):
-                    if kind not in form.json:
-                        raise Foreign(f"{name}{path} is {kind.__name__} where {form.layout} is wanted")
+                _check(name, cells, kinds)
                 usual.add(kinds)
             try:
                 fit(*pick(told))
@@ -319,3 +314,12 @@ def _collection(make: Callable[[Plain], Plain], item: _Form) -> _Form:
         return make(told if item_back is None else [item_back(value) for value in told])
 
     return _Form(frozenset({list}), to, back, f"[{item.layout}]")
+
+
+def _check(name: str, cells: Sequence[tuple[str, _Form]], kinds: Sequence[type]) -> None:
+    """Foreign where the values of a row are not of these types."""
+    if len(kinds) != len(cells):
+        raise Foreign(f"{name} has {len(cells)} values, and there are {len(kinds)}")
+    for kind, (path, form) in zip(kinds, cells, strict=True):
+        if kind not in form.json:
+            raise Foreign(f"{name}{path} is {kind.__name__} where {form.layout} is wanted")

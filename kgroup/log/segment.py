@@ -186,12 +186,7 @@ class Segment:
         if (listed is None or listed.size == size) and self._load_indexes(size, end_offset, listed):
             if listed is not None:
                 self.digest, self.first = listed.digest, listed.first
-                # A look at the first batch tells a segment of another partition; the others when
-                # they are read.
-                with self.path.open("rb", buffering=0) as file:
-                    head = file.read(HEAD_BYTES)
-                if self.first is not None and crc32c(head) != self.first:
-                    raise damaged_file(self.path, Damage(0, OTHER_BATCHES))
+                self._check_first()
             else:
                 self.digest = None
         else:
@@ -204,6 +199,13 @@ class Segment:
             self.write_indexes()
         self.size = size
         self.end_offset = end_offset
+
+    def _check_first(self) -> None:
+        """A look at the first batch tells a segment of another partition; the others when they are read."""
+        with self.path.open("rb", buffering=0) as file:
+            head = file.read(HEAD_BYTES)
+        if self.first is not None and crc32c(head) != self.first:
+            raise damaged_file(self.path, Damage(0, OTHER_BATCHES))
 
     def _load_indexes(self, size: int, end_offset: int, listed: Listed | None) -> bool:
         """Read both index files; False, with empty indexes, if missing, not sane or not as listed."""

@@ -18,7 +18,7 @@ from kgroup.admin.change.offset_plans import (
 )
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import ChangeStatus
-from kgroup.domain import TopicPartition
+from kgroup.domain import TopicPartition, first_of
 from kgroup.errors import ConfigError, KgroupError, SafetyRefused
 
 UNDO = "undo"
@@ -158,9 +158,8 @@ def _refuse_if_moved(entry: Entry, changed: _Changes, now: Mapping[str, GroupNow
             if current != step.after and not untouched:
                 moved.append(f"{group_id} {partition} is {_text(current)}, was set to {_text(step.after)}")
     if moved:
-        more = f" and {len(moved) - 3} more" if len(moved) > 3 else ""
         raise SafetyRefused(
-            f"somebody has committed since {entry.id}: {'; '.join(moved[:3])}{more}",
+            f"somebody has committed since {entry.id}: {first_of(moved, 3, '; ')}",
             "kgroup journal show tells the offsets before; reset-offsets --from-file sets them regardless",
         )
 

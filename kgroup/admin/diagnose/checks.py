@@ -20,7 +20,7 @@ from kgroup.admin.models import CLASSIC, COMPLETING, CONSUMER, Severity
 from kgroup.admin.read.findings import ERROR, INFO, WARN, Meaning, some
 from kgroup.admin.settings import OFFSETS_RETENTION
 from kgroup.admin.shell import command
-from kgroup.domain import MemberStatus, count_of
+from kgroup.domain import MemberStatus, count_of, first_of
 
 if TYPE_CHECKING:
     from kgroup.history.fold.events import Event
@@ -250,11 +250,9 @@ def _held_open(facts: Facts) -> Iterator[Diagnosis]:
     if not facts.transactions:
         # Brokers list only those that may be described, and say nothing of the others.
         evidence.append("whose it is, is not told: that takes Describe on its TransactionalId, and Kafka 3.0")
-    more = f" and {len(places) - 5} more" if len(places) > 5 else ""
-    shown = " ".join(map(str, places[:5])) + more
     yield _diagnosis(
         "KG309",
-        f"offsets of {shown} are held open by a transaction for at least {age_s:.0f} s",
+        f"offsets of {first_of(places, joint=' ')} are held open by a transaction for at least {age_s:.0f} s",
         "end it: restart its producer, or kafka-transactions.sh find-hanging, then abort",
         evidence,
     )

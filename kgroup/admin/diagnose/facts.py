@@ -19,7 +19,7 @@ from kgroup.admin.read.offsets import EARLIEST, ListedOffset, list_offsets
 from kgroup.admin.read.open_transactions import OpenTransaction, open_transactions, unstable
 from kgroup.admin.refusals import code_name
 from kgroup.admin.settings import OFFSETS_RETENTION, asked_once, group_settings
-from kgroup.domain import OFFSETS_TOPIC, MemberStatus, TopicPartition, count_of, place_of
+from kgroup.domain import OFFSETS_TOPIC, MemberStatus, TopicPartition, count_of, first_of, place_of
 from kgroup.errors import ErrorCode, KgroupError
 
 if TYPE_CHECKING:
@@ -211,9 +211,8 @@ def _log_starts(cluster: ClusterView, facts: Sequence[Facts]) -> None:
     for each in facts:
         each.starts = starts
         missed = sorted(failed.keys() & each.places) if failed else []
-        for place in missed[:1]:
-            more = f" and {len(missed) - 1} more" if len(missed) > 1 else ""
-            each.miss(f"log start of {place}{more}", failed[place])
+        if missed:
+            each.miss(f"log start of {first_of(missed, 1)}", failed[missed[0]])
 
 
 def _transactions(cluster: ClusterView, facts: Sequence[Facts]) -> None:

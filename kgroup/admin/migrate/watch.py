@@ -27,7 +27,7 @@ from kgroup.admin.models import (
 from kgroup.admin.read.describe import one_group
 from kgroup.admin.read.members import assignment_of, partitions_of
 from kgroup.admin.shell import command, list_item
-from kgroup.domain import MemberStatus, TopicPartition
+from kgroup.domain import MemberStatus, TopicPartition, first_of
 from kgroup.errors import KgroupError
 
 WATCHING, DONE, STUCK = "watching", "done", "stuck"
@@ -222,8 +222,7 @@ def _held_up(group: GroupDescription, member: Member) -> Iterator[tuple[str, str
 
 
 def _some(partitions: Collection[TopicPartition]) -> str:
-    shown = ", ".join(map(str, sorted(partitions)[:SHOWN])) or "nothing"
-    return shown + (f" and {len(partitions) - SHOWN} more" if len(partitions) > SHOWN else "")
+    return first_of(sorted(partitions), SHOWN) or "nothing"
 
 
 def _signature(group: GroupDescription) -> object:

@@ -24,7 +24,7 @@ from kgroup.admin.read.members import classic_member, consumer_member, described
 from kgroup.admin.read.stable_ends import with_stable_ends
 from kgroup.admin.read.visibility import may_see, topics_asked, unknown_offsets, unseen_offsets
 from kgroup.admin.refusals import describing, hint_of, is_gone, item_error, not_found, refused
-from kgroup.domain import OFFSETS_TOPIC, TopicPartition, offsets_partition_of, value
+from kgroup.domain import OFFSETS_TOPIC, TopicPartition, first_of, offsets_partition_of, value
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.protocol.codec import Message
 
@@ -315,7 +315,7 @@ def _complete(
     else:
         unread = seen.unread.get(group.group_id, ())
         rows = lag.rows(stored, group.known_members, seen.ends, seen.starts, unread)
-    errors += _unreadable(group.group_id, rows)
+    errors += unread_ends(group.group_id, rows, "offsets")
     left_out = group.type != SHARE and not _all_offsets(group, seen)
     if left_out:
         errors.append(unseen_offsets(group.group_id))
@@ -350,14 +350,13 @@ def _all_offsets(group: GroupDescription, seen: _Seen) -> bool:
     return seen.all_topics or (bool(read) and may_see(read, seen.topics))
 
 
-def _unreadable(group_id: str, offsets: Sequence[OffsetRow]) -> Iterator[ItemError]:
+def unread_ends(group_id: str, offsets: Iterable[OffsetRow], item: str) -> Iterator[ItemError]:
     """The log ends that could not be read, by reason; partitions that are gone are no failure."""
     by_code: dict[str, list[OffsetRow]] = {}
     for row in offsets:
         if row.error_code and not row.gone:
             by_code.setdefault(row.error_code, []).append(row)
     for code, rows in by_code.items():
-        more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
-        where = f"{rows[0].topic}-{rows[0].partition}{more}"
+        where = first_of([f"{row.topic}-{row.partition}" for row in rows], 1)
         message = f"{group_id}: the end of {where} is not known: {rows[0].error}"
-        yield ItemError("offsets", code, message, hint_of(code))
+        yield ItemError(item, code, message, hint_of(code))

@@ -373,10 +373,8 @@ def _subscribed(group: GroupDescription) -> set[str]:
 def some(partitions: Iterable[TopicPartition]) -> str:
     """Return the first few partitions, and how many more there are."""
     ordered = sorted(partitions)
-    shown = " ".join(str(p) for p in ordered[:SHOWN])
-    more = f" and {len(ordered) - SHOWN} more" if len(ordered) > SHOWN else ""
     noun = "partition" if len(ordered) == 1 else "partitions"
-    return f"{noun} {shown}{more}" if ordered else "no partitions"
+    return f"{noun} {first_of(ordered, SHOWN, ' ')}" if ordered else "no partitions"
 
 
 def _names(members: Sequence[Member]) -> str:

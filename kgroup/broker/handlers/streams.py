@@ -13,7 +13,7 @@ from kgroup.broker.handlers.repeats import as_often_as_asked
 from kgroup.broker.topics import check_name, new_topic
 from kgroup.coordinator.refusals import refusal
 from kgroup.coordinator.streams.topology import StatusCode
-from kgroup.domain import INTERNAL_TOPICS
+from kgroup.domain import INTERNAL_TOPICS, first_of
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.streams_group_describe import (
     StreamsGroupDescribeRequest,
@@ -155,10 +155,9 @@ def _unauthorized(
 def _with_reasons(
     answer: StreamsGroupHeartbeatResponse, refused: Mapping[str, str]
 ) -> StreamsGroupHeartbeatResponse:
-    told = ", ".join(f"{name} ({why})" for name, why in list(refused.items())[:ERRORS_TOLD])
-    more = f" and {len(refused) - ERRORS_TOLD} more" if len(refused) > ERRORS_TOLD else ""
+    told = first_of([f"{name} ({why})" for name, why in refused.items()], ERRORS_TOLD)
     status = tuple(
-        replace(one, status_detail=f"{one.status_detail}; Creation failed: {told}{more}.")
+        replace(one, status_detail=f"{one.status_detail}; Creation failed: {told}.")
         if one.status_code == StatusCode.MISSING_INTERNAL_TOPICS
         else one
         for one in answer.status or ()

@@ -11,7 +11,7 @@ from kgroup.cli.output.messages import NOT_YET
 from kgroup.cli.output.result import Result, ShownError
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import of_code_name
-from kgroup.domain import Document
+from kgroup.domain import Document, first_of
 
 _GROUP = Column("group_id", "GROUP")
 _ROWS = (
@@ -138,9 +138,8 @@ def _cautions(plan: OffsetsPlan) -> list[str]:
 
 
 def _headline(plan: OffsetsPlan) -> str:
-    groups = ", ".join(f"{group.group_id} ({_state(group.type, group.state)})" for group in plan.groups[:5])
-    more = f" and {len(plan.groups) - 5} more" if len(plan.groups) > 5 else ""
-    return f"PLAN  {plan.spec}: {groups or 'no group'}{more}   plan {plan.id}"
+    groups = first_of([f"{each.group_id} ({_state(each.type, each.state)})" for each in plan.groups])
+    return f"PLAN  {plan.spec}: {groups or 'no group'}   plan {plan.id}"
 
 
 def _state(kind: str | None, state: str) -> str:

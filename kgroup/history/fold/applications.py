@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from kgroup.history.fold.events import duration_text
+from kgroup.domain import first_of
+from kgroup.history.fold.events import SHOWN, duration_text
 from kgroup.history.fold.view import RecordedMember, View
 from kgroup.protocol.embedded.connect import ConnectWorker, Work
 from kgroup.protocol.embedded.member import CONNECT, SCHEMA_REGISTRY, Application, application_of, embedded
 from kgroup.protocol.embedded.schema_registry import RegistryInstance
 from kgroup.protocol.embedded.streams import StreamsThread, task_order
-
-SHOWN = 8
 
 
 def application(view: View) -> Application | None:
@@ -64,8 +63,7 @@ def _tasks(thread: StreamsThread | None) -> str:
 
 
 def _some(names: tuple[str, ...]) -> str:
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
+    return first_of(names, SHOWN)
 
 
 def handed_over(before: View, after: View) -> list[str]:

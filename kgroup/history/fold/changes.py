@@ -43,18 +43,7 @@ def tell_changes(step: GroupStep, carry: Carry) -> list[Event]:
     elif after.kind == STREAMS:
         tell_streams(step, carry, members)
     elif before.kind in KINDS and after.kind not in KINDS:
-        carry.started.clear()
-        carry.conversion = None
-        with_offsets = f", with the offsets of {partitions_text(step.removed)}" if step.removed else ""
-        step.tell(
-            Kind.GROUP_DELETED,
-            f"group removed{with_offsets}",
-            partitions=step.removed,
-            epoch=-1,
-            # Expiry removes no offset younger than the retention (KIP-211), an admin any.
-            cause=step.today.cause_of_deletion(step.young),
-            proven=step.young,
-        )
+        _deleted(step, carry)
     return step.events
 
 
@@ -110,6 +99,21 @@ def _turned(step: GroupStep, carry: Carry, members: Membership) -> None:
     _own(step, carry, members)
 
 
+def _deleted(step: GroupStep, carry: Carry) -> None:
+    carry.started.clear()
+    carry.conversion = None
+    with_offsets = f", with the offsets of {partitions_text(step.removed)}" if step.removed else ""
+    step.tell(
+        Kind.GROUP_DELETED,
+        f"group removed{with_offsets}",
+        partitions=step.removed,
+        epoch=-1,
+        # Expiry removes no offset younger than the retention (KIP-211), an admin any.
+        cause=step.today.cause_of_deletion(step.young),
+        proven=step.young,
+    )
+
+
 def _converted(step: GroupStep, carry: Carry, members: Membership, kind: Kind) -> None:
     up = kind is Kind.UPGRADED
     how = "classic → consumer" if up else "consumer → classic"
@@ -133,11 +137,7 @@ def _classic(step: GroupStep, carry: Carry, members: Membership) -> None:
     tell_members(step, carry, members)
     tell_settings(step, members)
     if before.leader and after.leader and before.leader != after.leader:
-        # A leader that restarts keeps the lead under its new member id (KIP-345; SM-39).
-        leader = step.after.members.get(step.after.leader or "")
-        same = any(new is leader and old.member_id == step.before.leader for old, new in members.replaced)
-        if leader is not None and not same:
-            step.tell(Kind.LEADER_CHANGED, f"{leader.label} leads the group now", leader)
+        _new_leader(step, members)
     # A static member that returns to a stable group costs no rebalance (KIP-345; SM-26, SM-39).
     if after.epoch == before.epoch:
         return
@@ -159,6 +159,14 @@ def _classic(step: GroupStep, carry: Carry, members: Membership) -> None:
         unowned=step.unowned,
         partitions=tuple(sorted(p for m in after.members.values() for p in m.assigned)),
     )
+
+
+def _new_leader(step: GroupStep, members: Membership) -> None:
+    # A leader that restarts keeps the lead under its new member id (KIP-345; SM-39).
+    leader = step.after.members.get(step.after.leader or "")
+    same = any(new is leader and old.member_id == step.before.leader for old, new in members.replaced)
+    if leader is not None and not same:
+        step.tell(Kind.LEADER_CHANGED, f"{leader.label} leads the group now", leader)
 
 
 def _classic_rebalance(step: GroupStep) -> str:
@@ -196,10 +204,7 @@ def _consumer(step: GroupStep, carry: Carry, members: Membership) -> None:
         epochs = f"epoch {before.epoch} → {after.epoch}" if before.epoch >= 0 else f"epoch {after.epoch}"
         step.tell(Kind.REBALANCE_STARTED, epochs, cause=cause, proven=proven)
     if after.assignment_epoch > before.assignment_epoch or before.kind != CONSUMER:
-        parts = [f"{m.label} {partitions_text(m.target or ())}" for m in step.after.members.values()]
-        if parts:
-            shown = "; ".join(sorted(parts)[:8]) + ("; …" if len(parts) > 8 else "")
-            step.tell(Kind.TARGET_COMPUTED, f"target of epoch {step.after.assignment_epoch}: {shown}")
+        step.tell_target([f"{m.label} {partitions_text(m.target or ())}" for m in after.members.values()])
     _reconciliation(step, carry, members)
     tell_finished(step, carry)
 

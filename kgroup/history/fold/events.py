@@ -9,6 +9,9 @@ from typing import NamedTuple
 
 from kgroup.domain import TopicPartition
 
+SHOWN = 8
+"""How many members, or partitions, the text of an event names."""
+
 
 class Kind(StrEnum):
     """What happened. The values are an interface: JSON, `--events`, the Spark tables."""

@@ -15,7 +15,7 @@ from kgroup.history.fold.changes import tell_changes
 from kgroup.history.fold.commits import Spans, rewound, transaction_ended
 from kgroup.history.fold.events import Event, Kind, partitions_text
 from kgroup.history.fold.ownership import GivenUp, Ownership
-from kgroup.history.fold.removals import Today
+from kgroup.history.fold.removals import Removed, Today
 from kgroup.history.fold.restarts import Restart
 from kgroup.history.fold.state import GroupState
 from kgroup.history.fold.step import Carry, GroupStep
@@ -123,10 +123,7 @@ class Fold:
         out: list[Event] = []
         if isinstance(item, GroupRecord):
             self._enter(item.batch, out)
-            group = self._group(item.group, item.offset)
-            self._step(group, item.batch, item.offset, item.timestamp_ms, out).records += 1
-            if group.state.replay(item, self.names):
-                self._renamed()
+            self._record(item, out)
         elif isinstance(item, CommitRun):
             self._enter(item.first_offset, out)
             self._run(item, out)
@@ -194,6 +191,12 @@ class Fold:
             self._open[group.state.group_id] = group
         group.open.last_offset, group.open.timestamp_ms = offset, timestamp_ms
         return group.open
+
+    def _record(self, record: GroupRecord, out: list[Event]) -> None:
+        group = self._group(record.group, record.offset)
+        self._step(group, record.batch, record.offset, record.timestamp_ms, out).records += 1
+        if group.state.replay(record, self.names):
+            self._renamed()
 
     def _other(self, record: OtherRecord, out: list[Event]) -> None:
         group = self._group(record.group, record.offset)
@@ -274,10 +277,7 @@ class Fold:
         self._open.pop(name, None)
         assert opened is not None
         after = group.state.view()
-        # Let gaps before this matter no more: a classic record holds the whole group, a removal
-        # nothing.
-        if not group.solid and opened.before.kind and (after.kind == CLASSIC or not after.kind):
-            group.solid = True
+        self._settle(group, opened, after)
         freed, unowned = group.ownership.change(opened.before.members, after.members, opened.timestamp_ms)
         given_up: GivenUp = {}
         # A static member that returns changes the record and not the generation (KIP-345; SM-26): what its
@@ -304,16 +304,7 @@ class Fold:
         gone = after.kind not in KINDS and opened.before.kind in KINDS
         # With the group go its offsets: its removal tells them.
         if opened.removed and not gone:
-            proven, cause = self.today.cause_of_removal(opened.removed, step.young)
-            places = step.removed
-            step.tell(
-                Kind.OFFSETS_DELETED if proven else Kind.OFFSETS_EXPIRED_OR_DELETED,
-                f"the offsets of {partitions_text(places)} are gone",
-                cause=cause,
-                proven=proven,
-                partitions=places,
-                count=len(places),
-            )
+            self._tell_removed(step, opened.removed)
         if opened.records:
             tell_changes(step, group.carry)
         out += step.events
@@ -322,6 +313,23 @@ class Fold:
             self.owners.setdefault(name, []).append(held)
         if not after.kind:
             group.ownership.free_since.clear()
+
+    def _settle(self, group: Group, opened: _Open, after: View) -> None:
+        """Let gaps before this matter no more: a classic record holds the whole group, a removal nothing."""
+        if not group.solid and opened.before.kind and (after.kind == CLASSIC or not after.kind):
+            group.solid = True
+
+    def _tell_removed(self, step: GroupStep, removed: Removed) -> None:
+        proven, cause = self.today.cause_of_removal(removed, step.young)
+        places = step.removed
+        step.tell(
+            Kind.OFFSETS_DELETED if proven else Kind.OFFSETS_EXPIRED_OR_DELETED,
+            f"the offsets of {partitions_text(places)} are gone",
+            cause=cause,
+            proven=proven,
+            partitions=places,
+            count=len(places),
+        )
 
     def _close_spans(self, out: list[Event]) -> None:
         for name, group in self._spans.items():

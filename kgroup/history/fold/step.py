@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from kgroup.domain import TopicPartition
 from kgroup.history.fold.departures import Lives
-from kgroup.history.fold.events import Event, Kind, Unowned
+from kgroup.history.fold.events import SHOWN, Event, Kind, Unowned
 from kgroup.history.fold.ownership import GivenUp
 from kgroup.history.fold.removals import Today
 from kgroup.history.fold.restarts import Absences
@@ -75,3 +75,9 @@ class GroupStep:
             "instance_id": member.instance_id if member else None,
         }
         self.events.append(Event(**{**told, **more}))
+
+    def tell_target(self, shares: Sequence[str]) -> None:
+        """Append that a target was computed, with the first of the members' shares; nothing without any."""
+        if shares:
+            shown = "; ".join(sorted(shares)[:SHOWN]) + ("; …" if len(shares) > SHOWN else "")
+            self.tell(Kind.TARGET_COMPUTED, f"target of epoch {self.after.assignment_epoch}: {shown}")

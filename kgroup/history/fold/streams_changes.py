@@ -12,14 +12,12 @@ from kgroup.history.fold.comings import (
     tell_regressed,
     tell_settings,
 )
-from kgroup.history.fold.events import Kind
+from kgroup.history.fold.events import SHOWN, Kind
 from kgroup.history.fold.explain import Membership, labels
 from kgroup.history.fold.step import Carry, Fields, GroupStep
 from kgroup.history.fold.tasks import StreamsClient, TaskSets
 from kgroup.history.fold.view import STREAMS, RecordedMember, StreamsView, View
 from kgroup.protocol.streams_records import StreamsGroupTopologyValue, sources_of
-
-SHOWN = 8
 
 
 def tell_streams(step: GroupStep, carry: Carry, members: Membership) -> None:
@@ -38,10 +36,7 @@ def tell_streams(step: GroupStep, carry: Carry, members: Membership) -> None:
         epochs = f"epoch {before.epoch} → {after.epoch}" if before.epoch >= 0 else f"epoch {after.epoch}"
         step.tell(Kind.REBALANCE_STARTED, epochs, cause=cause, proven=proven)
     if _targeted(before, after):
-        parts = [f"{m.label} {_of(m).target.text}" for m in step.after.members.values()]
-        if parts:
-            shown = "; ".join(sorted(parts)[:SHOWN]) + ("; …" if len(parts) > SHOWN else "")
-            step.tell(Kind.TARGET_COMPUTED, f"target of epoch {step.after.assignment_epoch}: {shown}")
+        step.tell_target([f"{m.label} {_of(m).target.text}" for m in after.members.values()])
     _reconciliation(step, carry, members)
     ready = after.streams is None or after.streams.is_ready
     tell_finished(step, carry, "" if ready else ", with no tasks: the topology is not ready")

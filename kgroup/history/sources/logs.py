@@ -137,11 +137,7 @@ def segments_of(places: Sequence[Path | Location], options: StorageOptions | Non
     for place in places:
         below = _below(place, options or StorageOptions())
         for file in below.segments:
-            # StorageError for a segment in a broker's folder of another topic.
-            folder = folder_of(file)
-            if partition_in(folder) is None and text_of(folder, _PARTITION_FILE, file) is not None:
-                topic = folder.name.rpartition("-")[0]
-                raise StorageError(f"{file} is a segment of {topic or folder.name}, not of {OFFSETS_TOPIC}")
+            _check_topic(file)
             found.setdefault(partition_in(folder_of(file)) or 0, set()).add(file)
         beside += below.beside
     partitions = {number: tuple(in_order([*files])) for number, files in sorted(found.items())}
@@ -281,6 +277,14 @@ def _check_plain(file: AnyFile, manifest: AnyFile) -> None:
         what = "encrypted" if secret else "compressed"
         hint = "copy the topic's segments from a broker, or record it with kgroup capture"
         raise StorageError(f"{file} was {what} by tiered storage, so it is not read", hint)
+
+
+def _check_topic(file: AnyFile) -> None:
+    """StorageError for a segment in a broker's folder of another topic."""
+    folder = folder_of(file)
+    if partition_in(folder) is None and text_of(folder, _PARTITION_FILE, file) is not None:
+        topic = folder.name.rpartition("-")[0]
+        raise StorageError(f"{file} is a segment of {topic or folder.name}, not of {OFFSETS_TOPIC}")
 
 
 def topic_names_near(

@@ -89,12 +89,7 @@ def _play(rng: Random, result: Run, auditor: Auditor) -> None:
     faults.stop()
     world.schedule.run_until(world.now_ms + METADATA_KNOWN_MS)
     come_to_rest(world, result.groups, REST_MS + faults.jumped_ms)
-    # Groups at rest, left alone for longer than any session, stay as they are.
-    before = snapshot(world, result.groups)
-    world.schedule.run_until(world.now_ms + CALM_MS)
-    after = snapshot(world, result.groups)
-    if before != after:
-        raise Violation("a group at rest stays so", changes(before, after))
+    _nothing_moves(world, result.groups)
     _static_bounce_moves_nothing(world, result.groups)
     for partition in world.brokers.partitions:
         auditor.equal(partition)
@@ -107,6 +102,15 @@ def _groups(rng: Random, world: World, seed: int) -> list[SimulatedGroup]:
         return [made_up(world, rng, number, may_copy=may_copy) for number in range(rng.randint(1, 3))]
     others = [made_up(world, rng, 1)] if rng.random() < 0.3 else []
     return [made_up_application(world, rng, 0), *others]
+
+
+def _nothing_moves(world: World, groups: list[SimulatedGroup]) -> None:
+    """Groups at rest, left alone for longer than any session, stay as they are."""
+    before = snapshot(world, groups)
+    world.schedule.run_until(world.now_ms + CALM_MS)
+    after = snapshot(world, groups)
+    if before != after:
+        raise Violation("a group at rest stays so", changes(before, after))
 
 
 def _static_bounce_moves_nothing(world: World, groups: list[SimulatedGroup]) -> None:

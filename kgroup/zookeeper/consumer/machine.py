@@ -162,11 +162,7 @@ class LegacyConsumer:
             case Leave():
                 self._leave()
             case CommitNow():
-                offsets = self.assignment.offsets()
-                if self.phase is Phase.MEMBER and offsets:
-                    self._send(CommitOffsetRequest(self.config.consumer_id, offsets))
-                else:
-                    self._effects.append(Committed(ErrorMapping.UNKNOWN))
+                self._commit()
             case Connected(conn) | NotConnected(conn) | Received(conn) | Malformed(conn) | Closed(conn):
                 if conn == self._conn:
                     self._of_connection(event)
@@ -197,10 +193,7 @@ class LegacyConsumer:
             case StopFetcherRequest() if self.phase is Phase.MEMBER:
                 self._stop(correlation)
             case StartFetcherRequest() if self.phase is Phase.MEMBER:
-                self._discovery.told(message.brokers)
-                if not self._leaving:
-                    self._fetch(self.assignment.take(message))
-                self._send(StartFetcherResponse(ErrorMapping.NONE, self.config.consumer_id), correlation)
+                self._start(message, correlation)
             case CommitOffsetResponse(error) if self.phase is Phase.MEMBER:
                 self._effects.append(Committed(error))
             case _:
@@ -345,6 +338,12 @@ class LegacyConsumer:
         self._stop_fetching()
         self._send(StopFetcherResponse(ErrorMapping.NONE, self.config.consumer_id, offsets), correlation)
 
+    def _start(self, request: StartFetcherRequest, correlation: int) -> None:
+        self._discovery.told(request.brokers)
+        if not self._leaving:
+            self._fetch(self.assignment.take(request))
+        self._send(StartFetcherResponse(ErrorMapping.NONE, self.config.consumer_id), correlation)
+
     def _fetch(self, fetches: tuple[Fetch, ...]) -> None:
         self._effects.append(Start(fetches))
         self.paused = False
@@ -358,6 +357,13 @@ class LegacyConsumer:
 
     def _offsets(self) -> Offsets | None:
         return self.assignment.offsets() if self.config.auto_commit else None
+
+    def _commit(self) -> None:
+        offsets = self.assignment.offsets()
+        if self.phase is Phase.MEMBER and offsets:
+            self._send(CommitOffsetRequest(self.config.consumer_id, offsets))
+        else:
+            self._effects.append(Committed(ErrorMapping.UNKNOWN))
 
     # Leaving
 

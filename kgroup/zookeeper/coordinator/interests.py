@@ -127,12 +127,7 @@ class Interests:
             return
         self.known[name] = told
         if new:
-            for group in self.wildcards.values():
-                members = group.members.values()
-                if any(
-                    member.subscription.pattern and member.subscription.streams_of(name) for member in members
-                ):
-                    self._interest(group, name)
+            self._match(name)
         self._trigger(name)
 
     def _gone(self, name: str) -> None:
@@ -143,3 +138,11 @@ class Interests:
     def _trigger(self, name: str) -> None:
         for group in self.groups_of.get(name, {}).values():
             self._term.rebalancers.add(group)
+
+    def _match(self, name: str) -> None:
+        for group in self.wildcards.values():
+            members = group.members.values()
+            if any(
+                member.subscription.pattern and member.subscription.streams_of(name) for member in members
+            ):
+                self._interest(group, name)

@@ -97,10 +97,7 @@ class LegacyCoordinator:
             case Opened(conn):
                 self.core.opened(conn)
             case Closed(conn):
-                self.core.forget(conn)
-                member = self._member(conn)
-                if member is not None and self.term is not None:
-                    self.term.fail(member, "its connection was closed", closed=True)
+                self._closed(conn)
             case Malformed(conn, detail):
                 self._malformed(conn, detail)
             case Shutdown():
@@ -148,14 +145,7 @@ class LegacyCoordinator:
             return
         match event.message:
             case ClusterMetadataRequest():
-                # Any broker answers at any time; a coordinator that its list lacks is not named
-                # (era 3.9).
-                coordinator, brokers = self.elector.coordinator_id, self.directory.brokers
-                if coordinator is None or not self.directory.known:
-                    answer = ClusterMetadataResponse(ErrorMapping.NOT_COORDINATOR, NOBODY, brokers)
-                else:
-                    answer = ClusterMetadataResponse(ErrorMapping.NONE, coordinator, brokers)
-                self.core.send(event.conn, answer, event.correlation)
+                self._tell_metadata(event)
             case RegisterConsumerRequest():
                 self._register(event, event.message)
             case DescribeGroupRequest() as request:
@@ -174,6 +164,15 @@ class LegacyCoordinator:
                 else:
                     self.term.answers.take(member, message, event.correlation)
 
+    def _tell_metadata(self, event: Received) -> None:
+        """Any broker answers at any time; a coordinator that its list lacks is not named (era 3.9)."""
+        coordinator, brokers = self.elector.coordinator_id, self.directory.brokers
+        if coordinator is None or not self.directory.known:
+            answer = ClusterMetadataResponse(ErrorMapping.NOT_COORDINATOR, NOBODY, brokers)
+        else:
+            answer = ClusterMetadataResponse(ErrorMapping.NONE, coordinator, brokers)
+        self.core.send(event.conn, answer, event.correlation)
+
     def _register(self, event: Received, request: RegisterConsumerRequest) -> None:
         if self.term is None or self.state is not State.ACTIVE:
             refusal = RegisterConsumerResponse(ErrorMapping.NOT_COORDINATOR)
@@ -191,6 +190,12 @@ class LegacyCoordinator:
             self.term.fail(member, "has broken the protocol")
         else:
             self.core.close(conn)
+
+    def _closed(self, conn: int) -> None:
+        self.core.forget(conn)
+        member = self._member(conn)
+        if member is not None and self.term is not None:
+            self.term.fail(member, "its connection was closed", closed=True)
 
     def _shut_down(self) -> None:
         """In the draft's order: elector, scheduler, committer, rebalancers, connections (era 3.7)."""

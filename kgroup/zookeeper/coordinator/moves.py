@@ -60,20 +60,7 @@ class Moves:
         del self._waiting[watcher.member.conn]
         if not self._waiting:
             if self._starting:
-                group, target = self._group, self._target
-                puts = {
-                    paths.owner(group.group_id, partition): thread.encode()
-                    for partition, thread in target.items()
-                    if self._owners.threads.get(partition) != thread
-                }
-                vanished = tuple(
-                    paths.owner(group.group_id, partition)
-                    for partition in self._owners.threads
-                    if partition not in target
-                )
-                # Last, because of what it says while the others are being written.
-                puts[paths.owners(group.group_id)] = data_of(self._largest_session(), starting=False)
-                self._term.writes.add(group, Job(lambda: puts, self._owned, vanished))
+                self._own()
             else:
                 self._term.committer.flush(self._group, self._flushed, self.owners_before_start)
 
@@ -116,9 +103,7 @@ class Moves:
                 offsets[partition] = NOTHING_STORED
                 path = paths.offset(self._group.group_id, partition)
                 self._group.there.difference_update(paths.above(path)[1:], (path,))
-            elif isinstance(node, Node) and (
-                node.data.isdigit() and len(node.data) < 20 and int(node.data) <= _MAX_OFFSET
-            ):
+            elif isinstance(node, Node) and _is_offset(node.data):
                 offsets[partition] = int(node.data)
                 path = paths.offset(self._group.group_id, partition)
                 self._group.there.update(paths.above(path), (path,))
@@ -164,6 +149,22 @@ class Moves:
             request = StartFetcherRequest(member.consumer_id, ownership, self._term.directory.brokers)
             self._term.core.send(member.conn, request, watcher.correlation)
 
+    def _own(self) -> None:
+        group, target = self._group, self._target
+        puts = {
+            paths.owner(group.group_id, partition): thread.encode()
+            for partition, thread in target.items()
+            if self._owners.threads.get(partition) != thread
+        }
+        vanished = tuple(
+            paths.owner(group.group_id, partition)
+            for partition in self._owners.threads
+            if partition not in target
+        )
+        # Last, because of what it says while the others are being written.
+        puts[paths.owners(group.group_id)] = data_of(self._largest_session(), starting=False)
+        self._term.writes.add(group, Job(lambda: puts, self._owned, vanished))
+
     def _owned(self, done: bool) -> None:
         if self.over:
             return
@@ -179,3 +180,7 @@ class Moves:
 def _ownership(thread: str, partitions: list[Partition], offsets: dict[Partition, int]) -> Ownership:
     ordered = sorted(partitions, key=lambda p: (p.topic, by_broker_and_number(p.name)))
     return Ownership(thread, tuple(PartitionAndOffset(p.topic, p.name, offsets[p]) for p in ordered))
+
+
+def _is_offset(data: bytes) -> bool:
+    return data.isdigit() and len(data) < 20 and int(data) <= _MAX_OFFSET

@@ -100,9 +100,7 @@ class LegacyDriver:
                     self._step(Leave())
                     continue
                 self._turn()
-                due = self._consumer.next_wake_ms()
-                if due is not None and due <= self._clock_ms():
-                    self._carry_out(self._consumer.wake(self._clock_ms()))
+                self._wake()
                 if not leaving and self._clock_ms() >= self._read_ms:
                     self._read_ms = self._clock_ms() + READ_EVERY_MS
                     self._read()
@@ -112,6 +110,11 @@ class LegacyDriver:
 
     def _step(self, event: Event) -> None:
         self._carry_out(self._consumer.step(event, self._clock_ms()))
+
+    def _wake(self) -> None:
+        due = self._consumer.next_wake_ms()
+        if due is not None and due <= self._clock_ms():
+            self._carry_out(self._consumer.wake(self._clock_ms()))
 
     def _carry_out(self, effects: list[Effect]) -> None:
         for effect in effects:
@@ -178,16 +181,19 @@ class LegacyDriver:
         readable, writable, _ = select.select([self._socket], wanted, (), POLL_S)
         if self._connecting:
             if writable:
-                self._connecting = False
-                if self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-                    self._disconnect()
-                    self._step(NotConnected(self._conn))
-                else:
-                    self._step(Connected(self._conn))
+                self._connected(self._socket)
         else:
             self._flush()
             if readable:
                 self._receive()
+
+    def _connected(self, connecting: socket.socket) -> None:
+        self._connecting = False
+        if connecting.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            self._disconnect()
+            self._step(NotConnected(self._conn))
+        else:
+            self._step(Connected(self._conn))
 
     def _flush(self) -> None:
         if self._socket is None or self._connecting or not self._outbound:

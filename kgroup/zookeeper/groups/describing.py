@@ -16,9 +16,10 @@ from kgroup.admin.models import (
     OffsetRow,
 )
 from kgroup.admin.read import lag
+from kgroup.admin.read.describe import unread_ends
 from kgroup.admin.read.members import assignment_of, described
 from kgroup.admin.read.offsets import EARLIEST, Committed, ListedOffset
-from kgroup.admin.refusals import code_name, hint_of, is_gone
+from kgroup.admin.refusals import code_name, is_gone
 from kgroup.domain import OFFSETS_TOPIC, MemberStatus, OffsetAndMetadata, TopicPartition
 from kgroup.errors import KgroupError
 from kgroup.zookeeper.groups import findings
@@ -248,12 +249,4 @@ def _errors(group_id: str, stored: CommittedOffsets, rows: Iterable[OffsetRow]) 
     if stored.error is not None:
         message = f"{group_id}: whether committed offsets are in Kafka (offsets.storage=kafka) is not known: "
         yield ItemError(group_id, code_name(stored.error), message + stored.error.message, stored.error.hint)
-    by_code: dict[str, list[OffsetRow]] = {}
-    for row in rows:
-        if row.error_code and not row.gone:
-            by_code.setdefault(row.error_code, []).append(row)
-    for code, wrong in by_code.items():
-        more = f" and {len(wrong) - 1} more" if len(wrong) > 1 else ""
-        where = f"{wrong[0].topic}-{wrong[0].partition}{more}"
-        message = f"{group_id}: the end of {where} is not known: {wrong[0].error}"
-        yield ItemError(group_id, code, message, hint_of(code))
+    yield from unread_ends(group_id, rows, group_id)

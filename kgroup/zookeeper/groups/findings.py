@@ -9,7 +9,7 @@ from kgroup.admin.models import Finding, GroupDescription
 from kgroup.admin.read.findings import INFO, WARN, Meaning
 from kgroup.admin.read.findings import find as find_in_all
 from kgroup.admin.refusals import code_name
-from kgroup.domain import TopicPartition
+from kgroup.domain import TopicPartition, first_of
 from kgroup.errors import ErrorCode, KgroupError
 from kgroup.zookeeper.groups.nodes import OFFSETS, GroupNodes
 
@@ -32,9 +32,7 @@ def find(
 ) -> tuple[Finding, ...]:
     """The findings of a group, by code."""
     counts: dict[str, int | None] = {}
-    for name in {row.topic for row in group.offsets} | {
-        topic for member in group.known_members for topic in member.subscribed_topics or ()
-    }:
+    for name in {row.topic for row in group.offsets} | _subscribed(group):
         found = topics.get(name)
         if isinstance(found, tuple):
             counts[name] = len(found)
@@ -59,9 +57,8 @@ def _own(
     if group.state == "Unsettled":
         yield "KG402", _unsettled(group, nodes)
     if differing:
-        shown = ", ".join(f"{p} {nodes.offsets[p].offset} in ZooKeeper" for p in differing[:SHOWN])
-        more = f" and {len(differing) - SHOWN} more" if len(differing) > SHOWN else ""
-        yield "KG403", f"shown is what is in Kafka, as Kafka's own tools do: {shown}{more}"
+        shown = first_of([f"{p} {nodes.offsets[p].offset} in ZooKeeper" for p in differing], SHOWN)
+        yield "KG403", f"shown is what is in Kafka, as Kafka's own tools do: {shown}"
     nothing = not in_kafka and not nodes.offsets and not nodes.undecodable and OFFSETS not in nodes.unread
     if nodes.registered and nothing and not group.errors:
         yield (
@@ -83,5 +80,8 @@ def _unsettled(group: GroupDescription, nodes: GroupNodes) -> str:
 
 
 def _some(partitions: list[TopicPartition]) -> str:
-    more = f" and {len(partitions) - SHOWN} more" if len(partitions) > SHOWN else ""
-    return " ".join(str(p) for p in partitions[:SHOWN]) + more
+    return first_of(partitions, SHOWN, " ")
+
+
+def _subscribed(group: GroupDescription) -> set[str]:
+    return {topic for member in group.known_members for topic in member.subscribed_topics or ()}
