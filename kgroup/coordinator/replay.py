@@ -173,7 +173,8 @@ def _target(
         group.targets.pop(key.member_id, None)
         group.assignor_says.pop(key.member_id, None)
         return
-    group.targets[key.member_id] = {t.topic_id: t.partitions for t in value.topic_partitions}
+    # Kafka writes a set in any order; a target that differs in that alone is not another one.
+    group.targets[key.member_id] = {t.topic_id: tuple(sorted(t.partitions)) for t in value.topic_partitions}
     if value.error or value.metadata_version or value.metadata_bytes:
         group.assignor_says[key.member_id] = value
     else:

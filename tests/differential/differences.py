@@ -178,11 +178,12 @@ def _same_but_for_the_order_of_members(these: list[Named], those: list[Named]) -
     return _by_member(these) == _by_member(those)
 
 
-def _by_member(records: list[Named]) -> dict[str | None, list[Named]]:
+def _by_member(records: list[Named]) -> dict[str | None, list[list[Named]]]:
+    """Each member's records in their order, and the others in the order of their runs."""
     members: dict[str | None, list[Named]] = {}
     for record in records:
         members.setdefault(json.loads(record[1]).get("member_id"), []).append(record)
-    return members
+    return {member_id: _runs(own) for member_id, own in members.items()}
 
 
 def _beyond(these: list[Named], those: list[Named]) -> list[Named]:

@@ -236,6 +236,11 @@ def test_a_whole_consumer_group() -> None:
     assert [group.owner_epoch(TOPIC_ID, n) for n in range(3)] == [4, 4, -1]
 
 
+def test_a_target_has_no_order() -> None:
+    """Kafka writes a set: in its order the next target, the same, was written once more."""
+    assert consumer_after(*WHOLE, (TARGET, target(1, 0))).targets == {"m": {TOPIC_ID: (0, 1)}}
+
+
 @pytest.mark.parametrize("epochs", [None, (), (1,), (1, 2, 3)])
 def test_assignment_epochs_that_do_not_fit_are_the_member_epoch(epochs: tuple[int, ...] | None) -> None:
     """OC-22: absent, null, empty and of another length all read as a record from before KIP-1251."""
