@@ -136,7 +136,7 @@ def _token_in_re2(token: re.Match[str], names: set[str]) -> str:
     if name in names:
         raise re2.error(f"duplicate capture group name: {text}")
     names.add(name)
-    return "("
+    return "(?:"  # RE2 accepts "(?)", which a quantifier behind a name would become.
 
 
 def _escape_in_re2(text: str) -> str:

@@ -22,6 +22,7 @@ def test_a_pattern_matches_whole_names_only():
         ("a(b", "missing ): a(b", 3),
         ("(a)b)c)", "unexpected ): (a)b)c)", 4),
         ("a[b][", "missing ]: [", 4),
+        ("(?P<n>?)", "no argument for repetition operator: ?", 6),
         ("x|*a", "no argument for repetition operator: *", 2),
         ("a*|b**", "bad repetition operator: **", 4),
         ("a(?=b)", "invalid perl operator: (?=", 1),

@@ -266,13 +266,14 @@ def test_asynchronous_use() -> None:
     assert asyncio.run(played()) == [b"a"]
 
 
-def test_a_hundred_clusters_leave_nothing() -> None:
+def test_a_hundred_clusters_leave_nothing(tmp_path, monkeypatch) -> None:
     """No socket, thread, file or folder; the first has what is imported and cached behind it."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # other runs of the tests share the machine's
 
     def left() -> tuple[set[str], set[str], int]:
         threads = {thread.name for thread in threading.enumerate()}
         descriptors = len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").is_dir() else 0
-        return threads, {p.name for p in Path(tempfile.gettempdir()).glob("kgroup-testing-*")}, descriptors
+        return threads, {path.name for path in tmp_path.iterdir()}, descriptors
 
     with Cluster():
         pass
