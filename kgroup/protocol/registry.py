@@ -66,6 +66,9 @@ _KAFKA = {
     77: "ShareGroupDescribe",
     88: "StreamsGroupHeartbeat",
     89: "StreamsGroupDescribe",
+    90: "DescribeShareGroupOffsets",
+    91: "AlterShareGroupOffsets",
+    92: "DeleteShareGroupOffsets",
 }
 _PRIVATE = {
     10001: "ConsumerGroupPrepareAssignment",

@@ -23,6 +23,9 @@ _SINCE: dict[int, dict[int, str]] = {
     77: {1: "4.1"},  # ShareGroupDescribe (KIP-932)
     88: {0: "4.2"},  # StreamsGroupHeartbeat (KIP-1071)
     89: {0: "4.2"},  # StreamsGroupDescribe (KIP-1071)
+    90: {0: "4.1", 1: "4.2"},  # DescribeShareGroupOffsets (KIP-932), its lag (KIP-1226)
+    91: {0: "4.1"},  # AlterShareGroupOffsets (KIP-932)
+    92: {0: "4.1"},  # DeleteShareGroupOffsets (KIP-932)
 }
 
 
