@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from kgroup.admin.migrate.watch import Look
     from kgroup.admin.read.conditions import Condition, Find, Looks, Waited
     from kgroup.admin.read.lag_report import LagReport
-    from kgroup.admin.read.offsets import Committed, ListedOffset
+    from kgroup.admin.read.offsets import ListedOffset
     from kgroup.admin.read.records import Records
     from kgroup.admin.read.staleness import Stale
     from kgroup.admin.rights.report import Ability, Asked
@@ -103,17 +103,20 @@ class Admin:
 
         return listings.described(self._cluster, listing, known)
 
-    def committed(self, group_ids: Iterable[str]) -> Answers[Committed]:
-        """All committed offsets of each group, or why they cannot be read."""
-        from kgroup.admin.read.offsets import committed
+    def topics_stored(self, group_ids: Iterable[str], share: Collection[str] = ()) -> Answers[frozenset[str]]:
+        """The topics of which each group has offsets (`share`: its share groups), or why unknown."""
+        from kgroup.admin.read.share_offsets import topics_stored
 
-        return committed(self._cluster, group_ids)
+        return topics_stored(self._cluster, group_ids, share)
 
-    def look(self, group_ids: Iterable[str]) -> dict[str, GroupNow]:
-        """Each group and its committed offsets as they are now, for a plan; absent groups included."""
+    def look(self, group_ids: Iterable[str], share: Collection[str] = ()) -> dict[str, GroupNow]:
+        """Each group and its committed offsets as they are now, for a plan; absent groups included.
+
+        Those of `share` that are absent count as share groups.
+        """
         from kgroup.admin.change.offset_plans import look
 
-        return look(self._cluster, group_ids)
+        return look(self._cluster, group_ids, share)
 
     def stale(self, group_ids: Iterable[str], limit_ms: int) -> Stale:
         """The groups that wrote nothing for so long, and those of which it is not known (staleness.py)."""
@@ -209,12 +212,17 @@ class Admin:
         return remove_members.recorded(self._cluster, self.journal, plan)
 
     def plan_reset_offsets(
-        self, group_ids: Iterable[str], spec: Spec, scope: Scope, reason: str | None = None
+        self,
+        group_ids: Iterable[str],
+        spec: Spec,
+        scope: Scope,
+        reason: str | None = None,
+        share: Collection[str] = (),
     ) -> OffsetsPlan:
         """Where a reset would move each partition, and which groups would be refused now (reset.py)."""
         from kgroup.admin.change.reset import plan_reset
 
-        return plan_reset(self._cluster, group_ids, spec, scope, reason)
+        return plan_reset(self._cluster, group_ids, spec, scope, reason, share)
 
     def import_drafts(
         self, wanted: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
@@ -240,7 +248,7 @@ class Admin:
         """What deleting the groups would do: planned, not_found, or failed with the reason."""
         from kgroup.admin.change import delete
 
-        return delete.plan(self.groups(group_ids))
+        return delete.plan(self._cluster, group_ids)
 
     def delete_groups(self, group_ids: Iterable[str], reason: str | None = None) -> Deletion:
         """Delete empty groups with their offsets; the offsets they had are kept in the journal."""

@@ -29,8 +29,6 @@ STREAM_ASSIGNOR = "stream"
 """What a group of Kafka Streams has for an assignor in the classic protocol, and no other."""
 ZOOKEEPER = "zookeeper"
 """The type of a group of Kafka 0.8 to 1.1 whose members, owners and offsets are nodes in ZooKeeper."""
-NOT_KNOWN = "NOT_KNOWN"
-"""The code of what this version of kgroup cannot know, however often it asks."""
 LEFT_FOR_NOW = -2
 """The epoch of a static consumer-protocol member that shut down and may come back (KIP-848)."""
 

@@ -41,11 +41,6 @@ def _escaped(character: str) -> str:
     return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogateescape"))
 
 
-def share_tool(group_id: str, action: str) -> str:
-    """The command line of Kafka's own tool for a share group, but for the address of the cluster."""
-    return f"kafka-share-groups.sh --bootstrap-server HOST:PORT --group {word(group_id)} {action}"
-
-
 def command(verb: str, *names: str, options: str = "") -> str:
     """`kgroup VERB NAME… OPTIONS`, names quoted; behind `--` when one begins with a dash.
 

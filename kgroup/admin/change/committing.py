@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from kgroup.protocol.messages.offset_commit import OffsetCommitResponseTopic
     from kgroup.protocol.messages.offset_delete import OffsetDeleteResponseTopic
 
+    AnyTopic = OffsetCommitResponseTopic | OffsetDeleteResponseTopic
+
 NAMES_UNTIL = 9
 """The last version of OffsetCommit that names topics."""
 EPOCHS_SINCE = 6
@@ -27,26 +29,46 @@ Codes = dict[TopicPartition, int]
 
 
 def store(
-    cluster: ClusterView, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    cluster: ClusterView,
+    group_id: str,
+    offsets: Mapping[TopicPartition, OffsetAndMetadata],
+    *,
+    share: bool = False,
 ) -> tuple[Codes, KgroupError | None]:
     """Commit offsets as somebody outside the group: offset, leader epoch and metadata as they are.
 
     The broker's code for each partition, and the error that ended the work early: partitions without a
     code were not stored, or, after OutcomeUnknown, perhaps. A group with members refuses with
     UNKNOWN_MEMBER_ID, whoever joined however late. Brokers before 2.1 cannot keep leader epochs: refused
-    when there is one.
+    when there is one. Of a `share` group start offsets are set, which is all that its brokers take; a group
+    that does not exist is made.
     """
 
     def ask(node: int, part: Sequence[TopicPartition], left_s: float) -> Codes | KgroupError:
+        if share:
+            return _alter(cluster, node, group_id, {p: offsets[p].offset for p in part}, left_s)
         return _commit(cluster, node, group_id, {p: offsets[p] for p in part}, left_s)
 
     return _in_parts(cluster, group_id, sorted(offsets), ask)
 
 
 def forget(
-    cluster: ClusterView, group_id: str, partitions: Iterable[TopicPartition]
+    cluster: ClusterView, group_id: str, partitions: Iterable[TopicPartition], *, share: bool = False
 ) -> tuple[Codes, KgroupError | None]:
-    """Delete offsets; codes and error as of `store`. Subscribed topics: GROUP_SUBSCRIBED_TO_TOPIC."""
+    """Delete offsets; codes and error as of `store`. Subscribed topics: GROUP_SUBSCRIBED_TO_TOPIC.
+
+    Of a `share` group brokers delete whole topics: `partitions` have to be all that it has of theirs.
+    """
+    if share:
+        # In one request: what a second one would name of a topic is gone by then.
+        whole = sorted(partitions)
+        return _in_parts(
+            cluster,
+            group_id,
+            whole,
+            lambda node, part, left_s: _delete_topics(cluster, node, group_id, part, left_s),
+            len(whole),
+        )
 
     def ask(node: int, part: Sequence[TopicPartition], left_s: float) -> Codes | KgroupError:
         from kgroup.protocol.messages.offset_delete import (
@@ -68,7 +90,7 @@ def forget(
         needs = [on_group(DELETE, group_id)]
         if answer.error_code:
             return refused(answer.error_code, f"deleting offsets of group {group_id}", needs=needs)
-        return _codes(group_id, answer.topics, needs)
+        return _codes(group_id, _by_partition(answer.topics), needs)
 
     return _in_parts(cluster, group_id, sorted(partitions), ask)
 
@@ -78,10 +100,11 @@ def _in_parts(
     group_id: str,
     partitions: Sequence[TopicPartition],
     ask: Callable[[int, Sequence[TopicPartition], float], Codes | KgroupError],
+    size: int = PARTITIONS_A_REQUEST,
 ) -> tuple[Codes, KgroupError | None]:
     codes: Codes = {}
-    for start in range(0, len(partitions), PARTITIONS_A_REQUEST):
-        part = partitions[start : start + PARTITIONS_A_REQUEST]
+    for start in range(0, len(partitions), size):
+        part = partitions[start : start + size]
 
         def ask_coordinator(
             node: int, _: Sequence[str], left_s: float, part: Sequence[TopicPartition] = part
@@ -133,14 +156,63 @@ def _commit(
     lowest = EPOCHS_SINCE if any(p.leader_epoch >= 0 for p in offsets.values()) else 2
     versions = (lowest, NAMES_UNTIL)
     answer = cluster.ask(node, request, OffsetCommitResponse, versions=versions, timeout_s=left_s)
-    return _codes(group_id, answer.topics, [on_group(READ, group_id)])
+    return _codes(group_id, _by_partition(answer.topics), [on_group(READ, group_id)])
 
 
-def _codes(
-    group_id: str, topics: Iterable[OffsetCommitResponseTopic | OffsetDeleteResponseTopic], needs: Needs
+def _alter(
+    cluster: ClusterView, node: int, group_id: str, offsets: Mapping[TopicPartition, int], left_s: float
 ) -> Codes | KgroupError:
+    from kgroup.protocol.messages.alter_share_group_offsets import (
+        AlterShareGroupOffsetsRequest,
+        AlterShareGroupOffsetsRequestPartition,
+        AlterShareGroupOffsetsRequestTopic,
+        AlterShareGroupOffsetsResponse,
+    )
+
+    topics = tuple(
+        AlterShareGroupOffsetsRequestTopic(
+            topic_name=name,
+            partitions=tuple(
+                AlterShareGroupOffsetsRequestPartition(partition_index=p.partition, start_offset=offsets[p])
+                for p in partitions
+            ),
+        )
+        for name, partitions in by_topic(offsets)
+    )
+    request = AlterShareGroupOffsetsRequest(group_id=group_id, topics=topics)
+    answer = cluster.ask(node, request, AlterShareGroupOffsetsResponse, timeout_s=left_s)
+    told = {
+        TopicPartition(topic.topic_name, p.partition_index): p.error_code
+        for topic in answer.responses
+        for p in topic.partitions
+    }
+    codes = {p: answer.error_code or told.get(p, ErrorCode.UNKNOWN_SERVER_ERROR) for p in offsets}
+    return _codes(group_id, codes, [on_group(READ, group_id)])
+
+
+def _delete_topics(
+    cluster: ClusterView, node: int, group_id: str, partitions: Sequence[TopicPartition], left_s: float
+) -> Codes | KgroupError:
+    from kgroup.protocol.messages.delete_share_group_offsets import (
+        DeleteShareGroupOffsetsRequest,
+        DeleteShareGroupOffsetsRequestTopic,
+        DeleteShareGroupOffsetsResponse,
+    )
+
+    topics = tuple(DeleteShareGroupOffsetsRequestTopic(topic_name=name) for name, _ in by_topic(partitions))
+    request = DeleteShareGroupOffsetsRequest(group_id=group_id, topics=topics)
+    answer = cluster.ask(node, request, DeleteShareGroupOffsetsResponse, timeout_s=left_s)
+    told = {topic.topic_name: topic.error_code for topic in answer.responses}
+    codes = {p: answer.error_code or told.get(p.topic, ErrorCode.UNKNOWN_SERVER_ERROR) for p in partitions}
+    return _codes(group_id, codes, [on_group(DELETE, group_id)])
+
+
+def _by_partition(topics: Iterable[AnyTopic]) -> Codes:
+    return {TopicPartition(t.name, p.partition_index): p.error_code for t in topics for p in t.partitions}
+
+
+def _codes(group_id: str, codes: Codes, needs: Needs) -> Codes | KgroupError:
     """Each partition's code; an error when all were turned away as by the wrong coordinator."""
-    codes = {TopicPartition(t.name, p.partition_index): p.error_code for t in topics for p in t.partitions}
     distinct = set(codes.values())
     if len(distinct) == 1 and next(iter(distinct)) in NOT_PROCESSED | {ErrorCode.GROUP_AUTHORIZATION_FAILED}:
         return refused(distinct.pop(), f"group {group_id}", needs=needs)

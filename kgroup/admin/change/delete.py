@@ -3,34 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from kgroup.admin.change.journal import OUTCOME_UNKNOWN, Journal
-from kgroup.admin.change.offset_plans import actor
+from kgroup.admin.change.offset_plans import GroupNow, actor, forgets, look
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import DEAD, EMPTY, SHARE, ChangeStatus, Deletion, GroupDescription, GroupResult
 from kgroup.admin.read.describe import groups_only
-from kgroup.admin.read.offsets import committed
 from kgroup.admin.refusals import check, code_name, is_absent
-from kgroup.admin.shell import share_tool
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.security.rights import DELETE, on_group
 
-SAFETY_REFUSED = "SAFETY_REFUSED"
-"""The code of a group that is left alone because deleting it could not be undone."""
+
+def plan(cluster: ClusterView, group_ids: Iterable[str]) -> tuple[GroupResult, ...]:
+    """What deleting these groups would do, and of share groups what could not be brought back."""
+    described = groups_only(cluster, group_ids)
+    items = {group_id: _planned(group_id, found) for group_id, found in described.items()}
+    share = [name for name, item in items.items() if item.planned and _is_share(described[name])]
+    for name, now in look(cluster, share).items() if share else ():
+        items[name] = _planned_share(items[name], now)
+    return tuple(items.values())
 
 
-def plan(described: Answers[GroupDescription]) -> tuple[GroupResult, ...]:
-    """What deleting these groups would do, given how they are now."""
-    return tuple(_planned(group_id, found) for group_id, found in described.items())
+def _planned_share(item: GroupResult, now: GroupNow) -> GroupResult:
+    if now.error:
+        return _unreadable(item.group_id, now.error)
+    return replace(item, effect=f"deleted with its start offsets. {forgets(now)}")
 
 
 def _planned(group_id: str, found: GroupDescription | KgroupError) -> GroupResult:
     if isinstance(found, KgroupError):
         return _failed(group_id, found)
-    if found.type == SHARE:
-        return _is_share(group_id)
     code = ErrorCode.NON_EMPTY_GROUP.name
     if found.members:
         return GroupResult(
@@ -41,15 +45,13 @@ def _planned(group_id: str, found: GroupDescription | KgroupError) -> GroupResul
     return GroupResult(group_id, ChangeStatus.PLANNED, None, "deleted with all its offsets")
 
 
-def _is_share(group_id: str) -> GroupResult:
-    """That the group is left alone: what DeleteGroups would take with it could not be brought back."""
-    effect = (
-        "is a share group: not touched, as this version of kgroup cannot keep its offsets and delivery state"
-    )
-    tool = share_tool(group_id, "--delete")
-    return GroupResult(
-        group_id, ChangeStatus.FAILED, SAFETY_REFUSED, f"{effect}; Kafka's own tool deletes it: {tool}"
-    )
+def _is_share(found: GroupDescription | KgroupError) -> bool:
+    return isinstance(found, GroupDescription) and found.type == SHARE
+
+
+def _unreadable(group_id: str, error: KgroupError) -> GroupResult:
+    effect = f"is a share group: not touched, as its start offsets could not be kept: {error.message}"
+    return GroupResult(group_id, ChangeStatus.FAILED, code_name(error), effect)
 
 
 def execute(cluster: ClusterView, group_ids: Iterable[str]) -> tuple[GroupResult, ...]:
@@ -65,30 +67,40 @@ def recorded(
 ) -> Deletion:
     """Delete the groups as one entry of the journal, which keeps the offsets they had.
 
-    Share groups, and those of which it cannot be seen whether they are, stay and are failed items.
+    Share groups whose start offsets cannot be read, and groups that cannot be described, stay and are failed
+    items.
     """
     described = groups_only(cluster, group_ids)
-    kept = [_planned(name, found) for name, found in described.items() if not _deletable(found)]
-    group_ids = [name for name, found in described.items() if _deletable(found)]
-    if not group_ids:
-        return Deletion(tuple(kept))
-    before = {
-        group_id: str(found)
-        if isinstance(found, KgroupError)
-        else [[p.topic, p.partition, o.offset, o.leader_epoch, o.metadata] for p, o in found.items()]
-        for group_id, found in committed(cluster, group_ids).items()
+    kept = {
+        name: _planned(name, found)
+        for name, found in described.items()
+        if isinstance(found, KgroupError) and not is_absent(found)
     }
-    plan = {"groups": list(group_ids), "actor": actor(), "reason": reason}
-    named = [{"group_id": group_id} for group_id in group_ids]
+    now = look(cluster, [name for name in described if name not in kept])
+    kept |= {
+        name: _unreadable(name, found.error)
+        for name, found in now.items()
+        if found.error and found.type == SHARE
+    }
+    wanted = [name for name in described if name not in kept]
+    if not wanted:
+        return Deletion(tuple(kept.values()))
+    before = {name: _image(now[name]) for name in wanted}
+    share = [name for name in wanted if now[name].type == SHARE]
+    plan = {"groups": wanted, "share": share, "actor": actor(), "reason": reason}
+    named = [{"group_id": group_id} for group_id in wanted]
     with journal.change("delete", cluster.cluster_id(), plan, {"offsets": before}, named) as entry:
-        items = execute(cluster, group_ids)
+        items = execute(cluster, wanted)
         entry.results += map(asdict, items)
-    return Deletion((*items, *kept), entry.id)
+    return Deletion((*items, *kept.values()), entry.id)
 
 
-def _deletable(found: GroupDescription | KgroupError) -> bool:
-    """Whether the coordinator may be asked; a group that is gone by now is reported by its answer."""
-    return found.type != SHARE if isinstance(found, GroupDescription) else is_absent(found)
+def _image(now: GroupNow) -> str | list[list[str | int]]:
+    """The offsets of a group as the journal keeps them, or why they are not known."""
+    if now.error:
+        return str(now.error)
+    rows = sorted(now.committed.items())
+    return [[p.topic, p.partition, at.offset, at.leader_epoch, at.metadata] for p, at in rows]
 
 
 def _became(group_id: str, answer: GroupResult | KgroupError) -> GroupResult:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from kgroup.admin.as_json import document
-from kgroup.admin.change.committing import forget, store
+from kgroup.admin.change.committing import Codes, forget, store
 from kgroup.admin.change.journal import OUTCOME_UNKNOWN, Journal
 from kgroup.admin.change.offset_plans import (
     CommittedOffset,
@@ -19,7 +20,7 @@ from kgroup.admin.change.offset_plans import (
     refusal_of,
 )
 from kgroup.admin.discovery import ClusterView
-from kgroup.admin.models import ChangeStatus
+from kgroup.admin.models import SHARE, ChangeStatus
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.domain import Document, OffsetAndMetadata, TopicPartition
 from kgroup.errors import ErrorCode, KgroupError
@@ -54,7 +55,8 @@ def execute(cluster: ClusterView, journal: Journal, plan: OffsetsPlan) -> Offset
     Groups that have become active, and groups whose offsets are no longer those of the plan, are refused
     as a whole; the others are done. The before-image is in the journal before the first request.
     """
-    now = look(cluster, {item.group_id for item in plan.items if item.planned})
+    share = {group.group_id for group in plan.groups if group.type == SHARE}
+    now = look(cluster, {item.group_id for item in plan.items if item.planned}, share)
     items = [_checked(item, now, plan) for item in plan.items]
     # A group with one stale offset is left alone as a whole: half a reset helps nobody.
     stale = {item.group_id for item in items if item.error_code == PLAN_STALE}
@@ -79,7 +81,7 @@ def execute(cluster: ClusterView, journal: Journal, plan: OffsetsPlan) -> Offset
     before = {"offsets": _image(items)}
     with journal.change(plan.command, cluster.cluster_id(), plan_document(plan), before, named) as entry:
         for group_id, mine in by_group.items():
-            changed = _change(cluster, group_id, mine)
+            changed = _change(cluster, group_id, mine, share=group_id in share)
             done += changed
             entry.results += map(_result, changed)
     return OffsetsExecution(plan, tuple(done), entry.id)
@@ -89,7 +91,8 @@ def _checked(item: OffsetChange, now: Mapping[str, GroupNow], plan: OffsetsPlan)
     if not item.planned:
         return item
     group = now[item.group_id]
-    refusal = refusal_of(group) if plan.needs_empty or group.error else None
+    # Brokers change nothing of a share group that has members, not even partitions that nobody reads.
+    refusal = refusal_of(group) if plan.needs_empty or group.error or group.type == SHARE else None
     if refusal:
         code = ErrorCode.NON_EMPTY_GROUP.name if not group.error else ""
         if group.error:
@@ -101,8 +104,13 @@ def _checked(item: OffsetChange, now: Mapping[str, GroupNow], plan: OffsetsPlan)
     return item
 
 
-def _change(cluster: ClusterView, group_id: str, items: list[OffsetChange]) -> list[OffsetChange]:
-    """Offsets to commit first, then those to delete; items in their order with what became of each."""
+def _change(
+    cluster: ClusterView, group_id: str, items: list[OffsetChange], *, share: bool
+) -> list[OffsetChange]:
+    """Offsets to commit first, then those to delete; items in their order with what became of each.
+
+    Of a share group whole topics are deleted, hence before what is set in them.
+    """
     wanted = [item for item in items if item.planned]
     to_store = {
         item.tp: OffsetAndMetadata(item.after.offset, item.after.leader_epoch, item.after.metadata)
@@ -110,22 +118,36 @@ def _change(cluster: ClusterView, group_id: str, items: list[OffsetChange]) -> l
         if item.after is not None
     }
     to_forget = [item.tp for item in wanted if item.after is None]
-    codes, error = store(cluster, group_id, to_store) if to_store else ({}, None)
-    if to_forget and error is None:
-        deleted, error = forget(cluster, group_id, to_forget)
-        codes.update(deleted)
+    steps: list[Callable[[], tuple[Codes, KgroupError | None]]] = []
+    if to_store:
+        steps.append(partial(store, cluster, group_id, to_store, share=share))
+    if to_forget:
+        steps.append(partial(forget, cluster, group_id, to_forget, share=share))
+    codes: Codes = {}
+    error: KgroupError | None = None
+    for step in reversed(steps) if share else steps:
+        if error is None:
+            done, error = step()
+            codes.update(done)
     there: Mapping[TopicPartition, CommittedOffset] | None = None
     if isinstance(error, OutcomeUnknown):
-        there = _committed_after_doubt(cluster, group_id)
-    return [_became(item, codes, error, there) if item.planned else item for item in items]
+        there = _committed_after_doubt(cluster, group_id, share)
+    became = [_became(item, codes, error, there) if item.planned else item for item in items]
+    gone = {p.topic for p in to_forget if codes.get(p) == ErrorCode.NONE} if share else ()
+    return [
+        replace(item, effect=f"deleted with its topic, and not set again: {item.effect}")
+        if item.topic in gone and item.after and item.result in (ChangeStatus.FAILED, ChangeStatus.REFUSED)
+        else item
+        for item in became
+    ]
 
 
 def _committed_after_doubt(
-    cluster: ClusterView, group_id: str
+    cluster: ClusterView, group_id: str, share: bool
 ) -> Mapping[TopicPartition, CommittedOffset] | None:
     """What is committed now, to tell whether a request without a reply was carried out."""
     try:
-        group = look(cluster, [group_id])[group_id]
+        group = look(cluster, [group_id], [group_id] if share else ())[group_id]
     except KgroupError:
         return None
     return None if group.error else group.committed

@@ -11,7 +11,7 @@ import hashlib
 import json
 import socket
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -30,18 +30,21 @@ from kgroup.admin.models import (
 )
 from kgroup.admin.read.applications import is_streams_metadata
 from kgroup.admin.read.describe import groups_only
-from kgroup.admin.read.offsets import committed, leader_of
-from kgroup.admin.read.visibility import sees_every_topic, unknown_offsets, unseen_offsets
+from kgroup.admin.read.offsets import LATEST, ListedOffset, leader_of, list_offsets
+from kgroup.admin.read.share_offsets import SHARE_STATE, ShareOffsets, stored_offsets, unread_starts
+from kgroup.admin.read.visibility import sees_every_topic, unseen_offsets
 from kgroup.admin.refusals import code_name, is_absent
-from kgroup.admin.shell import command, share_tool, word
-from kgroup.domain import Document, MemberStatus, OffsetAndMetadata, TopicPartition
-from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError, SafetyRefused
+from kgroup.admin.shell import command, word
+from kgroup.domain import Document, MemberStatus, OffsetAndMetadata, TopicPartition, first_of
+from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError
 from kgroup.history.fold.marks import Mark
 
 ABSENT = "absent"
 """The state of a group that does not exist: offsets can be committed for it all the same."""
 UNREAD = "unknown"
 """The state of a group that could not be read."""
+SAFETY_REFUSED = "SAFETY_REFUSED"
+"""The code of a start offset that could be deleted only together with others."""
 _NOT_THERE = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
 _INACTIVE = frozenset({ABSENT, EMPTY, DEAD})
 
@@ -103,7 +106,9 @@ class PlannedGroup:
     refusal: str | None = None
     hint: str | None = None
     error_code: str | None = None
-    caution: Annotated[str | None, "what the change leaves behind: the stores of Kafka Streams"] = None
+    caution: Annotated[
+        str | None, "what the change leaves behind, or forgets: stores of Kafka Streams, deliveries"
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +140,10 @@ class OffsetsPlan:
 class GroupNow:
     """A group and its committed offsets at one moment; `error` when they could not be read.
 
-    `unseen` says that there may be more: of topics that this principal may not see, or of a share group;
-    `no_offsets` why there are none to be seen, where members of its kind commit nothing.
+    `unseen` says that there may be more: of topics that this principal may not see, or that could not be
+    read; `no_offsets` why there are none to be seen, where members of its kind commit nothing. Of a share
+    group `committed` are its start offsets, `share` all that its coordinator reports, and `done_beyond` at
+    most how many records beyond them are acknowledged or given up, None where that is not known.
     """
 
     group_id: str
@@ -148,27 +155,34 @@ class GroupNow:
     error: KgroupError | None = None
     unseen: ItemError | None = None
     no_offsets: str | None = None
+    share: ShareOffsets | None = None
+    done_beyond: int | None = None
 
 
-def look(cluster: ClusterView, group_ids: Iterable[str]) -> dict[str, GroupNow]:
-    """Each group as it is now, those that do not exist included."""
+def look(cluster: ClusterView, group_ids: Iterable[str], share: Collection[str] = ()) -> dict[str, GroupNow]:
+    """Each group as it is now, those that do not exist included: they count as share groups if in `share`."""
     wanted = list(dict.fromkeys(group_ids))
     described = groups_only(cluster, wanted)
-    offsets = committed(cluster, [g for g in wanted if not _is_share(described[g])])
+    shares = {name for name in wanted if _is_share(described[name], name in share)}
+    offsets, told = stored_offsets(cluster, wanted, shares)
+    shared = {name: each for name, each in told.items() if isinstance(each, ShareOffsets)}
+    done = _done_beyond(cluster, shared)
     complete = sees_every_topic(cluster) if offsets else True
+    unread = _unread_starts(cluster, shared)
     found = {}
     for group_id in wanted:
-        unseen = None if complete else unseen_offsets(group_id)
-        if _is_share(described[group_id]):
-            unseen = unknown_offsets(group_id)
+        unseen = unread.get(group_id) if complete else unseen_offsets(group_id)
         group, stored = described[group_id], offsets.get(group_id, {})
         error = group if isinstance(group, KgroupError) and not is_absent(group) else None
         if isinstance(stored, KgroupError):
             error, stored = error or (None if is_absent(stored) else stored), {}
         known = {p: CommittedOffset(o.offset, o.leader_epoch, o.metadata) for p, o in stored.items()}
+        if group_id in shares:
+            known = {p: CommittedOffset(at.offset) for p, at in known.items()}
         if isinstance(group, KgroupError):
             state, members = (ABSENT, 0) if error is None else (UNREAD, None)
-            found[group_id] = GroupNow(group_id, None, state, members, known, 0, error, unseen)
+            kind = SHARE if group_id in shares else None
+            found[group_id] = GroupNow(group_id, kind, state, members, known, 0, error, unseen)
         else:
             none = None if known else group.no_offsets
             found[group_id] = GroupNow(
@@ -181,17 +195,45 @@ def look(cluster: ClusterView, group_ids: Iterable[str]) -> dict[str, GroupNow]:
                 error=error,
                 unseen=unseen,
                 no_offsets=none,
+                share=shared.get(group_id),
+                done_beyond=done.get(group_id),
             )
     return found
+
+
+def _is_share(found: GroupDescription | KgroupError, if_absent: bool) -> bool:
+    return is_absent(found) and if_absent if isinstance(found, KgroupError) else found.type == SHARE
+
+
+def _done_beyond(cluster: ClusterView, shared: Mapping[str, ShareOffsets]) -> dict[str, int | None]:
+    """At most how many records beyond the start offsets of each group are done; log ends are read last."""
+    places = {place for found in shared.values() for place in found.starts}
+    ends = list_offsets(cluster, dict.fromkeys(places, LATEST)) if places else {}
+    done: dict[str, int | None] = {}
+    for name, found in shared.items():
+        counts = [
+            end.offset - at.offset - found.lags[place]
+            if isinstance(end := ends[place], ListedOffset) and place in found.lags
+            else None
+            for place, at in found.starts.items()
+        ]
+        known = [count for count in counts if count is not None]
+        done[name] = sum(known) if len(known) == len(counts) else None
+    return done
+
+
+def _unread_starts(cluster: ClusterView, shared: Mapping[str, ShareOffsets]) -> dict[str, ItemError]:
+    """Why start offsets of some groups may be more than those reported: the first reason of each."""
+    unsure = any(found.without_start for found in shared.values())
+    state = cluster.topics([SHARE_STATE]).get(SHARE_STATE) if unsure else None
+    reasons = {name: next(iter(unread_starts(name, found, state)), None) for name, found in shared.items()}
+    return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
 def refusal_of(group: GroupNow) -> tuple[str, str] | None:
     """Why committed offsets of the group cannot be set, and what to do about it; None when they can."""
     if group.error:
         return group.error.message, group.error.hint or ""
-    if group.type == SHARE:
-        message = f"{group.group_id} is a share group: this version of kgroup does not change its offsets"
-        return message, f"Kafka's own tool does: {share_tool(group.group_id, '--reset-offsets')}"
     if group.no_offsets is not None:
         return f"{group.group_id} is no group to commit in: {group.no_offsets}", "leave this group as it is"
     if group.state in _INACTIVE:
@@ -204,12 +246,6 @@ def refusal_of(group: GroupNow) -> tuple[str, str] | None:
         remove = command("remove-members", group.group_id, options="--left-only")
         hint = f"all of them are away: --remove-static, or before it: {remove}"
     return f"{group.group_id} is {group.state} with {count}: its members own the offsets", hint
-
-
-def check_offsets_known(group: GroupNow) -> None:
-    """Raise SafetyRefused for a group whose offsets other groups cannot be given: a share group."""
-    if group.type == SHARE and group.unseen is not None:
-        raise SafetyRefused(group.unseen.message, group.unseen.hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +269,7 @@ def make_plan(purpose: Purpose, now: Mapping[str, GroupNow], drafts: Mapping[str
     items = [
         _item(now[group_id], partition, draft, keep_equal=purpose.mark)
         for group_id, wanted in drafts.items()
-        for partition, draft in sorted(wanted.items(), key=lambda pair: pair[0])
+        for partition, draft in sorted(_whole_topics(now[group_id], wanted).items(), key=lambda pair: pair[0])
     ]
     created_ms = time.time_ns() // 1_000_000
     content = json.dumps(
@@ -242,7 +278,12 @@ def make_plan(purpose: Purpose, now: Mapping[str, GroupNow], drafts: Mapping[str
     plan_id, who = hashlib.sha256(content.encode()).hexdigest()[:8], actor()
     if purpose.mark:
         text = Mark(plan_id, who, purpose.reason).text
-        items = [replace(i, after=replace(i.after, metadata=text)) if i.after else i for i in items]
+        items = [
+            replace(i, after=replace(i.after, metadata=text))
+            if i.after and now[i.group_id].type != SHARE
+            else i
+            for i in items
+        ]
     return OffsetsPlan(
         id=plan_id,
         command=purpose.command,
@@ -322,7 +363,12 @@ def _planned(group: GroupNow, needs_empty: bool) -> PlannedGroup:
 
 
 def _caution(group: GroupNow) -> str | None:
-    """Return what else a Kafka Streams application has; the metadata of its commits shows a classic one."""
+    """Return what a share group forgets, or what else a Kafka Streams application has.
+
+    The metadata of its commits shows a classic one of the latter.
+    """
+    if group.type == SHARE:
+        return forgets(group) if group.committed else None
     name = word(group.group_id)
     if group.type == STREAMS:
         tool = f"kafka-streams-groups.sh --reset-offsets --group {name} --delete-all-internal-topics"
@@ -337,8 +383,44 @@ def _caution(group: GroupNow) -> str | None:
     )
 
 
+def forgets(group: GroupNow) -> str:
+    """Return what changing a share group's start offsets takes with it, which no undo restores."""
+    done = "which records beyond its start offsets are acknowledged or given up (how many is not known)"
+    if group.done_beyond is not None:
+        done = f"that up to {group.done_beyond} records beyond its start offsets are acknowledged or given up"
+    what = "how often records were delivered" if group.done_beyond == 0 else f"{done}, and delivery counts"
+    again = "" if group.done_beyond == 0 else ", and those records are delivered again"
+    return (
+        f"{group.group_id} is a share group: Kafka forgets {what}. An undo restores start offsets only{again}"
+    )
+
+
+def _whole_topics(group: GroupNow, drafts: Drafts) -> Drafts:
+    """The drafts, with errors where start offsets of a share group would be deleted and others with them."""
+    if group.type != SHARE:
+        return drafts
+    unread = group.share.failed.keys() if group.share is not None else ()
+    changed = {p for p, draft in drafts.items() if not draft.error_code}
+    kept: dict[str, list[TopicPartition]] = {}
+    for place in sorted({*group.committed, *unread} - changed):
+        kept.setdefault(place.topic, []).append(place)
+    checked = dict(drafts)
+    for place in changed:
+        if place.topic not in kept:
+            continue
+        others = first_of(kept[place.topic], 3)
+        would = f"Kafka deletes start offsets by whole topics, and would delete {others} too"
+        if drafts[place].after is None:
+            checked[place] = Draft(None, would, SAFETY_REFUSED)
+        elif place not in group.committed:
+            checked[place] = replace(drafts[place], effect=f"cannot be undone: {would}")
+    return checked
+
+
 def _item(group: GroupNow, partition: TopicPartition, draft: Draft, keep_equal: bool) -> OffsetChange:
     before = group.committed.get(partition)
+    if group.type == SHARE and draft.after is not None:
+        draft = replace(draft, after=CommittedOffset(draft.after.offset))
     result = ChangeStatus.FAILED if draft.error_code else ChangeStatus.PLANNED
     # A reset to where the group is commits all the same, as in Kafka: it renews the offset's lease.
     if not draft.error_code and before == draft.after and (before is None or not keep_equal):
@@ -353,10 +435,6 @@ def _item(group: GroupNow, partition: TopicPartition, draft: Draft, keep_equal: 
         draft.error_code,
         draft.effect,
     )
-
-
-def _is_share(found: GroupDescription | KgroupError) -> bool:
-    return isinstance(found, GroupDescription) and found.type == SHARE
 
 
 def failed(item: OffsetChange, error: KgroupError) -> OffsetChange:

@@ -6,7 +6,7 @@ log, times without a record fall to the end of the log, and "current" is the end
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -16,7 +16,6 @@ from kgroup.admin.change.offset_plans import (
     GroupNow,
     OffsetsPlan,
     Purpose,
-    check_offsets_known,
     look,
     make_plan,
 )
@@ -64,18 +63,25 @@ class Scope:
 
 
 def plan_reset(
-    cluster: ClusterView, group_ids: Iterable[str], spec: Spec, scope: Scope, reason: str | None = None
+    cluster: ClusterView,
+    group_ids: Iterable[str],
+    spec: Spec,
+    scope: Scope,
+    reason: str | None = None,
+    share: Collection[str] = (),
 ) -> OffsetsPlan:
     """What the reset would do to each group, whether or not it may be done now; changes nothing.
 
     Partitions that cannot be reset are failed items. Raises for a topic named that does not exist, and
-    ConfigError for groups that the file does not mention, and SafetyRefused for a share group as the model.
+    ConfigError for groups that the file does not mention. Groups in `share` that do not exist are made share
+    groups.
     """
     wanted = list(dict.fromkeys(group_ids))
     models = [spec.group] if spec.kind == TO_GROUP else []
-    now = look(cluster, [*wanted, *models])
-    for model in models:
-        check_offsets_known(now[model])
+    now = look(cluster, [*wanted, *models], share)
+    for error in (now[model].error for model in models):
+        if error is not None:
+            raise error
     whole = [topic for topic, numbers in scope.topics.items() if numbers is None]
     known = cluster.topics(whole)
     found = {TopicPartition(topic, n) for topic, numbers in scope.topics.items() for n in numbers or ()}
@@ -105,7 +111,8 @@ def _chosen(
     if spec.kind == TO_GROUP:
         model = frozenset(now[spec.group].committed)
         return model & named if named else model
-    return frozenset(group.committed) | named if scope.all_topics else named
+    unset = group.share.not_set if group.share is not None else ()
+    return frozenset((*group.committed, *unset)) | named if scope.all_topics else named
 
 
 class _Log:

@@ -17,7 +17,7 @@ from kgroup.admin.change.offset_plans import (
     make_plan,
 )
 from kgroup.admin.discovery import ClusterView
-from kgroup.admin.models import ChangeStatus
+from kgroup.admin.models import SHARE, ChangeStatus
 from kgroup.domain import TopicPartition, first_of
 from kgroup.errors import ConfigError, KgroupError, SafetyRefused
 
@@ -55,7 +55,7 @@ def plan_undo(
         changed = {group: rows for group, rows in changed.items() if group in wanted}
     if not any(changed.values()):
         raise SafetyRefused(f"{entry.id} changed nothing that could be brought back")
-    now = look(cluster, changed)
+    now = look(cluster, changed, _share_groups(entry))
     _refuse_if_moved(entry, changed, now)
     drafts = {
         group: {p: Draft(step.before, "as it was") for p, step in rows.items()}
@@ -104,6 +104,13 @@ def _did_something(entry: Entry) -> bool:
 def _groups_of(entry: Entry) -> frozenset[str]:
     offsets = entry.before.get("offsets")
     return frozenset(offsets) if isinstance(offsets, Mapping) else frozenset()
+
+
+def _share_groups(entry: Entry) -> list[str]:
+    """The groups of an entry that were share groups: one that is gone since becomes one again."""
+    if entry.command == DELETE:
+        return list(entry.plan.get("share", ()))
+    return [group["group_id"] for group in entry.plan["groups"] if group.get("type") == SHARE]
 
 
 def _changed(entry: Entry) -> _Changes:

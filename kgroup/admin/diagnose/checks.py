@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from kgroup.admin.diagnose.deliveries import standing_still
 from kgroup.admin.diagnose.expected import expected
 from kgroup.admin.diagnose.facts import SESSION_TIMEOUT, Facts
 from kgroup.admin.diagnose.full import full
@@ -16,7 +17,7 @@ from kgroup.admin.diagnose.restless import flapping, restless
 from kgroup.admin.diagnose.stopped import stopped
 from kgroup.admin.diagnose.unread import unread
 from kgroup.admin.diagnose.wording import SHOWN, iso, name_of, take_out, whereabouts
-from kgroup.admin.models import CLASSIC, COMPLETING, CONSUMER, Severity
+from kgroup.admin.models import CLASSIC, COMPLETING, CONSUMER, SHARE, Severity
 from kgroup.admin.read.findings import ERROR, INFO, WARN, Meaning, some
 from kgroup.admin.settings import OFFSETS_RETENTION
 from kgroup.admin.shell import command
@@ -41,6 +42,7 @@ DOCTOR_CODES: dict[str, Meaning] = {
     "KG311": Meaning(ERROR, "A transaction that does not end holds back readers of committed records"),
     "KG312": Meaning(WARN, "Unread records are about to be deleted"),
     "KG313": Meaning(WARN, "Committed offsets were lost with a topic that was deleted"),
+    "KG314": Meaning(WARN, "Members of a share group finish no records while records wait"),
 }
 STUCK_ONLINE_S, OPEN_S = 60, 10
 """From which age in the log on a consumer group's rebalance, and a transaction, count as stuck.
@@ -68,6 +70,7 @@ _LOOKS: dict[str, Callable[[Facts], Iterator[tuple[str, str, Sequence[str]]]]] =
     "KG117": full,
     "KG310": stopped,
     "KG313": lost,
+    "KG314": standing_still,
 }
 
 
@@ -259,8 +262,10 @@ def _held_open(facts: Facts) -> Iterator[Diagnosis]:
 
 
 def _deleted_unread(facts: Facts) -> Iterator[Diagnosis]:
+    # Of a share group some of them may be acknowledged: its start offset is that of the first that is not.
+    most = "at most " if facts.group.type == SHARE else ""
     lost = [
-        f"{place}: {start - row.committed_offset} records, from {row.committed_offset} to {start}"
+        f"{place}: {most}{start - row.committed_offset} records, from {row.committed_offset} to {start}"
         for place, row in zip(facts.places, facts.group.offsets, strict=True)
         if row.committed_offset is not None and (start := facts.starts.get(place, -1)) > row.committed_offset
     ]

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from kgroup.admin.diagnose.checks import DOCTOR_CODES, Diagnosis, diagnoses
+from kgroup.admin.diagnose.deliveries import look_at_deliveries, undelivered
 from kgroup.admin.diagnose.facts import HISTORY, LAG, LOOKS, SETTINGS, Facts, Unseen, gather, settle
 from kgroup.admin.diagnose.full import look_at_the_limits
 from kgroup.admin.diagnose.lost import look_for_their_topics
@@ -70,7 +71,8 @@ def examine_all(
     """Look at groups from every side, all of them together: each offsets partition is read once.
 
     `window_ms` is how far back history counts. `left_out` are some of LOOKS not to take. A group that is seen
-    rebalancing, or with offsets held open, is looked at again for up to `patience_s`.
+    rebalancing, or with offsets held open, is looked at again for up to `patience_s`, and so is a share group
+    whose records wait for its members.
     """
     wanted = list(dict.fromkeys(group_ids))
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
@@ -90,8 +92,8 @@ def examine_all(
             look_for_their_topics(cluster, facts)
             look_at_the_limits(cluster, facts)
             _measure(cluster, facts)
-            settled = [each for each in facts if not each.unsettled]
-            waiting += [each for each in facts if each.unsettled]
+            settled = [each for each in facts if not each.unsettled and not undelivered(each)]
+            waiting += [each for each in facts if each.unsettled or undelivered(each)]
             done |= _settled(cluster, settled, patience_s)
             del told, facts, settled  # their rows are not kept while those of the next round are asked for
     done |= _settled(cluster, waiting, patience_s)
@@ -113,6 +115,7 @@ def _measure(cluster: ClusterView, facts: Sequence[Facts]) -> None:
 
 def _settled(cluster: ClusterView, facts: Sequence[Facts], patience_s: float) -> dict[str, Checkup]:
     settle(cluster, facts, patience_s)
+    look_at_deliveries(cluster, facts, patience_s)
     done = {}
     for each in facts:
         group = each.group

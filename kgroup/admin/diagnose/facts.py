@@ -61,6 +61,17 @@ class Going:
     written_ms: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Still:
+    """For how long members of a share group finished no record, and the partitions whose records wait.
+
+    `lags` are those at the first poll and at the last.
+    """
+
+    seconds: float
+    lags: Mapping[TopicPartition, tuple[int, int]]
+
+
 @dataclass(slots=True)
 class Facts:
     """What is known of one group; None is what could not be looked at, or was left out.
@@ -72,7 +83,8 @@ class Facts:
     `open_for_s` the same of those offsets; looks that failed add nothing to either.
     `starts` tell where logs begin, of these partitions and perhaps of others. `old` are partitions that
     silent members leave unread, with records that have waited for long. `held_back` are those whose reader
-    stands at the last stable offset, `going` those whose unread records are about to be deleted.
+    stands at the last stable offset, `going` those whose unread records are about to be deleted. `still` is
+    what members of a share group were seen not to finish.
     """
 
     group: GroupDescription
@@ -99,6 +111,7 @@ class Facts:
     seen_for_s: float = 0.0
     open_for_s: float = 0.0
     clock: Clock | None = None
+    still: Still | None = None
     _placed: tuple[Sequence[OffsetRow], Sequence[TopicPartition]] = ((), ())
 
     @property
@@ -253,9 +266,9 @@ _LOOKS = ((SETTINGS, _settings), (LOG_STARTS, _log_starts), (HISTORY, None), (TR
 def _untold(facts: Facts) -> None:
     """What the group's description leaves unknown without a failure that says so."""
     group = facts.group
-    if group.type == SHARE:
-        what = "offsets, deliveries and history of share groups (KIP-932) are not examined"
-        facts.unseen.append(Unseen("share", "NOT_EXAMINED", what))
+    if group.type == SHARE and HISTORY not in facts.left_out:
+        what = "the history of share groups (KIP-932) is not read by this version of kgroup"
+        facts.unseen.append(Unseen(HISTORY, "NOT_EXAMINED", what))
     # Bytes that were not understood are among the description's errors.
     opaque = [m for m in group.known_members if not m.work_known and not m.undecoded]
     if opaque and not facts.rebalances and ASSIGNMENTS not in facts.left_out:

@@ -8,7 +8,6 @@ from itertools import islice
 from kgroup.admin.diagnose.facts import LAG, LOG_STARTS, TRANSACTIONS, Facts, Going, HeldBack, Unseen
 from kgroup.admin.diagnose.wording import SHOWN, iso
 from kgroup.admin.discovery import ClusterView
-from kgroup.admin.models import SHARE
 from kgroup.admin.read.findings import some
 from kgroup.admin.read.offsets import LATEST, READ_COMMITTED, ListedOffset, list_offsets
 from kgroup.admin.read.open_transactions import open_transactions
@@ -36,7 +35,7 @@ def look_at_the_unread(cluster: ClusterView, facts: Sequence[Facts]) -> None:
     """Find out what becomes of unread records: a few requests to each leader, for all groups."""
     for look, take in ((TRANSACTIONS, _held_back), (LOG_STARTS, _going)):
         chosen = [each for each in facts if look not in each.left_out and LAG not in each.left_out]
-        behind = [(each, _behind(each)) for each in chosen if each.group.type != SHARE]
+        behind = [(each, _behind(each)) for each in chosen]
         if places := {place for _, those in behind for place in those}:
             take(cluster, behind, places)
 

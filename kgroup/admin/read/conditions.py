@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from kgroup.admin.discovery import ClusterView
-from kgroup.admin.models import NOT_KNOWN, GroupDescription, ItemError
+from kgroup.admin.models import GroupDescription, ItemError
 from kgroup.admin.read.describe import describe
 from kgroup.admin.read.visibility import RIGHTS
 from kgroup.admin.refusals import item_error
@@ -111,7 +111,7 @@ class Waited:
     @property
     def never_known(self) -> bool:
         """Whether more looks would not show if the condition holds."""
-        return self.unseen is not None and self.unseen.code == NOT_KNOWN
+        return self.unseen is not None and _never_served(self.unseen)
 
 
 Find = Callable[[], tuple[Sequence[str], Sequence[ItemError]]]
@@ -281,10 +281,15 @@ def raised(error: ItemError) -> KgroupError:
     return BrokerRefused(code, error.message, hint=error.hint)
 
 
+def _never_served(error: ItemError) -> bool:
+    """Whether the group's coordinator is too old to report its offsets."""
+    return error.item == "offsets" and error.code == ErrorCode.UNSUPPORTED_VERSION.name
+
+
 def never_known(group: GroupDescription | None, condition: Condition) -> ItemError | None:
     """Return why more looks would not show whether the condition holds; None where they may."""
     errors = () if group is None or not condition.needs_offsets else group.errors
-    return next((error for error in errors if error.code == NOT_KNOWN), None)
+    return next((error for error in errors if _never_served(error)), None)
 
 
 def _waited(group_id: str, looks: Looks, condition: Condition) -> Waited:

@@ -22,7 +22,7 @@ from kgroup.admin.models import (
 )
 from kgroup.admin.read.members import classic_member, consumer_member, described, in_order
 from kgroup.admin.read.stable_ends import with_stable_ends
-from kgroup.admin.read.visibility import may_see, topics_asked, unknown_offsets, unseen_offsets
+from kgroup.admin.read.visibility import may_see, topics_asked, unseen_offsets
 from kgroup.admin.refusals import describing, hint_of, is_gone, item_error, not_found, refused
 from kgroup.domain import OFFSETS_TOPIC, TopicPartition, first_of, offsets_partition_of, value
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
@@ -31,6 +31,7 @@ from kgroup.protocol.codec import Message
 if TYPE_CHECKING:
     from kgroup.admin.read.lag import Ends
     from kgroup.admin.read.offsets import Committed
+    from kgroup.admin.read.share_offsets import ShareOffsets
     from kgroup.protocol.messages.describe_groups import DescribedGroupMember
 
 DESCRIBE_GROUPS, CONSUMER_GROUP_DESCRIBE = 15, 69
@@ -229,24 +230,28 @@ def _with_offsets(
     """The groups with offsets, lag and findings: one round for all of them."""
     # Not at the top: listing counts members with this module and pays for its imports.
     from kgroup.admin.read.lag import log_ends, log_starts, never_committed, topics_read
-    from kgroup.admin.read.offsets import committed
+    from kgroup.admin.read.share_offsets import SHARE_STATE, stored_offsets
 
-    with_offsets = [group.group_id for group in groups if group.type != SHARE]
-    offsets: Answers[Committed] = committed(cluster, with_offsets) if with_offsets else {}
+    share = {group.group_id for group in groups if group.type == SHARE}
+    offsets, shared = stored_offsets(cluster, [group.group_id for group in groups], share)
     stored = {group.group_id: _known(offsets.get(group.group_id)) for group in groups}
     needed = {topic for group in groups for topic in topics_read(group.known_members) | _in_topology(group)}
+    if share:
+        needed.add(SHARE_STATE)
     if groups:
         topics.learn({p.topic for known in stored.values() for p in known} | needed | {OFFSETS_TOPIC})
     unread = {
         group.group_id: never_committed(stored[group.group_id], group.known_members, topics.counts)
         for group in groups
-        if group.type != SHARE
     }
+    known_shared = {name: found for name, found in shared.items() if not isinstance(found, KgroupError)}
+    for name, found in known_shared.items():
+        unread[name] |= found.without_start
     ends = log_ends(
         cluster, {p for those in (stored, unread) for ps in those.values() for p in ps}, topics.known
     )
     starts = log_starts(cluster, {p for ps in unread.values() for p in ps}, ends, topics.known)
-    seen = _Seen(topics.known, topics.all_seen, ends, starts, topics.counts, unread)
+    seen = _Seen(topics.known, topics.all_seen, ends, starts, topics.counts, unread, known_shared)
     return [_complete(group, offsets.get(group.group_id), seen) for group in groups]
 
 
@@ -290,6 +295,7 @@ class _Seen:
     starts: Ends
     counts: Mapping[str, int | None]
     unread: Mapping[str, Collection[TopicPartition]]
+    shared: Mapping[str, ShareOffsets]
 
 
 def _in_topology(group: GroupDescription) -> set[str]:
@@ -302,27 +308,28 @@ def _complete(
 ) -> GroupDescription:
     from kgroup.admin.read import findings, lag
 
+    name = group.group_id
     errors = list(group.errors)
     if isinstance(offsets, KgroupError):
         errors.append(item_error("offsets", offsets))
         stored = None
     else:
         stored = offsets or {}
-    # Share groups have no owner of a partition and keep their offsets elsewhere (KIP-932).
-    if group.type == SHARE:
-        errors.append(unknown_offsets(group.group_id))
-        rows: tuple[OffsetRow, ...] = ()
-    else:
-        unread = seen.unread.get(group.group_id, ())
-        rows = lag.rows(stored, group.known_members, seen.ends, seen.starts, unread)
+    unread = seen.unread.get(name, ())
+    # In a share group several members read a partition: none of them owns it (KIP-932).
+    owners = () if group.type == SHARE else group.known_members
+    rows = lag.rows(stored, owners, seen.ends, seen.starts, unread)
+    if name in seen.shared:
+        from kgroup.admin.read.share_offsets import SHARE_STATE, share_rows, unread_starts
+
+        errors += unread_starts(name, seen.shared[name], seen.topics.get(SHARE_STATE))
+        rows = share_rows(rows, seen.shared[name])
     errors += unread_ends(group.group_id, rows, "offsets")
-    left_out = group.type != SHARE and not _all_offsets(group, seen)
+    left_out = not _all_offsets(group, seen)
     if left_out:
         errors.append(unseen_offsets(group.group_id))
     counted = seen.counts.keys() >= lag.topics_read(group.known_members)
-    known = (
-        group.type != SHARE and stored is not None and not left_out and counted and lag.readers_known(group)
-    )
+    known = stored is not None and not left_out and counted and lag.readers_known(group)
     total = lag.total(rows, all_rows=known)
     partitions = seen.counts.get(OFFSETS_TOPIC)
     complete = replace(

@@ -53,6 +53,8 @@ CODES: dict[str, Meaning] = {
     "KG108": Meaning(ERROR, "A streams group lacks topics of its topology: none of its tasks is assigned"),
     "KG109": Meaning(WARN, "Connect holds back work of lost workers: nobody runs it meanwhile"),
     "KG116": Meaning(INFO, "Whether Connect's tasks fail is not in the group: only who runs them is seen"),
+    "KG118": Meaning(INFO, "Deliveries of a share group are not seen: only start offsets and lag are"),
+    "KG119": Meaning(WARN, "A share group has records to deliver and no members"),
     "KG201": Meaning(INFO, "Members of a consumer group still speak the classic protocol"),
     "KG211": Meaning(WARN, "Assignments carry user data: the broker will refuse consumer-protocol members"),
     "KG301": Meaning(
@@ -246,6 +248,20 @@ def _task_states(group: GroupDescription, topics: PartitionCounts) -> Iterator[P
         )
 
 
+def _deliveries(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
+    if group.type == SHARE:
+        yield (
+            "which records are delivered, locked, released or given up is in no answer of a broker",
+            "the members' logs and the brokers' share metrics have that",
+        )
+
+
+def _nobody_reads(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
+    if group.type == SHARE and group.state == EMPTY and group.lag_at_least:
+        least = "" if group.total_lag is not None else "at least "
+        yield f"{least}{group.lag_at_least} records wait, and the group has no members", "start its consumers"
+
+
 def _upgrading(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     classic = [m for m in group.known_members if m.protocol == CLASSIC]
     if group.type == CONSUMER and classic:
@@ -302,7 +318,7 @@ def _missing_topics(group: GroupDescription, topics: PartitionCounts) -> Iterato
 
 def _expiring(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     committed = sum(row.committed_offset is not None for row in group.offsets)
-    if group.state == EMPTY and committed:
+    if group.state == EMPTY and committed and group.type != SHARE:
         yield (
             f"no members, {committed} committed offsets: they expire after offsets.retention.minutes",
             f"{command('offsets export', group.group_id)} keeps a copy",
@@ -345,6 +361,8 @@ _CHECKS: dict[str, Callable[[GroupDescription, PartitionCounts], Iterator[Pair]]
     "KG108": _not_ready,
     "KG109": _held_back,
     "KG116": _task_states,
+    "KG118": _deliveries,
+    "KG119": _nobody_reads,
     "KG201": _upgrading,
     "KG211": _user_data,
     "KG301": _beyond_end,

@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from kgroup.admin.models import NOT_KNOWN, ItemError, Partition, TopicDescription
+from kgroup.admin.models import ItemError, Partition, TopicDescription
 from kgroup.admin.refusals import code_name, is_gone, item_error
-from kgroup.admin.shell import share_tool
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 
@@ -161,12 +160,6 @@ def unseen_offsets(group_id: str) -> ItemError:
     message = f"{group_id}: may be incomplete: brokers leave out committed offsets of topics that this "
     message += "principal may not describe, and it lacks Describe on Topic *"
     return ItemError(group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED.name, message, _GRANT_TOPICS)
-
-
-def unknown_offsets(group_id: str) -> ItemError:
-    """That the offsets of a share group, kept in `__share_group_state` (KIP-932), are not read."""
-    message = f"{group_id} is a share group: its offsets and lag are not known to this version of kgroup"
-    return ItemError(group_id, NOT_KNOWN, message, f"{share_tool(group_id, '--describe')} shows them")
 
 
 def may_not_see(cluster: ClusterView, topic: str) -> tuple[ItemError, ...]:

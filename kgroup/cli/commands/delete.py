@@ -15,7 +15,7 @@ from kgroup.cli.frame.offset_changes import WaitEmpty, import_plan, once_empty, 
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.files import read_text
 from kgroup.cli.inputs.group_names import Named, expand
-from kgroup.cli.inputs.offset_files import parse_offsets
+from kgroup.cli.inputs.offset_files import parse_offsets, share_groups
 from kgroup.cli.output.result import show
 from kgroup.cli.output.wording import of_code_name
 from kgroup.domain import Document
@@ -63,7 +63,8 @@ def command(
 ) -> ExitCode:
     """Delete empty groups and their committed offsets, group by group; changes nothing without --execute.
 
-    The offsets are exported to a file first and kept in the journal, so `reset-offsets --undo` works too.
+    The offsets are exported to a file first and kept in the journal, so `reset-offsets --undo` works too. Of
+    a share group these are its start offsets; the plan says what Kafka forgets beyond them.
     Refused if the export may lack offsets of topics that this principal may not see. A name with * ? [
     is a pattern; '[*]' is the group called *.
     """
@@ -118,12 +119,13 @@ def _restore(
     env: Env, file: str, groups: list[str], consent: Consent, reason: str | None, wait_empty: bool
 ) -> ExitCode:
     """What `offsets import` does, under the name one looks for after a deletion."""
-    wanted = parse_offsets(read_text(file), groups, file)
+    text = read_text(file)
+    wanted, share = parse_offsets(text, groups, file), share_groups(text, file)
     with open_admin(env) as admin:
         return run(
             env,
             admin,
-            lambda: import_plan(admin, wanted, f"restore {file}", reason),
+            lambda: import_plan(admin, wanted, f"restore {file}", reason, share),
             consent,
             before=once_empty(env, admin, list(wanted) if wait_empty else ()),
         )
@@ -158,4 +160,4 @@ def _export(admin: "Admin", groups: list[str], file: str | None, where: Document
             hint = f"{found.unseen.hint}, or accept that with --incomplete-export"
             told = f"nothing deleted: the export of {found.unseen.message}"
             raise Failure(of_code_name(found.unseen.code), found.unseen.code, told, hint, found.group_id)
-    return keep(file, {name: found.committed for name, found in now.items()}, where)
+    return keep(file, now, where)

@@ -3,19 +3,19 @@
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated
 
-from kgroup.admin.models import ItemError
+from kgroup.admin.models import SHARE, ItemError
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.env.zookeeper import ZooKeeper, open_groups
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes
 from kgroup.cli.frame.declaring import argument, option
-from kgroup.cli.frame.offset_changes import Topics, WaitEmpty, import_plan, once_empty, run, unseen_of
+from kgroup.cli.frame.offset_changes import Share, Topics, WaitEmpty, import_plan, once_empty, run, unseen_of
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group as subcommands
 from kgroup.cli.inputs.files import read_text
 from kgroup.cli.inputs.group_names import expand
-from kgroup.cli.inputs.offset_files import parse_offsets
+from kgroup.cli.inputs.offset_files import parse_offsets, share_groups
 from kgroup.cli.inputs.reset_specs import scope_of
 from kgroup.cli.output.result import show
 from kgroup.domain import TopicPartition
@@ -45,6 +45,8 @@ def export(
     zookeeper: ZooKeeper = None,
 ) -> ExitCode:
     """Print the committed offsets of groups, so that `offsets import` can bring them back.
+
+    Of share groups these are the start offsets.
 
     Brokers leave out offsets of topics that the principal may not describe: an export that may lack some
     says so and exits with 6, or with 5 if not all groups can be seen. A group in ZooKeeper that has live
@@ -95,21 +97,24 @@ def import_(
     yes: Yes = False,
     reason: Reason = None,
     wait_empty: WaitEmpty = False,
+    share: Share = False,
 ) -> ExitCode:
     """Commit the offsets of an export exactly as they were; offsets not in the file stay as they are.
 
-    Unlike `reset-offsets --from-file`, this does not move offsets into the range of the log.
+    Unlike `reset-offsets --from-file`, this does not move offsets into the range of the log. A share group
+    takes them as its start offsets; one that does not exist is made if the export says that it was one.
     """
-    scope = scope_of(topic, topic is None)
+    scope, text = scope_of(topic, topic is None), read_text(file)
     wanted = {
         name: _within(rows, scope)
-        for name, rows in parse_offsets(read_text(file), to or [], file, "--to GROUP names it").items()
+        for name, rows in parse_offsets(text, to or [], file, "--to GROUP names it").items()
     }
+    made = wanted.keys() if share else share_groups(text, file)
     with open_admin(env) as admin:
         return run(
             env,
             admin,
-            lambda: import_plan(admin, wanted, f"import {file}", reason),
+            lambda: import_plan(admin, wanted, f"import {file}", reason, made),
             Consent(execute, yes),
             before=once_empty(env, admin, list(wanted) if wait_empty else ()),
         )
@@ -134,7 +139,7 @@ def delete(
 ) -> ExitCode:
     """Delete committed offsets; the group may have members if none of them subscribes to the topic.
 
-    `reset-offsets --undo` brings them back.
+    `reset-offsets --undo` brings them back. Of a share group, which must be empty, only whole topics go.
     """
     from kgroup.admin.change.offset_plans import Draft, OffsetsPlan, Purpose, make_plan
 
@@ -176,14 +181,18 @@ def clone(
     yes: Yes = False,
     reason: Reason = None,
     wait_empty: WaitEmpty = False,
+    share: Share = False,
 ) -> ExitCode:
-    """Give a group the committed offsets of another: offsets, leader epochs and metadata."""
+    """Give a group the committed offsets of another: offsets, leader epochs and metadata.
+
+    Start offsets of share groups and committed offsets of others can be cloned into each other; a copy of a
+    share group is one.
+    """
     from kgroup.admin.change.offset_plans import (
         ABSENT,
         Draft,
         OffsetsPlan,
         Purpose,
-        check_offsets_known,
         make_plan,
     )
     from kgroup.admin.read.conditions import raised
@@ -195,11 +204,12 @@ def clone(
     with open_admin(env) as admin:
 
         def plan() -> OffsetsPlan:
-            now = admin.look([source, target])
+            now = admin.look([source, target], [target] if share else ())
             group = now[source]
+            if group.type == SHARE and now[target].state == ABSENT:
+                now = admin.look([source, target], [target])
             if group.error:
                 raise group.error
-            check_offsets_known(group)
             if not group.committed and group.unseen:
                 raise raised(group.unseen)
             if not group.committed and group.state == ABSENT:

@@ -54,6 +54,8 @@ REMEDIES: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "KG116": ("Ask Connect's REST API: GET /connectors?expand=status.", (_DESCRIBE,)),
     "KG117": ("Raise the broker's limit, or stop a member before another one joins.", (_DOCTOR,)),
+    "KG118": ("Look at the members' logs, and at the brokers' share group metrics.", ("kgroup lag GROUP",)),
+    "KG119": ("Start the group's consumers.", ("kgroup lag GROUP --time",)),
     "KG201": ("Finish the rolling restart with group.protocol=consumer.", ("kgroup upgrade watch GROUP",)),
     "KG211": (
         "Change to an assignor without user data, or upgrade the group while it is empty.",
@@ -98,6 +100,10 @@ REMEDIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "KG313": (
         "Nothing brings the records back. Correct the subscription, or create the topic again.",
         (_DOCTOR, _HISTORY),
+    ),
+    "KG314": (
+        "Look at what the members process: a record is done when it is acknowledged or given up.",
+        ("kgroup lag GROUP --rate 30s", "kgroup config get GROUP"),
     ),
     "KG401": ("Read the offsets from Kafka.", (_DESCRIBE,)),
     "KG402": ("Wait for a rebalance to end. If it lasts, restart the consumers.", (_BOTH,)),

@@ -1,11 +1,10 @@
 """What the commands that change committed offsets share: options, asking, executing, showing."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin.models import ItemError
-from kgroup.admin.read.visibility import unseen_offsets
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity
 from kgroup.cli.exit_codes import ExitCode, Failure
@@ -25,6 +24,8 @@ WaitEmpty = Annotated[
 Topics = Annotated[
     list[str] | None, option("--topic T[:0,1]", "Only this topic, or these partitions; repeatable.")
 ]
+
+Share = Annotated[bool, option("--share", "A group that does not exist becomes a share group.")]
 
 
 def run(
@@ -61,8 +62,8 @@ def run(
 
 
 def unseen_of(admin: "Admin", groups: Iterable[str]) -> Sequence[ItemError]:
-    """Groups that may have offsets of topics which this principal may not see: all of them, or none."""
-    return () if admin.sees_every_topic() else [unseen_offsets(group) for group in groups]
+    """Why groups may have more offsets than are seen: rights, or start offsets that could not be read."""
+    return [found.unseen for found in admin.look(groups).values() if found.unseen]
 
 
 def _with_unseen(result: Result, unseen: Sequence[ItemError]) -> Result:
@@ -75,15 +76,17 @@ def import_plan(
     wanted: "Mapping[str, Mapping[TopicPartition, CommittedOffset]]",
     spec: str,
     reason: str | None,
+    share: Collection[str] = (),
 ) -> "OffsetsPlan":
     """The plan that gives groups exactly these offsets and leaves their others alone.
 
-    Offsets of partitions that do not exist are failed items of it.
+    Offsets of partitions that do not exist are failed items of it; groups in `share` that do not exist are
+    made share groups.
     """
     from kgroup.admin.change.offset_plans import Purpose, make_plan
 
     drafts = admin.import_drafts(wanted)
-    return make_plan(Purpose("offsets import", spec, reason), admin.look(wanted), drafts)
+    return make_plan(Purpose("offsets import", spec, reason), admin.look(wanted, share), drafts)
 
 
 def once_empty(env: Env, admin: "Admin", groups: Sequence[str]) -> Callable[[], Sequence[str]]:

@@ -57,7 +57,7 @@ def delete(env: Env, where: str, told: Deleting) -> Result:
         if doubts and not told.incomplete:
             hint = "mend or accept that with --incomplete-export"
             raise SafetyRefused(f"nothing deleted: the export may lack offsets: {doubts[0].message}", hint)
-        file = keep(told.file, {name: found.committed for name, found in now.items()}, opened.identity())
+        file = keep(told.file, now, opened.identity())
         env.note(f"committed offsets kept in {file}")
         done = opened.groups.delete(wanted, opened.session.ask_all, Journal.default(), told.reason)
     results: dict[str, GroupResult] = {item.group_id: item for item in done.items}

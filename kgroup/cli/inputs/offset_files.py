@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from kgroup.admin.models import SHARE
 from kgroup.domain import Document, TopicPartition
 from kgroup.errors import ConfigError
 
@@ -71,15 +72,19 @@ class Exported(TypedDict):
     """A group in an export."""
 
     group_id: str
+    type: str | None
     offsets: list[Document]
     no_offsets: str | None
 
 
-def offsets_document(groups: Mapping[str, Mapping[TopicPartition, "CommittedOffset"]]) -> list[Exported]:
+def offsets_document(
+    groups: Mapping[str, Mapping[TopicPartition, "CommittedOffset"]], types: Mapping[str, str | None]
+) -> list[Exported]:
     """Committed offsets by group as the JSON of `offsets export`: nothing is lost."""
     return [
         {
             "group_id": group_id,
+            "type": types.get(group_id),
             "offsets": [
                 {
                     "topic": partition.topic,
@@ -120,6 +125,13 @@ def parse_offsets(
     if missing:
         raise ConfigError(f"{name} has no offsets of group {missing[0]}")
     return {group: rows for group, rows in found.items() if not groups or group in groups}
+
+
+def share_groups(text: str, name: str) -> frozenset[str]:
+    """The groups of an export that were share groups; CSV does not say which."""
+    if not text.lstrip().startswith(("{", "[")):
+        return frozenset()
+    return frozenset(str(g["group_id"]) for g in _group_documents(text, name) if g.get("type") == SHARE)
 
 
 def _group_documents(text: str, name: str) -> Iterable[Mapping[str, Any]]:

@@ -4,13 +4,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kgroup.admin.models import SHARE, GroupDescription, ItemError, Listing
-from kgroup.admin.read.visibility import unknown_offsets
 from kgroup.errors import ErrorCode, KgroupError
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
     from kgroup.admin.discovery import Answers
-    from kgroup.admin.read.offsets import Committed
 
 
 def reading(
@@ -24,13 +22,12 @@ def reading(
 
     ids = [group.group_id for group in listing.groups]
     described = admin.groups(ids)
-    # Brokers answer for a share group as if it did not exist.
-    commit = [group.group_id for group in listing.groups if group.type != SHARE]
-    offsets = admin.committed(commit) if topic is not None else {}
+    share = {name for name, found in described.items() if getattr(found, "type", None) == SHARE}
+    offsets = admin.topics_stored(ids, share) if topic is not None else {}
     unread = () if topic is None else admin.may_not_see(topic)
     chosen, errors = set(), []
     for group_id, found in described.items():
-        stored = offsets.get(group_id, {})
+        stored = offsets.get(group_id, frozenset())
         if isinstance(found, KgroupError):
             errors.append(item_error(group_id, found))
             continue
@@ -55,14 +52,12 @@ def _static_untold(group_id: str) -> ItemError:
 
 
 def _topics_untold(group: GroupDescription) -> ItemError:
-    if group.type == SHARE:
-        return unknown_offsets(group.group_id)
     message = f"whether {group.group_id} reads the topic is not known: what its members read is not told now"
     hint = "ask again once it is stable; --protocol-type consumer leaves out groups that are not consumers'"
     return ItemError(group.group_id, "NOT_TOLD", message, hint)
 
 
-def _concerns(topic: str, group: GroupDescription, offsets: "Committed | KgroupError") -> bool | None:
+def _concerns(topic: str, group: GroupDescription, offsets: frozenset[str] | KgroupError) -> bool | None:
     """Whether the group subscribes to the topic, owns or committed it; None when that is not known."""
     from kgroup.admin.read.lag import readers_known
 
@@ -70,10 +65,8 @@ def _concerns(topic: str, group: GroupDescription, offsets: "Committed | KgroupE
     if (
         any(topic in (m.subscribed_topics or ()) for m in members)
         or any(entry.topic == topic for m in members for entry in m.assignment or ())
-        or (not isinstance(offsets, KgroupError) and any(p.topic == topic for p in offsets))
+        or (not isinstance(offsets, KgroupError) and topic in offsets)
     ):
         return True
-    told = (
-        group.type != SHARE and readers_known(group) and all(m.subscribed_topics is not None for m in members)
-    )
+    told = readers_known(group) and all(m.subscribed_topics is not None for m in members)
     return False if told and not isinstance(offsets, KgroupError) else None

@@ -105,7 +105,7 @@ OFFSETS: Mapping[str, Schema] = {
     "reset-offsets": _OFFSET_CHANGES,
     "offsets export": record(
         groups=note(
-            array(record(group_id=STRING, no_offsets=_TEXT, offsets=array(_EXPORTED))),
+            array(record(group_id=STRING, type=_TEXT, no_offsets=_TEXT, offsets=array(_EXPORTED))),
             "`offsets import` and `delete --restore` read it back",
         )
     ),

@@ -5,7 +5,6 @@ from dataclasses import asdict, replace
 
 from kgroup.admin.models import (
     CONSUMER,
-    SHARE,
     STREAMS,
     GroupDescription,
     Member,
@@ -203,9 +202,9 @@ def _totals(group: GroupDescription) -> str:
     parts = [f"members {_count(group)}"]
     if group.no_offsets is not None:
         return f"{parts[0]} · no committed offsets: {group.no_offsets}"
-    # Of a share group nobody here knows from which partitions it was given records.
-    parts.append("partitions not known" if group.type == SHARE else f"partitions {len(group.offsets)}")
     rows = len(group.offsets)
+    unread = not rows and any(error.item == "offsets" for error in group.errors)
+    parts.append("partitions not known" if unread else f"partitions {rows}")
     lag = lag_text(group.total_lag, group.lag_at_least, group.unknown_partitions, rows)
     return " · ".join([*parts, lag])
 

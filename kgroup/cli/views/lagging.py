@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Annotated, TypedDict
 
 from kgroup.admin.as_json import document
-from kgroup.admin.models import DEAD, EMPTY, SHARE
+from kgroup.admin.models import DEAD, EMPTY
 from kgroup.admin.read.lag import counted, total
 from kgroup.admin.read.lag_report import GroupLag, LagReport, PartitionLag, oldest_of, rate_of
 from kgroup.admin.shell import command
@@ -115,9 +115,7 @@ def duration_text(ms: int | None) -> str | None:
 def no_verdict(group: GroupLag, told: NoVerdict) -> ShownError:
     """That no verdict on a group can be given, and what would help."""
     hint = "commit an offset for these partitions: kgroup reset-offsets, or let the readers do it"
-    if group.type == SHARE and group.errors:
-        hint = group.errors[0].hint or hint
-    elif group.errors or group.lag_at_least is not None and not group.unknown_partitions:
+    if group.errors or group.lag_at_least is not None and not group.unknown_partitions:
         hint = "ask again when it can be read"
     elif told["beyond_end"]:
         hint = f"{command('doctor', group.group_id)} says what to do about an offset beyond the end"

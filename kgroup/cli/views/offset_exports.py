@@ -31,7 +31,8 @@ def result(
 
     `unseen` says where the export may be incomplete.
     """
-    groups = offsets_document({g: rows for g, rows in chosen.items() if now[g].state != ABSENT or rows})
+    there = {g: rows for g, rows in chosen.items() if now[g].state != ABSENT or rows}
+    groups = offsets_document(there, {name: found.type for name, found in now.items()})
     told = [{**group, "no_offsets": _none(now[group["group_id"]])} for group in groups]
     rows = [{"group_id": group["group_id"], **row} for group in groups for row in group["offsets"]]
     several = (Column("group_id", "group"),) if len(now) > 1 else ()
@@ -85,21 +86,23 @@ def _none(group: GroupNow) -> str | None:
     return None if group.unseen else group.no_offsets
 
 
-def document_text(groups: CommittedOffsets, where: Mapping[str, object] | None) -> str:
+def document_text(now: Mapping[str, GroupNow], where: Mapping[str, object] | None) -> str:
     """The same document that `offsets export -o json` prints, for a file."""
+    offsets = {name: found.committed for name, found in now.items()}
+    groups = offsets_document(offsets, {name: found.type for name, found in now.items()})
     document: Document = {
         "schema": schema_id("offsets export"),
         "kgroup_version": kgroup.__version__,
         "cluster": where,
         "status": "ok",
         "exit_code": 0,
-        "data": {"groups": offsets_document(groups)},
+        "data": {"groups": groups},
         "errors": [],
     }
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
-def keep(file: str | None, groups: CommittedOffsets, where: Mapping[str, object] | None) -> str:
+def keep(file: str | None, now: Mapping[str, GroupNow], where: Mapping[str, object] | None) -> str:
     """Keep the offsets of groups that are about to go in a new file; its name. ConfigError if it exists."""
 
     from platformdirs import user_state_path
@@ -110,5 +113,5 @@ def keep(file: str | None, groups: CommittedOffsets, where: Mapping[str, object]
         file = str(
             folder / f"delete-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{time.time_ns() % 1000}.json"
         )
-    write_text(file, document_text(groups, where), new=True)
+    write_text(file, document_text(now, where), new=True)
     return file

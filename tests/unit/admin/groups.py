@@ -7,8 +7,11 @@ from collections.abc import Iterable
 from kgroup.admin.read.offsets import EARLIEST
 from kgroup.domain import TopicPartition
 from kgroup.errors import ErrorCode
+from kgroup.protocol.messages import alter_share_group_offsets as aso
 from kgroup.protocol.messages import consumer_group_describe as cgd
+from kgroup.protocol.messages import delete_share_group_offsets as dlo
 from kgroup.protocol.messages import describe_groups as dg
+from kgroup.protocol.messages import describe_share_group_offsets as dso
 from kgroup.protocol.messages import list_groups as lg
 from kgroup.protocol.messages import list_offsets as lo
 from kgroup.protocol.messages import offset_fetch as of
@@ -139,7 +142,8 @@ class Groups:
     """What the fake brokers know: groups, committed offsets, log ends. May change any time.
 
     Logs without an entry in `starts` are empty: they begin where they end. Logs without one in `stable` have
-    no open transaction.
+    no open transaction. `started` has start offset and lag of share groups' partitions: (-1, None) where no
+    start offset is set, a negative error code in the place of the lag where the broker reports one.
     """
 
     def __init__(self, fake: FakeCluster) -> None:
@@ -148,6 +152,7 @@ class Groups:
         self.share: dict[str, sgd.DescribedGroup] = {}
         self.listed: dict[str, str] = {}
         self.committed: dict[str, dict[str, int]] = {}
+        self.started: dict[str, dict[str, tuple[int, int | None]]] = {}
         self.ends: dict[str, int] = {}
         self.starts: dict[str, int] = {}
         self.stable: dict[str, int] = {}
@@ -155,6 +160,9 @@ class Groups:
         fake.on(cgd.ConsumerGroupDescribeRequest, self._describe_consumer)
         fake.on(dg.DescribeGroupsRequest, self._describe_classic)
         fake.on(sgd.ShareGroupDescribeRequest, self._describe_share)
+        fake.on(dso.DescribeShareGroupOffsetsRequest, self._describe_starts)
+        fake.on(aso.AlterShareGroupOffsetsRequest, self._alter_starts)
+        fake.on(dlo.DeleteShareGroupOffsetsRequest, self._delete_starts)
         fake.on(lg.ListGroupsRequest, self._list)
         fake.on(of.OffsetFetchRequest, self._fetch)
         fake.on(lo.ListOffsetsRequest, self._list_offsets)
@@ -190,6 +198,70 @@ class Groups:
             groups=tuple(
                 self.share.get(g) or sgd.DescribedGroup(group_id=g, error_code=missing)
                 for g in request.group_ids
+            )
+        )
+
+    def _describe_starts(self, node: int, request: dso.DescribeShareGroupOffsetsRequest) -> object:
+        def told(
+            place: TopicPartition, start: int, lag: int | None
+        ) -> dso.DescribeShareGroupOffsetsResponseTopic:
+            code, lag = (-lag, -1) if lag is not None and lag < 0 else (0, -1 if lag is None else lag)
+            row = dso.DescribeShareGroupOffsetsResponsePartition(
+                partition_index=place.partition, start_offset=start, lag=lag, error_code=code
+            )
+            return dso.DescribeShareGroupOffsetsResponseTopic(topic_name=place.topic, partitions=(row,))
+
+        return dso.DescribeShareGroupOffsetsResponse(
+            groups=tuple(
+                dso.DescribeShareGroupOffsetsResponseGroup(
+                    group_id=g.group_id,
+                    topics=tuple(
+                        told(place, *at)
+                        for name, at in self.started.get(g.group_id, {}).items()
+                        for place in partitions(name)
+                    ),
+                )
+                for g in request.groups
+            )
+        )
+
+    def _alter_starts(self, node: int, request: aso.AlterShareGroupOffsetsRequest) -> object:
+        known = self.started.setdefault(request.group_id, {})
+        full = self.share.get(request.group_id)
+        if full is not None and full.members:
+            return aso.AlterShareGroupOffsetsResponse(error_code=ErrorCode.NON_EMPTY_GROUP)
+        self.share.setdefault(request.group_id, share_group(request.group_id))
+        for topic in request.topics:
+            for p in topic.partitions:
+                name = f"{topic.topic_name}:{p.partition_index}"
+                known[name] = p.start_offset, self.ends.get(name, 0) - p.start_offset
+        return aso.AlterShareGroupOffsetsResponse(
+            responses=tuple(
+                aso.AlterShareGroupOffsetsResponseTopic(
+                    topic_name=topic.topic_name,
+                    partitions=tuple(
+                        aso.AlterShareGroupOffsetsResponsePartition(partition_index=p.partition_index)
+                        for p in topic.partitions
+                    ),
+                )
+                for topic in request.topics
+            )
+        )
+
+    def _delete_starts(self, node: int, request: dlo.DeleteShareGroupOffsetsRequest) -> object:
+        known = self.started.get(request.group_id, {})
+        names = {topic.topic_name for topic in request.topics}
+        there = {place.topic for name in known for place in partitions(name)} & names
+        self.started[request.group_id] = {
+            name: at for name, at in known.items() if partitions(name)[0].topic not in names
+        }
+        missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return dlo.DeleteShareGroupOffsetsResponse(
+            responses=tuple(
+                dlo.DeleteShareGroupOffsetsResponseTopic(
+                    topic_name=name, error_code=0 if name in there else missing
+                )
+                for name in sorted(names)
             )
         )
 

@@ -198,7 +198,9 @@ def test_share_and_streams_groups_are_described_as_what_they_are(
     fake.served[89] = None
     share, streams = admin.describe(["sh", "st"]).groups
     assert (share.type, share.group_epoch, [m.member_id for m in share.members]) == ("share", 3, ["s1"])
-    assert (share.offsets, share.findings) == ((), ())  # nobody owns a partition, so nobody is idle
+    # No partition has an owner, so no member is idle.
+    assert [finding.code for finding in share.findings] == ["KG118"]
+    assert [(row.member_id, row.committed_offset) for row in share.offsets] == [(None, None)] * 4
     assert (streams.type, streams.state, streams.errors[0].item) == ("streams", "Stable", "members")
     assert streams.members is None
     (listed,) = [g for g in admin.list_groups(count_members=True).groups if g.group_id == "st"]

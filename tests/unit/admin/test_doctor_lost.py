@@ -46,4 +46,4 @@ def test_a_share_group_is_not_called_healthy_without_a_look_at_it() -> None:
     fake.topics["orders"] = 2
     (checkup,) = examine_all(fake.cluster(), ["s"]).checkups
     assert checkup.verdict == "unknown"
-    assert [each.look for each in checkup.unseen if each.code == "NOT_EXAMINED"] == ["share"]
+    assert [each.look for each in checkup.unseen if each.code == "NOT_EXAMINED"] == ["history"]

@@ -1,0 +1,94 @@
+"""Whether members of share groups finish records, from several polls: no broker reports deliveries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+
+from kgroup.admin.diagnose.facts import INTERVAL_S, LAG, SECOND_LOOK, Facts, Still
+from kgroup.admin.diagnose.wording import SHOWN
+from kgroup.admin.discovery import ClusterView
+from kgroup.admin.models import SHARE
+from kgroup.admin.read.findings import some
+from kgroup.admin.read.offsets import LATEST, ListedOffset, list_offsets
+from kgroup.admin.read.share_offsets import ShareOffsets, share_offsets
+from kgroup.domain import TopicPartition
+from kgroup.errors import KgroupError
+
+Ends = Mapping[TopicPartition, ListedOffset | KgroupError]
+
+
+def undelivered(facts: Facts) -> bool:
+    """Return whether a share group has members and records that wait for them."""
+    group = facts.group
+    waits = group.type == SHARE and bool(group.known_members) and bool(group.lag_at_least)
+    return waits and LAG not in facts.left_out
+
+
+def look_at_deliveries(cluster: ClusterView, facts: Sequence[Facts], patience_s: float) -> None:
+    """Poll the share groups whose records wait until each has finished one, for `patience_s` at most."""
+    waiting = [each for each in facts if undelivered(each)]
+    if patience_s <= 0:
+        for each in waiting:
+            each.seen_once("records wait: seen once, whether its members finish any is unknown")
+        return
+    if not waiting:
+        return
+    places = {place for each in waiting for place in each.places}
+    # Ends are read before the first lags and after the later ones: no more can have come in between.
+    before = list_offsets(cluster, dict.fromkeys(places, LATEST))
+    first = share_offsets(cluster, [each.group.group_id for each in waiting])
+    start = cluster.retry.clock()
+    for _ in islice(cluster.retry.looks(INTERVAL_S, patience_s), 1, None):
+        now = share_offsets(cluster, [each.group.group_id for each in waiting])
+        after = list_offsets(cluster, dict.fromkeys(places, LATEST))
+        seconds = cluster.retry.clock() - start
+        for each in waiting:
+            polled = first[each.group.group_id], now[each.group.group_id]
+            each.still = _still(polled[0], polled[1], before, after, seconds)
+        waiting = [each for each in waiting if each.still is not None]
+        if not waiting:
+            break
+    for each in facts:
+        error = first.get(each.group.group_id)
+        if isinstance(error, KgroupError):
+            each.miss(SECOND_LOOK, error)
+
+
+def _still(
+    first: ShareOffsets | KgroupError,
+    now: ShareOffsets | KgroupError,
+    before: Ends,
+    after: Ends,
+    seconds: float,
+) -> Still | None:
+    """What certainly stands still between two polls; None where a record was, or may have been, finished."""
+    if isinstance(first, KgroupError) or isinstance(now, KgroupError) or first.starts != now.starts:
+        return None
+    waiting = {}
+    for place, lag in now.lags.items():
+        begin, end, had = before.get(place), after.get(place), first.lags.get(place)
+        if not isinstance(begin, ListedOffset) or not isinstance(end, ListedOffset) or had is None:
+            return None
+        if lag - had < end.offset - begin.offset:
+            return None
+        if lag:
+            waiting[place] = had, lag
+    return Still(seconds, waiting) if waiting else None
+
+
+def standing_still(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield that nothing was finished, what to do about it, and what shows it."""
+    still = facts.still
+    if still is None:
+        return
+    came = sum(lag - had for had, lag in still.lags.values())
+    more = f" while {came} came" if came else ""
+    yield (
+        f"in {still.seconds:.0f} s the members finished no record of {some(still.lags)}{more}",
+        "look at what they process; records that are not acknowledged come back when their lock times out",
+        [
+            f"{place}: lag {had} at first, {lag} at last, the start offset stayed where it is"
+            for place, (had, lag) in sorted(still.lags.items())[:SHOWN]
+        ],
+    )

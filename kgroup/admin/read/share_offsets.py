@@ -1,0 +1,149 @@
+"""Where share groups begin to read each partition, and how far behind they are, as their coordinators report.
+
+A share group has no committed offset: its *start offset* is that of the first record that is neither
+acknowledged nor given up (KIP-932). Which records beyond it are done is in no answer of a broker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from kgroup.admin.discovery import Answers, ClusterView
+from kgroup.admin.models import CommitUnread, ItemError, OffsetRow, TopicDescription
+from kgroup.admin.read.offsets import Committed
+from kgroup.admin.refusals import code_name, refused
+from kgroup.domain import OffsetAndMetadata, TopicPartition, place_of
+from kgroup.errors import ErrorCode, KgroupError
+from kgroup.security.rights import DESCRIBE, on_group, on_topic
+
+SHARE_STATE = "__share_group_state"
+NOT_SET = (
+    "no start offset is reported: none is stored before the first acknowledgement, or it cannot be read now"
+)
+NOT_READ = "not read yet: share.auto.offset.reset decides where reading begins"
+NOT_COUNTED = "the broker does not report how many records from the start offset on are done"
+
+
+@dataclass(frozen=True, slots=True)
+class ShareOffsets:
+    """What a coordinator reports of a share group.
+
+    `starts` are the start offsets, `lags` the records from there on that are not done, where it reports them.
+    `not_set` are partitions for which it reports no start offset: none is stored, or it could not be read;
+    `failed` are those with an error of their own.
+    """
+
+    starts: dict[TopicPartition, OffsetAndMetadata] = field(default_factory=dict)
+    lags: dict[TopicPartition, int] = field(default_factory=dict)
+    not_set: set[TopicPartition] = field(default_factory=set)
+    failed: dict[TopicPartition, KgroupError] = field(default_factory=dict)
+
+    @property
+    def without_start(self) -> set[TopicPartition]:
+        """The partitions that are the group's and whose start offset is not reported."""
+        return self.not_set | self.failed.keys()
+
+
+def share_offsets(cluster: ClusterView, group_ids: Iterable[str]) -> Answers[ShareOffsets]:
+    """Start offsets and lags of share groups, or why they cannot be read; deleted topics have none."""
+
+    def ask(node: int, groups: Sequence[str], left_s: float) -> Answers[ShareOffsets]:
+        from kgroup.protocol.messages.describe_share_group_offsets import (
+            DescribeShareGroupOffsetsRequest,
+            DescribeShareGroupOffsetsRequestGroup,
+            DescribeShareGroupOffsetsResponse,
+        )
+
+        wanted = tuple(DescribeShareGroupOffsetsRequestGroup(group_id=name) for name in groups)
+        request = DescribeShareGroupOffsetsRequest(groups=wanted)
+        answers: Answers[ShareOffsets] = {}
+        for told in cluster.ask(node, request, DescribeShareGroupOffsetsResponse, timeout_s=left_s).groups:
+            if told.error_code:
+                what, needs = f"offsets of share group {told.group_id}", [on_group(DESCRIBE, told.group_id)]
+                answers[told.group_id] = refused(told.error_code, what, told.error_message, needs)
+                continue
+            found = answers[told.group_id] = ShareOffsets()
+            for topic in told.topics:
+                for p in topic.partitions:
+                    place = place_of(topic.topic_name, p.partition_index)
+                    if p.error_code:
+                        needs = [on_topic(DESCRIBE, topic.topic_name)]
+                        what = f"the start offset of {place}"
+                        found.failed[place] = refused(p.error_code, what, p.error_message, needs)
+                    elif p.start_offset < 0:
+                        found.not_set.add(place)
+                    else:
+                        found.starts[place] = OffsetAndMetadata(p.start_offset, p.leader_epoch)
+                        if p.lag >= 0:
+                            found.lags[place] = p.lag
+        return answers
+
+    return cluster.ask_coordinators(group_ids, ask, idempotent=True)
+
+
+def stored_offsets(
+    cluster: ClusterView, group_ids: Iterable[str], share: Collection[str]
+) -> tuple[Answers[Committed], Answers[ShareOffsets]]:
+    """Committed offsets of the groups, of those in `share` their start offsets; and all of the latter."""
+    from kgroup.admin.read.offsets import committed
+
+    others = [name for name in group_ids if name not in share]
+    shared = share_offsets(cluster, share) if share else {}
+    stored = committed(cluster, others) if others else {}
+    for name, found in shared.items():
+        stored[name] = found if isinstance(found, KgroupError) else found.starts
+    return stored, shared
+
+
+def topics_stored(
+    cluster: ClusterView, group_ids: Iterable[str], share: Collection[str]
+) -> Answers[frozenset[str]]:
+    """The topics of which the groups have offsets; of share groups also those without a start offset yet."""
+    stored, shared = stored_offsets(cluster, group_ids, share)
+    found: Answers[frozenset[str]] = {}
+    for name, told in stored.items():
+        whole = shared.get(name)
+        beside = whole.without_start if isinstance(whole, ShareOffsets) else ()
+        found[name] = told if isinstance(told, KgroupError) else frozenset(p.topic for p in (*told, *beside))
+    return found
+
+
+def share_rows(rows: Iterable[OffsetRow], found: ShareOffsets | None) -> tuple[OffsetRow, ...]:
+    """The rows of a share group with the lag its coordinator reports; its partitions have no owner."""
+    if found is None:
+        return tuple(rows)
+    return tuple(_row(row, found, place_of(row.topic, row.partition)) for row in rows)
+
+
+def _row(row: OffsetRow, found: ShareOffsets, place: TopicPartition) -> OffsetRow:
+    if place in found.lags:
+        return replace(row, lag=found.lags[place], reason=None)
+    if place in found.failed:
+        return replace(row, lag=None, reason=CommitUnread(found.failed[place].message))
+    if row.lag == 0 or row.gone:
+        return row  # the log holds nothing from there on
+    if row.committed_offset is not None:
+        most = "" if row.lag is None else f": at most {row.lag} wait"
+        return replace(row, lag=None, reason=row.reason or NOT_COUNTED + most)
+    if place in found.not_set:
+        return replace(row, reason=CommitUnread(NOT_SET))
+    return replace(row, reason=NOT_READ)
+
+
+def unread_starts(
+    group_id: str, found: ShareOffsets, state: TopicDescription | KgroupError | None
+) -> Iterable[ItemError]:
+    """Why start offsets of a share group could not be read; `state` is the topic that stores them.
+
+    A coordinator that cannot read one reports none, as if none were stored: where partitions of that topic
+    have no leader, it is not known which of the two is true.
+    """
+    for _, error in sorted(found.failed.items()):
+        yield ItemError("offsets", code_name(error), f"{group_id}: {error.message}", error.hint)
+    if found.not_set and isinstance(state, TopicDescription):
+        dark = [p.partition for p in state.partitions if p.leader < 0]
+        if dark:
+            message = f"{group_id}: start offsets may be stored and not readable: {SHARE_STATE} {dark[0]} "
+            message += "has no leader"
+            yield ItemError("offsets", ErrorCode.LEADER_NOT_AVAILABLE.name, message)
