@@ -23,6 +23,8 @@ or 5 where some of a batch was done. The rights to *every* group or topic prove 
 ([decision 23](decisions/0023-what-cannot-be-seen.md)). A command with a pattern or `--all-groups` needs
 what `list` needs as well.
 
+Share groups take the same rights.
+
 Read, Write and Delete bring Describe with them, AlterConfigs brings DescribeConfigs.
 
 """

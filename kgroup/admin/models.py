@@ -239,7 +239,7 @@ class OffsetRow:
 
     topic: str
     partition: int
-    committed_offset: int | None
+    committed_offset: Annotated[int | None, "of a share group the start offset"]
     log_end_offset: int | None
     lag: int | None
     leader_epoch: int | None

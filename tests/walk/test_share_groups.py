@@ -5,6 +5,7 @@ them, what acts on a group refuses and sends nothing, and what reads it says wha
 none or healthy. A row of ROWS, or a reason in EXCUSED, is due for every command that takes groups.
 """
 
+import time
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,18 @@ from typer import Context
 from kgroup.admin.admin import Admin
 from kgroup.admin.change.journal import Journal
 from kgroup.cli.frame.lazy import CONTEXT_SETTINGS, walk
+from kgroup.protocol.batches import encode_batch
+from kgroup.protocol.log_records import LogRecord
 from kgroup.protocol.messages.alter_share_group_offsets import AlterShareGroupOffsetsRequest
 from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest
 from kgroup.protocol.messages.delete_share_group_offsets import DeleteShareGroupOffsetsRequest
 from kgroup.protocol.messages.describe_share_group_offsets import DescribeShareGroupOffsetsRequest
+from kgroup.protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
 from kgroup.protocol.messages.leave_group import LeaveGroupRequest
 from kgroup.protocol.messages.offset_commit import OffsetCommitRequest
 from kgroup.protocol.messages.offset_delete import OffsetDeleteRequest
@@ -203,6 +212,49 @@ def test_an_error_of_one_partition_is_no_start_offset_of_zero(ask, world: World)
     assert (group["total_lag"], group["lag_at_least"]) == (None, 10)
     assert ask(world, "delete", EMPTY, "--execute", "--yes").code == LATE
     assert world.fake.requests(DeleteGroupsRequest) == []
+
+
+def test_the_age_of_the_oldest_record_has_bounds_where_some_are_done(ask, world: World) -> None:  # type: ignore[no-untyped-def]
+    now = time.time_ns() // 1_000_000
+
+    def records(node: int, asked: FetchRequest) -> FetchResponse:
+        """The record of each offset is as many minutes old as there are offsets behind it."""
+        return FetchResponse(
+            responses=tuple(
+                FetchableTopicResponse(
+                    topic=topic.topic,
+                    partitions=tuple(
+                        PartitionData(
+                            partition_index=p.partition,
+                            high_watermark=100,
+                            records=encode_batch(
+                                [LogRecord(None, b"", (), now - (100 - p.fetch_offset) * 60_000)],
+                                base_offset=p.fetch_offset,
+                            ),
+                        )
+                        for p in topic.partitions
+                    ),
+                )
+                for topic in asked.topics
+            )
+        )
+
+    world.fake.on(FetchRequest, records)
+    world.groups.started[EMPTY] = {"orders:0": (30, 10), "orders:1": (100, 0)}
+    (group,) = ask(world, "lag", EMPTY, "--time").data["groups"]
+    assert group["max_time_lag_ms"] is None
+    assert 600_000 <= group["time_lag_at_least_ms"] < 700_000
+    assert 4_200_000 <= group["time_lag_at_most_ms"] < 4_300_000
+    assert "some records from the start offset on are done" in group["offsets"][0]["reason"]
+    assert [ask(world, "lag", EMPTY, "--fail-above", limit).code for limit in ("9m", "30m", "80m")] == [
+        BAD,
+        PARTIAL,
+        OK,
+    ]
+    # Where none is done, the record at the start offset is the oldest that waits.
+    world.groups.started[EMPTY]["orders:0"] = (30, 70)
+    (group,) = ask(world, "lag", EMPTY, "--time").data["groups"]
+    assert (group["max_time_lag_ms"] // 60_000, group["time_lag_at_most_ms"]) == (70, None)
 
 
 def test_a_broker_before_4_2_reports_no_lag(ask, world: World) -> None:  # type: ignore[no-untyped-def]

@@ -262,7 +262,7 @@ def _held_open(facts: Facts) -> Iterator[Diagnosis]:
 
 
 def _deleted_unread(facts: Facts) -> Iterator[Diagnosis]:
-    # Of a share group some of them may be acknowledged: its start offset is that of the first that is not.
+    # Of a share group some of them may be acknowledged.
     most = "at most " if facts.group.type == SHARE else ""
     lost = [
         f"{place}: {most}{start - row.committed_offset} records, from {row.committed_offset} to {start}"

@@ -8,6 +8,7 @@ from itertools import islice
 from kgroup.admin.diagnose.facts import LAG, LOG_STARTS, TRANSACTIONS, Facts, Going, HeldBack, Unseen
 from kgroup.admin.diagnose.wording import SHOWN, iso
 from kgroup.admin.discovery import ClusterView
+from kgroup.admin.models import SHARE, OffsetRow
 from kgroup.admin.read.findings import some
 from kgroup.admin.read.offsets import LATEST, READ_COMMITTED, ListedOffset, list_offsets
 from kgroup.admin.read.open_transactions import open_transactions
@@ -44,8 +45,14 @@ def _behind(facts: Facts) -> dict[TopicPartition, int]:
     return {
         place: row.committed_offset
         for place, row in zip(facts.places, facts.group.offsets, strict=True)
-        if row.lag and row.committed_offset is not None
+        if row.lag and row.committed_offset is not None and not _some_done(facts, row)
     }
+
+
+def _some_done(facts: Facts, row: OffsetRow) -> bool:
+    """Whether a share group has finished, or may have, the record at its start offset."""
+    from_start = (row.log_end_offset or 0) - (row.committed_offset or 0)
+    return facts.group.type == SHARE and row.lag != from_start
 
 
 def _held_back(

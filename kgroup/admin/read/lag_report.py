@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import (
+    SHARE,
     CommitUnread,
     Description,
     GroupDescription,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 AHEAD_MS = 5_000
 """Clocks may differ by so much, and a record that just came still counts as one."""
+SOME_DONE = "some records from the start offset on are done: which one is the oldest that waits is not known"
 _GONE = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.name
 
 
@@ -59,6 +61,10 @@ class PartitionLag:
     log_start_offset: int | None = None
     last_stable_offset: int | None = None
     held_open_by: tuple[OpenProducer, ...] | None = None
+    time_lag_at_least_ms: Annotated[
+        int | None, "where which record waits is not known: of a share group some beyond the start are done"
+    ] = None
+    time_lag_at_most_ms: int | None = None
 
     @property
     def commit_unread(self) -> bool:
@@ -90,6 +96,7 @@ class GroupLag:
     lag_at_least: Annotated[int | None, "as in `describe`"] = None
     unknown_partitions: int = 0
     time_lag_at_least_ms: int | None = None
+    time_lag_at_most_ms: Annotated[int | None, "of a share group, where `max_time_lag_ms` is null"] = None
     errors: tuple[ItemError, ...] = ()
     no_offsets: Annotated[str | None, "as in `describe`"] = None
     """Why the group has neither committed offsets nor lag, where its kind has none."""
@@ -174,17 +181,18 @@ def _ages(cluster: ClusterView, groups: Sequence[GroupDescription]) -> Ages:
     from kgroup.admin.read.record_times import record_times
 
     left = {
-        (TopicPartition(row.topic, row.partition), row.committed_offset)
+        (TopicPartition(row.topic, row.partition), offset)
         for group in groups
         for row in group.offsets
         if row.lag and row.committed_offset is not None
+        for offset in (row.committed_offset, _waits_by(group, row))
     }
     found: dict[tuple[TopicPartition, int], Age] = {}
+    now_ms = time.time_ns() // 1_000_000
     while left:
         # One offset a partition at a time: a fetch request names a partition once.
         offsets = dict(left)
         left -= set(offsets.items())
-        now_ms = time.time_ns() // 1_000_000
         for partition, written in record_times(cluster, offsets).items():
             found[partition, offsets[partition]] = _age(now_ms, written)
     return found
@@ -203,6 +211,32 @@ def _age(now_ms: int, written: Age) -> Age:
     return max(-ahead, 0)
 
 
+def _waits_by(group: GroupDescription, row: OffsetRow) -> int:
+    """Return the offset at which, or before which, the oldest record waits that a group has not read.
+
+    Of a share group some records from the start offset on may be done: the lag counts those that are not.
+    """
+    assert row.committed_offset is not None
+    if group.type != SHARE or row.log_end_offset is None or row.lag is None:
+        return row.committed_offset
+    return max(row.committed_offset, row.log_end_offset - row.lag)
+
+
+def _oldest(group: GroupDescription, row: OffsetRow, ages: Ages) -> tuple[Age | None, tuple[int, int] | None]:
+    """The age of the oldest unread record, or why it is not known; with bounds where there are some."""
+    if not row.lag or row.committed_offset is None:
+        return 0 if row.lag == 0 else None, None
+    place = TopicPartition(row.topic, row.partition)
+    least, most = (ages.get((place, at)) for at in (_waits_by(group, row), row.committed_offset))
+    if least == most or not isinstance(most, int):
+        return most, None
+    if not isinstance(least, int):
+        return least, None
+    from kgroup.admin.read.record_times import Untimed
+
+    return Untimed(SOME_DONE), (min(least, most), max(least, most))
+
+
 def _report(
     group: GroupDescription,
     first: Mapping[tuple[str, str, int], OffsetRow],
@@ -211,14 +245,12 @@ def _report(
     times: bool,
 ) -> GroupLag:
     def measured(row: OffsetRow) -> PartitionLag:
-        age: Age | None = None
-        if times and row.lag is not None and row.committed_offset is not None:
-            key = TopicPartition(row.topic, row.partition), row.committed_offset
-            age = ages.get(key) if row.lag else 0
-        elif times and row.lag == 0:
-            age = 0
+        age, bounds = _oldest(group, row, ages) if times else (None, None)
         before = first.get((group.group_id, row.topic, row.partition)) if first else None
-        return _plain_row(row) if age is None and before is None else _row(row, age, before, interval_s)
+        told = _plain_row(row) if age is None and before is None else _row(row, age, before, interval_s)
+        if bounds is None:
+            return told
+        return replace(told, time_lag_at_least_ms=bounds[0], time_lag_at_most_ms=bounds[1])
 
     rows = tuple(map(measured if times or first else _plain_row, group.offsets))
     those = counted(rows)
@@ -235,6 +267,7 @@ def _report(
         lag_at_least=group.lag_at_least,
         unknown_partitions=group.unknown_partitions,
         time_lag_at_least_ms=oldest,
+        time_lag_at_most_ms=None if all_ages or group.total_lag is None else _at_most(those),
         errors=group.errors,
         no_offsets=group.no_offsets,
     )
@@ -286,9 +319,17 @@ def _rate(before: int | None, after: int | None, interval_s: float) -> float | N
 
 
 def oldest_of(rows: Sequence[PartitionLag]) -> tuple[int | None, bool]:
-    """The age of the oldest unread record that is known, and whether that of every partition is."""
-    known = [row.time_lag_ms for row in rows if row.time_lag_ms is not None]
-    return max(known, default=None), len(known) == len(rows)
+    """The age that the oldest unread record has at least, and whether that of every partition is known."""
+    ages = [row.time_lag_at_least_ms if row.time_lag_ms is None else row.time_lag_ms for row in rows]
+    known = [age for age in ages if age is not None]
+    return max(known, default=None), all(row.time_lag_ms is not None for row in rows)
+
+
+def _at_most(rows: Sequence[PartitionLag]) -> int | None:
+    """The age that the oldest unread record has at most; None where that of a partition is not known."""
+    ages = [row.time_lag_at_most_ms if row.time_lag_ms is None else row.time_lag_ms for row in rows]
+    known = [age for age in ages if age is not None]
+    return max(known) if known and len(known) == len(ages) else None
 
 
 def rate_of(rates: Iterable[float | None]) -> float | None:

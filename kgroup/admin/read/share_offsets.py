@@ -1,7 +1,8 @@
 """Where share groups begin to read each partition, and how far behind they are, as their coordinators report.
 
-A share group has no committed offset: its *start offset* is that of the first record that is neither
-acknowledged nor given up (KIP-932). Which records beyond it are done is in no answer of a broker.
+A share group has no committed offset: all records before its *start offset* are acknowledged or given up
+(KIP-932), in short done. The stored one moves late, so the record there may be done too. How many beyond it
+are done follows from the lag; which ones, no broker reports.
 """
 
 from __future__ import annotations

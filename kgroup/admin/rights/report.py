@@ -135,14 +135,16 @@ def _look(
     cluster: ClusterView, group_id: str
 ) -> tuple[GroupDescription | None, frozenset[TopicPartition] | None]:
     """The group, and all it has committed, each None where it cannot be seen."""
+    from kgroup.admin.models import SHARE
     from kgroup.admin.read.describe import groups_only
-    from kgroup.admin.read.offsets import committed
+    from kgroup.admin.read.share_offsets import stored_offsets
     from kgroup.admin.read.visibility import sees_every_topic
 
     group = groups_only(cluster, [group_id])[group_id]
     if isinstance(group, KgroupError):
         return None, None
-    stored = committed(cluster, [group_id])[group_id]
+    share = [group_id] if group.type == SHARE else ()
+    stored = stored_offsets(cluster, [group_id], share)[0][group_id]
     if isinstance(stored, KgroupError) or not sees_every_topic(cluster):
         return group, None
     return group, frozenset(stored)

@@ -52,9 +52,11 @@ def verdict_of(measured: LagReport, limit: Limit) -> Verdict:
         records = limit["unit"] == "records"
         least = group.lag_at_least if records else group.time_lag_at_least_ms
         told = group.total_lag if records else group.max_time_lag_ms
+        if told is None and not records:
+            told = group.time_lag_at_most_ms
         if least is not None and least > limit["limit"]:
             over.append(group.group_id)
-        elif told is None:
+        elif told is None or told > limit["limit"]:
             unknown.append(_why_unknown(group, records))
     return {**limit, "over": over, "unknown": unknown}
 
@@ -130,7 +132,12 @@ def headline(group: GroupLag) -> str:
     parts = [group.group_id, group.state, lag if group.no_offsets is None else "no committed offsets, no lag"]
     if group.time_lag_at_least_ms is not None:
         least = "" if group.max_time_lag_ms is not None else "at least "
-        parts.append(f"oldest unread {least}{duration_text(group.time_lag_at_least_ms)}")
+        most = (
+            ""
+            if group.time_lag_at_most_ms is None
+            else f", at most {duration_text(group.time_lag_at_most_ms)}"
+        )
+        parts.append(f"oldest unread {least}{duration_text(group.time_lag_at_least_ms)}{most}")
     if group.consumed_per_s is not None and group.produced_per_s is not None:
         parts.append(f"reads {group.consumed_per_s:g}/s of {group.produced_per_s:g}/s written")
         left = group.catches_up_in_s

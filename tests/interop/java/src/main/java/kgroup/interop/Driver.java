@@ -8,6 +8,7 @@ import java.util.concurrent.ConcurrentHashMap;
 public final class Driver extends kgroup.foreign.Driver {
     private final Map<String, AdminOps> admins = new ConcurrentHashMap<>();
     private final Transactions transactions = new Transactions();
+    private final ShareMembers shareMembers = new ShareMembers();
 
     private Driver() {}
 
@@ -20,6 +21,9 @@ public final class Driver extends kgroup.foreign.Driver {
         if (op.startsWith("tx.")) {
             String member = request.path("member").asText();
             return transactions.run(op, request, op.equals("tx.copy") ? (Member) member(member) : null);
+        }
+        if (op.startsWith("share.")) {
+            return shareMembers.run(op, request);
         }
         if (AdminOps.OPERATIONS.contains(op)) {
             return admins.computeIfAbsent(request.get("bootstrap").asText(), AdminOps::new).run(op, request);
