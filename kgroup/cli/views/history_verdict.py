@@ -241,8 +241,8 @@ def _verdict(source: Source, state: "GroupState | None", said: Mapping[str, obje
     from kgroup.history.fold.view import SHARE
     from kgroup.history.verify import PARTITIONS, differences, hiding_error, uncompared
 
-    if state is None and said["type"] == SHARE:
-        return Verdict.unknown("what a share group is made of is not in this log")
+    if said["type"] == SHARE and (state is None or state.kind == SHARE):
+        return Verdict.unknown("what a share group is made of is not read from the log")
     hidden = hiding_error(said)
     unlike, untold = list(differences(state, said)), uncompared(state, said)
     if any(PARTITIONS.search(each) for each in unlike) and (topics := _topics_now(source)):
