@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.interop.coordinating import coordinates
-from tests.interop.kafka import AUTHORIZED, RealKafka
+from tests.interop.kafka import AUTHORIZED, SHARED, RealKafka
 from tests.interop.kgroup_server import KgroupServer
 from tests.interop.security.servers import LockedKafka, LockedKgroup
 from tests.interop.server import Server
@@ -38,12 +38,7 @@ BROKERS: dict[str, dict[str, str]] = {
         "offsets.retention.check.interval.ms": "2000",
     },
     "restarted": COMMON,
-    "share": {
-        **COMMON,
-        "share.coordinator.state.topic.replication.factor": "1",
-        "share.coordinator.state.topic.min.isr": "1",
-        "share.coordinator.state.topic.num.partitions": "2",
-    },
+    "share": {**COMMON, **SHARED},
     "locked": {**COMMON, **AUTHORIZED},
 }
 """Brokers by the settings that incidents need; those of one broker are played together."""

@@ -28,6 +28,12 @@ DEFAULTS = {
     "transaction.state.log.num.partitions": "2",
     "transaction.state.log.replication.factor": "1",
 }
+SHARED = {
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "share.coordinator.state.topic.num.partitions": "2",
+}
+"""Overrides for a broker of its own that hosts share groups."""
 USERS = {"alice": "alice-secret", "bob": "bob-secret"}
 AUTHORIZED = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

@@ -43,14 +43,14 @@ from tests.own_home import move_in
 from tests.ran import Ran, ran
 
 from .conftest import require
-from .kafka import AUTHORIZED, USERS, RealKafka
+from .kafka import AUTHORIZED, SHARED, USERS, RealKafka
 from .security.sampled import FULL
 from .waiting import eventually
 
 pytestmark = pytest.mark.interop
 OK, RIGHTS, BAD = 0, 6, 8
 BOB = "User:bob"
-LIVE, CLASSIC, EMPTY, NEW = "g-live", "g-classic", "g-empty", "g-new"
+LIVE, CLASSIC, EMPTY, NEW, SHARE = "g-live", "g-classic", "g-empty", "g-new", "g-share"
 TOPIC, MADE = "orders", "made"
 KINDS = {
     "--group": "GROUP",
@@ -132,6 +132,15 @@ VARIANTS = [
     ("upgrade plan", Row(("upgrade", "plan", CLASSIC), CLASSIC)),
     ("upgrade rehearse", Row(("upgrade", "rehearse", CLASSIC), CLASSIC)),
     ("remove-members", Row(("remove-members", CLASSIC, "--all", *EXECUTED), CLASSIC)),
+    ("describe", Row(("describe", SHARE), SHARE)),
+    ("lag", Row(("lag", SHARE), SHARE)),
+    ("lag --time", Row(("lag", SHARE, "--time"), SHARE)),
+    ("coordinator", Row(("coordinator", SHARE), SHARE)),
+    ("reset-offsets", Row(("reset-offsets", SHARE, "--all-topics", "--to-earliest", *EXECUTED), SHARE)),
+    ("offsets export", Row(("offsets", "export", SHARE), SHARE)),
+    ("offsets delete", Row(("offsets", "delete", SHARE, "--topic", TOPIC, *EXECUTED), SHARE)),
+    ("offsets clone", Row(("offsets", "clone", SHARE, NEW, *EXECUTED), SHARE, clone=NEW)),
+    ("delete", Row(("delete", SHARE, *EXECUTED), SHARE)),
 ]
 IDS = [f"{name} {row.group or ''}".rstrip() for name, row in VARIANTS]
 EACH = 1 if FULL else 4
@@ -157,10 +166,11 @@ class World:
         self.kgroup = Admin(self.transport)
 
     def commit(self) -> None:
-        """The empty group as it is before each command, a classic one with an offset in each topic."""
-        at = {TopicPartition(topic, 0): OffsetAndMetadata(0) for topic in (TOPIC,)}
-        codes, failed = store(ClusterView(self.transport), EMPTY, at)
-        assert not failed and set(codes.values()) == {0}
+        """The empty groups as they are before each command, with an offset each."""
+        at = {TopicPartition(TOPIC, 0): OffsetAndMetadata(0)}
+        for group in (EMPTY, SHARE):
+            codes, failed = store(ClusterView(self.transport), group, at, share=group == SHARE)
+            assert not failed and set(codes.values()) == {0}
 
     def restore(self, command: str) -> None:
         """Undo what the command before may have done."""
@@ -264,7 +274,9 @@ def reading(kafka: RealKafka, group: str, protocol: str) -> Callable[[], None]:
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     require("java", "mvn")
     with (
-        RealKafka(AUTHORIZED, ("SASL_PLAINTEXT",), base=tmp_path_factory.mktemp("rights")) as kafka,
+        RealKafka(
+            {**AUTHORIZED, **SHARED}, ("SASL_PLAINTEXT",), base=tmp_path_factory.mktemp("rights")
+        ) as kafka,
         ExitStack() as end,
     ):
         world = World(kafka)

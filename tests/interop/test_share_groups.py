@@ -18,18 +18,12 @@ from . import toolchain
 from .conftest import require
 from .driver import Driver
 from .jvm import LIGHT_JVM, java
-from .kafka import RealKafka
+from .kafka import SHARED, RealKafka
 from .tables import rows
 from .waiting import eventually
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
 VERSIONS = ("4.3.1", "4.4.0")
-SETTINGS = {
-    "share.coordinator.state.topic.replication.factor": "1",
-    "share.coordinator.state.topic.min.isr": "1",
-    "share.coordinator.state.topic.num.partitions": "2",
-    "group.share.min.record.lock.duration.ms": "1000",
-}
 RECORDS = 30
 _numbers = itertools.count(1)
 Ask = Callable[..., Ran]
@@ -54,7 +48,7 @@ class Broker(RealKafka):
 @pytest.fixture(scope="module", params=VERSIONS)
 def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     require("java", "mvn")
-    broker = Broker(SETTINGS)
+    broker = Broker(SHARED)
     broker.version = request.param
     with broker:
         yield broker
