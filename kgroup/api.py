@@ -27,6 +27,7 @@ from kgroup.admin.models import (
 from kgroup.admin.read.conditions import Condition, Waited
 from kgroup.admin.read.lag_report import GroupLag
 from kgroup.admin.topic_records import Record
+from kgroup.cli.output.times import iso
 from kgroup.client.properties.given import Given
 from kgroup.client.properties.security import security_of
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
@@ -44,6 +45,7 @@ from kgroup.errors import (
     Unreachable,
 )
 from kgroup.history.fold.events import Event, Kind
+from kgroup.protocol.log_records import LogRecord
 
 if TYPE_CHECKING:
     from kgroup.admin.change.offset_changes import OffsetsExecution
@@ -215,8 +217,6 @@ class Kafka:
 
         Without `partition` they are dealt to the topic's partitions in turn, whatever their keys.
         """
-        from kgroup.protocol.log_records import LogRecord
-
         pairs = (each if isinstance(each, tuple) else (None, each) for each in records)
         made = [LogRecord(_bytes(key), _bytes(value)) for key, value in pairs]
         with self.admin() as admin:
@@ -284,8 +284,6 @@ class Kafka:
 
     def last_events(self, group: str) -> str:
         """Return the end of a group's history as text, for a report, or why it cannot be read."""
-        from kgroup.cli.output.times import iso
-
         try:
             events = self.history(group)
         except KgroupError as error:

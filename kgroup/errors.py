@@ -20,6 +20,7 @@ Refused                     leaves a coordinator operation early; becomes a repl
 from __future__ import annotations
 
 from enum import IntEnum
+from importlib import import_module
 
 
 class ErrorCode(IntEnum):
@@ -320,8 +321,6 @@ class Refused(Exception):
 
 def require_extra(extra: str, what: str, *modules: str) -> None:
     """Import the modules that `what` needs; ConfigError names the extra where one does not load."""
-    from importlib import import_module
-
     missing = []
     for name in modules:
         try:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.refusals import check
+from kgroup.protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
+from kgroup.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
+from kgroup.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 from kgroup.security.acls import Acl, AclFilter, Operation, PatternType, Permission, ResourceType
 from kgroup.security.rights import ALTER, DESCRIBE, on_cluster
-
-if TYPE_CHECKING:
-    from kgroup.protocol.messages.delete_acls import DeleteAclsFilter
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -60,8 +59,6 @@ class Acls:
 
         BrokerRefused with SECURITY_DISABLED by brokers that have no authorizer.
         """
-        from kgroup.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
-
         found: set[ListedAcl] = set()
         for each in wanted:
             request = DescribeAclsRequest(
@@ -93,8 +90,6 @@ class Acls:
 
     def add(self, acls: Sequence[Acl]) -> None:
         """These rules hold from now on, if they did not before. BrokerRefused for the first refused."""
-        from kgroup.protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
-
         request = CreateAclsRequest(
             creations=tuple(
                 AclCreation(
@@ -118,8 +113,6 @@ class Acls:
 
     def remove(self, acls: Sequence[ListedAcl]) -> tuple[ListedAcl, ...]:
         """These rules are gone; those of them that were there until now. BrokerRefused."""
-        from kgroup.protocol.messages.delete_acls import DeleteAclsRequest, DeleteAclsResponse
-
         request = DeleteAclsRequest(filters=tuple(map(_exactly, acls)))
 
         gone: list[ListedAcl] = []
@@ -134,8 +127,6 @@ class Acls:
 
 
 def _exactly(acl: ListedAcl) -> DeleteAclsFilter:
-    from kgroup.protocol.messages.delete_acls import DeleteAclsFilter
-
     return DeleteAclsFilter(
         resource_type_filter=acl.resource_type,
         resource_name_filter=acl.name,

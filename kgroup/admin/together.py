@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from threading import Thread
 from typing import TypeVar
 
 from kgroup.errors import KgroupError
@@ -19,7 +20,6 @@ def together(works: Mapping[K, Callable[[], T]], *, concurrent: bool) -> dict[K,
     """
     if not concurrent or len(works) < 2:
         return {key: _told(work) for key, work in works.items()}
-    from threading import Thread
 
     done: dict[K, T | KgroupError] = {}
     failed: list[BaseException] = []

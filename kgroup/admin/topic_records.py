@@ -7,11 +7,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import ClusterView
+from kgroup.admin.models import TopicDescription
 from kgroup.admin.read.offsets import EARLIEST, LATEST, leader_of, list_offsets
 from kgroup.admin.read.record_times import NAMES_UNTIL
 from kgroup.admin.refusals import check, refused
 from kgroup.domain import TopicPartition, value
 from kgroup.errors import ConfigError, ErrorCode, KgroupError
+from kgroup.protocol.batches import batches_in, encode_batch
+from kgroup.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from kgroup.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
 from kgroup.security.rights import READ, WRITE, on_topic
 
 if TYPE_CHECKING:
@@ -44,14 +53,6 @@ def produce(
     Acknowledged by all replicas in sync. The first refusal of a partition is raised, and those dealt to
     partitions before it are stored. Not repeated when the outcome is unknown.
     """
-    from kgroup.protocol.batches import encode_batch
-    from kgroup.protocol.messages.produce import (
-        PartitionProduceData,
-        ProduceRequest,
-        ProduceResponse,
-        TopicProduceData,
-    )
-
     found = cluster.topics([topic])
     partitions = _partitions(found, topic, partition)
     dealt = tuple(partitions[n % len(partitions)] for n in range(len(records)))
@@ -89,8 +90,6 @@ def read(cluster: ClusterView, topic: str, partition: int | None = None) -> tupl
 
 
 def _partitions(found: Mapping[str, object], topic: str, partition: int | None) -> list[TopicPartition]:
-    from kgroup.admin.models import TopicDescription
-
     known = found.get(topic)
     if isinstance(known, KgroupError):
         raise known
@@ -129,8 +128,6 @@ def _records(
 
 def _committed(data: PartitionData, position: int) -> tuple[list[LogRecord], int]:
     """The records from a position on that are no markers and in no aborted transaction; where to go on."""
-    from kgroup.protocol.batches import batches_in
-
     aborted = sorted((each.first_offset, each.producer_id) for each in data.aborted_transactions or ())
     within: set[int] = set()
     records: list[LogRecord] = []
@@ -146,8 +143,6 @@ def _committed(data: PartitionData, position: int) -> tuple[list[LogRecord], int
 
 
 def _fetched(cluster: ClusterView, place: TopicPartition, leader: int, position: int) -> PartitionData:
-    from kgroup.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
-
     wanted = FetchPartition(partition=place.partition, fetch_offset=position, partition_max_bytes=FETCH_BYTES)
     request = FetchRequest(
         max_wait_ms=0,

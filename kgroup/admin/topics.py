@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from kgroup.admin.discovery import NO_NODE, ClusterView
 from kgroup.admin.models import ItemError, Node, TopicDescription
@@ -12,10 +12,13 @@ from kgroup.admin.read.visibility import sees_every_topic, unseen_topics
 from kgroup.admin.refusals import check, item_error, refused
 from kgroup.domain import value
 from kgroup.errors import ErrorCode, KgroupError
+from kgroup.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from kgroup.security.rights import CREATE, on_topic
-
-if TYPE_CHECKING:
-    from kgroup.protocol.messages.create_topics import CreateTopicsRequest
 
 BROKER_DEFAULT = -1
 
@@ -90,8 +93,6 @@ def create_topic(
 
     BrokerRefused with TOPIC_ALREADY_EXISTS and the like. Not repeated when the outcome is unknown.
     """
-    from kgroup.protocol.messages.create_topics import CreateTopicsResponse
-
     request = _create_request(name, partitions, replication_factor, configs or {}, cluster.retry.timeout_s)
     # Versions below 4 do not know -1 as "the broker's default".
     lowest = 4 if BROKER_DEFAULT in (partitions, replication_factor) else 2
@@ -111,8 +112,6 @@ def create_topic(
 
 def check_topic(cluster: ClusterView, name: str) -> None:
     """Ask whether the broker would create a topic, and have none created; BrokerRefused as `create_topic`."""
-    from kgroup.protocol.messages.create_topics import CreateTopicsResponse
-
     made = _create_request(name, 1, 1, {}, cluster.retry.timeout_s)
     request = replace(made, validate_only=True)
     for told in cluster.ask(None, request, CreateTopicsResponse, versions=(2, None)).topics:
@@ -122,12 +121,6 @@ def check_topic(cluster: ClusterView, name: str) -> None:
 def _create_request(
     name: str, partitions: int, replication_factor: int, configs: Mapping[str, str], timeout_s: float
 ) -> CreateTopicsRequest:
-    from kgroup.protocol.messages.create_topics import (
-        CreatableTopic,
-        CreatableTopicConfig,
-        CreateTopicsRequest,
-    )
-
     topic = CreatableTopic(
         name=name,
         num_partitions=partitions,

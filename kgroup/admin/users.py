@@ -5,19 +5,25 @@ from __future__ import annotations
 import secrets
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import ItemError
+from kgroup.admin.read.visibility import DESCRIBE_BIT, UNTOLD, cluster_operations
 from kgroup.admin.refusals import check, item_error, refused
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode
+from kgroup.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
+from kgroup.protocol.messages.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    UserName,
+)
 from kgroup.security.rights import ALTER, DESCRIBE, on_cluster
 from kgroup.security.scram import MAX_ITERATIONS, MIN_ITERATIONS, SALT_BYTES, ScramMechanism, salted
-
-if TYPE_CHECKING:
-    from kgroup.protocol.messages.alter_user_scram_credentials import (
-        AlterUserScramCredentialsRequest,
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +50,6 @@ class Users:
 
     def list(self, names: Iterable[str] = ()) -> tuple[tuple[ScramUser, ...], tuple[ItemError, ...]]:
         """The users named, or all, by name, and what was refused of those named; BrokerRefused."""
-        from kgroup.protocol.messages.describe_user_scram_credentials import (
-            DescribeUserScramCredentialsRequest,
-            DescribeUserScramCredentialsResponse,
-            UserName,
-        )
-
         asked = tuple(UserName(name=name) for name in dict.fromkeys(names)) or None
         request = DescribeUserScramCredentialsRequest(users=asked)
 
@@ -76,11 +76,6 @@ class Users:
 
         The password is salted here: the broker does not learn it. ConfigError if it is empty, BrokerRefused.
         """
-        from kgroup.protocol.messages.alter_user_scram_credentials import (
-            AlterUserScramCredentialsRequest,
-            ScramCredentialUpsertion,
-        )
-
         if not password:
             raise ConfigError("the password is empty")
         if not MIN_ITERATIONS <= iterations <= MAX_ITERATIONS:
@@ -103,11 +98,6 @@ class Users:
 
         BrokerRefused with RESOURCE_NOT_FOUND for a user who has none.
         """
-        from kgroup.protocol.messages.alter_user_scram_credentials import (
-            AlterUserScramCredentialsRequest,
-            ScramCredentialDeletion,
-        )
-
         wanted = tuple(map(_mechanism, mechanisms))
         if not wanted:
             known, errors = self.list([user])
@@ -127,8 +117,6 @@ class Users:
 
 def _refuse_unseen(cluster: ClusterView) -> None:
     """BrokerRefused where users may not be described: Kafka 4.3.1 gives that request no answer."""
-    from kgroup.admin.read.visibility import DESCRIBE_BIT, UNTOLD, cluster_operations
-
     try:
         operations = cluster_operations(cluster)
     except BrokerRefused:
@@ -139,8 +127,6 @@ def _refuse_unseen(cluster: ClusterView) -> None:
 
 
 def _alter(cluster: ClusterView, request: AlterUserScramCredentialsRequest, what: str) -> None:
-    from kgroup.protocol.messages.alter_user_scram_credentials import AlterUserScramCredentialsResponse
-
     # the same password set twice is set; what is removed twice is told as not there
     again = bool(request.upsertions)
     answer = cluster.ask_controller(request, AlterUserScramCredentialsResponse, idempotent=again)

@@ -13,6 +13,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
+from kgroup.broker.locks.tls import reason
 from kgroup.broker.newcomers import Newcomers
 from kgroup.log.open_files import file_limit, spare_files
 from kgroup.runtime.complaints import Complaints
@@ -108,8 +109,6 @@ class Listener:
     async def _connect_tls(
         self, accepted: socket.socket, context: ssl.SSLContext, newcomers: Newcomers
     ) -> None:
-        from kgroup.broker.locks.tls import reason
-
         try:
             peer = accepted.getpeername()[0]
         except OSError:

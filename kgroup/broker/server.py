@@ -18,6 +18,7 @@ from kgroup.broker.dispatch import Dispatcher
 from kgroup.broker.handlers import ALL
 from kgroup.broker.listener import Listener
 from kgroup.broker.locks.described import Open, described
+from kgroup.broker.locks.doors import open_doors
 from kgroup.broker.locks.settings import LOCAL_HOST as HOST
 from kgroup.broker.locks.settings import ListenerSettings, is_loopback
 from kgroup.broker.newcomers import Newcomers
@@ -315,7 +316,6 @@ def _doors(listeners: Sequence[ListenerSettings], cluster: Cluster) -> dict[str,
     locked = [each for each in listeners if each.protocol != PLAIN]
     if not locked:
         return {}
-    from kgroup.broker.locks.doors import open_doors
 
     return {door.name: door for door in open_doors(locked, cluster.credentials)}
 

@@ -4,6 +4,10 @@ import gc
 import os
 import sys
 
+from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.frame.tree import run
+from kgroup.cli.output.messages import print_error
+
 AT_A_TIME = 50_000
 """New objects between two runs of the garbage collector; with Python's 700 it goes through every import."""
 
@@ -15,16 +19,12 @@ def main() -> None:
         # A closed descriptor: what is said there must not end up among the data.
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     if sys.stdout is None:
-        from kgroup.cli.exit_codes import ExitCode
-        from kgroup.cli.output.messages import print_error
-
         print_error("standard output is closed", "send it to /dev/null to discard it")
         sys.exit(ExitCode.FAILED)
     if (sys.stdout.encoding or "").lower() != "utf-8":
         from kgroup.cli.output.narrow import widen
 
         widen()
-    from kgroup.cli.frame.tree import run
 
     try:
         code = run(sys.argv[1:])

@@ -15,6 +15,7 @@ from kgroup.protocol.frame import FrameBuffer
 from kgroup.protocol.headers import correlation_id_of, decode_body, decode_response, encode_request
 from kgroup.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kgroup.protocol.registry import name_of
+from kgroup.protocol.releases import first_release
 
 API_VERSIONS = ApiVersionsRequest.API
 # Version 4 only adds features kgroup does not read, and costs a round trip with brokers before 4.0.
@@ -78,7 +79,6 @@ class Connection:
             return min(high, theirs[-1])
         name = name_of(request.API)
         has = "does not serve " + name if theirs is None else f"serves {name} {theirs[0]}-{theirs[-1]}"
-        from kgroup.protocol.releases import first_release
 
         too_old = theirs is None or theirs[-1] < low
         release = first_release(request.API, low) if too_old else None

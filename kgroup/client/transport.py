@@ -12,6 +12,7 @@ from kgroup.client.link import Link
 from kgroup.client.settings import ConnectionSettings, address_text
 from kgroup.errors import DecodeError, KgroupError, Unreachable
 from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
 if TYPE_CHECKING:
     from kgroup.client.auth.login import Login
@@ -127,8 +128,6 @@ class SocketTransport:
             lock.release()
 
     def _learn_nodes(self, deadline: float) -> None:
-        from kgroup.protocol.messages.metadata import MetadataRequest, MetadataResponse
-
         left = max(deadline - self._clock(), 0.001)
         # In version 0 an empty list asks for all topics.
         lowest = 1 if self.settings.asks_versions else 0

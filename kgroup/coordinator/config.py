@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from kgroup.errors import ConfigError
@@ -193,8 +194,6 @@ def _text(value: object) -> str:
 
 
 def _near(name: str, known: list[str]) -> str:
-    from difflib import get_close_matches
-
     near = get_close_matches(name, known, 3)
     return (
         f"did you mean {' or '.join(near)}?"

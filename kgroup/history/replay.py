@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 from kgroup.errors import KgroupError
 from kgroup.history.choice import Choice
@@ -16,11 +16,9 @@ from kgroup.history.fold.events import Event, Kind
 from kgroup.history.fold.folding import NO_EXTRAS, Extras, Fold
 from kgroup.history.fold.state import GroupState
 from kgroup.history.items import BadRange, CommitRun, Item, Seen
+from kgroup.history.parallel import Workers
 from kgroup.history.sources.chunks import Progress
 from kgroup.history.sources.logs import OffsetsLog, SegmentLog
-
-if TYPE_CHECKING:
-    from kgroup.history.parallel import Workers
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +125,6 @@ def _workers(logs: Sequence[OffsetsLog], jobs: int, choice: Choice) -> AbstractC
     # A share that cannot be read would end its process; one reader names the file and goes on.
     if not all(log.readable for log in segments):
         return nullcontext()
-    from kgroup.history.parallel import Workers
 
     return Workers(segments, jobs, choice)
 

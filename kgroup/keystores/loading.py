@@ -7,7 +7,9 @@ command's start.
 from __future__ import annotations
 
 import re
+import secrets
 import ssl
+import tempfile
 from pathlib import Path
 
 from kgroup.errors import ConfigError
@@ -150,9 +152,6 @@ def _identity_of_pem(chain: str, key: str, password: str | None, named: str) -> 
 
 def _show(context: ssl.SSLContext, identity: Identity, named: str) -> None:
     """Show an identity in memory: OpenSSL takes files only, so it gets one that is locked, and then gone."""
-    import secrets
-    import tempfile
-
     from cryptography.hazmat.primitives import serialization as pem
 
     try:

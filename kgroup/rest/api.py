@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -179,8 +180,6 @@ class Api:
 
 def client(login: Login, context: ssl.SSLContext | None) -> httpx.Client:
     """A client that sends the login to the addresses it is asked for and follows no redirection."""
-    import ssl
-
     require_extra("http", "--rest", "httpx")
     import httpx
 

@@ -27,6 +27,7 @@ from kgroup.admin.models import (
 )
 from kgroup.admin.read.findings import find
 from kgroup.admin.read.lag import behind, total
+from kgroup.admin.read.lag_report import sampled
 from kgroup.admin.read.members import assignment_of, described, in_order
 from kgroup.admin.refusals import item_error, not_found
 from kgroup.domain import MemberStatus, TopicPartition
@@ -97,8 +98,6 @@ class Groups:
 
     def lag(self, group_ids: Iterable[str], interval_s: float | None = None) -> LagReport:
         """How far each group is behind, with `interval_s` at which rate."""
-        from kgroup.admin.read.lag_report import sampled
-
         return sampled(self.describe, group_ids, interval_s)
 
     def _listed(self, document: Document) -> GroupListing:

@@ -8,7 +8,9 @@ from typing import Protocol
 
 from kgroup.domain import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kgroup.errors import StorageError
+from kgroup.log.compaction import compact, is_dirty
 from kgroup.log.interface import Log
+from kgroup.log.partition import PartitionLog
 from kgroup.runtime.catalog import Catalog
 from kgroup.runtime.clock import Clock
 from kgroup.runtime.complaints import Complaints, told
@@ -49,8 +51,6 @@ def clean(cluster: Logs, topic: str, partition: int, now_ms: int) -> bool:
     """Compact a log of state that is mostly history; whether it was done."""
     if cluster.folder is None:
         return False
-    from kgroup.log.compaction import compact, is_dirty
-    from kgroup.log.partition import PartitionLog
 
     try:
         found = cluster.log(topic, partition)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from kgroup.errors import StorageError
 from kgroup.log.files import remove_partitions
 from kgroup.log.interface import DamagedLog
+from kgroup.log.partition import PartitionLog
 from kgroup.runtime.complaints import told
 
 if TYPE_CHECKING:
     from kgroup.log.open_files import OpenFiles
-    from kgroup.log.partition import PartitionLog
     from kgroup.runtime.catalog import CatalogTopic
     from kgroup.runtime.topic_settings import TopicSettings
 
@@ -42,8 +42,6 @@ def open_partition(
 
     DamagedLog for one that somebody took away: an empty log in its place would lose what it held in silence.
     """
-    from kgroup.log.partition import PartitionLog
-
     if was_there and not folder.is_dir():
         raise DamagedLog(
             f"{folder} is missing: what the partition held is gone",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 
 from kgroup.coordinator.config import GroupConfig
 from kgroup.domain import OFFSETS_TOPIC, TRANSACTION_TOPIC
@@ -81,8 +82,6 @@ def is_setting(name: str) -> bool:
 
 
 def near_misses(name: str, known: Iterable[str]) -> str:
-    from difflib import get_close_matches
-
     near = get_close_matches(name, list(known), 3)
     return (
         f"did you mean {' or '.join(near)}?"

@@ -7,6 +7,7 @@ import gc
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from multiprocessing import Pool
 
 from kgroup.simulation.play.chaos import run
 
@@ -33,7 +34,6 @@ def summaries(seeds: Sequence[int], jobs: int) -> Iterator[Summary]:
     if jobs <= 1:
         yield from map(summary_of, seeds)
         return
-    from multiprocessing import Pool
 
     with Pool(jobs) as pool:
         yield from pool.imap(summary_of, seeds, chunksize=8)

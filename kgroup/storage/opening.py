@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from kgroup.errors import require_extra
 from kgroup.storage.location import HDFS, Location
+from kgroup.storage.objects import Objects
 from kgroup.storage.options import StorageOptions
 from kgroup.storage.store import Store
 
@@ -27,6 +28,5 @@ def _opened(scheme: str, host: str, values: tuple[tuple[str, str], ...], timeout
         from kgroup.storage.hadoop import Hadoop
 
         return Hadoop(root, options)
-    from kgroup.storage.objects import Objects
 
     return Objects(root, options)

@@ -5,7 +5,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from kgroup.cli.env import properties
+from kgroup.cli.env import settings as settings_of
 from kgroup.cli.env.config import LocalTarget, RemoteTarget, load_config, target_of
 from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
@@ -111,9 +111,9 @@ class TestPrecedence:
         """So a properties file may be a pipe, and no command ends with other settings than it began with."""
         file = tmp_path / "client.properties"
         file.write_text("client.id=from-file\n")
-        read, original = [], properties.read_command_config
+        read, original = [], settings_of.read_command_config
         monkeypatch.setattr(
-            properties, "read_command_config", lambda path: read.append(path) or original(path)
+            settings_of, "read_command_config", lambda path: read.append(path) or original(path)
         )
         assert on_cluster("replay-log", "--command-config", str(file)).code == 0
         assert read == [file]

@@ -11,6 +11,18 @@ from kgroup.admin.refusals import Needs, refused
 from kgroup.client.retry import NOT_PROCESSED
 from kgroup.domain import OffsetAndMetadata, TopicPartition
 from kgroup.errors import ErrorCode, KgroupError
+from kgroup.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from kgroup.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+)
 from kgroup.security.rights import DELETE, READ, on_group
 
 if TYPE_CHECKING:
@@ -71,13 +83,6 @@ def forget(
         )
 
     def ask(node: int, part: Sequence[TopicPartition], left_s: float) -> Codes | KgroupError:
-        from kgroup.protocol.messages.offset_delete import (
-            OffsetDeleteRequest,
-            OffsetDeleteRequestPartition,
-            OffsetDeleteRequestTopic,
-            OffsetDeleteResponse,
-        )
-
         topics = tuple(
             OffsetDeleteRequestTopic(
                 name=name,
@@ -128,13 +133,6 @@ def _commit(
     offsets: Mapping[TopicPartition, OffsetAndMetadata],
     left_s: float,
 ) -> Codes | KgroupError:
-    from kgroup.protocol.messages.offset_commit import (
-        OffsetCommitRequest,
-        OffsetCommitRequestPartition,
-        OffsetCommitRequestTopic,
-        OffsetCommitResponse,
-    )
-
     topics = tuple(
         OffsetCommitRequestTopic(
             name=name,

@@ -13,6 +13,7 @@ from kgroup.admin.read.describe import groups_only
 from kgroup.admin.refusals import check, code_name, is_absent
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
+from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from kgroup.security.rights import DELETE, on_group
 
 
@@ -111,8 +112,6 @@ def _became(group_id: str, answer: GroupResult | KgroupError) -> GroupResult:
 
 
 def _delete(cluster: ClusterView, node: int, groups: Sequence[str], left_s: float) -> Answers[GroupResult]:
-    from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-
     request = DeleteGroupsRequest(groups_names=tuple(groups))
     answer = cluster.ask(node, request, DeleteGroupsResponse, timeout_s=left_s)
     answers: Answers[GroupResult] = {}

@@ -32,6 +32,7 @@ from kgroup.admin.refusals import check, refused
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.domain import MemberStatus, count_of, first_of
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError, SafetyRefused
+from kgroup.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from kgroup.security.rights import READ, on_group
 
 LEAVE_GROUP = 13
@@ -245,8 +246,6 @@ def effect_of(member: Member, heirs: int) -> str:
 
 def _leave(cluster: ClusterView, node: int, made: Plan, left_s: float) -> list[int] | KgroupError:
     """The broker's error code for each item."""
-    from kgroup.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
-
     served = cluster.transport.versions(node, LEAVE_GROUP)
     reason = (made.reason or DEFAULT_REASON)[:REASON_LIMIT]
     if served is not None and served[-1] < BATCH_VERSION:

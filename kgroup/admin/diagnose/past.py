@@ -9,6 +9,7 @@ from kgroup.admin.diagnose.facts import HISTORY, Facts, Unseen
 from kgroup.admin.diagnose.recorded import Recorded, look_into
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import SHARE
+from kgroup.client.transport import SocketTransport
 from kgroup.domain import offsets_partition_of
 from kgroup.errors import KgroupError
 
@@ -78,8 +79,6 @@ class Past:
         return self._topic
 
     def _read_ahead(self, topic: LiveTopic) -> Ahead | None:
-        from kgroup.client.transport import SocketTransport
-
         if len(self._wanted) < MANY or not isinstance(self._cluster.transport, SocketTransport):
             return None
         from kgroup.admin.diagnose.ahead import Ahead

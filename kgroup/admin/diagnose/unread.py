@@ -12,6 +12,7 @@ from kgroup.admin.models import SHARE, OffsetRow
 from kgroup.admin.read.findings import some
 from kgroup.admin.read.offsets import LATEST, READ_COMMITTED, ListedOffset, list_offsets
 from kgroup.admin.read.open_transactions import open_transactions
+from kgroup.admin.read.record_times import record_times
 from kgroup.admin.refusals import code_name
 from kgroup.admin.settings import topic_settings
 from kgroup.domain import TopicPartition
@@ -109,7 +110,6 @@ def _going(
         looked_at = {place: those[place] for place in first[:left]}
         if not looked_at:
             continue
-        from kgroup.admin.read.record_times import record_times
 
         left -= len(looked_at)
         times = record_times(cluster, looked_at)

@@ -29,6 +29,7 @@ from kgroup.admin.migrate.models import (
     Serving,
     words,
 )
+from kgroup.admin.migrate.patterns import check_patterns
 from kgroup.admin.models import CLASSIC, CONSUMER, EMPTY, STABLE, STREAM_ASSIGNOR
 from kgroup.admin.shell import command
 from kgroup.domain import Document, first_of
@@ -51,8 +52,6 @@ def plan_upgrade(found: Evidence, patterns: Sequence[str] = ()) -> MigrationPlan
 
     `patterns` are the subscription patterns of the clients, which no broker tells.
     """
-    from kgroup.admin.migrate.patterns import check_patterns
-
     group = found.group
     if group.type == CONSUMER:
         return _converted(found, patterns)
@@ -90,8 +89,6 @@ def _online(found: Evidence) -> Iterator[Check]:
 
 def _converted(found: Evidence, patterns: Sequence[str]) -> MigrationPlan:
     """A consumer group: done, or under way while members still speak the classic protocol."""
-    from kgroup.admin.migrate.patterns import check_patterns
-
     group = found.group
     classic = [member.name for member in group.known_members if member.protocol == CLASSIC]
     evidence: Document = {"members": len(group.known_members), "classic": classic}

@@ -20,6 +20,7 @@ from kgroup.admin.migrate.models import (
     Evidence,
     MigrationPlan,
 )
+from kgroup.admin.migrate.patterns import check_patterns
 from kgroup.admin.models import CLASSIC, EMPTY, LEFT_FOR_NOW
 from kgroup.admin.shell import command
 
@@ -29,8 +30,6 @@ MIN_SESSION, MAX_SESSION = "group.min.session.timeout.ms", "group.max.session.ti
 
 def plan_downgrade(found: Evidence, patterns: Sequence[str] = ()) -> MigrationPlan:
     """The verdict on rolling a group's clients back to the classic protocol."""
-    from kgroup.admin.migrate.patterns import check_patterns
-
     group = found.group
     if group.type == CLASSIC:
         done = Check("type", OK, "it is a classic group", None, {"type": group.type})

@@ -22,6 +22,13 @@ from kgroup.errors import (
     SafetyRefused,
     Unreachable,
 )
+from kgroup.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kgroup.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
+from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from kgroup.protocol.subscription import Assignment, Subscription, version_of
 from kgroup.security.rights import DESCRIBE, DESCRIBE_CONFIGS, on_cluster, on_group
 
@@ -154,7 +161,6 @@ def _members(
     cluster: ClusterView, groups: Sequence[GroupDescription]
 ) -> Answers[tuple[GroupDescription, tuple[MemberEvidence, ...]]]:
     """The members' bytes of classic groups, and each group in the state it was in when they were read."""
-    from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 
     def ask(node: int, names: Sequence[str], left_s: float) -> Answers[DescribedGroup]:
         request = DescribeGroupsRequest(groups=tuple(names))
@@ -225,12 +231,6 @@ def _settings(
     cluster: ClusterView, broker: int, kind: int, names: Sequence[str]
 ) -> dict[str, Mapping[str, str] | BrokerRefused]:
     """The settings of resources as the broker gives them, or why it does not."""
-    from kgroup.protocol.messages.describe_configs import (
-        DescribeConfigsRequest,
-        DescribeConfigsResource,
-        DescribeConfigsResponse,
-    )
-
     # Of thousands of groups, one setting each: the others decide nothing.
     keys = (SESSION_TIMEOUT,) if kind == GROUP_RESOURCE else None
     resources = tuple(
@@ -265,8 +265,6 @@ def _tells_member_types(cluster: ClusterView, broker: int) -> bool:
 
 def _group_version(cluster: ClusterView, broker: int) -> int | None:
     """The finalized level of `group.version`; 0 when the cluster has features but not this one."""
-    from kgroup.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-
     served = cluster.transport.versions(broker, API_VERSIONS)
     if served is None or served[-1] < FEATURES_SINCE:
         return None

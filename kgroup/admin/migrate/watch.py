@@ -13,6 +13,7 @@ from typing import Annotated
 
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.migrate.models import target_of
+from kgroup.admin.migrate.plan import plan
 from kgroup.admin.models import (
     EMPTY,
     LEFT_FOR_NOW,
@@ -284,8 +285,6 @@ class _Eyes:
 
     def blockers(self, group: GroupDescription) -> Mapping[str, tuple[str, str | None]]:
         """What the plan says blocks, as long as the group has not changed over."""
-        from kgroup.admin.migrate.plan import plan
-
         if group.type == target_of(self.direction):
             return {}
         signature = _signature(group)

@@ -20,7 +20,9 @@ from kgroup.admin.models import (
     OffsetRow,
     TopicDescription,
 )
+from kgroup.admin.read.describe_listed import as_listed
 from kgroup.admin.read.members import classic_member, consumer_member, described, in_order
+from kgroup.admin.read.rounds import in_rounds
 from kgroup.admin.read.stable_ends import with_stable_ends
 from kgroup.admin.read.visibility import may_see, topics_asked, unseen_offsets
 from kgroup.admin.refusals import describing, hint_of, is_gone, item_error, not_found, refused
@@ -65,8 +67,6 @@ def describe_each(
     cluster: ClusterView, group_ids: Iterable[str], *, expected: bool = False, stable_ends: bool = False
 ) -> Iterator[Description]:
     """The same with offsets, round by round (rounds.py): for more groups than memory should hold."""
-    from kgroup.admin.read.rounds import in_rounds
-
     topics = Topics(cluster)
     return in_rounds(
         group_ids, lambda named: _look(cluster, named, topics, expected=expected, stable_ends=stable_ends)
@@ -173,8 +173,6 @@ def _ask(cluster: ClusterView, node: int, groups: Sequence[str], left_s: float) 
     else:
         try_as(as_classic, rest)
     if rest:
-        from kgroup.admin.read.describe_listed import as_listed
-
         answers.update(as_listed(cluster, node, request, rest))
     return answers
 

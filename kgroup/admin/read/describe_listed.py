@@ -19,6 +19,10 @@ from kgroup.admin.read.members import (
 from kgroup.admin.refusals import check, describing, not_found, refused
 from kgroup.domain import TopicPartition
 from kgroup.errors import ErrorCode, KgroupError
+from kgroup.protocol.messages.share_group_describe import (
+    ShareGroupDescribeRequest,
+    ShareGroupDescribeResponse,
+)
 from kgroup.protocol.releases import first_release
 
 if TYPE_CHECKING:
@@ -67,11 +71,6 @@ def _untold(node: int, kind: str, listed: ListedGroup) -> GroupDescription:
 
 
 def _as_share(cluster: ClusterView, ask: Ask, group_ids: Sequence[str]) -> Answers[GroupDescription]:
-    from kgroup.protocol.messages.share_group_describe import (
-        ShareGroupDescribeRequest,
-        ShareGroupDescribeResponse,
-    )
-
     told = ask(ShareGroupDescribeRequest(group_ids=tuple(group_ids)), ShareGroupDescribeResponse).groups
     return {
         group.group_id: _refusal(group)

@@ -20,13 +20,12 @@ from kgroup.admin.models import (
 )
 from kgroup.admin.read.describe import describe, describe_each
 from kgroup.admin.read.lag import counted
+from kgroup.admin.read.record_times import Untimed, record_times
 from kgroup.admin.refusals import code_name
 from kgroup.domain import TopicPartition, value
 from kgroup.errors import ErrorCode, KgroupError
 
 if TYPE_CHECKING:
-    from kgroup.admin.read.record_times import Untimed
-
     Age = int | Untimed | KgroupError
     Ages = Mapping[tuple[TopicPartition, int], Age]
 
@@ -178,8 +177,6 @@ def by_partition(told: Description) -> dict[tuple[str, str, int], OffsetRow]:
 
 def _ages(cluster: ClusterView, groups: Sequence[GroupDescription]) -> Ages:
     """How old the record at each committed offset is, for several groups in as few rounds as possible."""
-    from kgroup.admin.read.record_times import record_times
-
     left = {
         (TopicPartition(row.topic, row.partition), offset)
         for group in groups
@@ -200,8 +197,6 @@ def _ages(cluster: ClusterView, groups: Sequence[GroupDescription]) -> Ages:
 
 def _age(now_ms: int, written: Age) -> Age:
     """How old a record is, by its own time; nothing where that has not come yet."""
-    from kgroup.admin.read.record_times import Untimed
-
     if not isinstance(written, int):
         return written
     ahead = written - now_ms

@@ -7,6 +7,7 @@ from functools import partial
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import GroupDescription, GroupListing, Listing, Node
+from kgroup.admin.read.describe import groups_only
 from kgroup.admin.read.visibility import unseen_groups
 from kgroup.admin.refusals import check, item_error
 from kgroup.errors import KgroupError
@@ -50,8 +51,6 @@ def described(
     Groups that cannot be described keep what is known of them, and are among the errors. Asked for are those
     neither in `known` nor counted already.
     """
-    from kgroup.admin.read.describe import groups_only
-
     found = dict(known or {})
     missing = [g.group_id for g in listing.groups if g.members is None and g.group_id not in found]
     asked = groups_only(cluster, missing)

@@ -13,6 +13,12 @@ from kgroup.admin.refusals import refused
 from kgroup.client.retry import may_repeat
 from kgroup.domain import NO_OFFSET, OffsetAndMetadata, TopicPartition, place_of
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, Unreachable
+from kgroup.protocol.messages.list_offsets_0 import (
+    ListOffsets0Partition,
+    ListOffsets0Request,
+    ListOffsets0Response,
+    ListOffsets0Topic,
+)
 from kgroup.security.rights import DESCRIBE, on_group, on_topic
 
 if TYPE_CHECKING:
@@ -267,13 +273,6 @@ def _ask_oldest(
     cluster: ClusterView, leader: int, asked: Mapping[TopicPartition, int], left_s: float
 ) -> dict[TopicPartition, ListedOffset | KgroupError]:
     """The ends or the beginnings of logs from brokers before 0.10.1, which serve version 0 alone."""
-    from kgroup.protocol.messages.list_offsets_0 import (
-        ListOffsets0Partition,
-        ListOffsets0Request,
-        ListOffsets0Response,
-        ListOffsets0Topic,
-    )
-
     by_topic: dict[str, list[ListOffsets0Partition]] = {}
     for partition, when in sorted(asked.items()):
         entry = ListOffsets0Partition(partition_index=partition.partition, timestamp=when)

@@ -11,6 +11,7 @@ from kgroup.admin.read.record_times import fetch_by_leader
 from kgroup.admin.refusals import refused
 from kgroup.domain import TopicPartition
 from kgroup.errors import DecodeError, ErrorCode, KgroupError
+from kgroup.protocol.batches import batches_in
 from kgroup.security.rights import READ, on_topic
 
 
@@ -68,8 +69,6 @@ class Records:
 
 
 def _chunk(data: bytes, position: int) -> Chunk | DecodeError:
-    from kgroup.protocol.batches import batches_in
-
     offsets: list[int] = []
     after = position
     try:

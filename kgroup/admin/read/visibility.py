@@ -14,6 +14,7 @@ from kgroup.admin.models import ItemError, Partition, TopicDescription
 from kgroup.admin.refusals import code_name, is_gone, item_error
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
+from kgroup.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
 if TYPE_CHECKING:
     from kgroup.admin.discovery import Answers, ClusterView
@@ -108,7 +109,6 @@ def sees_every_group(cluster: ClusterView) -> bool:
 def cluster_operations(cluster: ClusterView) -> int:
     """The bits of the operations allowed on the cluster; UNTOLD where no broker tells them."""
     from kgroup.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
-    from kgroup.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
     def ask(left_s: float) -> int:
         if cluster.transport.versions(None, DESCRIBE_CLUSTER) is not None:

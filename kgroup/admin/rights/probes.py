@@ -12,8 +12,11 @@ from typing import TypeVar
 
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.read.visibility import GROUP_PROBES, PROBES, UNTOLD, cluster_operations
-from kgroup.admin.settings import broker_setting, group_settings
+from kgroup.admin.settings import alter_group, broker_setting, group_settings
+from kgroup.admin.topics import check_topic
 from kgroup.errors import BrokerRefused, ErrorCode
+from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from kgroup.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from kgroup.security.rights import (
     ALTER,
     ALTER_CONFIGS,
@@ -133,14 +136,10 @@ class Held:
         return group_settings(self._cluster, name)
 
     def _may_alter_group(self, name: str) -> object:
-        from kgroup.admin.settings import alter_group
-
         alter_group(self._cluster, name, {}, validate_only=True)
         return None
 
     def _may_create(self, name: str) -> object:
-        from kgroup.admin.topics import check_topic
-
         check_topic(self._cluster, name)
         return None
 
@@ -154,8 +153,6 @@ class Held:
         return found
 
     def _groups_of(self, node: int, names: tuple[str, ...]) -> dict[str, Bits]:
-        from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
-
         request = DescribeGroupsRequest(groups=names, include_authorized_operations=True)
         versions = (GROUP_OPERATIONS_SINCE, ABSENT_UNTIL)
 
@@ -172,8 +169,6 @@ class Held:
         return found
 
     def _topics(self, names: tuple[str, ...]) -> dict[str, Bits]:
-        from kgroup.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
-
         request = MetadataRequest(
             topics=tuple(MetadataRequestTopic(name=name) for name in names),
             allow_auto_topic_creation=False,

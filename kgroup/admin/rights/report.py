@@ -7,7 +7,11 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from kgroup.admin.discovery import ClusterView
-from kgroup.admin.models import CLASSIC, EMPTY, GroupDescription
+from kgroup.admin.models import CLASSIC, EMPTY, SHARE, GroupDescription
+from kgroup.admin.read.describe import groups_only
+from kgroup.admin.read.lag import readers_known
+from kgroup.admin.read.members import partitions_of
+from kgroup.admin.read.visibility import sees_every_topic
 from kgroup.admin.rights import needs as table
 from kgroup.admin.rights.needs import COMMANDS, Needs
 from kgroup.admin.rights.probes import Held
@@ -135,10 +139,7 @@ def _look(
     cluster: ClusterView, group_id: str
 ) -> tuple[GroupDescription | None, frozenset[TopicPartition] | None]:
     """The group, and all it has committed, each None where it cannot be seen."""
-    from kgroup.admin.models import SHARE
-    from kgroup.admin.read.describe import groups_only
     from kgroup.admin.read.share_offsets import stored_offsets
-    from kgroup.admin.read.visibility import sees_every_topic
 
     group = groups_only(cluster, [group_id])[group_id]
     if isinstance(group, KgroupError):
@@ -152,9 +153,6 @@ def _look(
 
 def _topics_read(group: GroupDescription) -> list[str]:
     """What the members read; nothing where that is not known of all of them."""
-    from kgroup.admin.read.lag import readers_known
-    from kgroup.admin.read.members import partitions_of
-
     if not readers_known(group):
         return []
     owned = {place.topic for member in group.known_members for place in partitions_of(member.assignment)}

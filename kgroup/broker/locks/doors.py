@@ -7,7 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kgroup.broker.locks.mechanisms import exchanges, login_module
 from kgroup.broker.locks.settings import ListenerSettings
+from kgroup.broker.locks.tls import server_context
+from kgroup.broker.locks.tokens import SignedTokens, token_validator
 from kgroup.errors import ConfigError, require_extra
 from kgroup.runtime.credentials import Credentials
 from kgroup.security.principal_mapping import DEFAULT_RULES, PrincipalMapping
@@ -48,8 +51,6 @@ def _door(listener: ListenerSettings, credentials: Credentials) -> Door:
         raise ConfigError(f"{listener.where}: ssl.principal.mapping.rules: {error}") from None
     tls = None
     if listener.uses_tls:
-        from kgroup.broker.locks.tls import server_context
-
         # with SASL, Kafka does not ask for certificates unless it is told so for this very listener
         asked = listener.get("ssl.client.auth") or "none"
         if listener.uses_sasl:
@@ -63,9 +64,7 @@ def _door(listener: ListenerSettings, credentials: Credentials) -> Door:
 
 
 def _sasl(listener: ListenerSettings, credentials: Credentials) -> tuple[SaslLock, Jwks | None]:
-    from kgroup.broker.locks.mechanisms import exchanges, login_module
     from kgroup.broker.locks.sasl import SaslLock
-    from kgroup.broker.locks.tokens import SignedTokens, token_validator
 
     validator = None
     if "OAUTHBEARER" in listener.mechanisms:

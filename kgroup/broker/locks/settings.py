@@ -12,6 +12,7 @@ import re
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 
 from kgroup.errors import ConfigError
 from kgroup.runtime.topic_settings import INT, LIST, LONG, STRING
@@ -271,8 +272,6 @@ def _check_names(values: Mapping[str, str], listeners: list[ListenerSettings]) -
                 f"as {_PREFIX}{min(known)}.plain.{JAAS}",
             )
         if name not in OF_LISTENERS.keys() | IDLE | {JAAS}:
-            from difflib import get_close_matches
-
             near = get_close_matches(name, sorted(OF_LISTENERS), n=2)
             raise ConfigError(
                 f"the setting {full} is not known here", "perhaps " + " or ".join(near) if near else None

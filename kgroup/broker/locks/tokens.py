@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeGuard
 
+from kgroup.broker.locks.jwks import open_jwks
 from kgroup.broker.locks.settings import ListenerSettings
 from kgroup.errors import ConfigError
 
@@ -177,7 +178,6 @@ def token_validator(listener: ListenerSettings, module: LoginModule | None) -> T
             f"{listener.where}: OAUTHBEARER has no keys to check tokens with",
             "set sasl.oauthbearer.jwks.endpoint.url to file:///… or https://…",
         )
-    from kgroup.broker.locks.jwks import open_jwks
 
     refresh_ms = listener.number(
         "sasl.oauthbearer.jwks.endpoint.refresh.ms", DEFAULT_REFRESH_MS, "OAUTHBEARER"

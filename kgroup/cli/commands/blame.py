@@ -4,7 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin import shell
+from kgroup.admin.change.journal import Journal
 from kgroup.admin.models import GroupDescription
+from kgroup.admin.refusals import is_absent
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
@@ -108,8 +110,6 @@ def command(
 
 def _states(env: Env, admin: "Admin | None", names: Iterable[str]) -> dict[str, str]:
     """The groups' states now: while a classic group rebalances, no record shows it."""
-    from kgroup.admin.refusals import is_absent
-
     found: dict[str, str] = {}
     for name, group in admin.groups(names).items() if admin is not None else ():
         if isinstance(group, GroupDescription):
@@ -121,8 +121,6 @@ def _states(env: Env, admin: "Admin | None", names: Iterable[str]) -> dict[str, 
 
 def _journal(env: Env, where: Mapping[str, object] | None) -> "Sequence[Entry]":
     """The removals that this machine's journal has of the cluster that was read, or of any for files."""
-    from kgroup.admin.change.journal import Journal
-
     cluster_id = (where or {}).get("id")
     try:
         entries = Journal.default().entries()

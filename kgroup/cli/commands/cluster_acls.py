@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin.models import ChangeStatus
+from kgroup.admin.shell import word
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode
@@ -200,8 +201,6 @@ def _removal(
 
 def _undo(env: Env, verb: str, rule: Mapping[str, object]) -> str:
     """The opposite of adding or removing one rule."""
-    from kgroup.admin.shell import word
-
     names = ("principal", "host", "operation", "pattern")
     options = [f"--{name} {word(str(rule[name]))}" for name in names]
     kind = str(rule["resource_type"]).lower().replace("_", "-")

@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterable
 from dataclasses import asdict
+from getpass import getpass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -177,7 +178,6 @@ def _asked(user: str) -> str:
             f"there is no terminal to ask for the password of {user}",
             "--password-file FILE (- for standard input) or --password-env NAME",
         )
-    from getpass import getpass
 
     found = getpass(f"password of {user}: ")
     if getpass("again: ") != found:

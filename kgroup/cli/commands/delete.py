@@ -13,6 +13,7 @@ from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes, undo_of_offs
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.offset_changes import WaitEmpty, import_plan, once_empty, run, wait_until_empty
 from kgroup.cli.frame.options import command as make
+from kgroup.cli.frame.zookeeper_delete import Deleting, delete
 from kgroup.cli.inputs.files import read_text
 from kgroup.cli.inputs.group_names import Named, expand
 from kgroup.cli.inputs.offset_files import parse_offsets, share_groups
@@ -84,8 +85,6 @@ def command(
             f"{export} exists, and a deletion overwrites no export", "name another file with --export"
         )
     if zookeeper is not None:
-        from kgroup.cli.frame.zookeeper_delete import Deleting, delete
-
         wanted_there = Deleting(group, stale_s, export, incomplete, Consent(execute, yes), reason)
         return show(env, delete(env, zookeeper, wanted_there))
     with open_admin(env) as admin:

@@ -11,9 +11,11 @@ from contextlib import contextmanager
 from shutil import which
 from typing import TYPE_CHECKING
 
+from kgroup.admin.shell import word
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.options import command as make
+from kgroup.cli.frame.tree import run
 from kgroup.errors import KgroupError, Unreachable
 
 if TYPE_CHECKING:
@@ -93,8 +95,6 @@ def _tour(bootstrap: str) -> int:
 def program() -> str:
     """How to start this program from the shell it was started from, which need not have it on its PATH."""
 
-    from kgroup.admin.shell import word
-
     typed = sys.argv[0]
     if os.path.basename(typed) != "kgroup":
         return f"{word(sys.executable)} -m kgroup"
@@ -168,8 +168,6 @@ def _cluster(folder: str) -> Iterator[str]:
 
 
 def _run(*argv: str) -> int:
-    from kgroup.cli.frame.tree import run
-
     print(f"\n$ kgroup {' '.join(argv)}", flush=True)
     return run(argv)
 

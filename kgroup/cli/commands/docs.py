@@ -1,5 +1,6 @@
 """`kgroup docs`: the pages of the documentation, as this version carries them."""
 
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
@@ -50,8 +51,6 @@ def command(
     wanted = page.removeprefix("docs/").removesuffix(".md")
     matches = [name for name in known if name == wanted or name.startswith(f"{wanted}-") and "/" in wanted]
     if not matches:
-        from difflib import get_close_matches
-
         near = get_close_matches(wanted, known)
         hint = f"did you mean {', '.join(near)}?" if near else "the index names the pages: kgroup docs"
         raise Failure(ExitCode.NOT_FOUND, "NO_PAGE", f"there is no page {page!r}", hint)

@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
+from kgroup.admin.change.journal import Journal
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.frame.declaring import argument, option
@@ -35,8 +36,6 @@ def list_entries(
 
     The journal is a file on this machine: changes made elsewhere or with other tools are not in it.
     """
-    from kgroup.admin.change.journal import Journal
-
     entries = Journal.default().entries()
     undone = {str(entry.plan["undoes"]): entry.id for entry in entries if entry.plan.get("undoes")}
     chosen = [
@@ -69,8 +68,6 @@ def list_entries(
 )
 def show_entry(env: Env, entry: Annotated[str, argument("ID|LAST", "The entry's id, or LAST.")]) -> ExitCode:
     """Show one change: its plan, what was there before, and what became of each item."""
-
-    from kgroup.admin.change.journal import Journal
 
     journal = Journal.default()
     found = journal.find(entry)

@@ -5,6 +5,7 @@ import signal
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Annotated
 from typing import Protocol as Shape
@@ -19,8 +20,9 @@ from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group
 from kgroup.cli.output.schema_ids import schema_id
-from kgroup.domain import TopicPartition
+from kgroup.domain import TopicPartition, uuid_text
 from kgroup.errors import ConfigError, ErrorCode
+from kgroup.members.effects import Assigned, Committed, Failed, Left, Lost, Revoke
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
@@ -193,9 +195,6 @@ def _member(
         assignor = known[name]()
         return ClassicMember(group_id, topics, [assignor], instance_id=instance_id, rack=rack)
     if protocol == "consumer":
-        import uuid
-
-        from kgroup.domain import uuid_text
         from kgroup.members.consumer import ConsumerMember
 
         member_id = uuid_text(uuid.uuid4().bytes)
@@ -229,8 +228,6 @@ class _Events:
         self.failed: tuple[int, str] | None = None
 
     def tell(self, event: "Event | Happened") -> None:
-        from kgroup.members.effects import Assigned, Committed, Failed, Left, Lost, Revoke
-
         if isinstance(event, Failed):
             self.failed = event.code, event.message
             return

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin.models import SHARE, ItemError
+from kgroup.admin.refusals import refused
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.env.zookeeper import ZooKeeper, open_groups
@@ -196,7 +197,6 @@ def clone(
         make_plan,
     )
     from kgroup.admin.read.conditions import raised
-    from kgroup.admin.refusals import refused
 
     if source == target:
         raise ConfigError("FROM and TO are the same group")

@@ -16,6 +16,7 @@ from kgroup.cli.output.result import Result, ShownError, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.times import iso
 from kgroup.errors import ConfigError
+from kgroup.history.items import RawRecord
 
 if TYPE_CHECKING:
     from kgroup.history.stats import Statistics, Tally
@@ -128,7 +129,6 @@ def decode(
 ) -> ExitCode:
     """Decode one key, and its value, from hex."""
 
-    from kgroup.history.items import RawRecord
     from kgroup.history.raw import raw_row
 
     record = RawRecord(-1, -1, _hex(key, "the key"), _hex(value, "--value") if value else None, -1, -1)

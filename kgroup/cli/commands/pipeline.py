@@ -20,7 +20,10 @@ from kgroup.cli.inputs.locations import StorageOption, storage_options
 from kgroup.cli.inputs.pipeline_session import LOCAL, opened_input, opened_spark, opened_sql, opened_store
 from kgroup.cli.output.result import Result, ShownError, show
 from kgroup.cli.output.times import parse_time
+from kgroup.cli.views.pipeline_plot import draw, drawing_for, log_ends_of
+from kgroup.cli.views.pipeline_rows import query_result
 from kgroup.errors import StorageError
+from kgroup.pipeline.spark.package import build_package
 
 if TYPE_CHECKING:
     from kgroup.pipeline.tables.ingest import RunReport, Waiting
@@ -198,8 +201,6 @@ def query(
 
     Rows come in a fixed order; a note says if --limit left some out.
     """
-    from kgroup.cli.views.pipeline_rows import query_result
-
     at_ms = parse_time(at) if at else None
     store = opened_store(env, tables, storage_option)
     from kgroup.pipeline.ask.jobs import query_named, rows_of, told_by_manifest
@@ -266,8 +267,6 @@ def plot(
 
     Lag is drawn when a cluster is named (-b, --context or --local): the ends of logs are not in this topic.
     """
-    from kgroup.cli.views.pipeline_plot import draw, drawing_for, log_ends_of
-
     write = drawing_for(out)
     store = opened_store(env, tables, storage_option)
     with opened_spark(env, master, conf) as spark:
@@ -289,8 +288,6 @@ def plot(
 )
 def package(env: Env, target: Annotated[Path, argument("FILE", "The zip file to write.")]) -> ExitCode:
     """Write kgroup as one zip file for Spark's executors; `pipeline run --master` ships it automatically."""
-    from kgroup.pipeline.spark.package import build_package
-
     try:
         build_package(target)
     except OSError as error:

@@ -10,6 +10,8 @@ from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.locations import StorageOption, storage_options
 from kgroup.cli.inputs.pipeline_session import filled
 from kgroup.cli.output.result import Result, show
+from kgroup.cli.views.pipeline_rows import sql_result
+from kgroup.errors import require_extra
 
 if TYPE_CHECKING:
     from kgroup.pipeline.tables.store import Store
@@ -40,9 +42,6 @@ def sql(
     There are commits, control, markers, batches, bad_ranges, events, members, rebalances, top_writers,
     commit_rates, suspicious_commits, and state_at(TIME). They can be read, and nothing else.
     """
-    from kgroup.cli.views.pipeline_rows import sql_result
-    from kgroup.errors import require_extra
-
     require_extra("sql", "SQL", "duckdb", "deltalake", "pyarrow", "numpy")
     from kgroup.pipeline.ask.sql import answered
 
@@ -76,8 +75,6 @@ def vacuum(
 
 
 def _store(env: Env, tables: str, options: list[str] | None) -> "Store":
-    from kgroup.errors import require_extra
-
     require_extra("sql", "reading the pipeline's tables", "deltalake", "pyarrow", "numpy")
     from kgroup.pipeline.tables.store import Store
 

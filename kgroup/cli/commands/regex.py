@@ -4,6 +4,7 @@ from dataclasses import asdict
 from typing import Annotated
 
 from kgroup.admin.models import ItemError
+from kgroup.admin.read.patterns import check_pattern
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode
@@ -40,8 +41,6 @@ def check(
     Consumer-protocol members send patterns to the broker, which expects RE2 and matches whole names
     (KIP-848); classic clients match in their own language. Exit code 8 if a broker would refuse the pattern.
     """
-    from kgroup.admin.read.patterns import check_pattern
-
     where = None
     unseen: tuple[ItemError, ...] = ()
     if topics is not None or offline:

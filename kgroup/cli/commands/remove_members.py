@@ -14,6 +14,7 @@ from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.files import read_plan, read_text, write_plan
 from kgroup.cli.output.result import ShownError, show
+from kgroup.cli.views.removal import after_waiting, executed, planned
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -93,7 +94,6 @@ def command(
     Prints the plan and changes nothing without --execute. A member that is still running rejoins at once.
     """
     from kgroup.admin.change.remove_members import Selection, plan_document
-    from kgroup.cli.views.removal import after_waiting, executed, planned
 
     if wait not in (None, "stable"):
         raise ConfigError(f"--wait {wait!r} is unknown", "only: stable")

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
+from kgroup.cli.frame.history_spark import SPARK, chosen_engine, tell_on_spark
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.history import opened
 from kgroup.cli.inputs.history_selection import Selection, note_span, without_paths
 from kgroup.cli.inputs.locations import Files, StorageOption
 from kgroup.cli.output.times import parse_time
+from kgroup.cli.views.history_verdict import show_verdict
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -73,9 +75,7 @@ def command(
 
     Reads __consumer_offsets. The topic is compacted, so every answer says from which point on it is complete.
     """
-    from kgroup.cli.frame.history_spark import SPARK, chosen_engine, tell_on_spark
     from kgroup.cli.views import history as views
-    from kgroup.cli.views.history_verdict import show_verdict
 
     group, files = without_paths(group or (), files or ())
     if engine == SPARK and (at or raw or follow or verify or not files):

@@ -1,17 +1,22 @@
 """`kgroup serve`: the embedded cluster on TCP."""
 
+import logging
 import os
 import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from kgroup.broker.locks.settings import is_of_listeners, listeners_apart
+from kgroup.broker.ready_file import ReadyFile
 from kgroup.cli.env.config import LocalTarget
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.properties import parse_properties
 from kgroup.cli.env.zookeeper import named
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import option
 from kgroup.cli.frame.options import command as make
 from kgroup.errors import ConfigError
+from kgroup.runtime.claim import Claim
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,10 +95,7 @@ def command(
     SASL_SSL, or SSL and client certificates. Passwords belong in the file of --config, not in --set.
     Commands with --local on the same folder talk to it while it runs.
     """
-    from kgroup.broker.locks.settings import listeners_apart
-    from kgroup.broker.ready_file import ReadyFile
     from kgroup.broker.server import serve
-    from kgroup.runtime.claim import Claim
     from kgroup.runtime.cluster import Cluster
 
     if memory and env.flags.get("local"):
@@ -124,8 +126,6 @@ def command(
     if tree_port is not None and zookeeper is not None:
         raise ConfigError("--tree-port and --zookeeper name two trees", "give one of them")
     if env.verbose:
-        import logging
-
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
     listeners, config_of_brokers = listeners_apart(settings)
     ports = (legacy_port or 0, tree_port or 0)
@@ -140,8 +140,6 @@ def command(
 
 def _of_file(env: Env, path: Path) -> dict[str, str]:
     """The settings of a server.properties that mean something here; the others are named on stderr."""
-    from kgroup.broker.locks.settings import is_of_listeners
-    from kgroup.cli.env.properties import parse_properties
     from kgroup.runtime.settings_in_force import is_setting
 
     try:

@@ -12,6 +12,8 @@ from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group as subcommands
 from kgroup.cli.inputs.locations import StorageOption
 from kgroup.cli.output.result import show
+from kgroup.cli.views.fleet import Question
+from kgroup.cli.views.fleet import plan as plan_fleet
 from kgroup.cli.views.migration import planned
 from kgroup.errors import ConfigError
 
@@ -58,9 +60,6 @@ def plan(
     when one is blocked. Groups with no consumer protocol to move to (Kafka Connect, Kafka Streams, share
     groups) are left out and named.
     """
-    from kgroup.cli.views.fleet import Question
-    from kgroup.cli.views.fleet import plan as plan_fleet
-
     question = Question(group or (), all_groups, topic, contexts, read_log, html)
     one = question.one_group
     if static:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin.models import GroupDescription, ItemError
+from kgroup.admin.read.watching import differences, sight_changes
 from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
@@ -69,7 +70,6 @@ def command(
     Posts are signed, and retried in order; any that could not be delivered is named, and the exit code is 5.
     """
     from kgroup.admin.read.conditions import Condition
-    from kgroup.admin.read.watching import differences, sight_changes
 
     condition = Condition.parse(until) if until else None
     every_s = max(parse_duration(interval), 0.01)

@@ -2,12 +2,14 @@
 
 import os
 import re
+import shlex
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgroup.cli.env.setting_names import BOOTSTRAP, LOCAL, TIMEOUT, Resolved
+from kgroup.client.security import PLAINTEXT
 from kgroup.domain import Document, value
 from kgroup.errors import ConfigError
 
@@ -184,8 +186,6 @@ def _property(given: Document, key: str, where: str) -> str:
     """A setting's value; a command may be a list of its words."""
     found = given.get(key)
     if key.endswith("-command") and isinstance(found, list):
-        import shlex
-
         return shlex.join(str(word) for word in found)
     return _text(given, key, where) or ""
 
@@ -244,7 +244,6 @@ def connection_to(
     addresses: tuple[tuple[str, int], ...], resolved: Resolved, *, fetch: bool = True
 ) -> "ConnectionSettings":
     """How to reach brokers at these addresses, with the security and the limits that the settings name."""
-    from kgroup.client.security import PLAINTEXT
     from kgroup.client.settings import ConnectionSettings
 
     security = PLAINTEXT

@@ -4,6 +4,7 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from kgroup.cli.env.known_settings import GUARDED
 from kgroup.cli.env.setting_names import Resolved
@@ -56,8 +57,6 @@ def _files(resolved: Resolved) -> Iterator[Path]:
         if name in _KEPT_IN_FILES or (name in _KEYS and _holds_open_key(setting.value)):
             yield Path(setting.value).expanduser()
         if name == "sasl.oauthbearer.token.endpoint.url" and setting.value.lower().startswith("file:"):
-            from urllib.parse import unquote, urlsplit
-
             yield Path(unquote(urlsplit(setting.value).path))
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from kgroup.cli.env.escaping import clean
 from kgroup.domain import value
 from kgroup.errors import ConfigError
 
@@ -110,8 +111,6 @@ class Env:
     def note(self, text: str) -> None:
         """Say something to the person at the terminal, in one line, unless asked to be quiet."""
         if not self.quiet:
-            from kgroup.cli.env.escaping import clean
-
             print(clean(text), file=sys.stderr)
 
 

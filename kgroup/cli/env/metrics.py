@@ -1,5 +1,6 @@
 """The metrics of the cluster a command works on, from wherever that cluster shows them."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -7,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from kgroup.cli.env.config import LocalTarget
 from kgroup.cli.env.invocation import Env
 from kgroup.domain import Document
+from kgroup.errors import Unreachable
+from kgroup.log.directory import owner_of
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
@@ -30,15 +33,11 @@ def metrics_of(env: Env, admin: "Admin") -> tuple[list[Document] | None, str | N
         from kgroup.broker.metrics import snapshot
 
         return [asdict(metric) for metric in snapshot(transport.cluster)], None
-    from kgroup.log.directory import owner_of
 
     owner = owner_of(target.directory)
     if owner is None or not owner.metrics:
         return None, NO_ENDPOINT
-    import json
     from http.client import HTTPConnection, HTTPException
-
-    from kgroup.errors import Unreachable
 
     connection = HTTPConnection(owner.metrics, timeout=env.settings().timeout_s())
     try:

@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.secrets import read_secret, secret_or_file
+from kgroup.cli.env.setting_names import NOTIFY_SECRET
+from kgroup.cli.env.webhook import Webhook
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.errors import ConfigError, require_extra
-
-if TYPE_CHECKING:
-    from kgroup.cli.env.webhook import Webhook
 
 NOT_DELIVERED = "NOT_DELIVERED"
 CLOSING_S = 10.0
@@ -28,7 +27,6 @@ def posting(env: Env, url: str | None, secret_file: Path | None) -> "Iterator[We
             raise ConfigError("--notify-secret-file signs posts, and there are none", "add --notify URL")
         yield None
         return
-    from kgroup.cli.env.webhook import Webhook
 
     require_extra("http", "--notify", "httpx")
     warn = "warning: "
@@ -46,9 +44,6 @@ def posting(env: Env, url: str | None, secret_file: Path | None) -> "Iterator[We
 
 
 def _secret(env: Env, file: Path | None) -> str | None:
-    from kgroup.cli.env.secrets import read_secret, secret_or_file
-    from kgroup.cli.env.setting_names import NOTIFY_SECRET
-
     if file is not None:
         return read_secret(file.expanduser())
     return secret_or_file(env.settings(), NOTIFY_SECRET)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.setting_names import REST_PASSWORD, REST_TOKEN
 from kgroup.cli.env.zookeeper import Opened as InZooKeeper
 from kgroup.cli.env.zookeeper import open_groups as in_zookeeper
 from kgroup.domain import Document, value
@@ -89,7 +90,6 @@ def refuse(url: str | None, **given: tuple[object, str]) -> None:
 
 def _login(settings: "Resolved") -> "Login":
     from kgroup.cli.env.secrets import secret_or_file
-    from kgroup.cli.env.setting_names import REST_PASSWORD, REST_TOKEN
     from kgroup.rest.api import Login
 
     token = secret_or_file(settings, REST_TOKEN)

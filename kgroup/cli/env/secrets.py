@@ -11,6 +11,7 @@ from pathlib import Path
 from kgroup.cli.env.exposure import refuse_if_exposed
 from kgroup.cli.env.known_settings import NEVER_IN_ARGV, SECRETS
 from kgroup.cli.env.setting_names import FILE_SUFFIX, Resolved
+from kgroup.client.auth.printed import printed_by
 from kgroup.client.properties.catalogue import FROM_COMMAND, FROM_ENVIRONMENT
 from kgroup.client.properties.given import Given
 from kgroup.errors import ConfigError
@@ -45,8 +46,6 @@ def secret(resolved: Resolved, name: str) -> str | None:
     if (
         command := resolved.settings.get(name + FROM_COMMAND)
     ) is not None and name + FROM_COMMAND != _RENEWED:
-        from kgroup.client.auth.printed import printed_by
-
         try:
             arguments = shlex.split(command.value)
         except ValueError:

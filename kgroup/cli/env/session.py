@@ -1,11 +1,12 @@
 """The cluster a command works on: its transport opened, and closed when the command ends."""
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kgroup.cli.env.config import LocalTarget
+from kgroup.cli.env.config import LocalTarget, default_local_directory
 from kgroup.cli.env.invocation import Env
 from kgroup.domain import Document
 from kgroup.errors import ConfigError
@@ -123,11 +124,7 @@ def _refuse_without_cluster(directory: Path) -> None:
 
 def _meant(directory: Path) -> str | None:
     """What may have been meant by a folder without a cluster, as it is typed; None where nothing is near."""
-    from contextlib import suppress
-    from difflib import get_close_matches
-
     from kgroup.admin.shell import word
-    from kgroup.cli.env.config import default_local_directory
     from kgroup.log.directory import holds_cluster
 
     if directory == default_local_directory():

@@ -5,9 +5,12 @@ the place that named it, so `--command-config` beats the environment and a conte
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kgroup.cli.env.config import load_config
+from kgroup.cli.env.properties import read_command_config
 from kgroup.cli.env.setting_names import (
     BOOTSTRAP,
     COMMAND_CONFIG,
@@ -119,7 +122,6 @@ def _context(
         name = environ.get(CONTEXT)
     if name is None and (by_flag or by_environment):
         return None
-    from kgroup.cli.env.config import load_config
 
     config = load_config()
     wanted = name or config.current
@@ -127,8 +129,6 @@ def _context(
 
 
 def _file_layer(path: Path) -> _Layer:
-    from kgroup.cli.env.properties import read_command_config
-
     return _Layer(_canonical(read_command_config(path)), str(path), {})
 
 
@@ -152,8 +152,6 @@ def _checked(properties: Mapping[str, str]) -> dict[str, str]:
         raise ConfigError(f"-X {name}: every process may read a command line", f"{where}, or name a file")
     unknown = sorted(values.keys() - KNOWN)
     if unknown:
-        from difflib import get_close_matches
-
         near = get_close_matches(unknown[0], KNOWN, 1)
         hint = f"did you mean {near[0]}?" if near else "known: " + ", ".join(sorted(KNOWN))
         raise ConfigError(f"-X {unknown[0]}: kgroup has no such setting", hint)

@@ -6,6 +6,8 @@ Headers and signature are those of Standard Webhooks (docs/webhooks.md, decision
 
 from __future__ import annotations
 
+import hmac
+import json
 import random
 import threading
 import time
@@ -15,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 from kgroup.client.retry import Backoff
@@ -106,8 +109,6 @@ class Webhook:
 
     def put(self, event: Document) -> None:
         """Have an event posted behind all others; where too many wait, the oldest of them is given up."""
-        import json
-
         body = json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()
         post = _Post(f"msg_{uuid4().hex}", event, body)
         with self._changed:
@@ -213,8 +214,6 @@ def signed(id_: str, timestamp_s: int, body: bytes, key: bytes | None) -> dict[s
 
     What is signed is `id.timestamp.body`; the signature is `v1,` and the HMAC in base64.
     """
-    import hmac
-
     headers = {ID: id_, TIMESTAMP: str(timestamp_s)}
     if key is not None:
         digest = hmac.digest(key, f"{id_}.{timestamp_s}.".encode() + body, "sha256")
@@ -239,8 +238,6 @@ def key_of(secret: str) -> bytes:
 
 def shown(url: str) -> str:
     """The address as it may be printed: paths and passwords of webhooks are secrets."""
-    from urllib.parse import urlsplit
-
     try:
         parts = urlsplit(url)
         port = "" if parts.port is None else f":{parts.port}"

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kgroup.cli.env.config import connection_to
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.session import LEAST_S
 from kgroup.domain import Document, value
 from kgroup.errors import ConfigError
 
@@ -124,7 +126,6 @@ def _brokers(
     settings: "Resolved", alive: "Sequence[Broker]", until: float, closing: ExitStack
 ) -> "OldCluster":
     """The brokers that the tree names, reached as the settings say, until the command's time is up."""
-    from kgroup.cli.env.config import connection_to
     from kgroup.client.retry import Retry
     from kgroup.client.transport import SocketTransport
     from kgroup.zookeeper.entry.tree import OWN_LISTENER, OldCluster
@@ -144,6 +145,4 @@ def _brokers(
 
 
 def _left_s(until: float) -> float:
-    from kgroup.cli.env.session import LEAST_S
-
     return max(until - time.monotonic(), LEAST_S)

@@ -9,11 +9,15 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
+from kgroup.cli.env.config import load_config
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.session import connection_of
 from kgroup.cli.frame.lazy import KgroupCommand
+from kgroup.cli.frame.shared_options import shared_names
 from kgroup.errors import KgroupError
 
 if TYPE_CHECKING:
@@ -93,8 +97,6 @@ def _instances(admin: "Admin", group_ids: list[str]) -> list[str]:
 
 def contexts(ctx: "Context", incomplete: str) -> Iterable[str]:
     """The contexts of the config file."""
-    from kgroup.cli.env.config import load_config
-
     return load_config().contexts
 
 
@@ -163,8 +165,6 @@ _BY_KIND: dict[str, Offer] = {
 
 def _of_cluster(ctx: "Context", what: str, ask: Callable[["Admin"], list[str]]) -> list[str]:
     """The answer of the cluster the words so far name, or the one kept from a moment ago."""
-    from kgroup.cli.frame.shared_options import shared_names
-
     if ctx.params.get("zookeeper") or ctx.params.get("rest"):
         # Another place than the settings name, and too slow to ask at every key.
         return []
@@ -182,10 +182,7 @@ def _of_cluster(ctx: "Context", what: str, ask: Callable[["Admin"], list[str]]) 
 
 
 def _ask(env: Env, ask: Callable[["Admin"], list[str]]) -> list[str]:
-    from dataclasses import replace
-
     from kgroup.admin.admin import Admin
-    from kgroup.cli.env.session import connection_of
     from kgroup.client.transport import SocketTransport
 
     connection = connection_of(env)

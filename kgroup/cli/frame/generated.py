@@ -10,6 +10,7 @@ from pathlib import Path
 from kgroup.cli.exit_codes import MEANINGS
 from kgroup.cli.frame.lazy import KgroupCommand, walk
 from kgroup.cli.frame.registry import COMMANDS, PANELS
+from kgroup.cli.frame.tree import DESCRIPTION
 
 SHELLS = {"bash": "kgroup.bash", "zsh": "_kgroup", "fish": "kgroup.fish"}
 ENVIRONMENT = {
@@ -64,8 +65,6 @@ def _entries(title: str, entries: Iterator[tuple[str, str]] | list[tuple[str, st
 
 
 def _root_page() -> str:
-    from kgroup.cli.frame.tree import DESCRIPTION
-
     summary = DESCRIPTION.split("\n", 1)[0]
     lines = list(_header("kgroup", summary, "kgroup COMMAND [OPTIONS] [ARGUMENTS]"))
     lines.append(f".SH DESCRIPTION\n{_escape(DESCRIPTION.strip())}")

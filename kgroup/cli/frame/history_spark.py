@@ -1,6 +1,7 @@
 """`kgroup replay-log --engine spark`: which engine tells a timeline, and telling it on Spark."""
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
@@ -8,6 +9,7 @@ from kgroup.cli.inputs.history import Source
 from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.inputs.pipeline_session import opened_spark, segments_at
 from kgroup.errors import ConfigError
+from kgroup.pipeline.spark.session import check_installed
 
 AUTO, LOCAL, SPARK = "auto", "local", "spark"
 SPARK_FROM_BYTES = 8 << 30
@@ -28,7 +30,6 @@ def chosen_engine(env: Env, asked: str | None, source: Source, plain: bool) -> s
         return str(asked)
     if sum(source.sizes) < SPARK_FROM_BYTES or not plain:
         return LOCAL
-    from importlib.util import find_spec
 
     if find_spec("pyspark") is None:
         env.note(
@@ -49,7 +50,6 @@ def tell_on_spark(
 ) -> ExitCode:
     """The timeline that `replay-log` tells, folded by Spark."""
     from kgroup.cli.views.history import show_story
-    from kgroup.pipeline.spark.session import check_installed
 
     check_installed()
     from kgroup.pipeline.ask.replaying import replay_on_spark

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from typer.core import TyperCommand, TyperGroup
@@ -103,8 +104,6 @@ class RootGroup(OptionsInFront):
     ) -> tuple[str | None, Command | None, list[str]]:
         # The parent class suggests from loaded commands; ours are known by name only.
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from difflib import get_close_matches
-
             near = get_close_matches(args[0], COMMANDS)
             ctx.fail(f"no command {args[0]!r}" + (f"; did you mean {', '.join(near)}?" if near else ""))
         return super().resolve_command(ctx, args)

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from kgroup.client.settings import parse_bootstrap
 from kgroup.errors import ConfigError, Unreachable
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ class Legacy:
     """One consumer; `member_id` has the form of those that consumers of the era made themselves."""
 
     def __init__(self, group_id: str, where: str, session_ms: int | None) -> None:
-        from kgroup.client.settings import parse_bootstrap
-
         self.group_id = group_id
         moment, word = time.time_ns() // 1_000_000, uuid.uuid4().hex[:8]
         self.member_id = f"{group_id}_{socket.gethostname()}-{moment}-{word}"

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from kgroup.admin.migrate.models import ALREADY, BLOCKED, UNKNOWN
 from kgroup.admin.models import EMPTY
+from kgroup.admin.read.conditions import raised
 from kgroup.admin.read.visibility import unseen_offsets
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
@@ -114,7 +115,6 @@ def _execute(env: Env, group: str, direction: str, choices: Choices) -> ExitCode
     """Convert an empty group; for a live one say how its clients are to be rolled, and watch that."""
     from kgroup.admin.migrate.execute import roll_order
     from kgroup.admin.migrate.plan import plan_of
-    from kgroup.admin.read.conditions import raised
     from kgroup.cli.views.migration_watch import follow
 
     with open_admin(env) as admin:

@@ -12,6 +12,7 @@ from typer.main import get_command
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.lazy import CONTEXT_SETTINGS, KgroupCommand, OptionsInFront
+from kgroup.cli.frame.running import run_command
 from kgroup.cli.frame.shared_options import SHARED
 
 
@@ -28,8 +29,6 @@ def command(
 
         @functools.wraps(fn)
         def run(**values: object) -> int:
-            from kgroup.cli.frame.running import run_command
-
             shared = {name: values.pop(name) for name in SHARED.parameters}
             return run_command(lambda: Env.of(path, shared, os.environ), fn, values)
 

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import os
 import sys
+import traceback
 from collections.abc import Callable, Mapping
 
 from kgroup.cli.env.escaping import clean
@@ -63,8 +64,6 @@ def _report(error: KgroupError, env: Env | None) -> int:
 
 def _print_traceback(error: Exception) -> None:
     """Print the traceback to stderr; what an exception says may come from a broker and is escaped."""
-    import traceback
-
     own = ("Traceback ", "  File ", "  [Previous", "\n")
     for part in traceback.TracebackException.from_exception(error).format():
         print(part if part.startswith(own) else clean(part.rstrip("\n")) + "\n", end="", file=sys.stderr)

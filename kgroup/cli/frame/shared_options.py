@@ -4,6 +4,7 @@ import functools
 import inspect
 from typing import Annotated
 
+from kgroup.cli.env.config import load_config
 from kgroup.cli.env.invocation import COLORS, FORMATS
 from kgroup.cli.frame.declaring import option
 
@@ -11,8 +12,6 @@ _WHERE, _HOW, _OUTPUT = "Cluster", "Connection", "Output"
 
 
 def _contexts() -> list[str]:
-    from kgroup.cli.env.config import load_config
-
     return list(load_config().contexts)
 
 

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 # typer vendors click; these classes have no public name there.
@@ -81,8 +82,6 @@ def expand_local(argv: Sequence[str]) -> list[str]:
 
 
 def _refuse_a_folder(word: str) -> None:
-    from pathlib import Path
-
     from kgroup.log.directory import holds_cluster
 
     try:

@@ -4,6 +4,7 @@ import time
 from dataclasses import dataclass
 
 from kgroup.admin import shell
+from kgroup.admin.change.journal import Journal
 from kgroup.admin.models import GroupResult
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.zookeeper import Opened, open_groups
@@ -29,7 +30,6 @@ class Deleting:
 
 def delete(env: Env, where: str, told: Deleting) -> Result:
     """What deleting the groups would do, or did; committed offsets are in a file before any node goes."""
-    from kgroup.admin.change.journal import Journal
     from kgroup.cli.views.deletion import deletion
 
     with open_groups(env, where) as opened:

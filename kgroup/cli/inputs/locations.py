@@ -1,14 +1,12 @@
 """Places that a command is given: paths and URLs, and how stores are reached."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from kgroup.cli.env.invocation import Env
-
-if TYPE_CHECKING:
-    from kgroup.storage.options import StorageOptions
+from kgroup.storage.options import StorageOptions
 
 StorageOption = Annotated[
     list[str] | None,
@@ -29,6 +27,4 @@ Files = Annotated[
 
 def storage_options(env: Env, given: Sequence[str] | None) -> "StorageOptions":
     """The options given, with the command's timeout; ConfigError for an unknown one."""
-    from kgroup.storage.options import StorageOptions
-
     return StorageOptions.parse(given or (), env.settings().timeout_s())

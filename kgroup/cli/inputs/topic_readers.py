@@ -4,6 +4,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kgroup.admin.models import SHARE, GroupDescription, ItemError, Listing
+from kgroup.admin.read.lag import readers_known
+from kgroup.admin.refusals import item_error
 from kgroup.errors import ErrorCode, KgroupError
 
 if TYPE_CHECKING:
@@ -18,8 +20,6 @@ def reading(
 
     Those of which that is not known become errors.
     """
-    from kgroup.admin.refusals import item_error
-
     ids = [group.group_id for group in listing.groups]
     described = admin.groups(ids)
     share = {name for name, found in described.items() if getattr(found, "type", None) == SHARE}
@@ -59,8 +59,6 @@ def _topics_untold(group: GroupDescription) -> ItemError:
 
 def _concerns(topic: str, group: GroupDescription, offsets: frozenset[str] | KgroupError) -> bool | None:
     """Whether the group subscribes to the topic, owns or committed it; None when that is not known."""
-    from kgroup.admin.read.lag import readers_known
-
     members = group.known_members
     if (
         any(topic in (m.subscribed_topics or ()) for m in members)

@@ -5,6 +5,7 @@ cannot disagree about what was found.
 """
 
 import re
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -261,6 +262,4 @@ def _print_table(env: Env, table: Table, wanted: tuple[str, ...] | None) -> None
 
 
 def _terminal_width() -> int:
-    import shutil
-
     return shutil.get_terminal_size().columns

@@ -1,6 +1,7 @@
 """Groups and members in words: what `list`, `describe` and `remove-members` share."""
 
 import re
+from base64 import b64decode
 from collections.abc import Iterable, Mapping
 
 from kgroup.admin.models import Assignment, ItemError, Member, Tasks
@@ -52,8 +53,6 @@ def owned_text(member: Member) -> str:
     if member.assignment is not None:
         return assignment_text(member.assignment)
     if member.raw_assignment is not None:
-        from base64 import b64decode
-
         return f"unknown ({len(b64decode(member.raw_assignment))} bytes)"
     return "unknown"
 

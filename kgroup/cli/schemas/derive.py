@@ -11,6 +11,11 @@ from types import NoneType, UnionType
 from typing import Annotated, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from kgroup.cli.schemas.parts import BOOLEAN, INTEGER, NUMBER, STRING, Schema, array, nullable, record
+from kgroup.protocol.embedded.connect import ConnectWorker
+from kgroup.protocol.embedded.member import Application
+from kgroup.protocol.embedded.schema_registry import RegistryInstance
+from kgroup.protocol.embedded.streams import StreamsThread
+from kgroup.protocol.embedded.undecoded import Undecoded
 
 _PLAIN: Mapping[object, Schema] = {str: STRING, int: INTEGER, float: NUMBER, bool: BOOLEAN, object: {}}
 
@@ -72,11 +77,5 @@ def _worded(schema: Schema, beside: tuple[object, ...]) -> Schema:
 @cache
 def _imported_for_types() -> Mapping[str, type]:
     """What modules of models import for the type checker alone."""
-    from kgroup.protocol.embedded.connect import ConnectWorker
-    from kgroup.protocol.embedded.member import Application
-    from kgroup.protocol.embedded.schema_registry import RegistryInstance
-    from kgroup.protocol.embedded.streams import StreamsThread
-    from kgroup.protocol.embedded.undecoded import Undecoded
-
     late = (ConnectWorker, Application, RegistryInstance, StreamsThread, Undecoded)
     return {each.__name__: each for each in late}

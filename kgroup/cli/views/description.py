@@ -28,6 +28,7 @@ from kgroup.cli.output.wording import (
     short_process_id,
     tasks_text,
 )
+from kgroup.cli.views.expected import lines
 from kgroup.domain import Document, MemberStatus, TopicPartition
 
 _GROUP = Column("group_id", "GROUP", wide=True)
@@ -127,8 +128,6 @@ def blocks(
         yield _totals(group)
         yield from held_open(group.offsets)
         if group.registration is not None:
-            from kgroup.cli.views.expected import lines
-
             yield from lines(group.registration)
     if "members" in sections and group.members:
         yield ""

@@ -13,6 +13,8 @@ from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.inputs.group_names import Named, every, expand, is_glob, matches
+from kgroup.cli.inputs.topic_readers import reading
+from kgroup.cli.output.pages import filled, write_page
 from kgroup.cli.output.result import Result, ShownError, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import UNKNOWN, exit_codes, only_rights, shown_errors
@@ -89,7 +91,6 @@ def _planned(admin: "Admin", question: Question, context: str | None) -> Planned
 def _named(admin: "Admin", question: Question) -> Named:
     if question.topic is None:
         return every(admin) if question.all_groups else expand(admin, question.groups)
-    from kgroup.cli.inputs.topic_readers import reading
 
     listing = admin.list_groups()
     if question.groups:
@@ -239,8 +240,6 @@ def _write(
     untold: Sequence[ItemError],
     where: Document | None,
 ) -> None:
-    from kgroup.cli.output.pages import filled, write_page
-
     of = "" if where is None else f"Cluster {where['id']} at {where['bootstrap']}. "
     shown: Document = {
         **data,

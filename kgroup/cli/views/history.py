@@ -27,13 +27,17 @@ from kgroup.cli.inputs.history import (
 )
 from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.output.messages import print_error
+from kgroup.cli.output.pages import write_page
 from kgroup.cli.output.result import Result, ShownError, json_line, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.times import day_and_clock, iso
+from kgroup.cli.views.description import blocks, member_columns, member_rows
+from kgroup.cli.views.history_page import page
 from kgroup.cli.views.history_state import description
 from kgroup.domain import TopicPartition
 from kgroup.errors import ConfigError
 from kgroup.history.fold.events import Event, duration_text, partitions_text
+from kgroup.history.raw import raw_rows
 
 if TYPE_CHECKING:
     from kgroup.history.items import BadRange
@@ -74,9 +78,6 @@ def show_story(
     events = [e for e in selection.chosen(story.events) if e.log_partition not in strangers]
     errors, code = shortcomings(story, selection)
     if html is not None:
-        from kgroup.cli.output.pages import write_page
-        from kgroup.cli.views.history_page import page
-
         write_page(html, page(events, story))
         env.note(f"wrote {html}")
     # Of very many events that takes as long as to tell them.
@@ -150,8 +151,6 @@ def _event_lines(events: Sequence[Event], day: str = "") -> Iterator[str]:
 def show_state(env: Env, source: Source, selection: Selection, at: "At") -> ExitCode:
     """The groups as they were, in the words of `describe`."""
 
-    from kgroup.cli.views.description import blocks, member_columns, member_rows
-
     story = source.replay(selection, at)
     found = [description(state, partition) for partition, state in story.states]
     errors, code = damage(story)
@@ -195,8 +194,6 @@ def show_state(env: Env, source: Source, selection: Selection, at: "At") -> Exit
 
 def show_raw(env: Env, source: Source, selection: Selection) -> ExitCode:
     """Every record of the selected groups as it lies in the log, decoded; printed as it is read."""
-    from kgroup.history.raw import raw_rows
-
     bad: list[BadRange] = []
     read, without_time = False, 0
     as_json, span = _prints_json(env, "--raw"), selection.span

@@ -11,9 +11,12 @@ from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.inputs.history import coverage_text
 from kgroup.domain import TopicPartition
 from kgroup.errors import ConfigError
+from kgroup.pipeline.ask.picture import check_installed, write_png
+from kgroup.pipeline.ask.plot import page
+from kgroup.pipeline.ask.timeline import Ends, Span, span_seconds, timeline
 
 if TYPE_CHECKING:
-    from kgroup.pipeline.ask.timeline import Ends, Timeline
+    from kgroup.pipeline.ask.timeline import Timeline
     from kgroup.pipeline.spark.session import SparkSession
     from kgroup.pipeline.tables.store import Store
 
@@ -28,15 +31,12 @@ def drawing_for(out: Path) -> "Callable[[Timeline, Path], None]":
         raise ConfigError(
             f"--out {out} is neither an HTML page nor a PNG picture", "name it FILE.html or FILE.png"
         )
-    from kgroup.pipeline.ask.picture import check_installed, write_png
 
     check_installed()
     return write_png
 
 
 def _write_page(shown: "Timeline", out: Path) -> None:
-    from kgroup.pipeline.ask.plot import page
-
     out.write_text(page(shown), encoding="utf-8")
 
 
@@ -50,7 +50,6 @@ def log_ends_of(env: Env) -> EndsOf | None:
 
     def ask(places: Iterable[TopicPartition]) -> "Ends":
         from kgroup.admin.read.offsets import LATEST, ListedOffset
-        from kgroup.pipeline.ask.timeline import Ends
 
         with open_admin(env) as admin:
             found = admin.list_offsets(dict.fromkeys(places, LATEST))
@@ -64,7 +63,6 @@ def draw(spark: "SparkSession", store: "Store", group: str, ends_of: EndsOf | No
     """The timeline of a group; Failure if the tables hold nothing of it."""
     from kgroup.pipeline.ask.queries import in_ms, progress
     from kgroup.pipeline.ask.story import story_in
-    from kgroup.pipeline.ask.timeline import Span, span_seconds, timeline
 
     story = story_in(store, group)
     events = [event for event in story.events if event.group == group]

@@ -14,6 +14,7 @@ from kgroup.cli.inputs.history import Source, opened
 from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.output.result import Result, ShownError, show
 from kgroup.cli.output.tables import Column, Table, wrapped
+from kgroup.coordinator.config import GroupConfig
 from kgroup.domain import uuid_bytes
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode
 
@@ -74,8 +75,6 @@ def rehearse(
 
 
 def _setting(text: str) -> tuple[str, str]:
-    from kgroup.coordinator.config import GroupConfig
-
     name, separator, value = (part.strip() for part in text.partition("="))
     if not separator:
         raise ConfigError(

@@ -12,6 +12,7 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.output.result import Result, ShownError, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import UNKNOWN
+from kgroup.client.auth.credentials import Password
 from kgroup.domain import Document
 from kgroup.errors import ConfigError
 
@@ -78,8 +79,6 @@ def examine(
 
 def _principal(env: Env) -> str | None:
     """Who the brokers take us for; None where only they know, as with certificates and tokens."""
-    from kgroup.client.auth.credentials import Password
-
     target = env.target()
     if isinstance(target, LocalTarget):
         return "User:ANONYMOUS"

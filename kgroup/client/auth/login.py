@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from kgroup.client.auth import kerberos, msk_iam, oauthbearer, passwords
 from kgroup.client.auth.credentials import AwsLogin, Bearer, Credentials, Password
 from kgroup.client.auth.exchanges import Exchange
-
-if TYPE_CHECKING:
-    from kgroup.client.auth.tokens import Tokens
+from kgroup.client.auth.tokens import Tokens
 
 _CLOCK = "is this machine's clock right (date -u)?"
 
@@ -40,27 +38,18 @@ class Login:
         """
         credentials = self.credentials
         if isinstance(credentials, Password):
-            from kgroup.client.auth import passwords
-
             return passwords.exchange(credentials)
         if isinstance(credentials, Bearer):
-            from kgroup.client.auth import oauthbearer
-
             return oauthbearer.exchange(
                 self._tokens_of(credentials).current(within_s), credentials.extensions
             )
         if isinstance(credentials, AwsLogin):
-            from kgroup.client.auth import msk_iam
-
             return msk_iam.exchange(credentials, host, within_s)
-        from kgroup.client.auth import kerberos
 
         return kerberos.exchange(credentials, host, within_s)
 
     def _tokens_of(self, bearer: Bearer) -> Tokens:
         if self._tokens is None:
-            from kgroup.client.auth.tokens import Tokens
-
             self._tokens = Tokens(bearer, self._wall)
         return self._tokens
 

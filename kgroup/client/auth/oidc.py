@@ -7,16 +7,21 @@ from __future__ import annotations
 
 import base64
 import json
+import ssl
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 from urllib.parse import quote_plus, urlsplit
 
+from kgroup.client.auth.assertions import assertion_of
 from kgroup.client.auth.bounded import until
 from kgroup.client.auth.credentials import ClientCredentials, TokenEndpoint
 from kgroup.client.auth.exchanges import not_authenticated, redacted
 from kgroup.client.auth.token import Token, read_token
+from kgroup.client.tls.context import client_context
+from kgroup.client.tls.values import Tls
 from kgroup.errors import KgroupError, Unreachable, require_extra
+from kgroup.keystores.loading import reason
 
 if TYPE_CHECKING:
     import httpx
@@ -67,8 +72,6 @@ def _request(source: ClientCredentials, now: float) -> tuple[dict[str, str], str
     form = {"grant_type": _JWT_BEARER if source.bearer else "client_credentials"}
     scope = (source.scope or "").strip()
     if source.assertion is not None:
-        from kgroup.client.auth.assertions import assertion_of
-
         made = assertion_of(source.assertion, now)
         if source.bearer:
             form["assertion"] = made
@@ -138,8 +141,6 @@ def _context(endpoint: TokenEndpoint):  # type: ignore[no-untyped-def]
     """Whom to trust: the stores given, else the system's authorities, as for brokers."""
     if not endpoint.url.lower().startswith("https"):
         return False
-    from kgroup.client.tls.context import client_context
-    from kgroup.client.tls.values import Tls
 
     return client_context(endpoint.tls or Tls())
 
@@ -174,11 +175,7 @@ def _words(error: Exception) -> str:
         return "it did not answer in time"
     cause: BaseException | None = error
     while cause is not None:
-        import ssl
-
         if isinstance(cause, ssl.SSLError):
-            from kgroup.keystores.loading import reason
-
             return f"TLS failed: {reason(cause)}"
         if isinstance(cause, OSError) and cause.strerror:
             return cause.strerror.lower()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Sequence
 
 from kgroup.errors import ConfigError
@@ -12,8 +13,6 @@ def printed_by(arguments: Sequence[str], setting: str, within_s: float) -> str:
 
     It may ask at the terminal: standard error and input are ours.
     """
-    import subprocess
-
     if not arguments:
         raise ConfigError(f"{setting} names no command")
     try:

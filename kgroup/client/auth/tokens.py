@@ -20,7 +20,11 @@ from kgroup.client.auth.credentials import (
     UnsecuredToken,
 )
 from kgroup.client.auth.exchanges import not_authenticated
+from kgroup.client.auth.msk_iam import bearer_token
+from kgroup.client.auth.oidc import fetch_token, shown_url
+from kgroup.client.auth.printed import printed_by
 from kgroup.client.auth.token import Token, read_token
+from kgroup.client.auth.unsecured import unsecured_token
 from kgroup.errors import ConfigError, KgroupError
 
 
@@ -87,18 +91,11 @@ def fetch(source: TokenSource, within_s: float, wall: Callable[[], float] = time
     if isinstance(source, TokenFile):
         return read_token(_read(source))
     if isinstance(source, TokenCommand):
-        from kgroup.client.auth.printed import printed_by
-
         return read_token(printed_by(source.arguments, source.setting, within_s))
     if isinstance(source, UnsecuredToken):
-        from kgroup.client.auth.unsecured import unsecured_token
-
         return read_token(unsecured_token(source.options, wall()))
     if isinstance(source, AwsToken):
-        from kgroup.client.auth.msk_iam import bearer_token
-
         return read_token(*bearer_token(source.login), now=wall())
-    from kgroup.client.auth.oidc import fetch_token
 
     return fetch_token(source, within_s, wall)
 
@@ -116,8 +113,6 @@ def _read(source: TokenFile) -> str:
 
 def _name(source: TokenSource) -> str:
     if isinstance(source, ClientCredentials):
-        from kgroup.client.auth.oidc import shown_url
-
         return shown_url(source.endpoint.url)
     if isinstance(source, TokenFile):
         return source.location

@@ -16,6 +16,7 @@ from kgroup.client.auth.credentials import (
 from kgroup.client.properties.aws import aws_login
 from kgroup.client.properties.given import Given
 from kgroup.client.properties.jaas import Jaas, parse
+from kgroup.client.properties.oauthbearer import bearer_of
 from kgroup.errors import ConfigError
 
 JAAS = "sasl.jaas.config"
@@ -45,8 +46,6 @@ def credentials_of(given: Given) -> Credentials:
     mechanism = mechanism_of(given)
     jaas = _jaas(given, mechanism)
     if mechanism == OAUTHBEARER:
-        from kgroup.client.properties.oauthbearer import bearer_of
-
         return bearer_of(given, jaas.options)
     if mechanism == MSK_IAM:
         return aws_login(jaas.options)

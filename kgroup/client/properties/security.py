@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from kgroup.client.properties.catalogue import AS_DEFAULT, REFUSED
 from kgroup.client.properties.given import Given
+from kgroup.client.properties.sasl import credentials_of
+from kgroup.client.properties.tls import tls_of
 from kgroup.client.security import PLAINTEXT, PROTOCOLS, Security
 from kgroup.errors import ConfigError
 
@@ -46,12 +48,8 @@ def security_of(given: Given) -> Security:
     _refuse(given, "ssl." if protocol == "SSL" else "sasl." if protocol == "SASL_PLAINTEXT" else "")
     tls = credentials = None
     if protocol in ("SSL", "SASL_SSL"):
-        from kgroup.client.properties.tls import tls_of
-
         tls = tls_of(given)
     if protocol.startswith("SASL_"):
-        from kgroup.client.properties.sasl import credentials_of
-
         credentials = credentials_of(given)
     return Security(tls, credentials)
 

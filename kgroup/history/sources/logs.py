@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from kgroup.domain import OFFSETS_TOPIC, uuid_bytes
+from kgroup.domain import OFFSETS_TOPIC, uuid_bytes, uuid_text
 from kgroup.errors import KgroupError, StorageError, StorageMissing
 from kgroup.history.decode.scan import BatchHeader, Scanner
 from kgroup.history.items import BadRange
@@ -308,8 +309,6 @@ def topic_names_near(
         for metadata in folder.glob(f"*-*/{_PARTITION_FILE}"):
             found |= _partition_metadata(metadata.parent.name, _text(metadata))
     if beside:
-        from concurrent.futures import ThreadPoolExecutor
-
         with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
             for file, text in zip(beside, pool.map(_text, beside), strict=True):
                 named = file.name == TOPICS_FILE
@@ -341,8 +340,6 @@ def _partition_metadata(folder: str, text: str) -> dict[bytes, str]:
 
 def topics_text(names: Mapping[bytes, str]) -> str:
     """Topic ids as they are kept beside segments, so that a replay without a broker can name topics."""
-    from kgroup.domain import uuid_text
-
     told = {name: uuid_text(topic_id) for topic_id, name in sorted(names.items(), key=lambda item: item[1])}
     return json.dumps(told, indent=2) + "\n"
 

@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from kgroup.client.settings import ConnectionSettings
+from kgroup.client.properties.given import Given
+from kgroup.client.properties.security import security_of
+from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import StorageError
@@ -270,10 +272,6 @@ class LiveReader(SplitReader):
 
 def connection_of(options: Mapping[str, str]) -> ConnectionSettings:
     """How to reach a cluster, from settings named as confluent-kafka has them; ConfigError for a bad one."""
-    from kgroup.client.properties.given import Given
-    from kgroup.client.properties.security import security_of
-    from kgroup.client.settings import parse_bootstrap
-
     return ConnectionSettings(
         bootstrap=parse_bootstrap(options.get("bootstrap.servers", "")),
         security=security_of(Given(options)),

@@ -18,6 +18,8 @@ from kgroup.errors import ConfigError, KgroupError, StorageError
 from kgroup.pipeline.schemas import plain
 from kgroup.pipeline.tables.place import Place
 from kgroup.pipeline.tables.writing import BOUNDED, DATED, TableFile
+from kgroup.storage.failures import COLOURS
+from kgroup.storage.failures import told as of_storage
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties
@@ -207,15 +209,11 @@ def told(place: Place, name: str) -> Iterator[None]:
         raise ConfigError(f"{place.uri(name)} needs a newer reader: {_first(error)}", hint) from None
     except (DeltaError, OSError) as error:
         if place.folder is None:
-            from kgroup.storage.failures import told as of_storage
-
             raise of_storage(error, place.root / name, place.options) from None
         raise StorageError(f"{place.uri(name)} cannot be used: {_first(error)}") from None
 
 
 def _first(error: Exception) -> str:
     """The library draws causes as a coloured tree: the first line says what is the matter."""
-    from kgroup.storage.failures import COLOURS
-
     lines = [line.strip(" ↳\t") for line in COLOURS.sub("", str(error)).splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__

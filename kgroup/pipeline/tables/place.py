@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from kgroup.errors import StorageMissing
 from kgroup.storage.location import Location
+from kgroup.storage.opening import open_store
 from kgroup.storage.options import StorageOptions
 
 if TYPE_CHECKING:
@@ -80,7 +81,6 @@ class Place:
         """What pyarrow reads a file from; of a larger one that is elsewhere, the ranges that it asks for."""
         if self.root.is_local:
             return self.uri(name)
-        from kgroup.storage.opening import open_store
 
         store = open_store(self.root, self.options)
         found = store.look(self.root / name)
@@ -91,7 +91,6 @@ class Place:
     def has(self, name: str) -> bool:
         if self.root.is_local:
             return (self.root.local / name).exists()
-        from kgroup.storage.opening import open_store
 
         try:
             open_store(self.root, self.options).look(self.root / name)
@@ -107,7 +106,6 @@ class Place:
             path.parent.mkdir(parents=True, exist_ok=True)
             yield path
             return
-        from kgroup.storage.opening import open_store
 
         scratch = Path(tempfile.mkdtemp(prefix="kgroup-write-"))
         try:
@@ -122,7 +120,6 @@ class Place:
             root = self.root.local
             yield from (str(path.relative_to(root)) for path in (root / below).rglob("*") if path.is_file())
             return
-        from kgroup.storage.opening import open_store
 
         skipped = len(self.root.path) + 1 if self.root.path else 0
         for found in open_store(self.root, self.options).walk(self.root / below):
@@ -131,8 +128,6 @@ class Place:
     def delete(self, names: Iterable[str]) -> None:
         """Take files away, and local folders that are empty then."""
         if not self.root.is_local:
-            from kgroup.storage.opening import open_store
-
             store = open_store(self.root, self.options)
             for name in names:
                 store.delete(self.root / name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from kgroup.runtime.cluster import Cluster
 from kgroup.zookeeper.coordinator.config import LegacyConfig
 from kgroup.zookeeper.coordinator.config import read_settings as read_settings
 from kgroup.zookeeper.hosts.host import LegacyHost
-from kgroup.zookeeper.hosts.links import Link, OnEvent, TreeLink
+from kgroup.zookeeper.hosts.links import Link, OnEvent, SessionLink, TreeLink
 from kgroup.zookeeper.hosts.metrics import metrics
 from kgroup.zookeeper.hosts.registrar import Registrar
 from kgroup.zookeeper.hosts.tree_listener import TreeListener
@@ -58,8 +59,6 @@ class LegacyBrokers:
         KgroupError for a port in use, Unreachable for an ensemble that does not answer.
         """
         if self._options.ensemble is not None:
-            import asyncio
-
             await asyncio.to_thread(_prepare, self._options)
         listeners = {}
         for node, address in self._cluster.endpoints.items():
@@ -108,7 +107,6 @@ class LegacyBrokers:
         session_ms = self._options.config.zk_session_ms
         if self.tree is not None:
             return TreeLink(self.tree, session_ms, self._cluster.clock.now_ms, tell)
-        from kgroup.zookeeper.hosts.links import SessionLink
 
         assert self._options.ensemble is not None
         return SessionLink(self._options.ensemble, self._options.security, session_ms, tell)

@@ -13,6 +13,11 @@ from kgroup.admin.refusals import refused
 from kgroup.domain import NO_OFFSET, OffsetAndMetadata, TopicPartition
 from kgroup.errors import ErrorCode, KgroupError, Unreachable
 from kgroup.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from kgroup.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestTopic,
+    OffsetFetchResponse,
+)
 
 METADATA = 3
 CREATES_NOTHING = 4
@@ -76,12 +81,6 @@ class Logs:
 def _fetch(
     cluster: ClusterView, node: int, group_id: str, partitions: Sequence[TopicPartition], left_s: float
 ) -> Committed | KgroupError:
-    from kgroup.protocol.messages.offset_fetch import (
-        OffsetFetchRequest,
-        OffsetFetchRequestTopic,
-        OffsetFetchResponse,
-    )
-
     by_topic: dict[str, list[int]] = {}
     for partition in sorted(partitions):
         by_topic.setdefault(partition.topic, []).append(partition.partition)

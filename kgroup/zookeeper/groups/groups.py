@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from kgroup.admin.models import (
+    ZOOKEEPER,
     Deletion,
     Description,
     GroupListing,
@@ -14,12 +15,15 @@ from kgroup.admin.models import (
     ItemError,
     Listing,
 )
+from kgroup.admin.read.lag_report import sampled
 from kgroup.admin.refusals import code_name, item_error
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.patterns import LONGEST_QUOTE, fault_of
 from kgroup.zookeeper.groups import nodes as tree
+from kgroup.zookeeper.groups.brokers import Logs, none_registered
 from kgroup.zookeeper.groups.coordinator import Registered, ask, with_coordinator
+from kgroup.zookeeper.groups.deleting import delete, may_be_left_over, planned, refusal_of
 from kgroup.zookeeper.groups.describing import CommittedOffsets, Seen, describe, listed, offsets, reads
 from kgroup.zookeeper.groups.nodes import Ask, GroupNodes
 from kgroup.zookeeper.groups.records import Broker, Registration
@@ -28,7 +32,7 @@ if TYPE_CHECKING:
     from kgroup.admin.change.journal import Journal
     from kgroup.admin.change.offset_plans import GroupNow
     from kgroup.admin.read.lag_report import LagReport
-    from kgroup.zookeeper.groups.brokers import Logs, OldCluster
+    from kgroup.zookeeper.groups.brokers import OldCluster
     from kgroup.zookeeper.groups.deleting import Transact
 
 Connect = Callable[[Sequence[Broker]], "OldCluster"]
@@ -78,8 +82,6 @@ class Groups:
 
     def lag(self, group_ids: Iterable[str], interval_s: float | None = None) -> LagReport:
         """How far each group is behind, with `interval_s` at which rate."""
-        from kgroup.admin.read.lag_report import sampled
-
         return sampled(self.describe, group_ids, interval_s)
 
     def look(self, group_ids: Iterable[str]) -> tuple[dict[str, GroupNow], tuple[ItemError, ...]]:
@@ -89,7 +91,6 @@ class Groups:
         what of the committed offsets could not be read, or is told in two places, each time otherwise.
         """
         from kgroup.admin.change.offset_plans import ABSENT, UNREAD, GroupNow
-        from kgroup.zookeeper.groups.deleting import may_be_left_over, refusal_of
 
         found = self._read(group_ids, all_topics=True)
         quiet = [
@@ -112,8 +113,6 @@ class Groups:
 
     def silent_since_ms(self, group_ids: Iterable[str]) -> dict[str, int | None]:
         """When each group that nobody reads with last wrote an offset; None where it never did."""
-        from kgroup.zookeeper.groups.deleting import refusal_of
-
         return {
             group_id: max((stored.modified_ms for stored in seen.nodes.offsets.values()), default=None)
             for group_id, seen in self._read(group_ids).items()
@@ -122,8 +121,6 @@ class Groups:
 
     def plan_delete(self, group_ids: Iterable[str]) -> tuple[GroupResult, ...]:
         """What deleting these groups would do."""
-        from kgroup.zookeeper.groups.deleting import planned
-
         return tuple(planned(group_id, seen) for group_id, seen in self._read(group_ids).items())
 
     def delete(
@@ -131,7 +128,6 @@ class Groups:
     ) -> Deletion:
         """Delete groups from the tree, item by item, with what they had committed in the journal."""
         from kgroup.admin.change.offset_plans import actor
-        from kgroup.zookeeper.groups.deleting import delete, planned
 
         before = {
             name: [[p.topic, p.partition, at.offset, at.leader_epoch, at.metadata] for p, at in known.items()]
@@ -171,8 +167,6 @@ class Groups:
         }
 
     def _logs_of_brokers(self) -> Logs:
-        from kgroup.zookeeper.groups.brokers import Logs, none_registered
-
         if self._logs is None:
             alive, self._broker_errors = tree.brokers(self._ask)
             try:
@@ -205,8 +199,6 @@ def _is_absent(error: KgroupError) -> bool:
 
 def _now(seen: Seen, refusal: KgroupError | None, stored: CommittedOffsets | None) -> GroupNow:
     from kgroup.admin.change.offset_plans import CommittedOffset, GroupNow
-    from kgroup.admin.models import ZOOKEEPER
-    from kgroup.zookeeper.groups.deleting import may_be_left_over
 
     known = {p: CommittedOffset(at.offset, -1, at.metadata) for p, at in stored.all.items()} if stored else {}
     name = seen.nodes.group_id
