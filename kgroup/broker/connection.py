@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import struct
+from enum import Enum, auto
+from ipaddress import IPv6Address
 from typing import Protocol
 
 from kgroup.broker.call import Call, NoResponse
@@ -48,6 +50,22 @@ class Host(Protocol):
     def closed(self, connection: Connection) -> None: ...
 
 
+class Serving(Enum):
+    """What becomes of the next request."""
+
+    READY = auto()  # it is served as it comes
+    QUEUED = auto()  # this connection's next turn is arranged
+    PARKED = auto()  # a call waits for its answer
+
+
+class Reading(Enum):
+    """Whether the peer's bytes are read."""
+
+    OPEN = auto()
+    PAUSED = auto()
+    ENDED = auto()  # the peer sends nothing more
+
+
 class Connection(asyncio.Protocol):
     """Requests are served in order, the next one when the answer to the last is on its way (as Kafka does).
 
@@ -67,22 +85,20 @@ class Connection(asyncio.Protocol):
         self._host = ""
         self._transport: asyncio.Transport | None = None
         self._buffer = bytearray()
-        self._needed = 4  # bytes in the buffer before anything new can be told
-        self._flushed = 0  # bytes of answers of this turn that are on their way
-        self._queued = False  # the next turn is arranged for
-        self._ended = False  # the peer sends nothing more
-        self._out: list[bytes | bytearray] = []
-        self._out_size = 0
+        self._needed = 4  # bytes in the buffer before another frame may be complete
+        self._out = bytearray()  # answers that are not sent yet
+        self._answers_size = 0  # bytes of all answers of this turn
+        self._serving = Serving.READY
+        self._reading = Reading.OPEN
+        self._peer_reads = True
         self._parked: tuple[Route, int, Call[Message]] | None = None
-        self._write_paused = False  # the peer does not read its answers
-        self._read_paused = False  # we do not read its requests
         self._on_answer = self._answered
         self.active = True  # whether bytes came since `active` was last reset
 
     @property
     def parked(self) -> bool:
         """Whether a call waits for its answer."""
-        return self._parked is not None
+        return self._serving is Serving.PARKED
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -98,7 +114,7 @@ class Connection(asyncio.Protocol):
         self._out.clear()
         if self._parked is not None and self._parked[2].forget is not None:
             self._parked[2].forget()
-        self._parked = None
+        self._serving, self._parked = Serving.READY, None
         self._server.closed(self)
 
     def data_received(self, data: bytes) -> None:
@@ -120,15 +136,18 @@ class Connection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         """Whether to stay open: only for requests that came whole and wait for their turn."""
-        self._ended = self._queued and self._parked is None and not self._write_paused
-        return self._ended
+        if self._serving is Serving.QUEUED and self._peer_reads:
+            self._reading = Reading.ENDED
+            return True
+        return False
 
     def pause_writing(self) -> None:
-        self._write_paused = True
+        self._peer_reads = False
 
     def resume_writing(self) -> None:
-        self._write_paused = False
-        self._queue()
+        self._peer_reads = True
+        if self._has_more():
+            self._queue()
 
     def close(self) -> None:
         """Send what was answered, then close."""
@@ -143,8 +162,8 @@ class Connection(asyncio.Protocol):
     def _take_turn(self, data: bytes | bytearray) -> None:
         """Serve the complete frames in `data` as far as allowed, and keep the rest."""
         pos, end, needed = 0, len(data), 4
-        left, self._flushed = TURN_REQUESTS, 0
-        while self._parked is None and not self._write_paused and end - pos >= 4:
+        left, self._answers_size = TURN_REQUESTS, 0
+        while self._serving is Serving.READY and self._peer_reads and end - pos >= 4:
             size = LENGTH.unpack_from(data, pos)[0]
             stop = pos + 4 + size
             if not 0 <= size <= self._longest and not self._may_be_long(size, data[pos + 4 : pos + KEY_END]):
@@ -153,7 +172,7 @@ class Connection(asyncio.Protocol):
             if stop > end:
                 needed = 4 + size if size <= self._longest or end - pos >= KEY_END else KEY_END
                 break
-            if not left or pos + self._flushed + self._out_size > TURN_BYTES:
+            if not left or pos + self._answers_size > TURN_BYTES:
                 self._queue()
                 break
             left -= 1
@@ -200,7 +219,7 @@ class Connection(asyncio.Protocol):
         )
         answer = self._dispatcher.handle(call)
         if answer is None:
-            self._parked = route, correlation, call
+            self._serving, self._parked = Serving.PARKED, (route, correlation, call)
         elif isinstance(answer, NoResponse):
             if answer is NoResponse.CLOSE_CONNECTION:
                 self._give_up("what could not be done, and wants no answer")
@@ -232,59 +251,68 @@ class Connection(asyncio.Protocol):
         self._queue_out(out)
 
     def _queue_out(self, out: bytearray) -> None:
-        self._out.append(out)
-        self._out_size += len(out)
-        if self._out_size > READ_AHEAD:
+        self._answers_size += len(out)
+        if self._out:
+            self._out += out
+        else:
+            self._out = out
+        if len(self._out) > READ_AHEAD:
             self._flush()
 
     def _flush(self) -> None:
         """Send the answers that are ready, if there are any."""
-        self._flushed += self._out_size
-        out, self._out, self._out_size = self._out, [], 0
-        if out and self._transport is not None:
-            self._transport.write(out[0] if len(out) == 1 else b"".join(out))
+        if self._out:
+            out, self._out = self._out, bytearray()
+            if self._transport is not None:
+                self._transport.write(out)
 
     def _answered(self, response: Message | None) -> None:
         """The parked call's answer; the next request is served from the event loop, not from here."""
         parked, self._parked = self._parked, None
         if parked is None or self._transport is None:
             return
+        self._serving = Serving.READY
         if response is not None:
             self._send(*parked, response)
             self._flush()
-        if (self._buffer or self._read_paused) and not self._queued:
-            self._queued = True  # it has waited already: not behind those that only want more
+        if self._has_more():
+            self._serving = Serving.QUEUED  # it has waited already: not behind those that only want more
             asyncio.get_running_loop().call_soon(self._go_on)
 
     def _queue(self) -> None:
-        """Have the next turn when everybody else has had theirs."""
-        if not self._queued:
-            self._queued = True
+        """Have the next turn after all others, unless one is arranged or a call is parked."""
+        if self._serving is Serving.READY:
+            self._serving = Serving.QUEUED
             self._server.turns.add(self._go_on)
 
     def _go_on(self) -> None:
-        self._queued = False
-        if self._transport is None or self._parked is not None or self._write_paused:
+        """Take the turn that was arranged, and read on when nothing waits any more."""
+        self._serving = Serving.READY
+        if self._transport is None or not self._peer_reads:
             return
         if self._buffer:
             self._take_turn(self._buffer)
-        if self._transport.is_closing() or self._queued:
+        if self._transport.is_closing() or self._serving is Serving.QUEUED:
             return
-        if self._ended:
+        if self._reading is Reading.ENDED:
             self.close()
-        elif self._read_paused and self._parked is None and not self._write_paused:
-            self._read_paused = False
+        elif self._reading is Reading.PAUSED and not self._waits():
+            self._reading = Reading.OPEN
             self._transport.resume_reading()
 
     def _waits(self) -> bool:
         """Whether what is in the buffer is for later."""
-        return self._queued or self._parked is not None or self._write_paused
+        return self._serving is not Serving.READY or not self._peer_reads
+
+    def _has_more(self) -> bool:
+        """Whether there is work once nothing waits: requests that were read, or the decision to read on."""
+        return bool(self._buffer) or self._reading is not Reading.OPEN
 
     def _pause(self) -> None:
-        if self._read_paused or self._ended:
+        if self._reading is not Reading.OPEN:
             return
         if self._transport is not None and not self._transport.is_closing():
-            self._read_paused = True
+            self._reading = Reading.PAUSED
             self._transport.pause_reading()
 
     def _not_served(self, error: NotServed) -> None:
@@ -307,7 +335,6 @@ def _as_java_writes(address: str) -> str:
     """An IP address as Java's getHostAddress has it: no short forms of IPv6, no IPv4 inside of it."""
     if ":" not in address:
         return address
-    from ipaddress import IPv6Address
 
     ip = IPv6Address(address.partition("%")[0])
     if ip.ipv4_mapped is not None:

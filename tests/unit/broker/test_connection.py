@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import pytest
 
-from kgroup.broker.connection import READ_AHEAD
+from kgroup.broker.connection import READ_AHEAD, Reading
 from kgroup.broker.server import Server
 from kgroup.errors import ErrorCode
 from kgroup.protocol.headers import encode_request
@@ -167,7 +167,7 @@ def test_what_a_peer_sends_meanwhile_is_bounded() -> None:
             beats = encode_request(BEAT, 4, 1, "eager") * 1000
             pushing = asyncio.ensure_future(_push(client, beats, 50))
             connection = next(iter(server.connections))
-            await until(lambda: connection._read_paused)
+            await until(lambda: connection._reading is Reading.PAUSED)
             assert len(connection._buffer) <= READ_AHEAD + 256 * 1024 + 4
             assert await still_serves(server)
             script.release(MetadataRequest.API)
@@ -193,7 +193,7 @@ def test_a_peer_that_does_not_read_is_not_served_on() -> None:
             pushing = asyncio.ensure_future(_push(client, asking, 200))
             await until(lambda: server.connections)
             connection = next(iter(server.connections))
-            await until(lambda: connection._write_paused and connection._read_paused)
+            await until(lambda: not connection._peer_reads and connection._reading is Reading.PAUSED)
             assert connection._transport is not None
             assert connection._transport.get_write_buffer_size() < 1 << 20
             assert await still_serves(server)

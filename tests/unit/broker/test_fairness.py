@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from kgroup.broker.call import Answer, Call
-from kgroup.broker.connection import PLAIN_REQUEST_BYTES, TURN_BYTES, TURN_REQUESTS
+from kgroup.broker.connection import PLAIN_REQUEST_BYTES, TURN_BYTES, TURN_REQUESTS, Serving
 from kgroup.broker.routes import REQUEST_ITEMS
 from kgroup.broker.server import Server
 from kgroup.errors import DecodeError, ErrorCode
@@ -88,7 +88,11 @@ def test_many_greedy_connections_have_one_turn_of_the_loop_between_them() -> Non
             other = await stack.enter_async_context(connected(server))
             for each in greedy:
                 each.send_raw(encode_request(BEAT, 4, 1, "greedy") * 500)
-            await until(lambda: all(c._queued for c in server.connections if c.active and c._buffer))
+            await until(
+                lambda: all(
+                    c._serving is Serving.QUEUED for c in server.connections if c.active and c._buffer
+                )
+            )
             await other.call(PING, 3)
             order = Order(server)
             for _ in range(5):

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
-from kgroup.broker.connection import AT_ONCE
+from kgroup.broker.connection import AT_ONCE, Serving
 from kgroup.broker.server import Server
 from kgroup.errors import ErrorCode
 from kgroup.protocol.headers import encode_request
@@ -159,7 +159,7 @@ def test_who_sends_without_end_keeps_no_silent_member_alive() -> None:
             greedy.send_raw(encode_request(PING, 3, 1, "greedy") * 3000)
             hold_up(server, clock, 2 * SESSION_MS, timer_is_due=True)
             await until(lambda: not server._reading_on)
-            assert any(c._queued for c in server.connections)
+            assert any(c._serving is Serving.QUEUED for c in server.connections)
             assert await members_of(other, "silent") == [0]
 
     run(test)
