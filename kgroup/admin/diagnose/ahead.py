@@ -1,6 +1,6 @@
 """The history of very many groups, read by a process of its own while this one describes them.
 
-Either takes about as long, and each is work for one core (docs/decisions/0063-history-beside-describing.md).
+Either takes about as long, and each is work for one core (docs/decisions/0066-what-each-trick-is-worth.md).
 """
 
 from __future__ import annotations

@@ -2,5 +2,5 @@
 
 `scan` finds batches, whatever the state of the bytes; `records` reads what lies in them; `slots` gathers
 commits by partition and `places` notes where they lie; `decoder` does it all. The same source runs plain
-(decision 0010), and a test holds both equal: nothing here uses what mypyc does not know.
+(decision 0066), and a test holds both equal: nothing here uses what mypyc does not know.
 """
