@@ -123,7 +123,7 @@ def test_ctrl_c_while_spark_starts_leaves_no_process(made, tmp_path):
     assert below and left == set()
 
 
-def test_nothing_of_spark_on_the_terminal(made, tmp_path):
+def test_nothing_of_spark_on_the_terminal(made, tmp_path, kgroup):
     """Nor does it leave anything in the folder for temporary files."""
     (scratch := tmp_path / "tmp").mkdir()
     command = [
@@ -149,11 +149,8 @@ def test_nothing_of_spark_on_the_terminal(made, tmp_path):
     assert {event["event"] for event in document["data"]["events"]} == {"rewound", "log-compacted"}
     whose = {event["group_id"] for event in document["data"]["events"] if event["group_id"]}
     for group in whose:
-        pattern = f"{group[:-1]}?"
-        told = subprocess.run(
-            [*KGROUP, *command, "--group", pattern, "-o", "json"], capture_output=True, text=True, timeout=900
-        )
-        assert {e["group_id"] for e in json.loads(told.stdout)["data"]["events"] if e["group_id"]} >= {group}
+        found = kgroup(*command, "--group", f"{group[:-1]}?", "-o", "json")
+        assert {e["group_id"] for e in found.data["events"] if e["group_id"]} >= {group}
 
 
 def test_without_java_one_sentence_says_what_to_install(monkeypatch, tmp_path):
