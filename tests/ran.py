@@ -8,9 +8,12 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
+import jsonschema
 import pytest
 
+from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.tree import run
+from kgroup.cli.schemas import schema_for
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,14 @@ class Ran:
         """The one of the document's groups that has this name."""
         (found,) = (group for group in self.data["groups"] if group["group_id"] == name)
         return found
+
+
+def document(told: Ran, command: str, code: int = ExitCode.OK) -> Any:
+    """The data of a command's document, which has the command's schema and the exit code expected."""
+    assert told.code == code, told.err
+    jsonschema.validate(told.document, schema_for(command))
+    assert told.document["exit_code"] == code
+    return told.data
 
 
 class _Terminal(io.StringIO):

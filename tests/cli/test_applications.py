@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import jsonschema
 import pytest
 
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.schemas import schema_for
 from tests.cli import embedded_groups
+from tests.ran import document
 
 CONNECT, STREAMS, KSQL, REGISTRY = (
     "connect-cluster",
@@ -31,12 +30,6 @@ def members(cluster):
 @pytest.fixture
 def run(on_cluster, members):
     return on_cluster
-
-
-def document(ran, command, code=ExitCode.OK):
-    assert ran.code == code, ran.err
-    jsonschema.validate(ran.document, schema_for(command))
-    return ran.document["data"]
 
 
 def test_describe_of_connect_names_what_the_worker_runs(run, members):

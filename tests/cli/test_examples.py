@@ -1,19 +1,18 @@
 """The runbooks in examples/ do what they say, on a cluster of ours."""
 
 import glob
-import http.server
 import itertools
 import json
 import os
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
 import pytest
 
 from tests.cli.committed import commit_fully, committed, offsets
+from tests.cli.hook import hook
 from tests.cli.logs import append
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -74,22 +73,7 @@ def test_replay_since_of_an_active_group(script, cluster, group):
 
 
 def test_lag_alert(script, cluster, group):
-    taken = []
-
-    class Hook(http.server.BaseHTTPRequestHandler):
-        def do_POST(self):
-            taken.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(204)
-            self.end_headers()
-
-        def log_message(self, *_):
-            pass
-
-    server = http.server.HTTPServer(("127.0.0.1", 0), Hook)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    url = f"http://127.0.0.1:{server.server_port}/"
-    try:
+    with hook() as (url, taken):
         assert script("lag-alert.sh", group, "5m", url).returncode == 0
         assert taken == []
         commit_fully(cluster, group, group, {0: (1, 0, "")})
@@ -100,10 +84,6 @@ def test_lag_alert(script, cluster, group):
             untold = script("lag-alert.sh", group, "5m", dead)
             assert (untold.returncode, len(untold.stderr.splitlines())) == (1, 1)
             assert f"{dead} was not told" in untold.stderr
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
     (((told),),) = taken
     assert (told["group_id"], told["total_lag"]) == (group, 2)
     assert told["max_time_lag_ms"] > 7_000_000

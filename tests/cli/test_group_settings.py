@@ -2,12 +2,11 @@
 
 import itertools
 
-import jsonschema
 import pytest
 
 from kgroup.admin.change.journal import Journal
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.schemas import schema_for
+from tests.ran import document
 
 _numbers = itertools.count()
 SESSION = "consumer.session.timeout.ms"
@@ -16,12 +15,6 @@ SESSION = "consumer.session.timeout.ms"
 @pytest.fixture
 def group():
     return f"settings-{next(_numbers)}"
-
-
-def document(ran, command, code=ExitCode.OK):
-    assert ran.code == code, ran.err
-    jsonschema.validate(ran.document, schema_for(command))
-    return ran.document["data"]
 
 
 def session(on_cluster, group):

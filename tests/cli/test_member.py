@@ -1,19 +1,12 @@
 """`kgroup member run`: a synthetic member joins, tells, and leaves."""
 
 import json
-import signal
 
 import pytest
 
 from kgroup.cli.exit_codes import ExitCode
 
-
-@pytest.fixture(autouse=True)
-def own_signals():
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
+pytestmark = pytest.mark.usefixtures("own_signals")
 
 
 def joined(on_cluster, *argv):

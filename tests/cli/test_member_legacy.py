@@ -1,7 +1,6 @@
 """`kgroup member run --legacy`: a consumer of the ZooKeeper era that joins, reads and leaves."""
 
 import json
-import signal
 import socket
 
 import pytest
@@ -11,13 +10,7 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.runtime.cluster import Cluster
 from tests.cli.live import Client, served_with_coordinators
 
-
-@pytest.fixture(autouse=True)
-def own_signals():
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
+pytestmark = pytest.mark.usefixtures("own_signals")
 
 
 @pytest.fixture(scope="module")

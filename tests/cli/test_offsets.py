@@ -6,14 +6,13 @@ import json
 import sys
 import time
 
-import jsonschema
 import pytest
 
 from kgroup.admin.change.journal import Journal
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.schemas import schema_for
 from tests.cli.committed import commit_fully, committed, offsets
 from tests.cli.logs import append
+from tests.ran import document
 
 _numbers = itertools.count()
 
@@ -26,13 +25,6 @@ def group(cluster):
     append(cluster, name, 0, ["x"] * 10)
     commit_fully(cluster, name, name, {0: (4, 0, "mine, 'quoted'"), 1: (77, -1, "ä\n")})
     return name
-
-
-def document(ran, command, code=ExitCode.OK):
-    assert ran.code == code, ran.err
-    jsonschema.validate(ran.document, schema_for(command))
-    assert ran.document["exit_code"] == code
-    return ran.document["data"]
 
 
 def results(data):

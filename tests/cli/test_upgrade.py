@@ -5,7 +5,6 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from kgroup.admin.admin import Admin
@@ -13,7 +12,6 @@ from kgroup.admin.change.journal import Journal
 from kgroup.admin.migrate.rehearse import rehearse
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.inputs.history import Source
-from kgroup.cli.schemas import schema_for
 from kgroup.cli.views.rehearsal import _of_cluster
 from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
 from kgroup.errors import BrokerRefused, ErrorCode, SafetyRefused
@@ -21,6 +19,7 @@ from kgroup.history.sources.live import LiveLog, LiveTopic
 from kgroup.protocol.messages.metadata import MetadataResponse
 from tests.cli.committed import commit_fully
 from tests.cli.damage import NAME, RECORDED, batches_of
+from tests.ran import document
 
 _numbers = itertools.count()
 INCIDENTS = Path(__file__).parents[1] / "data" / "incidents"
@@ -32,13 +31,6 @@ def classic(cluster):
     name = f"upgrade-{next(_numbers)}"
     cluster.classic_group(name, "orders", {"m-0": [0, 1, 2], "m-1": [3, 4, 5]})
     return name
-
-
-def document(ran, command, code=ExitCode.OK):
-    assert ran.code == code, ran.err
-    jsonschema.validate(ran.document, schema_for(command))
-    assert ran.document["exit_code"] == code
-    return ran.document["data"]
 
 
 class Plain:

@@ -1,6 +1,5 @@
 """`kgroup wait` and `kgroup watch`: conditions, differences, ends."""
 
-import http.server
 import itertools
 import json
 import socket
@@ -14,6 +13,7 @@ from kgroup.admin.change.remove_members import Selection
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.schemas import schema_for
 from kgroup.client.transport import SocketTransport
+from tests.cli.hook import hook
 
 _numbers = itertools.count()
 
@@ -145,31 +145,12 @@ class TestWatch:
         assert on_cluster("watch", group, "--stop-after", "10ms").code == ExitCode.OK
 
     def test_notify_posts_each_event(self, on_cluster, cluster, group):
-        taken = []
-
-        class Hook(http.server.BaseHTTPRequestHandler):
-            def do_POST(self):
-                taken.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-                self.send_response(204)
-                self.end_headers()
-
-            def log_message(self, *_):
-                pass
-
-        server = http.server.HTTPServer(("127.0.0.1", 0), Hook)
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        try:
+        with hook() as (url, taken):
             cluster.classic_group(group, "orders", {"i-0": [0]})
             timer = later(cluster, group, Selection(all=True))
-            url = f"http://127.0.0.1:{server.server_port}/"
             argv = ("--events", "--until", "empty", "--interval", "20ms", "--notify", url)
             ran = on_cluster("watch", group, *argv)
             timer.join()
-        finally:
-            server.shutdown()
-            thread.join()
-            server.server_close()
         assert [event["event"] for event in taken] == [e["event"] for e in self.events(ran)]
 
     def test_a_hook_that_fails_does_not_end_the_watch(self, on_cluster, cluster, group, monkeypatch):

@@ -1,7 +1,6 @@
 """Commands of a test, on the Spark of all tests or as processes; a cluster; who descends from whom."""
 
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -12,18 +11,13 @@ import pyspark
 import pytest
 
 from kgroup.pipeline.spark.java import java_home
+from tests.interop.server import free_port
 from tests.ran import Ran
 
 FULL = os.environ.get("KGROUP_PIPELINE") == "full"
 in_full = pytest.mark.skipif(not FULL, reason="a part of `make pipeline-full`")
 
 DEPLOY = "org.apache.spark.deploy"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager

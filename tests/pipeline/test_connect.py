@@ -25,8 +25,9 @@ from kgroup.pipeline.ask.jobs import QUERIES, rows_of
 from kgroup.pipeline.spark import remote
 from kgroup.pipeline.spark.java import java_home
 from kgroup.pipeline.tables.store import Store
+from tests.interop.server import free_port
 from tests.pipeline import local_run
-from tests.pipeline.processes import DEPLOY, FULL, free_port
+from tests.pipeline.processes import DEPLOY, FULL
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 KGROUP = [sys.executable, "-m", "kgroup"]

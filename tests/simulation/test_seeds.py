@@ -23,25 +23,20 @@ SEEDS = 300
 FAR_SEEDS = (6134, 6213, 9108, 10370, 1_000_637)
 
 
-@pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
+@pytest.mark.parametrize(
+    "first",
+    [
+        *range(0, SEEDS, CHUNK),
+        *range(WITH_TRANSACTIONS, WITH_TRANSACTIONS + 100, CHUNK),
+        *range(WITH_STREAMS, WITH_STREAMS + 100, CHUNK),
+    ],
+)
 def test_seeds_without_a_violation(first):
-    """AE-09, AE-10, CP-24, SM-24, SM-33, SM-38: fenced members, replaced instances, lost answers."""
-    for seed in range(first, first + CHUNK):
-        result = run(seed)
-        assert result.violation is None, f"seed {seed}, step {result.steps}: {result.violation}"
+    """AE-09, AE-10, CP-24, SM-24, SM-33, SM-38: fenced members, replaced instances, lost answers.
 
-
-@pytest.mark.parametrize("first", range(WITH_TRANSACTIONS, WITH_TRANSACTIONS + 100, CHUNK))
-def test_seeds_with_transactions_without_a_violation(first):
-    """What is aborted never shows, what is committed does, and nothing is copied twice or left out."""
-    for seed in range(first, first + CHUNK):
-        result = run(seed)
-        assert result.violation is None, f"seed {seed}, step {result.steps}: {result.violation}"
-
-
-@pytest.mark.parametrize("first", range(WITH_STREAMS, WITH_STREAMS + 100, CHUNK))
-def test_seeds_with_streams_groups_without_a_violation(first):
-    """AE-32: each task has one owner, copies are apart, targets cover all tasks, groups come to rest."""
+    With transactions: what is aborted never shows, what is committed does, nothing is copied twice.
+    AE-32, with streams groups: each task has one owner, copies are apart, targets cover all tasks.
+    """
     for seed in range(first, first + CHUNK):
         result = run(seed)
         assert result.violation is None, f"seed {seed}, step {result.steps}: {result.violation}"
