@@ -1,7 +1,7 @@
 """Compiles the loops that read logs with mypyc, if KGROUP_COMPILE=1 asks for it; else kgroup is plain Python.
 
-The same sources are compiled, so there is nothing to keep equal; decision 66 has what it is worth. Builds that
-are isolated (`pip wheel`, `pip install` of a URL) get mypy from `release/backend.py`.
+The same sources are compiled, so there is nothing to keep equal; decision 66 has what it is worth. Isolated
+builds (`pip wheel`, `pip install` of a URL) get mypy from `release/backend.py`.
 """
 
 import glob

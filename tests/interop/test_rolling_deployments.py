@@ -1,7 +1,8 @@
 """Healthy rolling deployments on a real Kafka: nothing in the log is suspicious, no rebalance unexplained.
 
 Each kind of group is rolled while records flow and everybody commits: every member is stopped and comes back,
-one after the other. Twice; ten times with KGROUP_ROLLINGS=10.
+one after the other. Twice; ten times with KGROUP_ROLLINGS=10. `make interop-full` rolls every kind with and
+without static members, `make interop` each in one of the two ways.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from .foreign import builds
 from .foreign.workers import Workers
 from .jvm import LIGHT_JVM, java
 from .kafka import RealKafka
+from .sampled import FULL
 from .verifying import kgroup
 from .waiting import eventually
 
@@ -101,8 +103,15 @@ def everybody_reads(members: list[Member]) -> None:
     eventually(lambda: all(m.state().read > n for m, n in zip(members, before, strict=True)), 30, "records")
 
 
-@pytest.mark.parametrize("static", [False, True], ids=["dynamic", "static"])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("kind", "static"),
+    [
+        pytest.param(kind, static, id=f"{kind}-{'static' if static else 'dynamic'}")
+        for number, kind in enumerate(KINDS)
+        for static in (False, True)
+        if FULL or number % 2 == static
+    ],
+)
 def test_consumers(rolled: Case, java_client: Client, kind: str, static: bool) -> None:
     topic, options = rolled.topic(PARTITIONS), KINDS[kind]
     everything = rolled.partitions(topic, PARTITIONS)
