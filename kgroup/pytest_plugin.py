@@ -6,13 +6,10 @@ Pytest imports this at every start, so nothing else of kgroup is imported before
 from __future__ import annotations
 
 import re
-import secrets
 from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-
-from kgroup.errors import KgroupError
 
 if TYPE_CHECKING:
     from kgroup.testing.cluster import Cluster
@@ -60,6 +57,7 @@ def kafka_fresh(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 @pytest.fixture
 def unique_name(request: pytest.FixtureRequest) -> Callable[[str], str]:
     """Return names of groups and topics that no other test has: unique_name("orders")."""
+    import secrets
 
     def name(prefix: str) -> str:
         test = re.sub(r"[^\w.-]", "-", request.node.name, flags=re.ASCII)[:60]
@@ -87,6 +85,8 @@ def _noted(request: pytest.FixtureRequest, fixture: str, cluster: Cluster) -> Cl
 
 def _histories(cluster: Cluster, since_ms: int) -> str:
     """The end of the history of each group that has changed since."""
+    from kgroup.errors import KgroupError
+
     try:
         touched = cluster.groups_since(since_ms)
     except KgroupError as error:

@@ -13,11 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from kgroup.api import Kafka
-from kgroup.broker.locks.settings import listeners_apart
-from kgroup.cli.inputs.acl_specs import Resources, Terms, new_acls
 from kgroup.errors import ConfigError
-from kgroup.runtime.settings import STANDARD_AUTHORIZER
-from kgroup.security.scram import SALT_BYTES, ScramCredential, ScramMechanism, salted
 
 if TYPE_CHECKING:
     from kgroup.runtime.cluster import Cluster as Embedded
@@ -126,7 +122,9 @@ class Cluster(Kafka):
         """Start the brokers and create the topics; entering does. ConfigError, if they run already."""
         if self._serving is not None:
             raise ConfigError("the cluster is running already", "use one Cluster for each cluster")
+        from kgroup.broker.locks.settings import listeners_apart
         from kgroup.runtime.cluster import Cluster as Embedded
+        from kgroup.runtime.settings import STANDARD_AUTHORIZER
         from kgroup.testing.serving import Serving
 
         settings = dict(self._settings)
@@ -191,6 +189,8 @@ class Cluster(Kafka):
 
     def _admit(self, embedded: Embedded) -> None:
         """Have the brokers know the users by SCRAM, too."""
+        from kgroup.security.scram import SALT_BYTES, ScramCredential, ScramMechanism, salted
+
         credentials = {}
         for name, password in self._users.items():
             for mechanism in ScramMechanism:
@@ -219,6 +219,8 @@ def _rules(acls: Mapping[str, Sequence[str]], users: Mapping[str, str]) -> list[
 
 
 def _rules_of(user: str, texts: Sequence[str], users: Mapping[str, str]) -> Iterator[Acl]:
+    from kgroup.cli.inputs.acl_specs import Resources, Terms, new_acls
+
     if user not in users:
         raise ConfigError(f"acls names {user!r}, who is not in users", f"users has {', '.join(users)}")
     if isinstance(texts, str):
