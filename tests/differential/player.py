@@ -82,6 +82,7 @@ class Player:
         self.said: dict[tuple[str, int, str], Any] = {}
         self.patterns_seen = self.two_instances = False
         self.refused_at = -1
+        self.ages_differ = False
         self.stale_timers: dict[str, int] = {}
         self.leaders: dict[str, str | None] = {}
         self.found: list[Difference] = []
@@ -129,6 +130,9 @@ class Player:
             self._note({"kind": event["op"]["do"]}, "broken", "Kafka's machine", event["said"], "goes on")
             return self.found
         self.hear(event)
+        groups = event["state"]["groups"].values()
+        resolved = (group["resolved"].values() for group in groups if "resolved" in group)
+        self.ages_differ = self.ages_differ or any(len({one["at"] for one in of}) > 1 for of in resolved)
         self.ids.drawn = list(event["drawn"])
         for assignor in (*self.assignors.values(), self.tasks):
             assignor.expect(event["assigned"])

@@ -79,7 +79,9 @@ def _compute(
     try:
         targets = step.state.assignors[name].assign(only_active(step, group, spec))
     except AssignorError as error:
-        # The old target stays (CP-47): nothing of this heartbeat happens, and the next one tries again.
+        # The old target stays (CP-47): nothing of this heartbeat is written, and the next one tries again. It
+        # looks at the topics whether or not it changes anything, as the epoch it finds was never written.
+        group.refresh_epoch = epoch
         message = f"Failed to compute a new target assignment for epoch {epoch}: {error}"
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, message) from None
     standbys = dict.fromkeys(spec.members.keys() - targets.keys(), NOTHING)
