@@ -54,9 +54,11 @@ def test_used_up_epochs_bring_a_new_id() -> None:
     machine = Machine()
     machine.init()
     in_epoch(machine, LAST)
+    assert machine.init(expected=(7, LAST - 2)) == "PRODUCER_FENCED", "another process had the id since"
     assert machine.init(expected=(7, LAST)) == "8/0"
     assert machine.init(expected=(7, LAST)) == "8/0", "a retry"
     assert machine.init(expected=(7, 5)) == "PRODUCER_FENCED"
+    assert machine.init(expected=(7, 0)) == "PRODUCER_FENCED", "the new id's epoch, the old id"
     in_epoch(machine, LAST)
     assert machine.init() == "9/0"
 
