@@ -55,6 +55,8 @@ def ordinary_deployments(scene: Scene) -> Truth:
             if time.monotonic() > ends:
                 break
         looks.append(scene.asked("doctor"))
+    for group in topics:
+        scene.until(lambda g=group: len(scene.committed(g)) == 6, f"{group} has committed every partition")
     error = at("groups.findings", severity="error")
     return Truth(
         who="ten groups of three members, of every assignor and both protocols, half of them static",

@@ -23,11 +23,22 @@ from . import jvm
 OFFLINE_TOOLS = {"kafka-dump-log", "kafka-storage"}
 
 
+_given: set[int] = set()
+
+
 def free_port() -> int:
-    """A loopback port that nobody listens on at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A loopback port that nobody listens on at this moment, and that this process was not given before.
+
+    The system may give the same port again once the probe is closed: two listeners of one broker then
+    have it, and the broker does not start.
+    """
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = int(probe.getsockname()[1])
+        if port not in _given:
+            _given.add(port)
+            return port
 
 
 class Server(abc.ABC):
