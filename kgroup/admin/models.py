@@ -48,7 +48,10 @@ class Node:
 
 @value
 class ItemError:
-    """Why one item of a larger answer is missing: `code` is a Kafka error name or UNREACHABLE."""
+    """Why one item of a larger answer is missing, or wrong; `item` is "" where no single one is meant.
+
+    `code` is a stable name: a Kafka error name, UNREACHABLE or one of kgroup's own.
+    """
 
     item: str
     code: str

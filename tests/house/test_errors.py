@@ -38,10 +38,8 @@ def _messages(tree: ast.Module) -> list[tuple[int, str]]:
         message: ast.expr | None = None
         if node.func.id in RAISED and node.args:
             message = node.args[0]
-        elif node.func.id == "Failure" and len(node.args) > 2:
+        elif node.func.id in ("Failure", "ItemError") and len(node.args) > 2:
             message = node.args[2]
-        elif node.func.id == "ShownError":
-            message = next((each.value for each in node.keywords if each.arg == "message"), None)
         if message is not None:
             found.append((node.lineno, _text(message)))
     return found

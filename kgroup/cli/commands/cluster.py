@@ -18,7 +18,7 @@ from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
-from kgroup.cli.output.wording import of_seen, shown_errors
+from kgroup.cli.output.wording import of_seen
 from kgroup.errors import ConfigError
 
 _TOPIC_COLUMNS = (
@@ -71,7 +71,7 @@ def status(env: Env) -> ExitCode:
         blocks,
         items="brokers",
         names=names,
-        errors=shown_errors(found.errors),
+        errors=found.errors,
         exit_code=of_seen(ExitCode.OK, found.errors),
         cluster=where,
     )
@@ -116,7 +116,7 @@ def topics(
         (table,),
         items="topics",
         names=[topic.name for topic in found],
-        errors=shown_errors(unseen),
+        errors=unseen,
         exit_code=of_seen(ExitCode.OK, unseen),
         cluster=where,
     )

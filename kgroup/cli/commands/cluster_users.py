@@ -20,7 +20,7 @@ from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
-from kgroup.cli.output.wording import of_seen, shown_errors
+from kgroup.cli.output.wording import of_seen
 from kgroup.domain import Document
 from kgroup.errors import ConfigError
 
@@ -103,7 +103,7 @@ def list_(
         (Table(_COLUMNS, rows),),
         items="users",
         names=[user.user for user in users],
-        errors=shown_errors(errors),
+        errors=errors,
         exit_code=of_seen(ExitCode.OK, errors),
         cluster=where,
     )

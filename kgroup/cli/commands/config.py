@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin import shell
+from kgroup.admin.models import ItemError
 from kgroup.cli.env.config import LocalTarget, config_path, target_of
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.known_settings import shown
@@ -15,7 +16,7 @@ from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.lazy import CONTEXT_SETTINGS, OptionsInFront
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.output.messages import NOT_YET
-from kgroup.cli.output.result import Result, ShownError, show
+from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.domain import Document
 from kgroup.errors import ConfigError
@@ -174,13 +175,13 @@ def _shown(
     return Result(data, (Table(columns, rows), last), items="settings", names=list(changes))
 
 
-def _not_yet(group: str, name: str, now: "Setting | None") -> ShownError:
+def _not_yet(group: str, name: str, now: "Setting | None") -> ItemError:
     value = "no such setting" if now is None else now.value
-    return ShownError(
-        code="NOT_SEEN",
-        message=f"{name}: the change was accepted and is not seen yet: the broker still returns {value}",
-        hint=shell.command("config get", group, name),
-        item=name,
+    return ItemError(
+        name,
+        "NOT_SEEN",
+        f"{name}: the change was accepted and is not seen yet: the broker still returns {value}",
+        shell.command("config get", group, name),
     )
 
 

@@ -10,7 +10,7 @@ from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
-from kgroup.cli.output.wording import UNKNOWN, of_seen, shown_errors
+from kgroup.cli.output.wording import UNKNOWN, of_seen
 from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
 
 _COLUMNS = (
@@ -73,7 +73,7 @@ def _ask(env: Env, group_ids: list[str]) -> ExitCode:
             (Table(_COLUMNS, rows),),
             "groups",
             names,
-            errors=shown_errors(unseen),
+            errors=unseen,
             exit_code=of_seen(ExitCode.OK, unseen),
             cluster=where,
         ),

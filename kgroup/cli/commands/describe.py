@@ -16,7 +16,7 @@ from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.group_names import every, expand
 from kgroup.cli.output.parts import Answer, Ending, Part, show_parts
 from kgroup.cli.output.tables import Table
-from kgroup.cli.output.wording import exit_codes, of_seen, shown_errors
+from kgroup.cli.output.wording import exit_codes, of_seen
 from kgroup.domain import Document
 from kgroup.errors import ConfigError
 
@@ -185,4 +185,4 @@ class _Shown:
         # What is not known of a group was told when the groups were looked up, and again with the group.
         hidden = list(dict.fromkeys([*self._hidden, *self._unseen]))
         code = of_batch(exit_codes(self._errors), bool(self._described))
-        return Ending(errors=shown_errors([*self._errors, *hidden]), exit_code=of_seen(code, hidden))
+        return Ending(errors=[*self._errors, *hidden], exit_code=of_seen(code, hidden))

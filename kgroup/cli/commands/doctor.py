@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
+from kgroup.admin.models import ItemError
 from kgroup.admin.shell import command as line
 from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
@@ -12,9 +13,9 @@ from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.group_names import every, expand
-from kgroup.cli.output.result import Result, ShownError, show
+from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
-from kgroup.cli.output.wording import exit_codes, of_code_name, of_seen, shown_errors
+from kgroup.cli.output.wording import exit_codes, of_code_name, of_seen
 from kgroup.domain import Document
 from kgroup.errors import ConfigError
 
@@ -125,7 +126,7 @@ def command(
             [line for n, checkup in enumerate(checkups) for line in (*([""] if n else ()), *_text(checkup))],
             items="groups",
             names=[checkup.group.group_id for checkup in sick],
-            errors=[*shown_errors(untold), *_unseen(checkups)],
+            errors=[*untold, *_unseen(checkups)],
             exit_code=ExitCode.BAD_VERDICT if sick else code,
             cluster=where,
             main=Table(columns, rows),
@@ -152,7 +153,7 @@ def _code_of(checkup: "Checkup") -> ExitCode:
     return next((code for code in said if reasons == {code}), ExitCode.PARTIAL)
 
 
-def _unseen(checkups: "Iterable[Checkup]") -> list[ShownError]:
+def _unseen(checkups: "Iterable[Checkup]") -> list[ItemError]:
     """What could not be looked at; the same of many groups is said once."""
     groups: dict[tuple[str, str, str], list[str]] = {}
     for checkup in checkups:
@@ -162,14 +163,7 @@ def _unseen(checkups: "Iterable[Checkup]") -> list[ShownError]:
     for (look, code, message), names in groups.items():
         more = f" and {len(names) - 1} more groups" if len(names) > 1 else ""
         hint = f"--without {look} leaves it out of the verdict" if look in LOOKS else None
-        told.append(
-            ShownError(
-                code=code,
-                message=f"{names[0]}{more}: could not check {look}: {message}",
-                hint=hint,
-                item=names[0],
-            )
-        )
+        told.append(ItemError(names[0], code, f"{names[0]}{more}: could not check {look}: {message}", hint))
     return told
 
 

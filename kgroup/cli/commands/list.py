@@ -18,7 +18,7 @@ from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.group_names import matches
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
-from kgroup.cli.output.wording import STATE_STYLES, UNKNOWN, of_seen, shown_errors
+from kgroup.cli.output.wording import STATE_STYLES, UNKNOWN, of_seen
 from kgroup.domain import Document
 from kgroup.errors import ConfigError
 
@@ -151,7 +151,7 @@ def _show(env: Env, listing: Listing, where: Document, key: "Key", sort: str) ->
             (Table(_columns(), [_row(group) for group in groups]),),
             items="groups",
             names=[group.group_id for group in groups],
-            errors=shown_errors(listing.errors),
+            errors=listing.errors,
             exit_code=of_seen(ExitCode.OK, listing.errors),
             cluster=where,
         ),

@@ -4,6 +4,7 @@ import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
+from kgroup.admin.models import ItemError
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
@@ -12,7 +13,7 @@ from kgroup.cli.frame.options import group as make_group
 from kgroup.cli.inputs.history import Source, not_read, opened
 from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.inputs.locations import Files, StorageOption
-from kgroup.cli.output.result import Result, ShownError, show
+from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.times import iso
 from kgroup.errors import ConfigError
@@ -194,8 +195,8 @@ def _remarks(found: "Statistics") -> list[str]:
     return remarks
 
 
-def _damage(found: "Statistics") -> tuple[list[ShownError], ExitCode]:
-    errors = [ShownError(code="CORRUPT_MESSAGE", message=str(bad), item=bad.source) for bad in found.bad]
+def _damage(found: "Statistics") -> tuple[list[ItemError], ExitCode]:
+    errors = [ItemError(bad.source, "CORRUPT_MESSAGE", str(bad)) for bad in found.bad]
     unread = [not_read(source, failure) for source, failure in found.failures.items()]
     if unread:
         return [*errors, *unread], ExitCode.PARTIAL

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kgroup.admin.models import ItemError
 from kgroup.cli.commands.pipeline_sql import sql, vacuum
 from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
@@ -18,7 +19,7 @@ from kgroup.cli.inputs.history import coverage_json, coverage_text
 from kgroup.cli.inputs.history_selection import Selection, note_span
 from kgroup.cli.inputs.locations import StorageOption, storage_options
 from kgroup.cli.inputs.pipeline_session import LOCAL, opened_input, opened_spark, opened_sql, opened_store
-from kgroup.cli.output.result import Result, ShownError, show
+from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.times import parse_time
 from kgroup.cli.views.pipeline_plot import draw, drawing_for, log_ends_of
 from kgroup.cli.views.pipeline_rows import query_result
@@ -153,10 +154,9 @@ def _run_result(store: "Store", report: "RunReport", told: bool) -> Result:
     ran = [f"{w.host} ran {w.home}: {w.loops}" for w in report.workers if told]
     lines = [_told(report), *ran, *(coverage_text(covered) for covered in coverage)]
     errors = [
-        ShownError(code="CORRUPT_MESSAGE", message=str(b), hint="what comes before and after it was read")
-        for _, b in bad
+        ItemError("", "CORRUPT_MESSAGE", str(b), "what comes before and after it was read") for _, b in bad
     ]
-    errors += [ShownError(code="CORRUPT_MESSAGE", message=str(w), hint=_WAITING) for w in report.waiting]
+    errors += [ItemError("", "CORRUPT_MESSAGE", str(w), _WAITING) for w in report.waiting]
     code = ExitCode.OK
     if errors:
         code = ExitCode.PARTIAL if coverage else ExitCode.FAILED

@@ -12,9 +12,9 @@ from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group
 from kgroup.cli.inputs.files import read_text
-from kgroup.cli.output.result import Result, ShownError, show
+from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
-from kgroup.cli.output.wording import of_seen, shown_errors
+from kgroup.cli.output.wording import of_seen
 
 
 @make(
@@ -53,17 +53,12 @@ def check(
     found = check_pattern(pattern, names)
     # Only where members would be refused is the rest of what other languages make of it an error too.
     rows = [asdict(difference) for difference in found.differences]
-    errors = shown_errors(unseen)
+    errors = list(unseen)
     if not found.valid:
         pointer = f"{found.reason} at position {found.position}"
         hint = "write it in RE2: no look-around, no backreferences"
         errors.append(
-            ShownError(
-                code="INVALID_REGULAR_EXPRESSION",
-                message=f"the pattern is not RE2: {pointer}",
-                hint=hint,
-                item=pattern,
-            )
+            ItemError(pattern, "INVALID_REGULAR_EXPRESSION", f"the pattern is not RE2: {pointer}", hint)
         )
     blocks: list[str | Table] = [f"{pattern}   {'RE2' if found.valid else 'NOT RE2'}"]
     if not found.valid and found.position is not None:

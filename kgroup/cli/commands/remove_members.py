@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kgroup.admin import shell
-from kgroup.admin.models import EMPTY, Plan
+from kgroup.admin.models import EMPTY, ItemError, Plan
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode
@@ -13,7 +13,7 @@ from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes, with_undo
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.files import read_plan, read_text, write_plan
-from kgroup.cli.output.result import ShownError, show
+from kgroup.cli.output.result import show
 from kgroup.cli.views.removal import after_waiting, executed, planned
 from kgroup.errors import ConfigError
 
@@ -152,7 +152,7 @@ def _plan(
     return admin.plan_remove_members(wanted, selection, reason)
 
 
-def _wait_stable(admin: "Admin", group_id: str, timeout_s: float) -> str | ShownError:
+def _wait_stable(admin: "Admin", group_id: str, timeout_s: float) -> str | ItemError:
     """How the wait ended: in words, or as an error when the time ran out.
 
     Members that still run come back: Empty is an end only when nobody has in all that time.
@@ -164,17 +164,7 @@ def _wait_stable(admin: "Admin", group_id: str, timeout_s: float) -> str | Shown
         return f"{group_id} is Stable after {waited.waited_s:.1f} s, {waited.members} members"
     hint = shell.command("describe", group_id)
     if waited.unseen:
-        return ShownError(
-            code="NOT_SEEN",
-            message=f"{group_id} cannot be seen: {waited.unseen.message}",
-            hint=hint,
-            item=group_id,
-        )
+        return ItemError(group_id, "NOT_SEEN", f"{group_id} cannot be seen: {waited.unseen.message}", hint)
     if waited.state == EMPTY:
         return f"{group_id} is Empty after {waited.waited_s:.1f} s: nobody has come back"
-    return ShownError(
-        code="TIMED_OUT",
-        message=f"{group_id} is still {waited.state} after {timeout_s:g} s",
-        hint=hint,
-        item=group_id,
-    )
+    return ItemError(group_id, "TIMED_OUT", f"{group_id} is still {waited.state} after {timeout_s:g} s", hint)

@@ -18,7 +18,7 @@ from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.group_names import expand
-from kgroup.cli.output.result import Result, ShownError, json_line, show
+from kgroup.cli.output.result import Result, error_of, json_line, show
 from kgroup.cli.output.tables import Table
 from kgroup.cli.output.times import day_and_clock, iso
 from kgroup.cli.output.wording import of_seen
@@ -174,9 +174,9 @@ class _View:
 
     def end(self, looks: "Looks", where: Mapping[str, object], failure: Failure | None) -> ExitCode:
         """The document, where one was asked for, and what went wrong."""
-        errors = [ShownError.of(failure)] if failure else []
+        errors = [error_of(failure)] if failure else []
         lost = () if self._hook is None else self._hook.lost
-        errors += [ShownError(code=NOT_DELIVERED, message=each.told) for each in lost]
+        errors += [ItemError("", NOT_DELIVERED, each.told) for each in lost]
         code = failure.exit_code if failure else ExitCode.PARTIAL if lost else ExitCode.OK
         if not self._document:
             return show(self._env, Result({}, errors=errors, exit_code=code))

@@ -11,7 +11,7 @@ from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.frame.changes import Consent, undo_of_offsets, with_undo
 from kgroup.cli.frame.declaring import option
 from kgroup.cli.output.result import Result, show
-from kgroup.cli.output.wording import of_seen, shown_errors
+from kgroup.cli.output.wording import of_seen
 from kgroup.domain import TopicPartition
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def unseen_of(admin: "Admin", groups: Iterable[str]) -> Sequence[ItemError]:
 
 
 def _with_unseen(result: Result, unseen: Sequence[ItemError]) -> Result:
-    errors = [*result.errors, *shown_errors(unseen)]
+    errors = [*result.errors, *unseen]
     return replace(result, errors=errors, exit_code=of_seen(result.exit_code, unseen))
 
 

@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
+from kgroup.admin.models import ItemError
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode, name_of
 from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.inputs.locations import storage_options
-from kgroup.cli.output.result import ShownError
 from kgroup.cli.output.times import iso
 from kgroup.domain import Document, offsets_partition_of
 from kgroup.errors import KgroupError
@@ -104,7 +104,7 @@ class Source:
         return next((log.failure for log in self.logs if log.partition == place), None)
 
     @property
-    def failures(self) -> list[ShownError]:
+    def failures(self) -> list[ItemError]:
         """An error for each partition that was not read to its end."""
         return [not_read(log.source, log.failure) for log in self.logs if log.failure is not None]
 
@@ -264,22 +264,16 @@ def closing_lines(events: Sequence[Event]) -> list[str]:
     return [*suspicious, "not in any record:", *(f"  {limit}" for limit in LIMITS[:3])]
 
 
-def damage(story: "Story") -> tuple[list[ShownError], ExitCode]:
+def damage(story: "Story") -> tuple[list[ItemError], ExitCode]:
     """An error for each damaged range and each log of another topic, and the exit code they stand for."""
     strangers = foreign(story)
     read = any(covered.records for covered in story.coverage if covered.partition not in strangers)
     hint = "what comes before and after it was read" if read else None
-    errors = [
-        ShownError(code="CORRUPT_MESSAGE", message=str(bad), hint=hint, item=bad.source) for bad in story.bad
-    ]
+    errors = [ItemError(bad.source, "CORRUPT_MESSAGE", str(bad), hint) for bad in story.bad]
     for covered in story.coverage:
         if covered.partition in strangers:
             text = f"{covered.source}: its {covered.records} records are not from __consumer_offsets"
-            errors.append(
-                ShownError(
-                    code="CORRUPT_MESSAGE", message=text, hint="is it another topic's?", item=covered.source
-                )
-            )
+            errors.append(ItemError(covered.source, "CORRUPT_MESSAGE", text, "is it another topic's?"))
     unread = [not_read(c.source, c.failure) for c in story.coverage if c.failure is not None]
     errors += unread
     if unread:
@@ -289,25 +283,25 @@ def damage(story: "Story") -> tuple[list[ShownError], ExitCode]:
     return errors, ExitCode.PARTIAL if read else ExitCode.FAILED
 
 
-def not_read(source: str, failure: KgroupError) -> ShownError:
+def not_read(source: str, failure: KgroupError) -> ItemError:
     """The error for a log that could not be read to its end."""
     hint = failure.hint or "groups that live in it are missing here"
     said = failure.message
     text = said if said.startswith(source) else f"{source} was not read: {said}"
-    return ShownError(code=name_of(failure), message=text, hint=hint, item=source)
+    return ItemError(source, name_of(failure), text, hint)
 
 
-def shortcomings(story: "Story", selection: Selection) -> tuple[list[ShownError], ExitCode]:
+def shortcomings(story: "Story", selection: Selection) -> tuple[list[ItemError], ExitCode]:
     """All that keeps events from being what was asked for, and the exit code that it stands for."""
     errors, code = damage(story)
     missing = unseen(story, selection)
     errors += untimed(selection.outside(story.events).untimed, "event")
     # An error for each group whose records are only counted: what happened to it is not known.
     errors += [
-        ShownError(
-            code="NOT_DECODED",
-            message=f"{state.group_id}: the records of {state.kind} groups are not known to this version",
-            item=state.group_id,
+        ItemError(
+            state.group_id,
+            "NOT_DECODED",
+            f"{state.group_id}: the records of {state.kind} groups are not known to this version",
         )
         for _, state in story.states
         if state.kind == "share"
@@ -319,13 +313,13 @@ def shortcomings(story: "Story", selection: Selection) -> tuple[list[ShownError]
     return [*errors, *missing], code
 
 
-def untimed(count: int, what: str) -> list[ShownError]:
+def untimed(count: int, what: str) -> list[ItemError]:
     """An error for records or events that a span of time leaves out because they have no time."""
     if not count:
         return []
     those = f"{what} without a time is" if count == 1 else f"{what}s without a time are"
     text = f"{count} {those} left out: nobody can tell whether of this span"
-    return [ShownError(code="NOT_SEEN", message=text, hint="without --since and --until nothing is left out")]
+    return [ItemError("", "NOT_SEEN", text, "without --since and --until nothing is left out")]
 
 
 def foreign(story: "Story") -> set[int]:
@@ -339,16 +333,14 @@ def foreign(story: "Story") -> set[int]:
     }
 
 
-def unseen(story: "Story", selection: Selection) -> list[ShownError]:
+def unseen(story: "Story", selection: Selection) -> list[ItemError]:
     """An error for each group asked for by name of which the log holds no record."""
     seen = {name for fold in story.folds.values() for name in fold.groups}
     hint = "a deleted group is gone from a compacted log; kgroup offsets-topic top shows which are in it"
     if any(covered.failure is not None for covered in story.coverage):
         hint = "not all was read, so it may be there"
     return [
-        ShownError(
-            code="GROUP_ID_NOT_FOUND", message=f"there is no record of group {name}", hint=hint, item=name
-        )
+        ItemError(name, "GROUP_ID_NOT_FOUND", f"there is no record of group {name}", hint)
         for name in selection.names or ()
         if name not in seen
     ]

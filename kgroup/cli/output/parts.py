@@ -8,14 +8,15 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from kgroup.admin.models import ItemError
 from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, of_error
 from kgroup.cli.output.messages import print_error
 from kgroup.cli.output.result import (
     Result,
-    ShownError,
     envelope,
+    error_of,
     indented,
     json_line,
     print_blocks,
@@ -45,7 +46,7 @@ class Part:
 class Ending:
     """What is known once all parts are there; `data` is what stands beside the items."""
 
-    errors: Sequence[ShownError] = ()
+    errors: Sequence[ItemError] = ()
     exit_code: ExitCode = ExitCode.OK
     data: Mapping[str, object] = field(default_factory=dict)
 
@@ -138,7 +139,7 @@ def _print_json(env: Env, answer: Answer, parts: Iterator[Part], ending: Callabl
         if not started:
             raise
         # What was printed stays a document, which says that it is not whole.
-        end = Ending(errors=[ShownError.of(error)], exit_code=of_error(error))
+        end = Ending(errors=[error_of(error)], exit_code=of_error(error))
     if started:
         print(around(end)[1])
     else:

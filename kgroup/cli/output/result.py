@@ -8,8 +8,7 @@ import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import kgroup
 from kgroup.cli.env.escaping import clean
@@ -30,20 +29,8 @@ from kgroup.cli.output.tables import (
 from kgroup.domain import Document, value
 from kgroup.errors import ConfigError, KgroupError
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShownError:
-    """One entry of the envelope's `errors`: a stable code, what happened, what to do, about which item."""
-
-    code: str
-    message: str
-    hint: str | None = None
-    item: str | None = None
-
-    @classmethod
-    def of(cls, error: KgroupError, item: str | None = None) -> "ShownError":
-        own = error.item if isinstance(error, Failure) else None
-        return cls(code=name_of(error), message=error.message, hint=error.hint, item=item or own)
+if TYPE_CHECKING:
+    from kgroup.admin.models import ItemError
 
 
 @value
@@ -61,7 +48,7 @@ class Result:
     blocks: Sequence[str | Table] = ()
     items: str | None = None
     names: Sequence[str] = ()
-    errors: Sequence[ShownError] = ()
+    errors: "Sequence[ItemError]" = ()
     exit_code: ExitCode = ExitCode.OK
     cluster: Mapping[str, object] | None = None
     main: Table | None = None
@@ -101,13 +88,24 @@ def envelope(env: Env, result: Result) -> Document:
         "data": result.data or None,
         "status": _STATUS.get(result.exit_code, "failed"),
         "exit_code": int(result.exit_code),
-        "errors": [asdict(error) for error in result.errors],
+        "errors": [
+            {"code": e.code, "message": e.message, "hint": e.hint, "item": e.item or None}
+            for e in result.errors
+        ],
     }
+
+
+def error_of(error: KgroupError) -> "ItemError":
+    """Return the entry of the envelope's `errors` for what ended a command."""
+    from kgroup.admin.models import ItemError
+
+    item = error.item if isinstance(error, Failure) else None
+    return ItemError(item or "", name_of(error), error.message, error.hint)
 
 
 def print_failure(env: Env, error: KgroupError, code: ExitCode) -> None:
     """The envelope of a command that failed as a whole: no data, one error."""
-    result = Result(data={}, errors=(ShownError.of(error),), exit_code=code)
+    result = Result(data={}, errors=(error_of(error),), exit_code=code)
     (print_yaml if env.output.format == "yaml" else _print_json)(env, result)
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 
 from kgroup.admin.models import Assignment, ItemError, Member, Tasks
 from kgroup.cli.exit_codes import ExitCode, of_kafka_code
-from kgroup.cli.output.result import ShownError
 from kgroup.domain import MemberStatus
 from kgroup.errors import ErrorCode
 
@@ -98,9 +97,10 @@ def lag_text(total: int | None, at_least: int | None, unknown: int, partitions: 
     return f"lag at least {at_least} ({why})"
 
 
-def shown_errors(errors: Iterable[ItemError]) -> list[ShownError]:
-    """Errors of the admin layer as the envelope's entries."""
-    return [ShownError(code=e.code, message=e.message, hint=e.hint, item=e.item) for e in errors]
+def absent(group_id: str) -> ItemError:
+    """Return the error for a group that does not exist."""
+    hint = "kgroup list shows which groups there are"
+    return ItemError(group_id, "GROUP_ID_NOT_FOUND", f"group {group_id} does not exist", hint)
 
 
 def exit_codes(errors: Iterable[ItemError]) -> list[ExitCode]:

@@ -6,9 +6,9 @@ from dataclasses import asdict
 from kgroup.admin.models import ChangeStatus, GroupResult, ItemError
 from kgroup.cli.exit_codes import of_batch
 from kgroup.cli.output.messages import NOT_YET
-from kgroup.cli.output.result import Result, ShownError
+from kgroup.cli.output.result import Result
 from kgroup.cli.output.tables import Column, Table
-from kgroup.cli.output.wording import of_code_name, of_seen, shown_errors
+from kgroup.cli.output.wording import of_code_name, of_seen
 from kgroup.cli.views.lagging import duration_text
 
 
@@ -25,11 +25,7 @@ def deletion(
     wrong = [item for item in items if item.result in (ChangeStatus.FAILED, ChangeStatus.NOT_FOUND)]
     codes = [of_code_name(item.error_code or "GROUP_ID_NOT_FOUND") for item in wrong]
     errors = [
-        ShownError(
-            code=item.error_code or "GROUP_ID_NOT_FOUND",
-            message=f"{item.group_id}: {item.effect}",
-            item=item.group_id,
-        )
+        ItemError(item.group_id, item.error_code or "GROUP_ID_NOT_FOUND", f"{item.group_id}: {item.effect}")
         for item in wrong
     ]
     counts = {
@@ -52,7 +48,7 @@ def deletion(
         names=[
             item.group_id for item in items if item.result in (ChangeStatus.PLANNED, ChangeStatus.DELETED)
         ],
-        errors=[*errors, *shown_errors(unseen)],
+        errors=[*errors, *unseen],
         exit_code=of_seen(of_batch(codes, len(wrong) < len(items)), unseen),
         cluster=where,
     )

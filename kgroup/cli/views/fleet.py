@@ -15,9 +15,9 @@ from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.inputs.group_names import Named, every, expand, is_glob, matches
 from kgroup.cli.inputs.topic_readers import reading
 from kgroup.cli.output.pages import filled, write_page
-from kgroup.cli.output.result import Result, ShownError, show
+from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
-from kgroup.cli.output.wording import UNKNOWN, exit_codes, only_rights, shown_errors
+from kgroup.cli.output.wording import UNKNOWN, exit_codes, only_rights
 from kgroup.domain import Document, count_of, first_of
 from kgroup.errors import BrokerRefused, ConfigError, Unreachable
 
@@ -134,13 +134,10 @@ def _result(
         items="groups",
         names=[row.group_id for _, row in rows if row.verdict == "ready"],
         errors=[
-            *shown_errors(untold),
+            *untold,
             *_unknown_errors([row for _, row in rows]),
             *_blocked_errors([row for _, row in rows]),
-            *(
-                ShownError(code="BLOCKED", message=f"{o.group_id}: {o.reason}", item=o.group_id)
-                for o in refused
-            ),
+            *(ItemError(o.group_id, "BLOCKED", f"{o.group_id}: {o.reason}") for o in refused),
         ],
         exit_code=ExitCode.REFUSED if blocked or refused else code,
         cluster=where,
@@ -178,7 +175,7 @@ def _by(pairs: Iterable[tuple[str, str]]) -> Iterable[tuple[str, list[str]]]:
     return found.items()
 
 
-def _unknown_errors(rows: "Iterable[FleetRow]") -> Iterator[ShownError]:
+def _unknown_errors(rows: "Iterable[FleetRow]") -> Iterator[ItemError]:
     """Why groups are unknown; the same of many groups once."""
     groups: dict[tuple[str, str, str], tuple[str | None, list[str]]] = {}
     for row in rows:
@@ -187,15 +184,15 @@ def _unknown_errors(rows: "Iterable[FleetRow]") -> Iterator[ShownError]:
             groups.setdefault(key, (each.hint, []))[1].append(row.group_id)
     for (reason, code, message), (hint, names) in groups.items():
         said = f"{first_of(names, 1)}: not known: {code.replace('_', ' ')}: {message}"
-        yield ShownError(code=reason, message=said, hint=hint, item=names[0])
+        yield ItemError(names[0], reason, said, hint)
 
 
-def _blocked_errors(rows: "Iterable[FleetRow]") -> Iterator[ShownError]:
+def _blocked_errors(rows: "Iterable[FleetRow]") -> Iterator[ItemError]:
     """Which groups are blocked, by what: the rows say more."""
     for code, names in _by(
         (each.code.replace("_", " "), row.group_id) for row in rows for each in row.blockers
     ):
-        yield ShownError(code="BLOCKED", message=f"{first_of(names, 1)}: blocked: {code}", item=names[0])
+        yield ItemError(names[0], "BLOCKED", f"{first_of(names, 1)}: blocked: {code}")
 
 
 def _table(rows: "Sequence[tuple[str | None, FleetRow]]") -> Table:

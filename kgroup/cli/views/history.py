@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kgroup.admin.models import ItemError
 from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
@@ -28,7 +29,7 @@ from kgroup.cli.inputs.history import (
 from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.output.messages import print_error
 from kgroup.cli.output.pages import write_page
-from kgroup.cli.output.result import Result, ShownError, json_line, show
+from kgroup.cli.output.result import Result, json_line, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.times import day_and_clock, iso
 from kgroup.cli.views.description import blocks, member_columns, member_rows
@@ -157,11 +158,7 @@ def show_state(env: Env, source: Source, selection: Selection, at: "At") -> Exit
     missing = [] if found else unseen(story, selection)
     if missing and code is ExitCode.OK:
         code = ExitCode.NOT_FOUND
-    undecoded = [
-        ShownError(code=e.code, message=e.message, hint=e.hint, item=g.group_id)
-        for g in found
-        for e in g.errors
-    ]
+    undecoded = [ItemError(g.group_id, e.code, e.message, e.hint) for g in found for e in g.errors]
     if undecoded:
         errors, code = [*errors, *undecoded], ExitCode.PARTIAL
     moment = f"offset {at.offset}" if at.time_ms is None else str(iso(at.time_ms))
@@ -209,7 +206,7 @@ def show_raw(env: Env, source: Source, selection: Selection) -> ExitCode:
                 print(_raw_line(row))
         bad += log.bad
     source.check()
-    errors = [ShownError(code="CORRUPT_MESSAGE", message=str(b), item=b.source) for b in bad]
+    errors = [ItemError(b.source, "CORRUPT_MESSAGE", str(b)) for b in bad]
     errors += [*source.failures, *untimed(without_time, "record")]
     sys.stdout.flush()
     for error in errors:

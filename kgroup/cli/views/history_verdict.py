@@ -10,9 +10,9 @@ from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, name_of
 from kgroup.cli.inputs.history import LIMITS, Source, coverage_json, coverage_text
 from kgroup.cli.inputs.history_selection import Selection
-from kgroup.cli.output.result import Result, ShownError, show
+from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
-from kgroup.cli.output.wording import only_rights, shown_errors
+from kgroup.cli.output.wording import only_rights
 from kgroup.domain import Document
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def show_verdict(env: Env, source: Source, selection: Selection) -> ExitCode:
         [*blocks, "", table, "", _summary(found)],
         items="groups",
         names=found.named("differs"),
-        errors=[*source.failures, *shown_errors(found.unseen), *map(_absent, absent)],
+        errors=[*source.failures, *found.unseen, *map(_absent, absent)],
         exit_code=_exit_code(source, found, absent),
         cluster=source.cluster,
         main=table,
@@ -115,14 +115,9 @@ def _table(found: Comparison) -> Table:
     return Table(columns if any(v.uncompared for v in found.verdicts.values()) else columns[:3], rows)
 
 
-def _absent(name: str) -> ShownError:
+def _absent(name: str) -> ItemError:
     hint = "kgroup list shows which groups there are"
-    return ShownError(
-        code="GROUP_ID_NOT_FOUND",
-        message=f"neither the log nor the cluster has group {name}",
-        hint=hint,
-        item=name,
-    )
+    return ItemError(name, "GROUP_ID_NOT_FOUND", f"neither the log nor the cluster has group {name}", hint)
 
 
 def _exit_code(source: Source, found: Comparison, absent: Sequence[str]) -> ExitCode:

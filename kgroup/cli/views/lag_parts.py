@@ -8,9 +8,8 @@ from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.inputs.group_names import Named
 from kgroup.cli.output.parts import Answer, Ending, Part, show_parts
-from kgroup.cli.output.result import ShownError
 from kgroup.cli.output.tables import Table
-from kgroup.cli.output.wording import exit_codes, of_seen, shown_errors
+from kgroup.cli.output.wording import exit_codes, of_seen
 from kgroup.cli.views.description import Pick, held_open, unstable
 from kgroup.cli.views.lagging import (
     Limit,
@@ -46,7 +45,7 @@ class Shown:
         self._where, self._named = where, named
         self._limit = limit
         self._verdict: Verdict | None = {**limit, "over": [], "unknown": []} if limit else None
-        self._told: list[ShownError] = []
+        self._told: list[ItemError] = []
         self._errors: list[ItemError] = []
         self._absent: list[ItemError] = []
         self._measured = 0
@@ -112,7 +111,7 @@ class Shown:
             elif unknown:
                 code = code or ExitCode.PARTIAL
         return Ending(
-            errors=[*shown_errors(self._errors), *shown_errors(unseen), *self._told],
+            errors=[*self._errors, *unseen, *self._told],
             exit_code=code,
             data={"verdict": self._verdict},
         )

@@ -4,11 +4,10 @@ from collections.abc import Iterable, Iterator
 from typing import Annotated, TypedDict
 
 from kgroup.admin.as_json import document
-from kgroup.admin.models import DEAD, EMPTY
+from kgroup.admin.models import DEAD, EMPTY, ItemError
 from kgroup.admin.read.lag import counted, total
 from kgroup.admin.read.lag_report import GroupLag, LagReport, PartitionLag, oldest_of, rate_of
 from kgroup.admin.shell import command
-from kgroup.cli.output.result import ShownError
 from kgroup.cli.output.tables import Column
 from kgroup.cli.output.wording import UNKNOWN, lag_text
 from kgroup.cli.views.description import offsets_told, stable_told
@@ -114,7 +113,7 @@ def duration_text(ms: int | None) -> str | None:
     return " ".join(parts[:2]) or "0s"
 
 
-def no_verdict(group: GroupLag, told: NoVerdict) -> ShownError:
+def no_verdict(group: GroupLag, told: NoVerdict) -> ItemError:
     """That no verdict on a group can be given, and what would help."""
     hint = "commit an offset for these partitions: kgroup reset-offsets, or let the readers do it"
     if group.errors or group.lag_at_least is not None and not group.unknown_partitions:
@@ -122,7 +121,7 @@ def no_verdict(group: GroupLag, told: NoVerdict) -> ShownError:
     elif told["beyond_end"]:
         hint = f"{command('doctor', group.group_id)} says what to do about an offset beyond the end"
     reason = f"{group.group_id}: lag unknown: {told['reason']}"
-    return ShownError(code="LAG_UNKNOWN", message=reason, hint=hint, item=group.group_id)
+    return ItemError(group.group_id, "LAG_UNKNOWN", reason, hint)
 
 
 def headline(group: GroupLag) -> str:
@@ -247,7 +246,7 @@ def documents(groups: Iterable[GroupLag]) -> Iterator[Document]:
         yield made
 
 
-def over_limit(group: GroupLag, verdict: Verdict) -> ShownError:
+def over_limit(group: GroupLag, verdict: Verdict) -> ItemError:
     """That a group is over the limit."""
     limit = verdict["limit"]
     least = ""
@@ -257,4 +256,4 @@ def over_limit(group: GroupLag, verdict: Verdict) -> ShownError:
     else:
         text = f"the oldest unread record waits {duration_text(group.time_lag_at_least_ms)}, "
         text += f"longer than {duration_text(limit)}"
-    return ShownError(code="LAG_ABOVE_LIMIT", message=f"{group.group_id}: {text}", item=group.group_id)
+    return ItemError(group.group_id, "LAG_ABOVE_LIMIT", f"{group.group_id}: {text}")

@@ -5,8 +5,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from kgroup.admin.migrate.models import BLOCK, BLOCKED, UNKNOWN, Check, MigrationPlan
+from kgroup.admin.models import ItemError
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.output.result import Result, ShownError
+from kgroup.cli.output.result import Result
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import of_code_name
 from kgroup.domain import count_of
@@ -60,19 +61,19 @@ def checks_shown(checks: Sequence[Check]) -> tuple[list[str], Table]:
     return [line for check in checks for line in _lines(check)], Table(_CHECKS, rows)
 
 
-def _against(plan: MigrationPlan) -> list[ShownError]:
+def _against(plan: MigrationPlan) -> list[ItemError]:
     """What keeps the plan from being ready, in a line each: the checks say more."""
     if plan.verdict == BLOCKED:
         names = ", ".join(check.code.replace("_", " ") for check in plan.blockers)
-        return [ShownError(code="BLOCKED", message=f"{plan.group_id}: blocked: {names}", item=plan.group_id)]
+        return [ItemError(plan.group_id, "BLOCKED", f"{plan.group_id}: blocked: {names}")]
     if plan.verdict != UNKNOWN:
         return []
     return [
-        ShownError(
-            code=check.reason or "NOT_KNOWN",
-            message=f"{plan.group_id}: not known: {check.code.replace('_', ' ')}: {check.message}",
-            hint=check.hint,
-            item=check.code,
+        ItemError(
+            check.code,
+            check.reason or "NOT_KNOWN",
+            f"{plan.group_id}: not known: {check.code.replace('_', ' ')}: {check.message}",
+            check.hint,
         )
         for check in plan.unknowns
     ]
@@ -123,11 +124,11 @@ def outcome(
     changed = done.offsets_changed if done else ()
     errors = _against(plan) if action == "none" else []
     errors += [
-        ShownError(
-            code="OFFSET_CHANGED",
-            message=f"{c.topic}-{c.partition}: its offset was {c.before} and is {c.after}",
-            hint="the journal holds the offsets before: somebody committed, or they expired, in between",
-            item=f"{c.topic}-{c.partition}",
+        ItemError(
+            f"{c.topic}-{c.partition}",
+            "OFFSET_CHANGED",
+            f"{c.topic}-{c.partition}: its offset was {c.before} and is {c.after}",
+            "the journal holds the offsets before: somebody committed, or they expired, in between",
         )
         for c in changed
     ]

@@ -8,14 +8,14 @@ from pathlib import Path
 import kgroup
 from kgroup.admin.change.offset_plans import ABSENT, CommittedOffset, GroupNow
 from kgroup.admin.models import ItemError
-from kgroup.admin.refusals import code_name
+from kgroup.admin.refusals import item_error
 from kgroup.cli.exit_codes import ExitCode, of_batch, of_error
 from kgroup.cli.inputs.files import write_text
 from kgroup.cli.inputs.offset_files import offsets_document
-from kgroup.cli.output.result import Result, ShownError
+from kgroup.cli.output.result import Result
 from kgroup.cli.output.schema_ids import schema_id
 from kgroup.cli.output.tables import Column, Table
-from kgroup.cli.output.wording import of_seen, shown_errors
+from kgroup.cli.output.wording import absent, of_seen
 from kgroup.domain import Document, TopicPartition
 
 CommittedOffsets = Mapping[str, Mapping[TopicPartition, CommittedOffset]]
@@ -47,24 +47,10 @@ def result(
     errors, codes = [], []
     for group in now.values():
         if group.error:
-            errors.append(
-                ShownError(
-                    code=code_name(group.error),
-                    message=group.error.message,
-                    hint=group.error.hint,
-                    item=group.group_id,
-                )
-            )
+            errors.append(item_error(group.group_id, group.error))
             codes.append(of_error(group.error))
         elif group.state == ABSENT and not chosen[group.group_id]:
-            errors.append(
-                ShownError(
-                    code="GROUP_ID_NOT_FOUND",
-                    message=f"group {group.group_id} does not exist",
-                    hint="kgroup list shows which groups there are",
-                    item=group.group_id,
-                )
-            )
+            errors.append(absent(group.group_id))
             codes.append(ExitCode.NOT_FOUND)
     some = bool(groups) or not errors
     return Result(
@@ -72,7 +58,7 @@ def result(
         (Table(full, rows),) if some else (),
         items="groups",
         names=[str(group["group_id"]) for group in groups],
-        errors=[*errors, *shown_errors(unseen)],
+        errors=[*errors, *unseen],
         exit_code=of_seen(of_batch(codes, bool(groups)), unseen),
         cluster=where,
         main=Table((*several, Column("topic"), Column("partition"), Column("offset")), csv_rows)

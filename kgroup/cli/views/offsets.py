@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from kgroup.admin.as_json import document
 from kgroup.admin.change.offset_changes import PLAN_STALE, OffsetsExecution
 from kgroup.admin.change.offset_plans import ABSENT, OffsetChange, OffsetsPlan, PlannedGroup
-from kgroup.admin.models import ChangeStatus
+from kgroup.admin.models import ChangeStatus, ItemError
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.output.messages import NOT_YET
-from kgroup.cli.output.result import Result, ShownError
+from kgroup.cli.output.result import Result
 from kgroup.cli.output.tables import Column, Table
-from kgroup.cli.output.wording import of_code_name
+from kgroup.cli.output.wording import absent, of_code_name
 from kgroup.domain import Document, first_of
 
 _GROUP = Column("group_id", "GROUP")
@@ -39,17 +39,14 @@ def planned(plan: OffsetsPlan, where: Mapping[str, object] | None, *, csv: bool 
     refused = {group.group_id for group in plan.refused}
     counted = [item for item in plan.items if item.planned and item.group_id not in refused]
     failing = [item for item in plan.items if item.result == ChangeStatus.FAILED]
-    absent = _absent(plan, plan.items)
+    gone = _absent(plan, plan.items)
     errors = [
-        *(
-            ShownError(code=g.error_code or _NON_EMPTY, message=g.refusal or "", hint=g.hint, item=g.group_id)
-            for g in plan.refused
-        ),
-        *(_absent_error(group.group_id) for group in absent),
+        *(ItemError(g.group_id, g.error_code or _NON_EMPTY, g.refusal or "", g.hint) for g in plan.refused),
+        *(absent(group.group_id) for group in gone),
         *(_error(item) for item in failing),
     ]
     codes = [of_code_name(g.error_code) if g.error_code else ExitCode.REFUSED for g in plan.refused]
-    codes += [ExitCode.NOT_FOUND] * len(absent)
+    codes += [ExitCode.NOT_FOUND] * len(gone)
     fine = any(
         i.result in (ChangeStatus.PLANNED, ChangeStatus.UNCHANGED) and i.group_id not in refused
         for i in plan.items
@@ -83,14 +80,14 @@ def executed(
     summary = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing to do"
     if done.journal_id:
         summary += f"   journal {done.journal_id}"
-    absent = _absent(done.plan, done.items)
-    codes = [*map(_exit_code, wrong), *[ExitCode.NOT_FOUND] * len(absent)]
+    gone = _absent(done.plan, done.items)
+    codes = [*map(_exit_code, wrong), *[ExitCode.NOT_FOUND] * len(gone)]
     return Result(
         _data(done.plan, done.items, done.journal_id),
         (*_tables(done.items, with_results=True), *_cautions(done.plan), *notes, summary),
         items="items",
         names=[f"{item.topic}:{item.partition}" for item in done.items if item.result == ChangeStatus.DONE],
-        errors=[*_errors_by_group(wrong, done.plan), *(_absent_error(group.group_id) for group in absent)],
+        errors=[*_errors_by_group(wrong, done.plan), *(absent(group.group_id) for group in gone)],
         exit_code=of_batch(codes, bool(counts[ChangeStatus.DONE] or counts[ChangeStatus.UNCHANGED])),
         cluster=where,
         main=_csv(done.plan, done.items) if csv else None,
@@ -193,14 +190,7 @@ def _absent(plan: OffsetsPlan, items: Iterable[OffsetChange]) -> list[PlannedGro
     return [group for group in plan.groups if group.state == ABSENT and group.group_id not in named]
 
 
-def _absent_error(group_id: str) -> ShownError:
-    hint = "kgroup list shows which groups there are"
-    return ShownError(
-        code="GROUP_ID_NOT_FOUND", message=f"group {group_id} does not exist", hint=hint, item=group_id
-    )
-
-
-def _errors_by_group(wrong: Sequence[OffsetChange], plan: OffsetsPlan) -> list[ShownError]:
+def _errors_by_group(wrong: Sequence[OffsetChange], plan: OffsetsPlan) -> list[ItemError]:
     """One line a reason: a refused group with a thousand partitions needs no thousand lines."""
     reasons: dict[tuple[str, str | None, str], list[OffsetChange]] = {}
     for item in wrong:
@@ -209,20 +199,18 @@ def _errors_by_group(wrong: Sequence[OffsetChange], plan: OffsetsPlan) -> list[S
     found = []
     for (group_id, code, effect), items in reasons.items():
         if code == "NON_EMPTY_GROUP":
-            found.append(ShownError(code=code, message=effect, hint=hints.get(group_id), item=group_id))
+            found.append(ItemError(group_id, code, effect, hints.get(group_id)))
         elif len(items) == 1:
             found.append(_error(items[0]))
         else:
             message = f"{group_id}, {len(items)} partitions: {code}: {effect}"
-            found.append(ShownError(code=code or "FAILED", message=message, item=group_id))
+            found.append(ItemError(group_id, code or "FAILED", message))
     return found
 
 
-def _error(item: OffsetChange) -> ShownError:
+def _error(item: OffsetChange) -> ItemError:
     name = f"{item.group_id} {item.tp}"
-    return ShownError(
-        code=item.error_code or "FAILED", message=f"{name}: {item.error_code}: {item.effect}", item=name
-    )
+    return ItemError(name, item.error_code or "FAILED", f"{name}: {item.error_code}: {item.effect}")
 
 
 def _exit_code(item: OffsetChange) -> ExitCode:

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 from kgroup.admin.change.registering import Registrant, RegistrationPlan
-from kgroup.admin.models import ChangeStatus
+from kgroup.admin.models import ChangeStatus, ItemError
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.output.messages import NOT_YET
-from kgroup.cli.output.result import Result, ShownError
+from kgroup.cli.output.result import Result
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.views.expected import wait_text
 from kgroup.coordinator.roster import TARGET_SIZE, WAIT
@@ -50,11 +50,11 @@ def shown(plan: RegistrationPlan, journal_id: str | None, where: Mapping[str, ob
         items="instances",
         names=[row.instance_id for row in plan.registrants if row.result == ChangeStatus.PLANNED],
         errors=[
-            ShownError(
-                code="NOT_REGISTERED",
-                message=f"{row.instance_id} is not registered in {plan.group_id}",
-                hint="kgroup describe shows registered ids",
-                item=row.instance_id,
+            ItemError(
+                row.instance_id,
+                "NOT_REGISTERED",
+                f"{row.instance_id} is not registered in {plan.group_id}",
+                "kgroup describe shows registered ids",
             )
             for row in absent
         ],

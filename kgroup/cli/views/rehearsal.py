@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from kgroup.admin.models import TopicDescription
+from kgroup.admin.models import ItemError, TopicDescription
 from kgroup.admin.refusals import is_gone
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.inputs.history import Source, opened
 from kgroup.cli.inputs.history_selection import Selection
-from kgroup.cli.output.result import Result, ShownError, show
+from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table, wrapped
 from kgroup.coordinator.config import GroupConfig
 from kgroup.domain import uuid_bytes
@@ -53,9 +53,7 @@ def rehearse(
     # Damaged ranges: what they held is missing from the copy. Logs are read more than once.
     bad = {str(each): each.source for log in source.logs for each in log.bad}
     hint = "the copy lacks what was there: another replica, or a backup of this one, may be whole"
-    unread = [
-        ShownError(code="CORRUPT_MESSAGE", message=text, hint=hint, item=at) for text, at in bad.items()
-    ]
+    unread = [ItemError(at, "CORRUPT_MESSAGE", text, hint) for text, at in bad.items()]
     refused = "refused" in (done.upgrade, done.downgrade)
     code = ExitCode.PARTIAL if unread else ExitCode.OK
     rows = [{"step": n, **asdict(step), "records": len(step.records)} for n, step in enumerate(done.steps, 1)]

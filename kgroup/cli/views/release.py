@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from kgroup.admin.migrate.models import BLOCK, OK, UNKNOWN
+from kgroup.admin.models import ItemError
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.inputs.group_names import every, expand
-from kgroup.cli.output.result import Result, ShownError, show
-from kgroup.cli.output.wording import only_rights, shown_errors
+from kgroup.cli.output.result import Result, show
+from kgroup.cli.output.wording import only_rights
 from kgroup.cli.views.migration import checks_shown
 from kgroup.errors import ConfigError
 
@@ -41,13 +42,10 @@ def examine(env: Env, release: str, groups: Sequence[str]) -> ExitCode:
             items="checks",
             names=[check.code for check in checks if check.status != OK],
             errors=[
-                *shown_errors(untold),
+                *untold,
                 *(
-                    ShownError(
-                        code="BLOCKED" if c.status == BLOCK else c.reason or "NOT_KNOWN",
-                        message=c.message,
-                        hint=c.hint,
-                        item=c.code,
+                    ItemError(
+                        c.code, "BLOCKED" if c.status == BLOCK else c.reason or "NOT_KNOWN", c.message, c.hint
                     )
                     for c in checks
                     if c.status in (BLOCK, UNKNOWN)

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from kgroup.admin.models import ChangeStatus, ItemResult, Plan
+from kgroup.admin.models import ChangeStatus, ItemError, ItemResult, Plan
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.output.messages import NOT_YET
-from kgroup.cli.output.result import Result, ShownError
+from kgroup.cli.output.result import Result
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import UNKNOWN, of_code_name, ranges
 from kgroup.domain import Document
@@ -71,7 +71,7 @@ def executed(
     )
 
 
-def after_waiting(result: Result, waited: str | ShownError) -> Result:
+def after_waiting(result: Result, waited: str | ItemError) -> Result:
     """The result, and how waiting for the group ended: in words, or as an error when the time ran out."""
     if isinstance(waited, str):
         return replace(result, blocks=(*result.blocks, waited))
@@ -119,11 +119,6 @@ def _exit_code(item: ItemResult) -> ExitCode:
     return of_code_name(item.error_code or "")
 
 
-def _error(item: ItemResult) -> ShownError:
+def _error(item: ItemResult) -> ItemError:
     code = item.error_code or "UNKNOWN_MEMBER_ID"
-    return ShownError(
-        code=code,
-        message=f"{_name(item)}: {code} ({item.effect})",
-        hint=f"kgroup explain {code}",
-        item=_name(item),
-    )
+    return ItemError(_name(item), code, f"{_name(item)}: {code} ({item.effect})", f"kgroup explain {code}")

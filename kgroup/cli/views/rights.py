@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from kgroup.admin.models import ItemError
 from kgroup.admin.rights.needs import COMMANDS, WITHOUT_CLUSTER
 from kgroup.admin.rights.report import NOBODY, Asked, kafka_acls
 from kgroup.cli.env.config import LocalTarget
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.output.result import Result, ShownError, show
+from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import UNKNOWN
 from kgroup.client.auth.credentials import Password
@@ -142,7 +143,7 @@ def _asking(
         yield f"why so wide: {note}"
 
 
-def _errors(found: "Sequence[Ability]", named: bool) -> list[ShownError]:
+def _errors(found: "Sequence[Ability]", named: bool) -> list[ItemError]:
     """Commands asked for by name that cannot be used, or of which that is not known."""
     told = []
     for each in found if named else ():
@@ -154,7 +155,7 @@ def _errors(found: "Sequence[Ability]", named: bool) -> list[ShownError]:
             code, message = "RIGHTS_UNKNOWN", f"{each.command}: no broker tells whether it has {asked}"
         else:
             continue
-        told.append(ShownError(code=code, message=message, item=each.command))
+        told.append(ItemError(each.command, code, message))
     return told
 
 

@@ -7,9 +7,9 @@ from kgroup.admin import shell
 from kgroup.admin.models import ItemError
 from kgroup.admin.read.conditions import Condition, Waited
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.output.result import Result, ShownError
+from kgroup.cli.output.result import Result
 from kgroup.cli.output.tables import Column, Table
-from kgroup.cli.output.wording import UNKNOWN, lag_text, of_seen, shown_errors
+from kgroup.cli.output.wording import UNKNOWN, lag_text, of_seen
 from kgroup.domain import Document, count_of
 
 
@@ -40,7 +40,7 @@ def result(
         (Table(columns, [_shown(row) for row in rows]),),
         items="groups",
         names=[waited.group_id for waited in ended if waited.held],
-        errors=[*(_late(waited, condition, words, limit_s) for waited in late), *shown_errors(unseen)],
+        errors=[*(_late(waited, condition, words, limit_s) for waited in late), *unseen],
         exit_code=exit_code(late, unseen),
         cluster=where,
     )
@@ -62,18 +62,18 @@ def exit_code(late: Iterable[Waited], unseen: Sequence[ItemError]) -> ExitCode:
     return of_seen(ExitCode.OK, dark)
 
 
-def _late(waited: Waited, condition: Condition, words: str, limit_s: float) -> ShownError:
+def _late(waited: Waited, condition: Condition, words: str, limit_s: float) -> ItemError:
     name, lost = waited.group_id, waited.unseen
     why = f"; it cannot be seen now: {lost.message}" if lost else ""
     if waited.state is None:
         text = f"{name} was not seen once in {limit_s:g} s, so whether it is {words} is not known{why}"
-        return ShownError(code="NOT_SEEN", message=text, hint=lost.hint if lost else None, item=name)
+        return ItemError(name, "NOT_SEEN", text, lost.hint if lost else None)
     if lost and waited.never_known:
         text = f"{name} is {waited.state}; whether it is {words} cannot be seen: {lost.message}"
-        return ShownError(code=lost.code, message=text, hint=lost.hint, item=name)
+        return ItemError(name, lost.code, text, lost.hint)
     count = "its members are not told" if waited.members is None else count_of(waited.members, "member")
     if condition.needs_offsets:
         count += ", " + lag_text(waited.total_lag, waited.lag_at_least, 0, 0)
     verb = "was last seen" if lost else "is still"
     text = f"{name} {verb} {waited.state} ({count}) after {limit_s:g} s, not {words}{why}"
-    return ShownError(code="TIMED_OUT", message=text, hint=shell.command("doctor", name), item=name)
+    return ItemError(name, "TIMED_OUT", text, shell.command("doctor", name))
