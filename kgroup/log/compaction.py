@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from kgroup.errors import StorageError
 from kgroup.log.files import CLEANED, CLEANED_TO, read_checkpoint, write_checkpoint
@@ -23,16 +22,6 @@ from kgroup.protocol.batches import Batch, LogRecord, rebuild_batch
 
 DELETE_RETENTION_MS = 86_400_000
 """log.cleaner.delete.retention.ms"""
-
-
-class Compacted(NamedTuple):
-    """What a pass did: the log is clean up to `cleaned_to`; sizes are those of the sealed segments."""
-
-    cleaned_to: int
-    bytes_before: int
-    bytes_after: int
-    records_kept: int
-    records_dropped: int
 
 
 def dirty_ratio(log: PartitionLog, stable: int | None = None) -> float:
@@ -57,10 +46,10 @@ def is_dirty(log: PartitionLog, more_than: float) -> bool:
     return dirty_ratio(log, log.transactions().first_unstable_offset(log.end_offset)) > more_than
 
 
-def compact(
-    log: PartitionLog, *, now_ms: int, delete_retention_ms: int = DELETE_RETENTION_MS
-) -> Compacted | None:
-    """Compact the sealed segments; None if no sealed segment lies before the first open transaction.
+def compact(log: PartitionLog, *, now_ms: int, delete_retention_ms: int = DELETE_RETENTION_MS) -> int | None:
+    """Compact the sealed segments, and return the offset up to which the log is clean then.
+
+    None if no sealed segment lies before the first open transaction.
 
     Call `log.roll()` before to include what has been written so far. Killed at any point, the log
     opens with each group of segments either old or new. Raises StorageError for damaged segments.
@@ -73,14 +62,10 @@ def compact(
     cleaner = _Cleaner(transactions, limit, now_ms, now_ms + delete_retention_ms)
     first_dirty = _first_dirty(log)
     cleaner.note_latest(batch for batch in log.batches(first_dirty) if batch.base_offset < limit)
-    before = sum(segment.size for segment in sealed)
-    after = 0
     for group in _groups(sealed, log.segment_bytes):
-        cleaned = _write(log, group, cleaner)
-        after += cleaned.size
-        log.swap_in(cleaned, group)
+        log.swap_in(_write(log, group, cleaner), group)
     write_checkpoint(log.folder, CLEANED_TO, limit)
-    return Compacted(limit, before, after, cleaner.kept, cleaner.dropped)
+    return limit
 
 
 def _first_dirty(log: PartitionLog) -> int:
@@ -134,8 +119,6 @@ class _Cleaner:
     limit: int
     now_ms: int
     new_horizon_ms: int
-    kept: int = 0
-    dropped: int = 0
     _latest: dict[bytes, int] = field(default_factory=dict)
     _with_data: set[int] = field(default_factory=set)
 
@@ -157,8 +140,6 @@ class _Cleaner:
         if batch.transactional:
             self._with_data.add(batch.producer_id)
         kept = [] if self._aborted(batch) else [r for r in batch.records if self._stays(batch, r)]
-        self.kept += len(kept)
-        self.dropped += batch.count - len(kept)
         if not kept:
             return None
         tombstones = any(record.value is None for record in kept)

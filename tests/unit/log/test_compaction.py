@@ -67,10 +67,9 @@ def test_the_last_record_of_each_key_stays_at_its_offset(folder: Path) -> None:
     put(log, ("b", "2"))
     log.roll()
     put(log, ("c", "2"))
-    result = compact(log, now_ms=0)
-    assert result is not None
-    assert (result.records_kept, result.records_dropped, result.cleaned_to) == (3, 2, 5)
-    assert result.bytes_after < result.bytes_before
+    before = sum(segment.size for segment in log.segments[:-1])
+    assert compact(log, now_ms=0) == 5
+    assert sum(segment.size for segment in log.segments[:-1]) < before
     # The active segment neither hides nor loses anything.
     assert kept(log) == [(2, "a", "2"), (3, "c", "1"), (4, "b", "2"), (5, "c", "2")]
     assert log.read(0, 10)[:8] == bytes(8)
