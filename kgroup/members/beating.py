@@ -8,13 +8,14 @@ A heartbeat joins, goes on and leaves; what it says and what its answer means is
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from enum import Enum
 from typing import Generic, Protocol, TypeVar
 
 from kgroup.domain import TopicPartition
 from kgroup.errors import ErrorCode
 from kgroup.members.asking import AGAIN, MOVED, Asking
-from kgroup.members.commits import all_failed, commit_errors
+from kgroup.members.commits import NAMES_UNTIL, all_failed, commit_errors, commit_request
 from kgroup.members.effects import (
     Committed,
     CoordinatorMoved,
@@ -22,6 +23,8 @@ from kgroup.members.effects import (
     Failed,
     Left,
     Lost,
+    Revoke,
+    Send,
     sorted_partitions,
 )
 from kgroup.protocol.codec import Message
@@ -29,6 +32,7 @@ from kgroup.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCo
 
 JOIN_EPOCH = 0
 LEAVE_EPOCH = -1
+STATIC_LEAVE_EPOCH = -2
 COMMITS_FROM = 9
 RETRY_BACKOFF_MS = 100
 E = ErrorCode
@@ -62,8 +66,14 @@ R = TypeVar("R", bound=Heartbeat)
 class BeatingMember(Asking, ABC, Generic[R]):
     """See `GroupMember`. R is the answer to this protocol's heartbeat."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, answer: type[R], group_id: str, member_id: str, instance_id: str | None = None
+    ) -> None:
         super().__init__()
+        self._answer = answer
+        self.group_id = group_id
+        self.member_id = member_id
+        self.instance_id = instance_id
         self.epoch = JOIN_EPOCH
         self.phase = Phase.IDLE
 
@@ -77,8 +87,8 @@ class BeatingMember(Asking, ABC, Generic[R]):
         """Tell what the coordinator does not know yet."""
 
     @abstractmethod
-    def _understood(self, response: Message) -> R:
-        """An answer to a heartbeat as such; TypeError for any other."""
+    def _request(self, epoch: int) -> Message:
+        """A heartbeat that tells nothing new."""
 
     @abstractmethod
     def _on_heartbeat(self, response: R, now_ms: int) -> list[Effect]:
@@ -104,12 +114,13 @@ class BeatingMember(Asking, ABC, Generic[R]):
         if request is not self._in_flight:
             return []
         self._in_flight = None
-        answer = self._understood(response)
+        if not isinstance(response, self._answer):
+            raise TypeError(f"{type(response).__name__} is no answer to a {type(self).__name__}")
         if self.phase is Phase.LEAVING:
             return self._gone()
-        if answer.error_code:
-            return self._on_error(answer.error_code, answer.error_message, now_ms)
-        return self._on_heartbeat(answer, now_ms)
+        if response.error_code:
+            return self._on_error(response.error_code, response.error_message, now_ms)
+        return self._on_heartbeat(response, now_ms)
 
     def unanswered(self, request: Message, now_ms: int) -> list[Effect]:
         """See `GroupMember.unanswered`. The next heartbeat repeats everything: either outcome is fine."""
@@ -128,6 +139,23 @@ class BeatingMember(Asking, ABC, Generic[R]):
         if not self._is_woken(now_ms):
             return []
         return self._heartbeat()
+
+    def commit(self, offsets: Mapping[TopicPartition, int], now_ms: int) -> list[Effect]:
+        """See `GroupMember.commit`."""
+        request = commit_request(self.group_id, self.epoch, self.member_id, self.instance_id, offsets)
+        return [Send(request, min_version=COMMITS_FROM, max_version=NAMES_UNTIL)]
+
+    def leave(self, now_ms: int, for_good: bool = False) -> list[Effect]:
+        """See `GroupMember.leave`. A static member that does not leave for good sends epoch -2."""
+        given_up = sorted_partitions(self.owned)
+        self._drop_all()
+        effects: list[Effect] = [Revoke(given_up)] if given_up else []
+        if self.phase in (Phase.IDLE, Phase.DONE):
+            return [*effects, *self._gone()]
+        self.phase = Phase.LEAVING
+        self._wake_ms = None
+        returning = self.instance_id is not None and not for_good
+        return [*effects, self._send(self._request(STATIC_LEAVE_EPOCH if returning else LEAVE_EPOCH))]
 
     def _on_error(self, code: int, message: str | None, now_ms: int) -> list[Effect]:
         """What a refusal means: join again, ask again, or give up."""

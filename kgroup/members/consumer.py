@@ -10,9 +10,8 @@ from dataclasses import dataclass, replace
 from typing import TypedDict, Unpack
 
 from kgroup.domain import Topic, TopicPartition
-from kgroup.members.beating import COMMITS_FROM, LEAVE_EPOCH, BeatingMember, Phase
+from kgroup.members.beating import BeatingMember, Phase
 from kgroup.members.client_assignor import OfferedAssignor, compute, offer
-from kgroup.members.commits import NAMES_UNTIL, commit_request
 from kgroup.members.effects import (
     Assigned,
     Effect,
@@ -35,7 +34,6 @@ from kgroup.protocol.messages.consumer_group_prepare_assignment import (
     ConsumerGroupPrepareAssignmentResponse,
 )
 
-STATIC_LEAVE_EPOCH = -2
 REGEX_FROM = 1
 Ids = frozenset[tuple[bytes, int]]
 
@@ -86,10 +84,7 @@ class ConsumerMember(BeatingMember[ConsumerGroupHeartbeatResponse]):
         instance_id: str | None = None,
         **introduction: Unpack[Introduction],
     ) -> None:
-        super().__init__()
-        self.group_id = group_id
-        self.member_id = member_id
-        self.instance_id = instance_id
+        super().__init__(ConsumerGroupHeartbeatResponse, group_id, member_id, instance_id)
         self.assignor_error = 0
         self.assignor_metadata = (0, b"")
         self._introduction = _BY_DEFAULT | introduction
@@ -139,24 +134,7 @@ class ConsumerMember(BeatingMember[ConsumerGroupHeartbeatResponse]):
         self.phase = Phase.STABLE
         return self._reconcile(now_ms)
 
-    def commit(self, offsets: Mapping[TopicPartition, int], now_ms: int) -> list[Effect]:
-        """See `GroupMember.commit`."""
-        request = commit_request(self.group_id, self.epoch, self.member_id, self.instance_id, offsets)
-        return [Send(request, min_version=COMMITS_FROM, max_version=NAMES_UNTIL)]
-
-    def leave(self, now_ms: int, for_good: bool = False) -> list[Effect]:
-        """See `GroupMember.leave`. A static member that does not leave for good sends epoch -2."""
-        given_up, self._owned = self.owned, frozenset()
-        effects: list[Effect] = [Revoke(sorted_partitions(given_up))] if given_up else []
-        if self.phase in (Phase.IDLE, Phase.DONE):
-            return [*effects, *self._gone()]
-        self.phase = Phase.LEAVING
-        self._wake_ms = None
-        returning = self.instance_id is not None and not for_good
-        return [*effects, self._send(self._request(STATIC_LEAVE_EPOCH if returning else LEAVE_EPOCH))]
-
     def _request(self, epoch: int) -> ConsumerGroupHeartbeatRequest:
-        """A heartbeat that tells nothing new."""
         return ConsumerGroupHeartbeatRequest(
             group_id=self.group_id,
             member_id=self.member_id,
@@ -266,11 +244,6 @@ class ConsumerMember(BeatingMember[ConsumerGroupHeartbeatResponse]):
         if self.phase in (Phase.IDLE, Phase.LEAVING, Phase.DONE) or self._in_flight is not None:
             return []
         return self._heartbeat()
-
-    def _understood(self, response: Message) -> ConsumerGroupHeartbeatResponse:
-        if not isinstance(response, ConsumerGroupHeartbeatResponse):
-            raise TypeError(f"{type(response).__name__} is no answer to a consumer-protocol member")
-        return response
 
     def _tell_all_again(self) -> None:
         self._told = _Told()

@@ -11,18 +11,15 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from kgroup.domain import Topic, TopicPartition
-from kgroup.members.beating import COMMITS_FROM, JOIN_EPOCH, LEAVE_EPOCH, BeatingMember, Phase
-from kgroup.members.commits import NAMES_UNTIL, commit_request
+from kgroup.members.beating import JOIN_EPOCH, BeatingMember, Phase
 from kgroup.members.effects import (
     Assigned,
     Effect,
     Lost,
     NeedTopics,
     Revoke,
-    Send,
     sorted_partitions,
 )
-from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
@@ -58,12 +55,13 @@ class Application:
 
 
 class StreamsMember(BeatingMember[StreamsGroupHeartbeatResponse]):
-    """See `GroupMember`. `member_id` is made by the client and kept for life; `tasks` are what it has now."""
+    """See `GroupMember`. `member_id` is made by the client and kept for life; `tasks` are what it has now.
+
+    Kafka 4.3.1 has no static members in streams groups: it has no instance id, and always goes.
+    """
 
     def __init__(self, group_id: str, member_id: str, application: Application) -> None:
-        super().__init__()
-        self.group_id = group_id
-        self.member_id = member_id
+        super().__init__(StreamsGroupHeartbeatResponse, group_id, member_id)
         self.application = application
         self.tasks = NOTHING
         self.statuses: tuple[int, ...] = ()
@@ -95,23 +93,7 @@ class StreamsMember(BeatingMember[StreamsGroupHeartbeatResponse]):
         self.phase = Phase.STABLE
         return self._reconcile(now_ms)
 
-    def commit(self, offsets: Mapping[TopicPartition, int], now_ms: int) -> list[Effect]:
-        """See `GroupMember.commit`."""
-        request = commit_request(self.group_id, self.epoch, self.member_id, None, offsets)
-        return [Send(request, min_version=COMMITS_FROM, max_version=NAMES_UNTIL)]
-
-    def leave(self, now_ms: int, for_good: bool = False) -> list[Effect]:
-        """See `GroupMember.leave`. Kafka 4.3.1 has no static members in streams groups: it always goes."""
-        given_up, self.tasks = self.owned, NOTHING
-        effects: list[Effect] = [Revoke(sorted_partitions(given_up))] if given_up else []
-        if self.phase in (Phase.IDLE, Phase.DONE):
-            return [*effects, *self._gone()]
-        self.phase = Phase.LEAVING
-        self._wake_ms = None
-        return [*effects, self._send(self._request(LEAVE_EPOCH))]
-
     def _request(self, epoch: int) -> StreamsGroupHeartbeatRequest:
-        """A heartbeat that tells nothing new."""
         return StreamsGroupHeartbeatRequest(
             group_id=self.group_id,
             member_id=self.member_id,
@@ -183,11 +165,6 @@ class StreamsMember(BeatingMember[StreamsGroupHeartbeatResponse]):
             return []
         self.phase = Phase.ACKNOWLEDGING
         return self._heartbeat()
-
-    def _understood(self, response: Message) -> StreamsGroupHeartbeatResponse:
-        if not isinstance(response, StreamsGroupHeartbeatResponse):
-            raise TypeError(f"{type(response).__name__} is no answer to a member of a streams group")
-        return response
 
     def _tell_all_again(self) -> None:
         self._told = None
