@@ -1,4 +1,4 @@
-"""JAAS lines as they stand in Java properties: one login module, its control flag and its options."""
+"""`sasl.jaas.config`: a login module, its flag and its options, read as Kafka's JaasConfig does."""
 
 from __future__ import annotations
 
@@ -7,52 +7,73 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 _TOKEN = re.compile(
-    r"""\s*(?:
-        (?P<quoted>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')
-      | (?P<mark>[=;])
-      | (?P<word>[^\s"'=;]+)
-    )""",
+    r"""\s+|//[^\r\n]*|/\*.*?\*/
+    |(?P<quoted>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*')
+    |(?P<sign>[=;])
+    |(?P<word>[^\s=;"']+)""",
     re.VERBOSE | re.DOTALL,
 )
+_ESCAPED = re.compile(r"\\([0-3][0-7]{2}|[0-7]{1,2}|.)", re.DOTALL)
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "b": "\b", "v": "\v", "a": "\a"}
 _FLAGS = frozenset({"required", "requisite", "sufficient", "optional"})
+_END = ("sign", ";")
 
 
 @dataclass(frozen=True, slots=True)
 class LoginModule:
-    """A module by the last part of its class's name, and its options."""
+    """A login module by the name of its class, and its options."""
 
-    name: str
+    class_name: str
     options: Mapping[str, str] = field(repr=False)
 
+    @property
+    def name(self) -> str:
+        """The last part of the class's name."""
+        return self.class_name.rpartition(".")[2]
 
-def parse_jaas(text: str) -> LoginModule:
-    """The one module of a JAAS line; ValueError says what is wrong without quoting any of it."""
+
+def parse_jaas(text: str, *, closed: bool = True) -> LoginModule:
+    """Return the one login module of a text, which a semicolon has to end if it has to be `closed`.
+
+    ValueError says what is wrong without quoting any of the text: it may be a part of a secret.
+    """
     tokens = _tokens(text)
-    if len(tokens) < 2 or tokens[-1] != (";", False):
-        raise ValueError("it does not end with a semicolon")
-    (module, _), (flag, _), rest = tokens[0], tokens[1], tokens[2:-1]
-    if flag.lower() not in _FLAGS:
-        raise ValueError("behind the module's class there is no control flag, such as required")
+    if not tokens:
+        raise ValueError("it names no login module")
+    if len(tokens) < 2 or tokens[1][1].lower() not in _FLAGS:
+        raise ValueError("it has no `required` behind the login module")
     options: dict[str, str] = {}
-    for at in range(0, len(rest), 3):
-        part = rest[at : at + 3]
-        if len(part) < 3 or part[1] != ("=", False):
-            raise ValueError('its options are not of the form name="value"')
-        options[part[0][0]] = part[2][0]
-    return LoginModule(module.rpartition(".")[2], options)
+    at = 2
+    while at < len(tokens) and tokens[at] != _END:
+        three = tokens[at : at + 3]
+        if len(three) < 3 or [three[0][0], three[1]] != ["word", ("sign", "=")] or three[2][0] == "sign":
+            raise ValueError(f'option {len(options) + 1} of the login module is not name="value"')
+        options[three[0][1]] = three[2][1]
+        at += 3
+    if at == len(tokens) and closed:
+        raise ValueError("it does not end with a semicolon")
+    if len(tokens) > at + 1:
+        raise ValueError("it has more behind its login module, which a semicolon ends")
+    return LoginModule(tokens[0][1], options)
 
 
-def _tokens(text: str) -> list[tuple[str, bool]]:
-    """Each token, and whether it was quoted."""
-    found: list[tuple[str, bool]] = []
-    pos, text = 0, text.rstrip()
-    while pos < len(text):
-        match = _TOKEN.match(text, pos)
-        if match is None:
-            raise ValueError("a quote is not closed")
-        pos = match.end()
-        if match["quoted"]:
-            found.append((re.sub(r"\\(.)", r"\1", match["quoted"][1:-1], flags=re.DOTALL), True))
-        else:
-            found.append((match["mark"] or match["word"], False))
-    return found
+def _tokens(text: str) -> list[tuple[str, str]]:
+    """Each token with its kind: quoted, sign or word."""
+    tokens, at = [], 0
+    while at < len(text):
+        found = _TOKEN.match(text, at)
+        if found is None:
+            raise ValueError("it has a quote that is not closed")
+        at = found.end()
+        if found.lastgroup is not None:
+            value = found[found.lastgroup]
+            tokens.append((found.lastgroup, _unquoted(value) if found.lastgroup == "quoted" else value))
+    return tokens
+
+
+def _unquoted(quoted: str) -> str:
+    def plain(match: re.Match[str]) -> str:
+        token = match[1]
+        return chr(int(token, 8)) if token.isdigit() and token < "8" else _ESCAPES.get(token, token)
+
+    return _ESCAPED.sub(plain, quoted[1:-1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from kgroup.client.auth.credentials import (
@@ -15,11 +16,13 @@ from kgroup.client.auth.credentials import (
 )
 from kgroup.client.properties.aws import aws_login
 from kgroup.client.properties.given import Given
-from kgroup.client.properties.jaas import Jaas, parse
 from kgroup.client.properties.oauthbearer import bearer_of
 from kgroup.errors import ConfigError
+from kgroup.security.jaas import LoginModule, parse_jaas
 
 JAAS = "sasl.jaas.config"
+_CLASS = re.compile(r"[a-z]\w*(?:\.[a-z]\w*)*\.[A-Z]\w*LoginModule")
+_AS_JAVA = 'write it as Java does: org.apache…LoginModule required name="value" …;'
 _MODULES = {
     "PLAIN": "PlainLoginModule",
     "SCRAM-SHA-256": "ScramLoginModule",
@@ -52,15 +55,21 @@ def credentials_of(given: Given) -> Credentials:
     return _kerberos(given, jaas) if mechanism == GSSAPI else _password(given, jaas.options, mechanism)
 
 
-def _jaas(given: Given, mechanism: str) -> Jaas:
+def _jaas(given: Given, mechanism: str) -> LoginModule:
     """The login module given, which must be the mechanism's; one without options if none was."""
     text, wanted = given.get(JAAS), _MODULES[mechanism]
     if text is None:
-        return Jaas(wanted, {})
-    found = parse(text, given.named(JAAS))
-    if found.module != wanted:
+        return LoginModule(wanted, {})
+    try:
+        found = parse_jaas(text, closed=False)
+    except ValueError as error:
+        raise ConfigError(f"{given.named(JAAS)}: {error}", _AS_JAVA) from None
+    if not _CLASS.fullmatch(found.class_name):
+        # Anything but the name of a class may be a part of the secret.
+        raise ConfigError(f"{given.named(JAAS)} begins with no login module", _AS_JAVA)
+    if found.name != wanted:
         raise ConfigError(
-            f"{given.named(JAAS)} uses {found.module}, and sasl.mechanism {mechanism} wants {wanted}",
+            f"{given.named(JAAS)} uses {found.name}, and sasl.mechanism {mechanism} wants {wanted}",
             "set sasl.mechanism and sasl.jaas.config to what belongs together",
         )
     return found
@@ -79,7 +88,7 @@ def _password(given: Given, options: Mapping[str, str], mechanism: str) -> Passw
     return Password(mechanism, user, password, options.get("tokenauth", "").lower() == "true")
 
 
-def _kerberos(given: Given, jaas: Jaas) -> Kerberos:
+def _kerberos(given: Given, jaas: LoginModule) -> Kerberos:
     options = jaas.options
     named, in_jaas = given.get("sasl.kerberos.service.name"), options.get("serviceName")
     if named and in_jaas and named != in_jaas:

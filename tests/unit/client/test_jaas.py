@@ -7,10 +7,10 @@ import pytest
 from kgroup.client.auth.credentials import AwsLogin, AwsToken, Bearer, Kerberos, Password
 from kgroup.client.properties import catalogue
 from kgroup.client.properties.given import Given
-from kgroup.client.properties.jaas import parse
 from kgroup.client.properties.sasl import credentials_of
 from kgroup.client.properties.security import security_of
 from kgroup.errors import ConfigError
+from kgroup.security.jaas import parse_jaas
 
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 IAM = "software.amazon.msk.auth.iam.IAMLoginModule"
@@ -42,15 +42,15 @@ def credentials(mechanism: str, jaas: str | None = None, **properties: str) -> o
     ],
 )
 def test_options_quotes_escapes_and_remarks(text: str, options: dict[str, str]) -> None:
-    found = parse(text, "sasl.jaas.config")
-    assert (found.module, dict(found.options)) == ("ScramLoginModule", options)
+    found = parse_jaas(text, closed=False)
+    assert (found.name, dict(found.options)) == ("ScramLoginModule", options)
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "names no login module"),
         ("hunter2 required;", "begins with no login module"),
+        ("hunter2;", "no `required` behind"),
         (f"{SCRAM};", "no `required` behind"),
         (f"{SCRAM} hunter2=x;", "no `required` behind"),
         (f'{SCRAM} required username="hunter2;', "a quote that is not closed"),
@@ -61,7 +61,7 @@ def test_options_quotes_escapes_and_remarks(text: str, options: dict[str, str]) 
 )
 def test_what_is_no_jaas_is_refused_without_its_secrets(text: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words) as caught:
-        parse(text, "sasl.jaas.config (client.properties)")
+        credentials("SCRAM-SHA-256", text)
     assert "hunter2" not in f"{caught.value} {caught.value.hint}"
 
 

@@ -15,6 +15,10 @@ from kgroup.security.jaas import parse_jaas
         ("a.b.PlainLoginModule REQUIRED\n  user_a='x y'\n  user_b=z;", {"user_a": "x y", "user_b": "z"}),
         (r'a.b.PlainLoginModule required p="a\"b;c\\=";', {"p": 'a"b;c\\='}),
         ('a.b.PlainLoginModule optional p = "";', {"p": ""}),
+        (
+            'a.b.PlainLoginModule required // a remark\n /* one more; */ p="tab\\there \\101";',
+            {"p": "tab\there A"},
+        ),
     ],
 )
 def test_the_options_of_a_module(text: str, options: dict[str, str]) -> None:
@@ -33,6 +37,7 @@ def test_the_options_of_a_module(text: str, options: dict[str, str]) -> None:
         'a.b.PlainLoginModule required user_alice "s3cret";',
         'a.b.PlainLoginModule required user_alice="s3cret;',
         "a.b.PlainLoginModule required user_alice=;",
+        'a.b.PlainLoginModule required; c.d.PlainLoginModule required user_alice="s3cret";',
     ],
 )
 def test_what_is_wrong_is_said_without_a_secret(text: str) -> None:
