@@ -14,6 +14,8 @@ JsonObject: TypeAlias = Mapping[str, object]
 """One that is only read."""
 
 V = TypeVar("V")
+K = TypeVar("K")
+W = TypeVar("W")
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
@@ -274,6 +276,20 @@ def offsets_partition_of(group_id: str, partitions: int) -> int:
     """
     value = java_string_hash(group_id)
     return (0 if value == -(1 << 31) else abs(value)) % partitions
+
+
+def grouped(pairs: Iterable[tuple[K, W]]) -> dict[K, list[W]]:
+    """Return the values that go with each key, both in the order in which they came."""
+    found: dict[K, list[W]] = {}
+    for key, each in pairs:
+        found.setdefault(key, []).append(each)
+    return found
+
+
+def numbers_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, tuple[int, ...]]:
+    """Return the numbers of partitions by their topic, both in order."""
+    by_topic = grouped((each.topic, each.partition) for each in sorted(partitions))
+    return {topic: tuple(numbers) for topic, numbers in by_topic.items()}
 
 
 def first_of(names: Sequence[object], most: int = 5, joint: str = ", ") -> str:

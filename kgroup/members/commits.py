@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kgroup.domain import TopicPartition
+from kgroup.domain import TopicPartition, grouped
 from kgroup.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -24,10 +24,10 @@ def commit_request(
     offsets: Mapping[TopicPartition, int],
 ) -> OffsetCommitRequest:
     """A commit of these positions; to be sent in a version up to `NAMES_UNTIL`."""
-    topics: dict[str, list[OffsetCommitRequestPartition]] = {}
-    for where, offset in sorted(offsets.items()):
-        part = OffsetCommitRequestPartition(partition_index=where.partition, committed_offset=offset)
-        topics.setdefault(where.topic, []).append(part)
+    topics = grouped(
+        (place.topic, OffsetCommitRequestPartition(partition_index=place.partition, committed_offset=offset))
+        for place, offset in sorted(offsets.items())
+    )
     return OffsetCommitRequest(
         group_id=group_id,
         generation_id_or_member_epoch=generation_or_epoch,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypedDict, Unpack
 
-from kgroup.domain import Topic, TopicPartition
+from kgroup.domain import Topic, TopicPartition, grouped
 from kgroup.members.beating import BeatingMember, Phase
 from kgroup.members.client_assignor import OfferedAssignor, compute, offer
 from kgroup.members.effects import (
@@ -259,7 +259,5 @@ class ConsumerMember(BeatingMember[ConsumerGroupHeartbeatResponse]):
 
 
 def _by_topic(partitions: Ids) -> tuple[TopicPartitions, ...]:
-    topics: dict[bytes, list[int]] = {}
-    for topic_id, partition in sorted(partitions):
-        topics.setdefault(topic_id, []).append(partition)
+    topics = grouped(sorted(partitions))
     return tuple(TopicPartitions(topic_id=t, partitions=tuple(ps)) for t, ps in topics.items())

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kgroup.coordinator.assignors.client_side import ClientAssignor, MemberSubscription
-from kgroup.domain import Topic, TopicPartition
+from kgroup.domain import Topic, TopicPartition, numbers_by_topic
 from kgroup.protocol.messages.join_group import JoinGroupResponseMember
 from kgroup.protocol.messages.sync_group import SyncGroupRequestAssignment
 from kgroup.protocol.subscription import Assignment, Subscription
@@ -65,12 +65,9 @@ def _assignment(target: Mapping[str, tuple[int, ...]]) -> bytes:
 
 def _subscription(metadata: bytes, instance_id: str | None) -> MemberSubscription:
     subscription = Subscription.decode(metadata)
-    owned: dict[str, list[int]] = {}
-    for where in sorted(subscription.owned):
-        owned.setdefault(where.topic, []).append(where.partition)
     return MemberSubscription(
         frozenset(subscription.topics),
-        {topic: tuple(held) for topic, held in owned.items()},
+        numbers_by_topic(subscription.owned),
         subscription.generation,
         subscription.user_data,
         instance_id,

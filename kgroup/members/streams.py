@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from kgroup.domain import Topic, TopicPartition
+from kgroup.domain import Topic, TopicPartition, grouped
 from kgroup.members.beating import JOIN_EPOCH, BeatingMember, Phase
 from kgroup.members.effects import (
     Assigned,
@@ -204,7 +204,5 @@ def _tasks(listed: Iterable[TaskIds]) -> TaskIdsOf:
 
 
 def _listed(tasks: TaskIdsOf) -> tuple[TaskIds, ...]:
-    parts: dict[str, list[int]] = {}
-    for subtopology, number in sorted(tasks):
-        parts.setdefault(subtopology, []).append(number)
+    parts = grouped(sorted(tasks))
     return tuple(TaskIds(subtopology_id=name, partitions=tuple(numbers)) for name, numbers in parts.items())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kgroup.domain import numbers_by_topic
 from kgroup.errors import ErrorCode, Refused
 from kgroup.patterns import Pattern, compile_regex
 from kgroup.protocol.messages import describe_transactions as described
@@ -21,9 +22,7 @@ def describe(transactional_id: str, known: Transaction | None) -> described.Tran
         return described.TransactionState(
             error_code=ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, transactional_id=transactional_id
         )
-    topics: dict[str, list[int]] = {}
-    for each in sorted(known.partitions):
-        topics.setdefault(each.topic, []).append(each.partition)
+    topics = numbers_by_topic(known.partitions)
     return described.TransactionState(
         transactional_id=transactional_id,
         transaction_state=known.status.title,
@@ -31,7 +30,7 @@ def describe(transactional_id: str, known: Transaction | None) -> described.Tran
         transaction_start_time_ms=known.started_ms,
         producer_id=known.producer_id,
         producer_epoch=known.producer_epoch,
-        topics=tuple(described.TopicData(topic=t, partitions=tuple(p)) for t, p in topics.items()),
+        topics=tuple(described.TopicData(topic=t, partitions=p) for t, p in topics.items()),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TypeAlias
 
-from kgroup.domain import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TopicPartition
+from kgroup.domain import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TopicPartition, numbers_by_topic
 from kgroup.protocol.transaction_records import PartitionsSchema, TransactionLogKey, TransactionLogValue
 
 MAX_EPOCH = (1 << 15) - 1
@@ -146,7 +146,5 @@ def replayed(key: TransactionLogKey, value: TransactionLogValue) -> Transaction:
 
 
 def _grouped(partitions: Iterable[TopicPartition]) -> tuple[PartitionsSchema, ...]:
-    by_topic: dict[str, list[int]] = {}
-    for each in sorted(partitions):
-        by_topic.setdefault(each.topic, []).append(each.partition)
-    return tuple(PartitionsSchema(topic=t, partition_ids=tuple(ids)) for t, ids in by_topic.items())
+    by_topic = numbers_by_topic(partitions)
+    return tuple(PartitionsSchema(topic=topic, partition_ids=ids) for topic, ids in by_topic.items())

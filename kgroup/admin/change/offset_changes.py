@@ -22,7 +22,7 @@ from kgroup.admin.change.offset_plans import (
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import SHARE, ChangeStatus
 from kgroup.client.retry import OutcomeUnknown
-from kgroup.domain import Document, OffsetAndMetadata, TopicPartition
+from kgroup.domain import Document, OffsetAndMetadata, TopicPartition, grouped
 from kgroup.errors import ErrorCode, KgroupError
 from kgroup.security.rights import READ, lacking, on_group, on_topic
 
@@ -74,9 +74,7 @@ def execute(cluster: ClusterView, journal: Journal, plan: OffsetsPlan) -> Offset
     if not any(item.planned for item in items):
         return OffsetsExecution(plan, tuple(items), None)
     done: list[OffsetChange] = []
-    by_group: dict[str, list[OffsetChange]] = {}
-    for item in items:
-        by_group.setdefault(item.group_id, []).append(item)
+    by_group = grouped((item.group_id, item) for item in items)
     named = [_result(item) for mine in by_group.values() for item in mine]
     before = {"offsets": _image(items)}
     with journal.change(plan.command, cluster.cluster_id(), plan_document(plan), before, named) as entry:

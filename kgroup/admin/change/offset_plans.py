@@ -35,7 +35,7 @@ from kgroup.admin.read.share_offsets import SHARE_STATE, ShareOffsets, stored_of
 from kgroup.admin.read.visibility import sees_every_topic, unseen_offsets
 from kgroup.admin.refusals import code_name, is_absent
 from kgroup.admin.shell import command, word
-from kgroup.domain import Document, MemberStatus, OffsetAndMetadata, TopicPartition, first_of
+from kgroup.domain import Document, MemberStatus, OffsetAndMetadata, TopicPartition, first_of, grouped
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError
 from kgroup.history.fold.marks import Mark
 
@@ -401,9 +401,7 @@ def _whole_topics(group: GroupNow, drafts: Drafts) -> Drafts:
         return drafts
     unread = group.share.failed.keys() if group.share is not None else ()
     changed = {p for p, draft in drafts.items() if not draft.error_code}
-    kept: dict[str, list[TopicPartition]] = {}
-    for place in sorted({*group.committed, *unread} - changed):
-        kept.setdefault(place.topic, []).append(place)
+    kept = grouped((place.topic, place) for place in sorted({*group.committed, *unread} - changed))
     checked = dict(drafts)
     for place in changed:
         if place.topic not in kept:

@@ -26,7 +26,7 @@ from kgroup.admin.read.rounds import in_rounds
 from kgroup.admin.read.stable_ends import with_stable_ends
 from kgroup.admin.read.visibility import may_see, topics_asked, unseen_offsets
 from kgroup.admin.refusals import describing, hint_of, is_gone, item_error, not_found, refused
-from kgroup.domain import OFFSETS_TOPIC, TopicPartition, first_of, offsets_partition_of, value
+from kgroup.domain import OFFSETS_TOPIC, TopicPartition, first_of, grouped, offsets_partition_of, value
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.protocol.codec import Message
 
@@ -357,11 +357,8 @@ def _all_offsets(group: GroupDescription, seen: _Seen) -> bool:
 
 def unread_ends(group_id: str, offsets: Iterable[OffsetRow], item: str) -> Iterator[ItemError]:
     """The log ends that could not be read, by reason; partitions that are gone are no failure."""
-    by_code: dict[str, list[OffsetRow]] = {}
-    for row in offsets:
-        if row.error_code and not row.gone:
-            by_code.setdefault(row.error_code, []).append(row)
-    for code, rows in by_code.items():
+    unread = ((row.error_code, row) for row in offsets if row.error_code and not row.gone)
+    for code, rows in grouped(unread).items():
         where = first_of([f"{row.topic}-{row.partition}" for row in rows], 1)
         message = f"{group_id}: the end of {where} is not known: {rows[0].error}"
         yield ItemError(item, code, message, hint_of(code))

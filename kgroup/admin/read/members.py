@@ -23,7 +23,7 @@ from kgroup.admin.models import (
     Tasks,
     TopicAssignment,
 )
-from kgroup.domain import MemberStatus, TopicPartition
+from kgroup.domain import MemberStatus, TopicPartition, numbers_by_topic
 from kgroup.errors import DecodeError
 
 if TYPE_CHECKING:
@@ -38,10 +38,7 @@ CLASSIC_MEMBER = 0
 
 def assignment_of(partitions: Iterable[TopicPartition]) -> Assignment:
     """Partitions by topic, both in order."""
-    by_topic: dict[str, list[int]] = {}
-    for owned in sorted(partitions):
-        by_topic.setdefault(owned.topic, []).append(owned.partition)
-    return tuple(TopicAssignment(topic, tuple(numbers)) for topic, numbers in by_topic.items())
+    return tuple(TopicAssignment(topic, numbers) for topic, numbers in numbers_by_topic(partitions).items())
 
 
 def partitions_of(assignment: Assignment | None) -> frozenset[TopicPartition]:

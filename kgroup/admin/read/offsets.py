@@ -11,7 +11,7 @@ from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import Partition, TopicDescription
 from kgroup.admin.refusals import refused
 from kgroup.client.retry import may_repeat
-from kgroup.domain import NO_OFFSET, OffsetAndMetadata, TopicPartition, place_of
+from kgroup.domain import NO_OFFSET, OffsetAndMetadata, TopicPartition, grouped, place_of
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, Unreachable
 from kgroup.protocol.messages.list_offsets_0 import (
     ListOffsets0Partition,
@@ -273,10 +273,10 @@ def _ask_oldest(
     cluster: ClusterView, leader: int, asked: Mapping[TopicPartition, int], left_s: float
 ) -> dict[TopicPartition, ListedOffset | KgroupError]:
     """The ends or the beginnings of logs from brokers before 0.10.1, which serve version 0 alone."""
-    by_topic: dict[str, list[ListOffsets0Partition]] = {}
-    for partition, when in sorted(asked.items()):
-        entry = ListOffsets0Partition(partition_index=partition.partition, timestamp=when)
-        by_topic.setdefault(partition.topic, []).append(entry)
+    by_topic = grouped(
+        (place.topic, ListOffsets0Partition(partition_index=place.partition, timestamp=when))
+        for place, when in sorted(asked.items())
+    )
     topics = tuple(ListOffsets0Topic(name=name, partitions=tuple(ps)) for name, ps in by_topic.items())
     request = ListOffsets0Request(replica_id=CONSUMER_REPLICA, topics=topics)
     answer = cluster.ask(leader, request, ListOffsets0Response, timeout_s=left_s)
@@ -306,7 +306,4 @@ def _worth_repeating(answer: ListedOffset | KgroupError) -> bool:
 
 def by_topic(partitions: Iterable[TopicPartition]) -> Iterator[tuple[str, list[TopicPartition]]]:
     """The partitions topic by topic, both in order."""
-    found: dict[str, list[TopicPartition]] = {}
-    for partition in sorted(partitions):
-        found.setdefault(partition.topic, []).append(partition)
-    return iter(found.items())
+    return iter(grouped((partition.topic, partition) for partition in sorted(partitions)).items())

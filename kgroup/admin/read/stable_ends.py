@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import GroupDescription, ItemError, OffsetRow, OpenProducer, TopicDescription
 from kgroup.admin.refusals import code_name
-from kgroup.domain import TopicPartition
+from kgroup.domain import TopicPartition, grouped
 from kgroup.errors import KgroupError
 
 if TYPE_CHECKING:
@@ -84,10 +84,8 @@ def _producers(
         TopicRequest,
     )
 
-    by_leader: dict[int, list[TopicPartition]] = {}
-    for place in places:
-        if isinstance(leader := leader_of(place, topics), int):
-            by_leader.setdefault(leader, []).append(place)
+    leaders = ((leader_of(place, topics), place) for place in places)
+    by_leader = grouped((leader, place) for leader, place in leaders if isinstance(leader, int))
 
     def ask(leader: int) -> DescribeProducersResponse:
         wanted = tuple(

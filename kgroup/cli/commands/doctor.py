@@ -16,7 +16,7 @@ from kgroup.cli.inputs.group_names import every, expand
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import exit_codes, of_code_name, of_seen
-from kgroup.domain import Document
+from kgroup.domain import Document, grouped
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -155,10 +155,11 @@ def _code_of(checkup: "Checkup") -> ExitCode:
 
 def _unseen(checkups: "Iterable[Checkup]") -> list[ItemError]:
     """What could not be looked at; the same of many groups is said once."""
-    groups: dict[tuple[str, str, str], list[str]] = {}
-    for checkup in checkups:
-        for each in checkup.unseen:
-            groups.setdefault((each.look, each.code, each.message), []).append(checkup.group.group_id)
+    groups = grouped(
+        ((each.look, each.code, each.message), checkup.group.group_id)
+        for checkup in checkups
+        for each in checkup.unseen
+    )
     told = []
     for (look, code, message), names in groups.items():
         more = f" and {len(names) - 1} more groups" if len(names) > 1 else ""

@@ -18,12 +18,12 @@ from kgroup.cli.output.pages import filled, write_page
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import UNKNOWN, exit_codes, only_rights
-from kgroup.domain import Document, count_of, first_of
+from kgroup.domain import Document, count_of, first_of, grouped
 from kgroup.errors import BrokerRefused, ConfigError, Unreachable
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
-    from kgroup.admin.migrate.fleet import Fleet, FleetRow, LeftOut, Obstacle
+    from kgroup.admin.migrate.fleet import Fleet, FleetRow, LeftOut
 
 _VERDICTS = {"ready": "green", "already": "green", "BLOCKED": "bold red", "unknown": "magenta"}
 
@@ -152,11 +152,12 @@ def _summary(rows: "Sequence[FleetRow]") -> str:
 
 def _kinds(rows: "Iterable[FleetRow]") -> Iterator[str]:
     """A line per kind of obstacle, the one that stops the most groups first."""
-    groups: dict[tuple[str, str], list[Obstacle]] = {}
-    for row in rows:
-        for word, obstacles in (("blocked by", row.blockers), ("unknown:", row.unknown)):
-            for each in obstacles:
-                groups.setdefault((word, each.code), []).append(each)
+    groups = grouped(
+        ((word, each.code), each)
+        for row in rows
+        for word, obstacles in (("blocked by", row.blockers), ("unknown:", row.unknown))
+        for each in obstacles
+    )
     for (word, code), found in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])):
         where = f", to change in: {found[0].where}" if found[0].where else ""
         yield f"  {word} {code.replace('_', ' ')}: {count_of(len(found), 'group')}{where}"
@@ -164,15 +165,8 @@ def _kinds(rows: "Iterable[FleetRow]") -> Iterator[str]:
 
 def _left_out_lines(left_out: "Sequence[LeftOut]") -> Iterator[str]:
     """What no plan is for, by its reason."""
-    for reason, names in _by((out.reason, out.group_id) for out in left_out):
+    for reason, names in grouped((out.reason, out.group_id) for out in left_out).items():
         yield f"  left out: {first_of(names)}: {reason}"
-
-
-def _by(pairs: Iterable[tuple[str, str]]) -> Iterable[tuple[str, list[str]]]:
-    found: dict[str, list[str]] = {}
-    for key, name in pairs:
-        found.setdefault(key, []).append(name)
-    return found.items()
 
 
 def _unknown_errors(rows: "Iterable[FleetRow]") -> Iterator[ItemError]:
@@ -189,9 +183,8 @@ def _unknown_errors(rows: "Iterable[FleetRow]") -> Iterator[ItemError]:
 
 def _blocked_errors(rows: "Iterable[FleetRow]") -> Iterator[ItemError]:
     """Which groups are blocked, by what: the rows say more."""
-    for code, names in _by(
-        (each.code.replace("_", " "), row.group_id) for row in rows for each in row.blockers
-    ):
+    codes = ((each.code.replace("_", " "), row.group_id) for row in rows for each in row.blockers)
+    for code, names in grouped(codes).items():
         yield ItemError(names[0], "BLOCKED", f"{first_of(names, 1)}: blocked: {code}")
 
 

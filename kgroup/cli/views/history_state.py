@@ -17,6 +17,7 @@ from kgroup.admin.models import (
 )
 from kgroup.admin.read.applications import of_application, told_by
 from kgroup.admin.read.members import assignment_of, streams_topology, text_of
+from kgroup.domain import grouped
 from kgroup.history.fold.state import GroupState
 from kgroup.history.fold.tasks import StreamsClient, Task, TaskSets, all_read_by
 from kgroup.history.fold.view import CLASSIC, CONSUMER, KINDS, STREAMS, RecordedMember, View
@@ -132,9 +133,7 @@ def _subscribed(state: GroupState, member: RecordedMember) -> tuple[str, ...] | 
 
 def _tasks(tasks: TaskSets) -> Tasks:
     def of(listed: Iterable[Task]) -> tuple[SubtopologyTasks, ...]:
-        numbers: dict[str, list[int]] = {}
-        for task in sorted(listed):
-            numbers.setdefault(task.subtopology, []).append(task.number)
+        numbers = grouped((task.subtopology, task.number) for task in sorted(listed))
         return tuple(SubtopologyTasks(name, tuple(found)) for name, found in numbers.items())
 
     return Tasks(of(tasks.active), of(tasks.standby), of(tasks.warmup))

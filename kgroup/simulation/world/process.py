@@ -9,7 +9,7 @@ from functools import partial
 from random import Random
 from typing import TypeAlias
 
-from kgroup.domain import TopicPartition
+from kgroup.domain import TopicPartition, numbers_by_topic
 from kgroup.members.classic import ClassicMember
 from kgroup.members.consumer import ConsumerMember
 from kgroup.members.effects import (
@@ -351,20 +351,17 @@ class Process:
 
     def _fetch_positions(self, member: GroupMember) -> None:
         """Ask for the committed offset of every partition held that is not being read yet."""
-        wanted = sorted(p for p in self.holding if p not in self.positions)
+        wanted = numbers_by_topic(p for p in self.holding if p not in self.positions)
         if not wanted:
             return
-        topics: dict[str, list[int]] = {}
-        for partition in wanted:
-            topics.setdefault(partition.topic, []).append(partition.partition)
         modern = isinstance(member, ConsumerMember | StreamsMember)
         group = OffsetFetchRequestGroup(
             group_id=member.group_id,
             member_id=member.member_id if modern else None,
             member_epoch=member.epoch if isinstance(member, ConsumerMember | StreamsMember) else -1,
             topics=tuple(
-                OffsetFetchRequestTopics(name=name, partition_indexes=tuple(numbers))
-                for name, numbers in topics.items()
+                OffsetFetchRequestTopics(name=name, partition_indexes=numbers)
+                for name, numbers in wanted.items()
             ),
         )
         request = OffsetFetchRequest(groups=(group,), require_stable=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kgroup.domain import EndMarker, TopicPartition
+from kgroup.domain import EndMarker, TopicPartition, grouped
 from kgroup.members.classic import ClassicMember
 from kgroup.members.consumer import ConsumerMember
 from kgroup.members.effects import GroupMember, Send
@@ -189,10 +189,10 @@ def _commit_request(
     member: GroupMember, transactional_id: str, transaction: Transaction
 ) -> TxnOffsetCommitRequest:
     assert isinstance(member, ClassicMember | ConsumerMember)
-    topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
-    for where, (_, to) in sorted(transaction.copied.items()):
-        part = TxnOffsetCommitRequestPartition(partition_index=where.partition, committed_offset=to)
-        topics.setdefault(where.topic, []).append(part)
+    topics = grouped(
+        (place.topic, TxnOffsetCommitRequestPartition(partition_index=place.partition, committed_offset=to))
+        for place, (_, to) in sorted(transaction.copied.items())
+    )
     return TxnOffsetCommitRequest(
         transactional_id=transactional_id,
         group_id=transaction.group_id,

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.read.offsets import LATEST, Committed, ListedOffset, list_offsets
 from kgroup.admin.refusals import refused
-from kgroup.domain import NO_OFFSET, OffsetAndMetadata, TopicPartition
+from kgroup.domain import NO_OFFSET, OffsetAndMetadata, TopicPartition, numbers_by_topic
 from kgroup.errors import ErrorCode, KgroupError, Unreachable
 from kgroup.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from kgroup.protocol.messages.offset_fetch import (
@@ -81,10 +81,10 @@ class Logs:
 def _fetch(
     cluster: ClusterView, node: int, group_id: str, partitions: Sequence[TopicPartition], left_s: float
 ) -> Committed | KgroupError:
-    by_topic: dict[str, list[int]] = {}
-    for partition in sorted(partitions):
-        by_topic.setdefault(partition.topic, []).append(partition.partition)
-    asked = tuple(OffsetFetchRequestTopic(name=t, partition_indexes=tuple(ps)) for t, ps in by_topic.items())
+    asked = tuple(
+        OffsetFetchRequestTopic(name=topic, partition_indexes=numbers)
+        for topic, numbers in numbers_by_topic(partitions).items()
+    )
     request = OffsetFetchRequest(group_id=group_id, topics=asked)
     answer = cluster.ask(node, request, OffsetFetchResponse, versions=(1, 1), timeout_s=left_s)
     found = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kgroup.domain import grouped
 from kgroup.zookeeper.coordinator import paths
 from kgroup.zookeeper.coordinator.election import State
 from kgroup.zookeeper.coordinator.registries import Stage
@@ -23,9 +24,7 @@ def unrest(world: World) -> str | None:
     for group in term.groups.values():
         if group.members and (group.stage is not Stage.NORMAL or group.run or group.rebalance_initiated):
             return f"group {group.group_id} is {group.stage.value}, rebalancing: {group.run is not None}"
-    by_group: dict[str, list[ConsumerProcess]] = {}
-    for consumer in running(world):
-        by_group.setdefault(consumer.config.group_id, []).append(consumer)
+    by_group = grouped((consumer.config.group_id, consumer) for consumer in running(world))
     for group_id, consumers in by_group.items():
         for partition in _subscribed(world, consumers):
             why = _owned(world, group_id, partition, consumers)
