@@ -231,8 +231,27 @@ class OpenProducer:
     last_timestamp_ms: int
 
 
+class PartitionRow:
+    """What a partition's row says of itself."""
+
+    __slots__ = ()
+    committed_offset: int | None
+    error_code: str | None
+    reason: str | None
+
+    @property
+    def commit_unread(self) -> bool:
+        """Whether there may be a committed offset that could not be read."""
+        return self.committed_offset is None and isinstance(self.reason, CommitUnread)
+
+    @property
+    def gone(self) -> bool:
+        """Whether the partition is known not to exist any more: nothing is left to read."""
+        return self.error_code == "UNKNOWN_TOPIC_OR_PARTITION"
+
+
 @value
-class OffsetRow:
+class OffsetRow(PartitionRow):
     """A partition's committed offset and who owns it now.
 
     `lag` is None when either side is unknown or the offset lies beyond the end. `error_code` names `error`.
@@ -264,16 +283,6 @@ class OffsetRow:
         tuple[OpenProducer, ...] | None,
         "the producers of the transactions open there; null: none is, or unknown",
     ] = None
-
-    @property
-    def commit_unread(self) -> bool:
-        """Whether there may be a committed offset that could not be read."""
-        return self.committed_offset is None and isinstance(self.reason, CommitUnread)
-
-    @property
-    def gone(self) -> bool:
-        """Whether the partition is known not to exist any more: nothing is left to read."""
-        return self.error_code == "UNKNOWN_TOPIC_OR_PARTITION"
 
 
 @value

@@ -21,7 +21,11 @@ def plan(cluster: ClusterView, group_ids: Iterable[str]) -> tuple[GroupResult, .
     """What deleting these groups would do, and of share groups what could not be brought back."""
     described = groups_only(cluster, group_ids)
     items = {group_id: _planned(group_id, found) for group_id, found in described.items()}
-    share = [name for name, item in items.items() if item.planned and _is_share(described[name])]
+    share = [
+        name
+        for name, found in described.items()
+        if items[name].planned and isinstance(found, GroupDescription) and found.type == SHARE
+    ]
     for name, now in look(cluster, share).items() if share else ():
         items[name] = _planned_share(items[name], now)
     return tuple(items.values())
@@ -44,10 +48,6 @@ def _planned(group_id: str, found: GroupDescription | KgroupError) -> GroupResul
     if found.state not in (EMPTY, DEAD):
         return GroupResult(group_id, ChangeStatus.FAILED, code, f"is {found.state}: would be refused")
     return GroupResult(group_id, ChangeStatus.PLANNED, None, "deleted with all its offsets")
-
-
-def _is_share(found: GroupDescription | KgroupError) -> bool:
-    return isinstance(found, GroupDescription) and found.type == SHARE
 
 
 def _unreadable(group_id: str, error: KgroupError) -> GroupResult:

@@ -170,7 +170,7 @@ def _unassigned(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pa
     )
     wanted = {
         TopicPartition(topic, number)
-        for topic in _subscribed(group)
+        for topic in subscribed(group)
         for number in range(topics.get(topic) or 0)
     }
     if free := wanted - held:
@@ -310,7 +310,7 @@ def _gone(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
 def _missing_topics(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     if group.state == NOT_READY:
         return  # KG108 tells them, beside the internal ones
-    missing = sorted(t for t in _subscribed(group) if t in topics and topics[t] is None)
+    missing = sorted(t for t in subscribed(group) if t in topics and topics[t] is None)
     if missing:
         hint = "create them (consumers look again every metadata.max.age.ms), or correct the subscription"
         yield f"subscribed topics that do not exist: {' '.join(missing)}", hint
@@ -328,7 +328,7 @@ def _expiring(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair
 def _unsubscribed(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     if not group.known_members or not _subscriptions_known(group):
         return
-    wanted = _subscribed(group)
+    wanted = subscribed(group)
     stale = {r.topic for r in group.offsets if r.committed_offset is not None and r.topic not in wanted}
     if stale:
         names = sorted(stale)
@@ -384,7 +384,8 @@ def _subscriptions_known(group: GroupDescription) -> bool:
     return bool(members) and all(m.subscribed_topics and not m.subscribed_regex for m in members)
 
 
-def _subscribed(group: GroupDescription) -> set[str]:
+def subscribed(group: GroupDescription) -> set[str]:
+    """Return the topics that members are known to subscribe to."""
     return {topic for member in group.known_members for topic in member.subscribed_topics or ()}
 
 

@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Annotated
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import (
     SHARE,
-    CommitUnread,
     Description,
     GroupDescription,
     GroupType,
     ItemError,
     OffsetRow,
     OpenProducer,
+    PartitionRow,
 )
 from kgroup.admin.read.describe import describe, describe_each
 from kgroup.admin.read.lag import counted
 from kgroup.admin.read.record_times import Untimed, record_times
 from kgroup.admin.refusals import code_name
 from kgroup.domain import TopicPartition, value
-from kgroup.errors import ErrorCode, KgroupError
+from kgroup.errors import KgroupError
 
 if TYPE_CHECKING:
     Age = int | Untimed | KgroupError
@@ -32,11 +32,10 @@ if TYPE_CHECKING:
 AHEAD_MS = 5_000
 """Clocks may differ by so much, and a record that just came still counts as one."""
 SOME_DONE = "some records from the start offset on are done: which one is the oldest that waits is not known"
-_GONE = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION.name
 
 
 @value
-class PartitionLag:
+class PartitionLag(PartitionRow):
     """One partition a group reads or has committed; what has the name of a field of OffsetRow is the same.
 
     `time_lag_ms` is the age of the oldest record not yet read, 0 with no lag, None when not asked for or
@@ -64,16 +63,6 @@ class PartitionLag:
         int | None, "where which record waits is not known: of a share group some beyond the start are done"
     ] = None
     time_lag_at_most_ms: int | None = None
-
-    @property
-    def commit_unread(self) -> bool:
-        """Whether there may be a committed offset that could not be read."""
-        return self.committed_offset is None and isinstance(self.reason, CommitUnread)
-
-    @property
-    def gone(self) -> bool:
-        """Whether the partition is known not to exist any more."""
-        return self.error_code == _GONE
 
 
 @dataclass(frozen=True, slots=True)

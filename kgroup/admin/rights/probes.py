@@ -116,32 +116,22 @@ class Held:
     def _probe(self, right: Right) -> bool | None:
         """What a question that changes nothing tells of a right that no operations tell of."""
         if right not in self._probed:
-            ask = {
-                (CLUSTER, DESCRIBE_CONFIGS): self._may_read_brokers,
-                (GROUP, DESCRIBE_CONFIGS): self._may_read_group,
-                (GROUP, ALTER_CONFIGS): self._may_alter_group,
-                (TOPIC, CREATE): self._may_create,
-            }.get((right.resource, right.operation))
+            cluster = self._cluster
+            questions: dict[tuple[str, str], Callable[[str], object]] = {
+                (CLUSTER, DESCRIBE_CONFIGS): lambda _: broker_setting(
+                    cluster, cluster.brokers()[0].id, "broker.id"
+                ),
+                (GROUP, DESCRIBE_CONFIGS): lambda name: group_settings(cluster, name),
+                (GROUP, ALTER_CONFIGS): lambda name: alter_group(cluster, name, {}, validate_only=True),
+                (TOPIC, CREATE): lambda name: check_topic(cluster, name),
+            }
+            ask = questions.get((right.resource, right.operation))
             names = (
                 {GROUP: GROUP_PROBES, TOPIC: PROBES}.get(right.resource, ()) if right.name == EVERY else ()
             )
             told = [_allowed(ask, name) for name in names or (right.name,)] if ask else [None]
             self._probed[right] = False if False in told else None if None in told else True
         return self._probed[right]
-
-    def _may_read_brokers(self, _: str) -> object:
-        return broker_setting(self._cluster, self._cluster.brokers()[0].id, "broker.id")
-
-    def _may_read_group(self, name: str) -> object:
-        return group_settings(self._cluster, name)
-
-    def _may_alter_group(self, name: str) -> object:
-        alter_group(self._cluster, name, {}, validate_only=True)
-        return None
-
-    def _may_create(self, name: str) -> object:
-        check_topic(self._cluster, name)
-        return None
 
     def _groups(self, names: tuple[str, ...]) -> dict[str, Bits]:
         """Each group's operations, of its coordinator; asking who that is could make the offsets topic."""

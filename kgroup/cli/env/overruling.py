@@ -10,7 +10,6 @@ from kgroup.cli.env.known_settings import SECRETS
 from kgroup.cli.env.setting_names import Setting
 from kgroup.client.properties.catalogue import FROM_COMMAND, FROM_ENVIRONMENT
 
-_JAAS = ("sasl.jaas.config",)
 _TRUST = (
     ("ssl.truststore.location", "ssl.truststore.type", "ssl.truststore.password"),
     ("ssl.truststore.certificates", "ssl.truststore.type"),

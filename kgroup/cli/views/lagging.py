@@ -11,7 +11,7 @@ from kgroup.admin.shell import command
 from kgroup.cli.output.tables import Column
 from kgroup.cli.output.wording import UNKNOWN, lag_text
 from kgroup.cli.views.description import offsets_told, stable_told
-from kgroup.domain import Document
+from kgroup.domain import Document, grouped
 
 _RATES = (Column("consumed_per_s", "READ/S", right=True), Column("produced_per_s", "WRITTEN/S", right=True))
 NOTED = 5
@@ -200,22 +200,21 @@ def _partition_row(group_id: str, row: PartitionLag) -> Document:
 
 
 def _topic_row(group: GroupLag, topic: Document, oldest: int | None) -> Document:
-    gone = all(row.gone for row in group.offsets if row.topic == topic["topic"])
-    rest = None if gone else UNKNOWN
+    rest = None if all(row.gone for row in group.offsets if row.topic == topic["topic"]) else UNKNOWN
     lag = rest if topic["lag"] is None else topic["lag"]
     rates = {key: rest if topic[key] is None else topic[key] for key in ("consumed_per_s", "produced_per_s")}
-    return {"group_id": group.group_id, **topic, **rates, "lag": lag, "time_lag": _age(oldest, gone)}
-
-
-def _age(ms: int | None, gone: bool) -> str | None:
-    return duration_text(ms) or (None if gone else UNKNOWN)
+    return {
+        "group_id": group.group_id,
+        **topic,
+        **rates,
+        "lag": lag,
+        "time_lag": duration_text(oldest) or rest,
+    }
 
 
 def _topics(group: GroupLag) -> list[tuple[Document, int | None]]:
     """Each topic as it is printed, and the age of its oldest unread record; None where that is not known."""
-    by_topic: dict[str, list[PartitionLag]] = {}
-    for row in group.offsets:
-        by_topic.setdefault(row.topic, []).append(row)
+    by_topic = grouped((row.topic, row) for row in group.offsets)
     told: list[tuple[Document, int | None]] = []
     for topic, rows in by_topic.items():
         those = counted(rows)

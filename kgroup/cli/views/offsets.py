@@ -11,7 +11,7 @@ from kgroup.cli.output.messages import NOT_YET
 from kgroup.cli.output.result import Result
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import absent, of_code_name
-from kgroup.domain import Document, first_of
+from kgroup.domain import Document, first_of, grouped
 
 _GROUP = Column("group_id", "GROUP")
 _ROWS = (
@@ -135,12 +135,9 @@ def _cautions(plan: OffsetsPlan) -> list[str]:
 
 
 def _headline(plan: OffsetsPlan) -> str:
-    groups = first_of([f"{each.group_id} ({_state(each.type, each.state)})" for each in plan.groups])
+    states = [f"{each.type}, {each.state}" if each.type else "does not exist yet" for each in plan.groups]
+    groups = first_of([f"{g.group_id} ({state})" for g, state in zip(plan.groups, states, strict=True)])
     return f"PLAN  {plan.spec}: {groups or 'no group'}   plan {plan.id}"
-
-
-def _state(kind: str | None, state: str) -> str:
-    return f"{kind}, {state}" if kind else "does not exist yet"
 
 
 def _tables(items: Sequence[OffsetChange], *, with_results: bool) -> list[Table]:
@@ -192,9 +189,7 @@ def _absent(plan: OffsetsPlan, items: Iterable[OffsetChange]) -> list[PlannedGro
 
 def _errors_by_group(wrong: Sequence[OffsetChange], plan: OffsetsPlan) -> list[ItemError]:
     """One line a reason: a refused group with a thousand partitions needs no thousand lines."""
-    reasons: dict[tuple[str, str | None, str], list[OffsetChange]] = {}
-    for item in wrong:
-        reasons.setdefault((item.group_id, item.error_code, item.effect), []).append(item)
+    reasons = grouped(((item.group_id, item.error_code, item.effect), item) for item in wrong)
     hints = {group.group_id: group.hint for group in plan.groups}
     found = []
     for (group_id, code, effect), items in reasons.items():

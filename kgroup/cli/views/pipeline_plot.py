@@ -9,6 +9,7 @@ from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import open_admin
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.inputs.history import coverage_text
+from kgroup.cli.output.pages import write_page
 from kgroup.domain import TopicPartition
 from kgroup.errors import ConfigError
 from kgroup.pipeline.ask.picture import check_installed, write_png
@@ -26,7 +27,7 @@ EndsOf = Callable[[Iterable["TopicPartition"]], "Ends"]
 def drawing_for(out: Path) -> "Callable[[Timeline, Path], None]":
     """How to write such a file; ConfigError if it is neither page nor picture, or matplotlib is missing."""
     if out.suffix == ".html":
-        return _write_page
+        return lambda shown, out: write_page(out, page(shown))
     if out.suffix != ".png":
         raise ConfigError(
             f"--out {out} is neither an HTML page nor a PNG picture", "name it FILE.html or FILE.png"
@@ -34,10 +35,6 @@ def drawing_for(out: Path) -> "Callable[[Timeline, Path], None]":
 
     check_installed()
     return write_png
-
-
-def _write_page(shown: "Timeline", out: Path) -> None:
-    out.write_text(page(shown), encoding="utf-8")
 
 
 def log_ends_of(env: Env) -> EndsOf | None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import asdict
 
-from kgroup.admin.change.registering import Registrant, RegistrationPlan
+from kgroup.admin.change.registering import RegistrationPlan
 from kgroup.admin.models import ChangeStatus, ItemError
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.output.messages import NOT_YET
@@ -11,7 +11,6 @@ from kgroup.cli.output.result import Result
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.views.expected import wait_text
 from kgroup.coordinator.roster import TARGET_SIZE, WAIT
-from kgroup.domain import Document
 
 _COLUMNS = (
     Column("instance_id", "INSTANCE"),
@@ -25,7 +24,11 @@ _SETTINGS = (Column("setting"), Column("before", right=True), Column("after", ri
 
 def shown(plan: RegistrationPlan, journal_id: str | None, where: Mapping[str, object] | None) -> Result:
     """The plan, or once it is journalled what was done; NOT_FOUND if none of the ids was registered."""
-    rows = [_row(row, done=journal_id is not None) for row in plan.registrants]
+    done = ChangeStatus.PLANNED if journal_id is None else ChangeStatus.DONE
+    rows = [
+        {**asdict(row), "result": done if row.result == ChangeStatus.PLANNED else row.result}
+        for row in plan.registrants
+    ]
     absent = [row for row in plan.registrants if row.result == ChangeStatus.NOT_FOUND]
     after = plan.after
     settings = [
@@ -90,8 +93,3 @@ def _last(plan: RegistrationPlan, journal_id: str | None) -> str:
     if removed:
         told += f", {removed} removed"
     return f"{told}   " + (f"journal {journal_id}" if journal_id else NOT_YET)
-
-
-def _row(row: Registrant, *, done: bool) -> Document:
-    carried_out = done and row.result == ChangeStatus.PLANNED
-    return {**asdict(row), "result": ChangeStatus.DONE if carried_out else row.result}

@@ -7,8 +7,8 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from kgroup.client.settings import address_text
 from kgroup.errors import BrokerRefused, DecodeError, ErrorCode, KgroupError, Unreachable
-from kgroup.zookeeper.store.names import address_text
 from kgroup.zookeeper.wire.codec import Awaiting, Wire
 from kgroup.zookeeper.wire.messages import (
     DescribeGroupRequest,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from kgroup.admin.models import Finding, GroupDescription
-from kgroup.admin.read.findings import INFO, WARN, Meaning
+from kgroup.admin.read.findings import INFO, WARN, Meaning, subscribed
 from kgroup.admin.read.findings import find as find_in_all
 from kgroup.admin.refusals import code_name
 from kgroup.domain import TopicPartition, first_of
@@ -32,7 +32,7 @@ def find(
 ) -> tuple[Finding, ...]:
     """The findings of a group, by code."""
     counts: dict[str, int | None] = {}
-    for name in {row.topic for row in group.offsets} | _subscribed(group):
+    for name in {row.topic for row in group.offsets} | subscribed(group):
         found = topics.get(name)
         if isinstance(found, tuple):
             counts[name] = len(found)
@@ -81,7 +81,3 @@ def _unsettled(group: GroupDescription, nodes: GroupNodes) -> str:
 
 def _some(partitions: list[TopicPartition]) -> str:
     return first_of(partitions, SHOWN, " ")
-
-
-def _subscribed(group: GroupDescription) -> set[str]:
-    return {topic for member in group.known_members for topic in member.subscribed_topics or ()}

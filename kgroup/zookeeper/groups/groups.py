@@ -16,9 +16,9 @@ from kgroup.admin.models import (
     Listing,
 )
 from kgroup.admin.read.lag_report import sampled
-from kgroup.admin.refusals import code_name, item_error
+from kgroup.admin.refusals import code_name, is_absent, item_error
 from kgroup.domain import OFFSETS_TOPIC
-from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
+from kgroup.errors import ErrorCode, KgroupError
 from kgroup.patterns import LONGEST_QUOTE, fault_of
 from kgroup.zookeeper.groups import nodes as tree
 from kgroup.zookeeper.groups.brokers import Logs, none_registered
@@ -63,8 +63,8 @@ class Groups:
                 if topic is None or reads(seen, topic):
                     found.append(listed(seen))
                 errors += seen.nodes.errors
-            elif not _is_absent(seen):
-                errors.append(ItemError(group_id, code_name(seen), seen.message, seen.hint))
+            elif not is_absent(seen):
+                errors.append(item_error(group_id, seen))
         return Listing(tuple(sorted(found, key=lambda group: group.group_id)), tuple(errors))
 
     def describe(self, group_ids: Iterable[str]) -> Description:
@@ -74,9 +74,7 @@ class Groups:
         told = describe(seen, self._logs_of_brokers()) if seen else ()
         told, unseen = with_coordinator(self._ask, told, {one.nodes.group_id: one.nodes for one in seen})
         errors = tuple(
-            ItemError(group_id, code_name(error), error.message, error.hint)
-            for group_id, error in found.items()
-            if isinstance(error, KgroupError)
+            item_error(group_id, error) for group_id, error in found.items() if isinstance(error, KgroupError)
         )
         return Description(told, (*errors, *unseen, *self._broker_errors))
 
@@ -102,7 +100,7 @@ class Groups:
         now = {}
         for group_id, seen in found.items():
             if isinstance(seen, KgroupError):
-                absent = _is_absent(seen)
+                absent = is_absent(seen)
                 error = None if absent else seen
                 now[group_id] = GroupNow(
                     group_id, None, ABSENT if absent else UNREAD, None, {}, 0, error, None
@@ -191,10 +189,6 @@ def _unreadable_patterns(group: GroupNodes) -> Iterable[ItemError]:
             hint = "kgroup reads patterns as RE2, the consumer as Java's"
             code = ErrorCode.INVALID_REGULAR_EXPRESSION.name
             yield ItemError(group.group_id, code, f"{group.group_id}: {what}", hint)
-
-
-def _is_absent(error: KgroupError) -> bool:
-    return isinstance(error, BrokerRefused) and error.code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def _now(seen: Seen, refusal: KgroupError | None, stored: CommittedOffsets | None) -> GroupNow:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from kgroup.client.settings import address_text
 from kgroup.errors import ConfigError
 
 DEFAULT_PORT = 2181
@@ -60,8 +61,3 @@ def _server(text: str, whole: str) -> tuple[str, int]:
     if not host or not (number.isascii() and number.isdigit()) or not 0 < int(number) < 65536:
         raise ConfigError(f"{whole!r}: {text!r} is no ZooKeeper server", _SHAPE)
     return host, int(number)
-
-
-def address_text(host: str, port: int) -> str:
-    """`host:port`, an IPv6 address in brackets."""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
