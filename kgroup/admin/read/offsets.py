@@ -178,27 +178,30 @@ def _list_once(
     left_s: float,
     isolation: int,
 ) -> dict[TopicPartition, ListedOffset | KgroupError]:
-    found: dict[TopicPartition, ListedOffset | KgroupError] = {}
-    by_leader: dict[int, dict[TopicPartition, int]] = {}
-    for partition, when in wanted.items():
-        leader = leader_of(partition, topics)
-        if isinstance(leader, KgroupError):
-            found[partition] = leader
-        else:
-            by_leader.setdefault(leader, {})[partition] = when
+    led, leaderless = by_leader(wanted, topics)
+    found: dict[TopicPartition, ListedOffset | KgroupError] = {**leaderless}
     works = {
-        leader: partial(_ask_leader, cluster, leader, asked, left_s, isolation)
-        for leader, asked in by_leader.items()
+        leader: partial(_ask_leader, cluster, leader, {p: wanted[p] for p in places}, left_s, isolation)
+        for leader, places in led.items()
     }
     for leader, told in cluster.at_once(works).items():
         if isinstance(told, KgroupError) and not isinstance(told, Unreachable | BrokerRefused):
             raise told
-        for partition in by_leader[leader]:
+        for partition in led[leader]:
             answer = told if isinstance(told, KgroupError) else told.get(partition)
             found[partition] = answer or refused(
                 ErrorCode.UNKNOWN_SERVER_ERROR, str(partition), "the broker left it out"
             )
     return found
+
+
+def by_leader(
+    partitions: Iterable[TopicPartition], topics: Answers[TopicDescription]
+) -> tuple[dict[int, list[TopicPartition]], dict[TopicPartition, KgroupError]]:
+    """Return partitions by the broker that leads them, and why the others have no leader."""
+    leaders = {place: leader_of(place, topics) for place in partitions}
+    led = grouped((leader, place) for place, leader in leaders.items() if isinstance(leader, int))
+    return led, {place: error for place, error in leaders.items() if isinstance(error, KgroupError)}
 
 
 def leader_of(partition: TopicPartition, topics: Answers[TopicDescription]) -> int | KgroupError:

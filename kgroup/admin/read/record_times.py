@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import TopicDescription
-from kgroup.admin.read.offsets import EARLIEST, by_topic, leader_of, list_offsets
+from kgroup.admin.read.offsets import EARLIEST, by_leader, by_topic, list_offsets
 from kgroup.admin.refusals import refused
 from kgroup.domain import TopicPartition
 from kgroup.errors import BrokerRefused, DecodeError, ErrorCode, KgroupError, Unreachable
@@ -116,15 +116,9 @@ def fetch_by_leader(
     cluster: ClusterView, offsets: Mapping[TopicPartition, int], topics: Answers[TopicDescription]
 ) -> dict[TopicPartition, PartitionData | KgroupError]:
     """What each partition's leader answers to a Fetch from its position on, or why it cannot be told."""
-    found: dict[TopicPartition, PartitionData | KgroupError] = {}
-    by_leader: dict[int, list[TopicPartition]] = {}
-    for partition in offsets:
-        leader = leader_of(partition, topics)
-        if isinstance(leader, KgroupError):
-            found[partition] = leader
-        else:
-            by_leader.setdefault(leader, []).append(partition)
-    for leader, partitions in by_leader.items():
+    led, leaderless = by_leader(offsets, topics)
+    found: dict[TopicPartition, PartitionData | KgroupError] = {**leaderless}
+    for leader, partitions in led.items():
         found.update(_fetch(cluster, leader, partitions, offsets))
         # Only the first partition of an answer may exceed its limit: a batch larger than that comes alone.
         for partition in partitions:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import GroupDescription, ItemError, OffsetRow, OpenProducer, TopicDescription
 from kgroup.admin.refusals import code_name
-from kgroup.domain import TopicPartition, grouped
+from kgroup.domain import TopicPartition
 from kgroup.errors import KgroupError
 
 if TYPE_CHECKING:
@@ -77,24 +77,23 @@ def _producers(
     cluster: ClusterView, places: Collection[TopicPartition], topics: Answers[TopicDescription]
 ) -> dict[TopicPartition, tuple[OpenProducer, ...]]:
     """The producers of open transactions, of partitions whose leader reports them."""
-    from kgroup.admin.read.offsets import by_topic, leader_of
+    from kgroup.admin.read.offsets import by_leader, by_topic
     from kgroup.protocol.messages.describe_producers import (
         DescribeProducersRequest,
         DescribeProducersResponse,
         TopicRequest,
     )
 
-    leaders = ((leader_of(place, topics), place) for place in places)
-    by_leader = grouped((leader, place) for leader, place in leaders if isinstance(leader, int))
+    led, _ = by_leader(places, topics)
 
     def ask(leader: int) -> DescribeProducersResponse:
         wanted = tuple(
             TopicRequest(name=topic, partition_indexes=tuple(p.partition for p in those))
-            for topic, those in by_topic(by_leader[leader])
+            for topic, those in by_topic(led[leader])
         )
         return cluster.ask(leader, DescribeProducersRequest(topics=wanted), DescribeProducersResponse)
 
-    answers = cluster.at_once({leader: partial(ask, leader) for leader in by_leader})
+    answers = cluster.at_once({leader: partial(ask, leader) for leader in led})
     return {
         TopicPartition(topic.name, told.partition_index): tuple(
             OpenProducer(

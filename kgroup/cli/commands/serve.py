@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from kgroup.broker.locks.settings import is_of_listeners, listeners_apart
 from kgroup.broker.ready_file import ReadyFile
 from kgroup.cli.env.config import LocalTarget
-from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.invocation import Env, pair
 from kgroup.cli.env.properties import parse_properties
 from kgroup.cli.env.zookeeper import named
 from kgroup.cli.exit_codes import ExitCode
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from kgroup.runtime.cluster import Cluster
     from kgroup.zookeeper.entry.serve import LegacyBrokers
+
+_PAIR = "as in server.properties"
 
 
 @make(
@@ -109,7 +111,7 @@ def command(
             f"serve runs the embedded cluster, and {origin} names a remote one",
             "--local DIR or --memory says where serve keeps its data",
         )
-    settings = dict(_pair(text) for text in set_ or ())
+    settings = dict(pair(text, f"--set {text!r}", _PAIR) for text in set_ or ())
     if config is not None:
         settings = {**_of_file(env, config), **settings}
     if "listeners" in settings and port is not None:
@@ -162,7 +164,7 @@ def _legacy(
 ) -> "Callable[[Cluster], LegacyBrokers]":
     from kgroup.zookeeper.entry.serve import LegacyBrokers, LegacyOptions, read_settings
 
-    config = read_settings(dict(_pair(text, "--legacy-set") for text in pairs))
+    config = read_settings(dict(pair(text, f"--legacy-set {text!r}", _PAIR) for text in pairs))
     port, tree_port = ports
     if zookeeper is None:
         options = LegacyOptions(port, config=config, tree_port=tree_port)
@@ -171,10 +173,3 @@ def _legacy(
     ensemble, security, timeout_s = named(env, zookeeper)
     at_ensemble = LegacyOptions(port, ensemble, security, config, timeout_s)
     return lambda cluster: LegacyBrokers(cluster, at_ensemble)
-
-
-def _pair(text: str, option: str = "--set") -> tuple[str, str]:
-    key, separator, value = text.partition("=")
-    if not separator or not key.strip():
-        raise ConfigError(f"{option} {text!r} is not KEY=VALUE", "as in server.properties")
-    return key.strip(), value.strip()

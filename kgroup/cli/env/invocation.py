@@ -70,7 +70,11 @@ class Env:
         return cls(
             command=command,
             flags=flags,
-            properties=tuple(_property(text) for text in options["property_"] or ()),
+            # The text is not quoted: it may be a secret whose name was forgotten.
+            properties=tuple(
+                pair(text, "an argument of -X", "for example -X security.protocol=SASL_SSL")
+                for text in options["property_"] or ()
+            ),
             environ=environ,
             output=_output_options(options, environ),
             quiet=options["quiet"],
@@ -114,11 +118,11 @@ class Env:
             print(clean(text), file=sys.stderr)
 
 
-def _property(text: str) -> tuple[str, str]:
+def pair(text: str, what: str, hint: str) -> tuple[str, str]:
+    """Return key and value of KEY=VALUE without blanks around them; ConfigError that `what` is not that."""
     key, separator, value = text.partition("=")
     if not separator or not key.strip():
-        # The text is not quoted: it may be a secret whose name was forgotten.
-        raise ConfigError("an argument of -X is not KEY=VALUE", "for example -X security.protocol=SASL_SSL")
+        raise ConfigError(f"{what} is not KEY=VALUE", hint)
     return key.strip(), value.strip()
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgroup.admin.models import ItemError, TopicDescription
 from kgroup.admin.refusals import is_gone
-from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.invocation import Env, pair
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.inputs.history import Source, opened
 from kgroup.cli.inputs.history_selection import Selection
@@ -73,11 +73,7 @@ def rehearse(
 
 
 def _setting(text: str) -> tuple[str, str]:
-    name, separator, value = (part.strip() for part in text.partition("="))
-    if not separator:
-        raise ConfigError(
-            f"--set {text!r} is not KEY=VALUE", "as in group.consumer.migration.policy=disabled"
-        )
+    name, value = pair(text, f"--set {text!r}", "as in group.consumer.migration.policy=disabled")
     GroupConfig.attribute(name)  # a misspelt name must not look like a setting tried
     return name, value
 
