@@ -21,10 +21,10 @@ directions over generated values (`tests/conformance/test_kio.py`), and damaged 
 RECORDS = """
 ## Records
 
-`__consumer_offsets`: key types 0 to 8, 16, 17 and 19 to 23 with every readable value version, written as
-Kafka 4.3.1 writes them; types of share groups are named and skipped. `__transaction_state`: key and value
-of every version. Held to bytes of Kafka's own classes (`tests/conformance/test_kafka_golden.py`). Record
-batches are version 2 with none, gzip, snappy, lz4 and zstd (`tests/unit/protocol/batches`).
+`__consumer_offsets`: every key type with every readable value version, written as Kafka 4.3.1 writes them.
+`__share_group_state` and `__transaction_state`: every key and value. Held to bytes of Kafka's own classes
+(`tests/conformance/test_kafka_golden.py`). Record batches are version 2 with none, gzip, snappy, lz4 and zstd
+(`tests/unit/protocol/batches`).
 """
 
 

@@ -1,7 +1,7 @@
 """Every key and value of `__consumer_offsets` that concerns classic and consumer groups; all, to decode.
 
 A key is its type (int16) and its fields; a value is its version (int16) and its fields; no value is a
-tombstone. Share groups keep records in the same topic: their keys come out as `UnknownKey`.
+tombstone.
 
 A control batch (the end of a transaction) has keys that begin like type 0: never decode its records here.
 """
@@ -11,38 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
-from kgroup.errors import DecodeError
 from kgroup.protocol.codec import Message, writer_of
-from kgroup.protocol.record_kinds import RecordKey, RecordValue
+from kgroup.protocol.record_kinds import RecordKey, RecordValue, leading_int16
+from kgroup.protocol.share_records import PAIRS as SHARE_PAIRS
 from kgroup.protocol.streams_records import PAIRS as STREAMS_PAIRS
 from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Absent, Bytes, Int8, Int16, Int32, Int64, Since, String, Tagged, Until, Uuid
-
-TYPE_NAMES = {
-    0: "LegacyOffsetCommit",
-    1: "OffsetCommit",
-    2: "GroupMetadata",
-    3: "ConsumerGroupMetadata",
-    4: "ConsumerGroupPartitionMetadata",
-    5: "ConsumerGroupMemberMetadata",
-    6: "ConsumerGroupTargetAssignmentMetadata",
-    7: "ConsumerGroupTargetAssignmentMember",
-    8: "ConsumerGroupCurrentMemberAssignment",
-    10: "ShareGroupMemberMetadata",
-    11: "ShareGroupMetadata",
-    12: "ShareGroupTargetAssignmentMetadata",
-    13: "ShareGroupTargetAssignmentMember",
-    14: "ShareGroupCurrentMemberAssignment",
-    15: "ShareGroupStatePartitionMetadata",
-    16: "ConsumerGroupRegularExpression",
-    17: "StreamsGroupMetadata",
-    19: "StreamsGroupMemberMetadata",
-    20: "StreamsGroupTargetAssignmentMetadata",
-    21: "StreamsGroupTargetAssignmentMember",
-    22: "StreamsGroupCurrentMemberAssignment",
-    23: "StreamsGroupTopology",
-}
-"""Kafka 4.3.1's record types; 9 and 18 are not in use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +25,6 @@ class UnknownKey:
 
     type: int
     raw: bytes
-
-    @property
-    def name(self) -> str:
-        """Kafka's name of the type, or `Type<n>`."""
-        return TYPE_NAMES.get(self.type, f"Type{self.type}")
 
 
 @message
@@ -403,9 +372,12 @@ _ALL: tuple[tuple[type[RecordKey], type[RecordValue]], ...] = (
     (ConsumerGroupTargetAssignmentMemberKey, ConsumerGroupTargetAssignmentMemberValue),
     (ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue),
     (ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
+    *SHARE_PAIRS,
     *STREAMS_PAIRS,
 )
 _PAIRS = {key.TYPE: (key, value) for key, value in _ALL}
+TYPE_NAMES = {kind: key.__name__.removesuffix("Key") for kind, (key, _) in sorted(_PAIRS.items())}
+"""Kafka's record types; 9 and 18 are not in use."""
 
 _INT16 = struct.Struct(">h")
 
@@ -423,7 +395,7 @@ def record_classes() -> dict[int, tuple[type[RecordKey], type[RecordValue]]]:
 
 def decode_key(data: bytes) -> RecordKey | UnknownKey:
     """The key in `data`; raises only DecodeError. As in Kafka, bytes behind the last field are left alone."""
-    found = _PAIRS.get(kind := _leading_int16(data, "key"))
+    found = _PAIRS.get(kind := leading_int16(data, "key"))
     if found is None:
         return UnknownKey(kind, data)
     return found[0].decode_prefix(data, 2, 0)[0]
@@ -436,7 +408,7 @@ def decode_value(key: RecordKey, data: bytes | None) -> RecordValue | None:
     """
     if data is None:
         return None
-    version = _leading_int16(data, "value")
+    version = leading_int16(data, "value")
     return _PAIRS[key.TYPE][1].decode_prefix(data, 2, version)[0]
 
 
@@ -475,10 +447,3 @@ def _encoder(
     if found is None:
         found = _ENCODERS[cls, version] = (_INT16.pack(lead), writer_of(cls, version))
     return found
-
-
-def _leading_int16(data: bytes, what: str) -> int:
-    if len(data) < 2:
-        raise DecodeError(f"record {what}: cut short at {len(data)} bytes")
-    number: int = _INT16.unpack_from(data)[0]
-    return number

@@ -1,8 +1,12 @@
-"""What every key and every value of `__consumer_offsets` is."""
+"""What every key and every value of a coordinator's topic is."""
 
+import struct
 from typing import ClassVar
 
+from kgroup.errors import DecodeError
 from kgroup.protocol.codec import Message
+
+_INT16 = struct.Struct(">h")
 
 
 class RecordKey(Message):
@@ -22,3 +26,11 @@ class RecordValue(Message):
     def written_version(self) -> int:
         """The version Kafka 4.3.1 would write this very value in."""
         return self.WRITTEN
+
+
+def leading_int16(data: bytes, what: str) -> int:
+    """The type a key begins with, or the version of a value; DecodeError where neither is there."""
+    if len(data) < 2:
+        raise DecodeError(f"record {what}: cut short at {len(data)} bytes")
+    number: int = _INT16.unpack_from(data)[0]
+    return number

@@ -6,7 +6,7 @@ Encoded like the records of `__consumer_offsets`: type or version (int16), then 
 from typing import Annotated
 
 from kgroup.errors import DecodeError
-from kgroup.protocol.record_kinds import RecordKey, RecordValue
+from kgroup.protocol.record_kinds import RecordKey, RecordValue, leading_int16
 from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Int8, Int16, Int32, Int64, Since, String, Tagged
 
@@ -66,7 +66,7 @@ class TransactionLogValue(RecordValue):
 
 def decode_key(data: bytes) -> TransactionLogKey:
     """The key in `data`; raises only DecodeError, also for a type that is not 0."""
-    kind = _leading_int16(data, "key")
+    kind = leading_int16(data, "key")
     if kind != TransactionLogKey.TYPE:
         raise DecodeError(f"record key: no transaction record has type {kind}")
     return TransactionLogKey.decode_prefix(data, 2, 0)[0]
@@ -76,10 +76,4 @@ def decode_value(data: bytes | None) -> TransactionLogValue | None:
     """The value in `data`, None for a tombstone; raises only DecodeError."""
     if data is None:
         return None
-    return TransactionLogValue.decode_prefix(data, 2, _leading_int16(data, "value"))[0]
-
-
-def _leading_int16(data: bytes, what: str) -> int:
-    if len(data) < 2:
-        raise DecodeError(f"record {what}: cut short at {len(data)} bytes")
-    return int.from_bytes(data[:2], "big", signed=True)
+    return TransactionLogValue.decode_prefix(data, 2, leading_int16(data, "value"))[0]

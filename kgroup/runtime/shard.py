@@ -19,6 +19,7 @@ from kgroup.log.interface import Log
 from kgroup.protocol.batches import Appended, Batch, LogRecord, end_marker_record
 from kgroup.protocol.group_records import UnknownKey, decode_key, decode_value, encode_key, encode_value
 from kgroup.protocol.offset_records import encode_offsets
+from kgroup.protocol.share_records import ShareKey
 from kgroup.runtime.clock import SystemClock
 from kgroup.runtime.complaints import Complaints
 
@@ -221,6 +222,6 @@ def replay_batch(coordinator: Coordinator, batch: Batch) -> None:
     producer_id = batch.producer_id if batch.transactional else -1
     for stored in batch.records:
         key = decode_key(stored.key or b"")
-        if isinstance(key, UnknownKey):
+        if isinstance(key, UnknownKey | ShareKey):
             continue
         coordinator.replay(Record(key, decode_value(key, stored.value)), stored.offset, producer_id)

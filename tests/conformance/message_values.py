@@ -13,6 +13,7 @@ from kgroup.protocol.codec import Message
 from kgroup.protocol.group_records import record_classes
 from kgroup.protocol.registry import KAFKA_APIS, PRIVATE_APIS, request_class, response_class
 from kgroup.protocol.shapes import Shape, Slot, slots_of
+from kgroup.protocol.share_state_records import PAIRS as SHARE_STATE_PAIRS
 from kgroup.protocol.structs import Struct
 from kgroup.protocol.transaction_records import TransactionLogKey, TransactionLogValue
 
@@ -117,7 +118,7 @@ def _number(name: str, code: str) -> st.SearchStrategy[Any]:
 
 
 def record_cases() -> list[Case]:
-    """Every key and value of the group and transaction topics in every version that can be read."""
-    classes = [cls for pair in record_classes().values() for cls in pair]
+    """Every key and value of the coordinators' topics in every version that can be read."""
+    classes = [cls for pair in (*record_classes().values(), *SHARE_STATE_PAIRS.values()) for cls in pair]
     classes += [TransactionLogKey, TransactionLogValue]
     return [Case(cls, version) for cls in classes for version in cls.VERSIONS]

@@ -12,19 +12,23 @@ from kgroup.errors import ErrorCode
 from kgroup.protocol import registry
 from kgroup.protocol.codec import Message
 from kgroup.protocol.group_records import record_classes
+from kgroup.protocol.share_state_records import PAIRS as SHARE_STATE_PAIRS
 from kgroup.runtime.metadata_features import SUPPORTED
 from tests.differential.settings import ELSEWHERE
 
 from .release import Release
 from .wire import added, differences, versions
 
+RECORDS = {
+    cls.__name__: cls for pair in (*record_classes().values(), *SHARE_STATE_PAIRS.values()) for cls in pair
+}
+
 
 def unknown(release: Release) -> Iterator[str]:
     """Each difference in a line, that of an API or a record where the two disagree on bytes first."""
     yield from _wrong(release)
     yield from _apis(release)
-    known_records = {cls.__name__ for pair in record_classes().values() for cls in pair}
-    for name in sorted(release.records.keys() - known_records):
+    for name in sorted(release.records.keys() - RECORDS.keys()):
         yield f"record {name}"
     known = {
         "error": {e.name: f"{e.value}{', retriable' if e.retriable else ''}" for e in ErrorCode},
@@ -41,8 +45,8 @@ def _wrong(release: Release) -> Iterator[str]:
     for key in registry.KAFKA_APIS:
         for spec, cls in zip(release.requests[key], _classes(key), strict=True):
             yield from differences(spec, cls)
-    for cls in (cls for pair in record_classes().values() for cls in pair):
-        yield from differences(release.records[cls.__name__], cls)
+    for name, cls in RECORDS.items():
+        yield from differences(release.records[name], cls)
 
 
 def _classes(key: int) -> tuple[type[Message], type[Message]]:

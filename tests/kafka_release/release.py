@@ -36,10 +36,11 @@ class Release:
 
     @cached_property
     def records(self) -> dict[str, Spec]:
-        """Keys and values of `__consumer_offsets`, by name."""
+        """Keys and values of `__consumer_offsets` and `__share_group_state`, by name."""
         return {
             name: spec
-            for name, spec in specs(self.jars, "kafka-group-coordinator").items()
+            for jar in ("kafka-group-coordinator", "kafka-share-coordinator")
+            for name, spec in specs(self.jars, jar).items()
             if spec["type"] in ("coordinator-key", "coordinator-value")
         }
 

@@ -43,6 +43,13 @@ def test_everything_that_concerns_groups_in_4_3_1_is_known(kafka: Release) -> No
     ]
 
 
+def test_messages_and_records_of_share_groups_are_those_of_4_4_0() -> None:
+    found = [line for line in unknown(Release("4.4.0")) if "share" in line.lower()]
+    assert [
+        line for line in found if not line.startswith(("feature ", "broker setting ", "group setting "))
+    ] == []
+
+
 PLANTED = {
     "a field of later versions": ("Name", {"versions": "3+"}, "v0: Partitions"),
     "type": ("GroupId", {"type": "int64"}, "v0: GroupId (int64), here group_id (string)"),

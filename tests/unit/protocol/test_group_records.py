@@ -67,19 +67,16 @@ def test_a_tombstone_stays_one() -> None:
     assert decode_value(COMMIT, None) is None
 
 
-@pytest.mark.parametrize("kind", [9, 10, 13, 15, 18, 24, -1])
+@pytest.mark.parametrize("kind", [9, 18, 24, -1])
 def test_types_that_are_not_ours_keep_their_bytes(kind: int) -> None:
     raw = kind.to_bytes(2, "big", signed=True) + b"rest"
     key = decode_key(raw)
     assert key == UnknownKey(kind, raw)
-    assert isinstance(key, UnknownKey)
-    assert key.name == TYPE_NAMES.get(kind, f"Type{kind}")
     assert encode_key(key) == raw
 
 
 def test_names_cover_the_types_in_use() -> None:
-    assert set(TYPE_NAMES) == set(range(24)) - {9, 18}
-    assert set(record_classes()) == {*range(9), 16, 17, *range(19, 24)}
+    assert set(TYPE_NAMES) == set(record_classes()) == set(range(24)) - {9, 18}
     for kind, (key, value) in record_classes().items():
         assert (key.TYPE, key.__name__, value.__name__) == (
             kind,
