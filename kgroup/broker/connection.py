@@ -322,7 +322,7 @@ class Connection(asyncio.Protocol):
             return
         route = self._routes.find(API_VERSIONS, 0)
         assert route is not None
-        self._queue_out(encoded(route, error.correlation, unsupported()))
+        self._queue_out(encoded(route, error.correlation, unsupported(self._dispatcher)))
 
     def _give_up(self, why: str) -> None:
         log.info("closing the connection of %s: it sent %s", self._host, why)

@@ -69,14 +69,15 @@ def refusing(response: type[Any], **always: object) -> Callable[[Any, ErrorCode,
 class Dispatcher:
     """All brokers of one cluster in this process: same logs, same shards, one node id each.
 
-    Of `apis`, kgroup's own are served only when client-side assignors are switched on.
+    Of `apis` those that its release of Kafka has are served, kgroup's own only when client-side assignors are
+    switched on.
     """
 
     def __init__(self, cluster: Cluster, apis: Iterable[AnyApi]) -> None:
         self.cluster = cluster
         self.clock = cluster.clock
         own = registry.PRIVATE_APIS if not cluster.group_config.client_assignors else ()
-        self.apis = {api.key: api for api in apis if api.key not in own}
+        self.apis = {api.key: api for api in apis if api.key not in own and cluster.kafka.versions(api.key)}
         self.watchers = Watchers()
         self.tickets = Tickets(cluster, self.watchers)
         self.producers = ProducerStates(cluster)
@@ -105,7 +106,7 @@ class Dispatcher:
 
     def versions(self, key: int) -> range | None:
         """The versions of an API that are served; None for none."""
-        return registry.served_versions(key) if key in self.apis else None
+        return self.cluster.kafka.versions(key) if key in self.apis else None
 
     def handle(self, call: Call[Message]) -> Answer:
         """The response to a call, NoResponse, or None when `call.answer` will be called later.

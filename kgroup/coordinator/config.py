@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from kgroup.errors import ConfigError
+from kgroup.protocol.releases import NEWEST, Release
 
 INT32_MIN, INT32_MAX = -(2**31), 2**31 - 1
 INT64_MAX = 2**63 - 1
@@ -97,8 +98,12 @@ def _flag(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupConfig:
-    """Settings of all groups of a broker; times in ms unless the name says otherwise."""
+    """Settings of all groups of a broker, and the release it behaves as.
 
+    Times in ms unless the name says otherwise.
+    """
+
+    kafka: Release = NEWEST
     min_session_timeout_ms: int = _number("group.min.session.timeout.ms", 6000, INT32_MIN)
     max_session_timeout_ms: int = _number("group.max.session.timeout.ms", 1_800_000, INT32_MIN)
     initial_rebalance_delay_ms: int = _number("group.initial.rebalance.delay.ms", 3000, INT32_MIN)
@@ -144,7 +149,7 @@ class GroupConfig:
         return {f.metadata["setting"].name: f.name for f in fields(cls) if f.metadata}
 
     @classmethod
-    def of(cls, settings: Mapping[str, str]) -> GroupConfig:
+    def of(cls, settings: Mapping[str, str], kafka: Release = NEWEST) -> GroupConfig:
         """Settings from Kafka's names, checked alone and against each other; raises ConfigError."""
         known = {f.name: f.metadata["setting"] for f in fields(cls) if f.metadata}
         given: dict[str, Any] = {}
@@ -154,7 +159,7 @@ class GroupConfig:
                 given[attribute] = known[attribute].read(text)
             except ValueError as wrong:
                 raise ConfigError(f"{name}={text[:200]} {wrong}") from None
-        config = cls(**given)
+        config = cls(kafka=kafka, **given)
         config._check()
         return config
 

@@ -128,11 +128,6 @@ def response_class_of(request: Message) -> type[Message]:
     return response_class(request.API)
 
 
-def served_versions(key: int) -> range:
-    """The versions a Kafka 4.3.1 broker serves; DecodeError for an unknown API."""
-    return request_class(key).VERSIONS
-
-
 def header_versions(key: int, version: int) -> tuple[int, int]:
     """The versions of the request header and the response header that go with an API version (KIP-482).
 

@@ -1,17 +1,26 @@
-"""Which Kafka release first served what kgroup needs of a broker: for telling people with an older one.
+"""What each release of Kafka brought: versions of requests, levels of features, ways to behave.
 
-Only requests and versions that some released Kafka from 2.3 on lacks; from the release notes of their KIPs.
+No other module knows a release. The client looks here which one to name to people with an older broker, the
+embedded cluster what it serves as one. Versions that every release from 2.3 on serves are in no table. The
+sources are the release notes of the KIPs, and the jars of each release in `SERVED` (`make kafka-release`).
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
+
+from kgroup.errors import ConfigError
+from kgroup.protocol import registry
 
 _SINCE: dict[int, dict[int, str]] = {
     2: {7: "3.0"},  # ListOffsets: offset of the largest timestamp (KIP-734)
     9: {7: "2.5", 8: "3.0"},  # OffsetFetch: stable offsets (KIP-447), many groups (KIP-709)
     13: {3: "2.4"},  # LeaveGroup: members by instance id (KIP-345)
     15: {4: "2.4"},  # DescribeGroups: instance ids (KIP-345)
-    18: {3: "2.4"},  # ApiVersions: client software (KIP-511), features from 2.7 on
+    # ApiVersions: client software (KIP-511), features from 2.7 on; the cluster that is meant (KIP-1242)
+    18: {3: "2.4", 5: "4.4"},
     19: {4: "2.4"},  # CreateTopics: the broker's own numbers (KIP-464)
+    42: {3: "4.4"},  # DeleteGroups: why one was not deleted (KIP-1331)
     47: {0: "2.4"},  # OffsetDelete (KIP-496)
     60: {0: "2.8"},  # DescribeCluster (KIP-700)
     61: {0: "2.8"},  # DescribeProducers (KIP-664)
@@ -27,6 +36,59 @@ _SINCE: dict[int, dict[int, str]] = {
     91: {0: "4.1"},  # AlterShareGroupOffsets (KIP-932)
     92: {0: "4.1"},  # DeleteShareGroupOffsets (KIP-932)
 }
+"""API key → version → the release that first served it and the versions up to the next one listed."""
+
+GROUP_VERSION, STREAMS_VERSION = "group.version", "streams.version"
+_LEVELS = {
+    GROUP_VERSION: {1: "4.0"},
+    STREAMS_VERSION: {1: "4.2"},
+    "transaction.version": {1: "4.0", 2: "4.0"},
+}
+"""Feature → level → the release that first supported it; each has 0 as its lowest (KIP-584)."""
+
+
+class Release(NamedTuple):
+    """A minor release of Kafka; the later is the greater."""
+
+    major: int
+    minor: int
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}"
+
+    @classmethod
+    def of(cls, text: str) -> Release:
+        """Return the release that `text` names; ConfigError for one whose behaviour is not built."""
+        for release in SERVED:
+            if str(release) == text:
+                return release
+        raise ConfigError(f"no Kafka {text} is built here", f"give one of {', '.join(map(str, SERVED))}")
+
+    def versions(self, key: int) -> range:
+        """The versions of an API that a broker of this release serves; none of an API it does not know."""
+        known = registry.request_class(key).VERSIONS
+        later = [version for version, since in _SINCE.get(key, {}).items() if _release(since) > self]
+        return range(known.start, min(later, default=known.stop))
+
+    @property
+    def levels(self) -> dict[str, int]:
+        """The highest level of each feature that it supports."""
+        found = {
+            name: max((level for level, since in levels.items() if _release(since) <= self), default=0)
+            for name, levels in _LEVELS.items()
+        }
+        return {name: highest for name, highest in found.items() if highest}
+
+
+def _release(text: str) -> Release:
+    major, minor = text.split(".")
+    return Release(int(major), int(minor))
+
+
+SERVED = (Release(4, 3), Release(4, 4))
+"""The releases that the embedded cluster can be."""
+
+NEWEST = SERVED[-1]
 
 
 def first_release(api_key: int, version: int) -> str | None:

@@ -13,8 +13,8 @@ from kgroup.domain import INTERNAL_TOPICS, Topic, TopicImage, uuid_bytes, uuid_t
 from kgroup.errors import StorageError
 from kgroup.log.files import CATALOG, partition_folders
 from kgroup.log.interface import TornTail
+from kgroup.protocol.releases import NEWEST, Release
 from kgroup.runtime.change_file import ChangeFile
-from kgroup.runtime.metadata_features import Features
 from kgroup.runtime.placement import Noted, Placement
 
 FORMAT = 2
@@ -22,6 +22,17 @@ PRODUCER_ID_BLOCK = 1000
 ONLY = "all"
 """The name of the one entry that a table has."""
 V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """Finalized levels of the cluster's features (KIP-584).
+
+    `epoch` rises with every change, so that clients know the newer of two answers.
+    """
+
+    levels: Mapping[str, int]
+    epoch: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +104,13 @@ class Catalog:
 
     Without a folder it lives in memory. StorageError for a file that cannot be read or written, is damaged,
     belongs to another cluster than `cluster_id`, or is gone from a folder that is not `new`. `torn_tail` is
-    what had to be cut off a change that a kill or power loss interrupted, or None.
+    what had to be cut off a change that a kill or power loss interrupted, or None. A new one begins with the
+    features of `kafka`.
     """
 
-    def __init__(self, folder: Path | None, cluster_id: str = "", *, new: bool = True) -> None:
+    def __init__(
+        self, folder: Path | None, cluster_id: str = "", *, new: bool = True, kafka: Release = NEWEST
+    ) -> None:
         self._file = ChangeFile(folder / CATALOG) if folder else None
         self._cluster_id = cluster_id
         self._next_producer_id = 0
@@ -116,7 +130,7 @@ class Catalog:
             "settled": self._settled,
             "producer_ids": self._producer_ids,
         }
-        self._features.entries[ONLY] = Features()
+        self._features.entries[ONLY] = Features(kafka.levels)
         self.image = TopicImage()
         if self._file and self._file.path.exists():
             self._read(self._file)

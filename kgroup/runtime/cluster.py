@@ -17,6 +17,7 @@ from kgroup.log.files import adopt_start_offsets, remove_partitions
 from kgroup.log.interface import DamagedLog, Log, TornTail
 from kgroup.log.memory import MemoryLog
 from kgroup.log.open_files import OpenFiles
+from kgroup.protocol.releases import NEWEST, Release
 from kgroup.runtime.acl_store import access_rules
 from kgroup.runtime.broker_settings import BrokerConfigs
 from kgroup.runtime.catalog import Catalog, CatalogTopic, adopt_topics
@@ -46,7 +47,7 @@ class Cluster:
     a folder: one asked for later that differs raises ConfigError. `seed` makes member ids and assignments
     repeatable; without it they are random. `nodes` are the ids of the brokers, from the setting node.id on,
     or else from the one that a folder was made with. They lead a topic's partitions in turn, but for those
-    that somebody placed elsewhere.
+    that somebody placed elsewhere. Versions, features and behaviour are those of the release `kafka`.
     """
 
     def __init__(
@@ -58,11 +59,13 @@ class Cluster:
         offsets_partitions: int | None = None,
         seed: int | None = None,
         clock: Clock | None = None,
+        kafka: Release = NEWEST,
     ) -> None:
         if brokers < 1:
             raise ConfigError(f"a cluster needs at least one broker, not {brokers}")
         self.brokers = brokers
-        static, self.group_config = read_settings(config or {})
+        self.kafka = kafka
+        static, self.group_config = read_settings(config or {}, kafka)
         self.clock: Clock = clock or SystemClock()
         self.complaints = Complaints(self.clock)
         self.scheme = ""
@@ -89,7 +92,7 @@ class Cluster:
         )
         try:
             new = self._directory is None or self._directory.created
-            self.catalog = Catalog(self.folder, self.cluster_id, new=new)
+            self.catalog = Catalog(self.folder, self.cluster_id, new=new, kafka=kafka)
             self._tell_torn(self.catalog.torn_tail)
             self.credentials = Credentials(self.folder, self.cluster_id)
             self.configs = BrokerConfigs(config or {}, self.catalog)

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from kgroup.coordinator.config import GroupConfig
 from kgroup.domain import OFFSETS_TOPIC, TRANSACTION_TOPIC
 from kgroup.errors import ConfigError, Refused
+from kgroup.protocol.releases import Release
 from kgroup.runtime.broker_settings import OF_TOPICS, BrokerConfigs
 from kgroup.runtime.catalog import Catalog, CatalogTopic
 from kgroup.runtime.settings import BrokerSettings
@@ -59,7 +60,7 @@ class SettingsInForce:
         self.process = BrokerSettings.of({**self._static.as_text(), **changed})
 
 
-def read_settings(config: Mapping[str, str]) -> tuple[BrokerSettings, GroupConfig]:
+def read_settings(config: Mapping[str, str], kafka: Release) -> tuple[BrokerSettings, GroupConfig]:
     """The broker's and the groups' settings, and a check of those for topics; ConfigError for a wrong one."""
     ours, theirs = BrokerSettings.names(), GroupConfig.names()
     for name, text in config.items():
@@ -72,7 +73,7 @@ def read_settings(config: Mapping[str, str]) -> tuple[BrokerSettings, GroupConfi
                 raise ConfigError(refused.message or f"{name}={text} cannot be") from None
     return (
         BrokerSettings.of({k: v for k, v in config.items() if k in ours}),
-        GroupConfig.of({k: v for k, v in config.items() if k in theirs}),
+        GroupConfig.of({k: v for k, v in config.items() if k in theirs}, kafka),
     )
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 from kgroup.api import Kafka
 from kgroup.errors import ConfigError
+from kgroup.protocol.releases import NEWEST, Release
 
 if TYPE_CHECKING:
     from kgroup.runtime.cluster import Cluster as Embedded
@@ -42,7 +43,8 @@ class Cluster(Kafka):
     `topics` are names, or names with their partitions. `settings` are a broker's, by Kafka's names. With
     `users`, names with passwords, clients authenticate by SASL (PLAIN, SCRAM); `client` has the properties.
     With `acls`, each user may do what its rules say, "OPERATION RESOURCE NAME" as in "Read topic orders";
-    "pay-*" stands for a prefix, and a user without rules may do nothing. ConfigError for what makes no sense.
+    "pay-*" stands for a prefix, and a user without rules may do nothing. Versions and behaviour are those of
+    the release `kafka`, such as "4.3". ConfigError for what makes no sense.
 
     Its functions may be called from every thread, and from a coroutine: the brokers run in another thread.
     """
@@ -55,6 +57,7 @@ class Cluster(Kafka):
         settings: Mapping[str, str | int | bool] | None = None,
         users: Mapping[str, str] | None = None,
         acls: Mapping[str, Sequence[str]] | None = None,
+        kafka: str = str(NEWEST),
         timeout_s: float = 30.0,
     ) -> None:
         if isinstance(topics, str):
@@ -66,6 +69,7 @@ class Cluster(Kafka):
                     f"topic {name} cannot have {partitions!r} partitions", "give a number from 1 on"
                 )
         self._brokers = brokers
+        self._kafka = Release.of(kafka)
         self._settings = {**DEFAULTS, **{name: _text(value) for name, value in (settings or {}).items()}}
         if acls is not None and users is None:
             raise ConfigError("acls are for users, and users is missing", 'add users={"alice": "secret"}')
@@ -134,7 +138,7 @@ class Cluster(Kafka):
             settings["authorizer.class.name"] = STANDARD_AUTHORIZER
             settings["super.users"] = f"User:{OWN_USER}"
         listeners, config = listeners_apart(settings)
-        embedded = Embedded(brokers=self._brokers, config=config)
+        embedded = Embedded(brokers=self._brokers, config=config, kafka=self._kafka)
         self._admit(embedded)
         self._serving = Serving(embedded, listeners)
         try:

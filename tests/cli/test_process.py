@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -13,6 +14,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kgroup.client.connection import Connection
+from kgroup.client.settings import parse_bootstrap
+from kgroup.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kgroup.runtime.cluster import Cluster
 from tests import own_home
 
@@ -232,10 +236,22 @@ def served(folder, *options):
         process.communicate(timeout=300)
 
 
+@pytest.mark.parametrize(("options", "newest"), [((), 5), (("--kafka", "4.3"), 4)])
+def test_serve_is_the_release_it_is_told_to_be(tmp_path, options, newest):
+    """What no release serves is refused in version 0, with the versions that are (KIP-511)."""
+    with (
+        served(tmp_path / "data", *options) as lines,
+        socket.create_connection(parse_bootstrap(lines[-1].split()[-1])[0]) as client,
+    ):
+        client.sendall(Connection("test", "it").hello(5))
+        size = int.from_bytes(client.recv(4, socket.MSG_WAITALL), "big")
+        answer = client.recv(size, socket.MSG_WAITALL)
+    found = ApiVersionsResponse.decode(answer[4:], 5 if newest == 5 else 0)
+    assert [a.max_version for a in found.api_keys if a.api_key == ApiVersionsRequest.API] == [newest]
+
+
 def test_ctrl_c_ends_with_130(tmp_path):
     """A command that waits for a broker which never answers, interrupted."""
-    import socket
-
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         process = subprocess.Popen(

@@ -13,8 +13,8 @@ from kio.serial import entity_reader, entity_writer
 from kio.static.primitive import i16, i32
 
 from kgroup.protocol.headers import RequestHeader
-from kgroup.protocol.registry import KAFKA_APIS, header_versions, served_versions
-from tests.conformance.message_values import Case, kafka_cases, profile, values
+from kgroup.protocol.registry import KAFKA_APIS, header_versions
+from tests.conformance.message_values import IN_KIO, Case, kio_cases, profile, values
 
 
 def kio_class(case: Case) -> type[Any]:
@@ -59,7 +59,7 @@ def assert_same(ours: Any, theirs: Any, version: int) -> None:
             assert plain(got) == want, name
 
 
-@pytest.mark.parametrize("case", kafka_cases(), ids=str)
+@pytest.mark.parametrize("case", kio_cases(), ids=str)
 def test_bytes_and_fields_are_those_of_kio(case: Case) -> None:
     theirs = kio_class(case)
     read, write = entity_reader(theirs), entity_writer(theirs)
@@ -81,7 +81,7 @@ def test_bytes_and_fields_are_those_of_kio(case: Case) -> None:
 
 @pytest.mark.parametrize("key", KAFKA_APIS)
 def test_request_headers_are_those_of_kio(key: int) -> None:
-    for version in served_versions(key):
+    for version in IN_KIO.versions(key):
         theirs = kio.index.load_request_schema(key, version).__header_schema__
         assert theirs.__version__ == header_versions(key, version)[0]
         for client_id in (None, "", "kgroup-é"):
@@ -102,6 +102,6 @@ def test_request_headers_are_those_of_kio(key: int) -> None:
 
 @pytest.mark.parametrize("key", KAFKA_APIS)
 def test_response_header_versions_are_those_of_kio(key: int) -> None:
-    for version in served_versions(key):
+    for version in IN_KIO.versions(key):
         theirs = kio.index.load_response_schema(key, version).__header_schema__
         assert theirs.__version__ == header_versions(key, version)[1]

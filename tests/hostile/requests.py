@@ -24,7 +24,7 @@ BATCH = encode_batch([LogRecord(b"k", b"v", timestamp_ms=1)] * 3)
 def every() -> list[tuple[int, int]]:
     """API key and version of all that could be served, ours and those that are not."""
     keys = registry.KAFKA_APIS + registry.PRIVATE_APIS
-    return [(key, version) for key in keys for version in registry.served_versions(key)]
+    return [(key, version) for key in keys for version in registry.request_class(key).VERSIONS]
 
 
 class Maker:

@@ -12,8 +12,8 @@ from kgroup.errors import ErrorCode
 from kgroup.protocol import registry
 from kgroup.protocol.codec import Message
 from kgroup.protocol.group_records import record_classes
+from kgroup.protocol.releases import NEWEST
 from kgroup.protocol.share_state_records import PAIRS as SHARE_STATE_PAIRS
-from kgroup.runtime.metadata_features import SUPPORTED
 from tests.differential.settings import ELSEWHERE
 
 from .release import Release
@@ -32,7 +32,7 @@ def unknown(release: Release) -> Iterator[str]:
         yield f"record {name}"
     known = {
         "error": {e.name: f"{e.value}{', retriable' if e.retriable else ''}" for e in ErrorCode},
-        "feature": {name: str(last) for name, last in SUPPORTED.items()},
+        "feature": {name: str(last) for name, last in NEWEST.levels.items()},
         "broker setting": GroupConfig().as_settings(),
         "group setting": {name: str(bound.default) for name, bound in bounds(GroupConfig()).items()},
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from kgroup.broker.call import Call
 from kgroup.broker.dispatch import Api, Dispatcher, refusing
@@ -15,38 +16,45 @@ from kgroup.protocol.messages.api_versions import (
     SupportedFeatureKey,
 )
 from kgroup.protocol.messages.produce import ProduceRequest
-from kgroup.runtime import metadata_features
+from kgroup.protocol.releases import GROUP_VERSION, STREAMS_VERSION
 
 NAMED_SINCE = 3
+NO_NODE = -1
 LOWEST_MAY_BE_0_SINCE = 4
-SUPPORTED = tuple(
-    SupportedFeatureKey(name=name, min_version=0, max_version=highest)
-    for name, highest in metadata_features.SUPPORTED.items()
-)
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 def api_versions(broker: Dispatcher, call: Call[ApiVersionsRequest]) -> ApiVersionsResponse:
-    """Every API with its versions, and the features; odd software names are INVALID_REQUEST."""
+    """Every API with its versions, and the features.
+
+    Odd software names, and a cluster without its broker, are INVALID_REQUEST. A client that means another
+    broker or cluster is to bootstrap again: it finds out before it authenticates (KIP-1242).
+    """
     request = call.body
-    if call.version >= NAMED_SINCE:
-        told = (request.client_software_name, request.client_software_version)
-        if not all(_SOFTWARE.fullmatch(text) for text in told):
-            return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    meant, named = request.cluster_id, (request.client_software_name, request.client_software_version)
+    if (call.version >= NAMED_SINCE and not all(_SOFTWARE.fullmatch(text) for text in named)) or (
+        (meant is None) != (request.node_id == NO_NODE)
+    ):
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    if meant is not None and (meant, request.node_id) != (broker.cluster.cluster_id, call.node):
+        return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
     features = broker.cluster.catalog.features
     levels = {name: level for name, level in features.levels.items() if level}
     protocols = broker.cluster.group_config.rebalance_protocols
     for protocol, feature in (
-        ("consumer", metadata_features.GROUP_VERSION),
-        ("streams", metadata_features.STREAMS_VERSION),
+        ("consumer", GROUP_VERSION),
+        ("streams", STREAMS_VERSION),
     ):
         if protocol not in protocols:
             levels.pop(feature, None)
     # Java clients 3.3 to 3.7 close the connection at a feature whose minimum is 0 (KAFKA-17011)
-    supported = SUPPORTED if call.version >= LOWEST_MAY_BE_0_SINCE else ()
+    supported = broker.cluster.kafka.levels if call.version >= LOWEST_MAY_BE_0_SINCE else {}
     return ApiVersionsResponse(
         api_keys=tuple(_served(broker, key) for key in sorted(broker.apis)),
-        supported_features=supported,
+        supported_features=tuple(
+            SupportedFeatureKey(name=name, min_version=0, max_version=highest)
+            for name, highest in supported.items()
+        ),
         finalized_features_epoch=features.epoch,
         finalized_features=tuple(
             FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
@@ -55,10 +63,15 @@ def api_versions(broker: Dispatcher, call: Call[ApiVersionsRequest]) -> ApiVersi
     )
 
 
-def unsupported() -> ApiVersionsResponse:
+def of_any_cluster(request: ApiVersionsRequest) -> ApiVersionsRequest:
+    """The same question, whichever cluster and broker it means; one that means half of it is as it was."""
+    halved = (request.cluster_id is None) != (request.node_id == NO_NODE)
+    return request if halved else replace(request, cluster_id=None, node_id=NO_NODE)
+
+
+def unsupported(broker: Dispatcher) -> ApiVersionsResponse:
     """The version 0 answer to an ApiVersions request in a version not served: the versions that are."""
-    versions = ApiVersionsRequest.VERSIONS
-    own = ApiVersion(api_key=ApiVersionsRequest.API, min_version=versions[0], max_version=versions[-1])
+    own = _served(broker, ApiVersionsRequest.API)
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=(own,))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kgroup.broker.call import Call
 from kgroup.broker.dispatch import Api, Dispatcher, refusing
 from kgroup.errors import ErrorCode, Refused
@@ -11,7 +13,6 @@ from kgroup.protocol.messages.update_features import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
-from kgroup.runtime.metadata_features import SUPPORTED
 
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 RESULTS_UNTIL = 1
@@ -23,7 +24,7 @@ def update_features(broker: Dispatcher, call: Call[UpdateFeaturesRequest]) -> Up
     levels = dict(broker.cluster.catalog.features.levels)
     for update in request.feature_updates:
         try:
-            _check(levels.get(update.feature, 0), update)
+            _check(levels.get(update.feature, 0), update, broker.cluster.kafka.levels)
         except Refused as refused:
             return UpdateFeaturesResponse(
                 error_code=refused.code,
@@ -39,17 +40,17 @@ def update_features(broker: Dispatcher, call: Call[UpdateFeaturesRequest]) -> Up
     return UpdateFeaturesResponse(results=results)
 
 
-def _check(present: int, update: FeatureUpdateKey) -> None:
+def _check(present: int, update: FeatureUpdateKey, supported: Mapping[str, int]) -> None:
     wanted, kind = update.max_version_level, update.upgrade_type
     problem = None
     if kind not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
         problem = "The controller does not support the given upgrade type."
     elif wanted < 0:
         problem = "A feature version cannot be less than 0."
-    elif update.feature not in SUPPORTED:
+    elif update.feature not in supported:
         problem = "Local controller 0 does not support this feature."
-    elif wanted > SUPPORTED[update.feature]:
-        problem = f"Local controller 0 only supports versions 0-{SUPPORTED[update.feature]}"
+    elif wanted > supported[update.feature]:
+        problem = f"Local controller 0 only supports versions 0-{supported[update.feature]}"
     elif wanted < present and kind == UPGRADE:
         problem = (
             "Can't downgrade the version of this feature without setting the upgrade type to either safe "

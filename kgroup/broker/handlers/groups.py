@@ -42,7 +42,7 @@ from kgroup.protocol.messages.offset_fetch import (
 )
 from kgroup.protocol.messages.sync_group import SyncGroupRequest
 from kgroup.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
-from kgroup.runtime.metadata_features import GROUP_VERSION
+from kgroup.protocol.releases import GROUP_VERSION
 from kgroup.transactions.producers import ProducerEpoch
 
 log = logging.getLogger(__name__)

@@ -26,8 +26,8 @@ from kgroup.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatResponse,
     Topology,
 )
+from kgroup.protocol.releases import STREAMS_VERSION
 from kgroup.protocol.streams_records import TopicInfo
-from kgroup.runtime.metadata_features import STREAMS_VERSION
 
 ERRORS_TOLD = 3
 

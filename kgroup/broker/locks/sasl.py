@@ -13,7 +13,7 @@ from typing import Any
 
 from kgroup.broker.call import Call
 from kgroup.broker.dispatch import Dispatcher
-from kgroup.broker.handlers.api_versions import unsupported
+from kgroup.broker.handlers.api_versions import of_any_cluster, unsupported
 from kgroup.broker.locks.mechanisms import Denied, Exchange
 from kgroup.broker.routes import NotServed, Route, Routes, encoded
 from kgroup.errors import DecodeError, ErrorCode
@@ -124,13 +124,14 @@ class Authentication:
             )
         route = self._routes.find(API_VERSIONS, 0)
         assert route is not None
-        return SaslStep(Then.MORE, encoded(route, error.correlation, unsupported()))
+        return SaslStep(Then.MORE, encoded(route, error.correlation, unsupported(self._dispatcher)))
 
-    def _versions(self, route: Route, correlation: int, body: Message) -> SaslStep:
+    def _versions(self, route: Route, correlation: int, body: Any) -> SaslStep:
         if self._state is not _State.VERSIONS_OR_HANDSHAKE:
             return SaslStep(Then.CLOSED, why="ApiVersions twice")
         asker = self._asker
-        call = Call(body, route.version, asker.client_id, asker.client_host, asker.node)
+        # Kafka's authenticator does not compare the cluster that is meant: it is asked again after the login.
+        call = Call(of_any_cluster(body), route.version, asker.client_id, asker.client_host, asker.node)
         answer = self._dispatcher.handle(call)
         if not isinstance(answer, Message):
             return SaslStep(Then.CLOSED, why="ApiVersions, which is not answered now")

@@ -36,7 +36,7 @@ from kgroup.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from kgroup.protocol.messages.sync_group import SyncGroupRequest
-from kgroup.runtime.metadata_features import GROUP_VERSION
+from kgroup.protocol.releases import GROUP_VERSION
 from kgroup.security.acls import Operation, ResourceType
 
 ON_TOP_SINCE, MANY_GROUPS_SINCE, TOPIC_IDS_SINCE = 2, 8, 10  # OffsetFetch

@@ -17,7 +17,7 @@ from kgroup.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
 )
-from kgroup.runtime.metadata_features import STREAMS_VERSION
+from kgroup.protocol.releases import STREAMS_VERSION
 
 
 def heartbeat(

@@ -16,6 +16,7 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import option
 from kgroup.cli.frame.options import command as make
 from kgroup.errors import ConfigError
+from kgroup.protocol.releases import NEWEST, Release
 from kgroup.runtime.claim import Claim
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ _PAIR = "as in server.properties"
         ("kgroup serve --memory --brokers 3 --legacy", "with the coordinator of the ZooKeeper era"),
         ("kgroup serve --set group.initial.rebalance.delay.ms=0", "with settings of server.properties"),
         ("kgroup serve --memory --set node.id=1", "as broker 1; a folder keeps its id"),
+        ("kgroup serve --kafka 4.3", "as Kafka 4.3, for clients of a cluster that is not upgraded yet"),
         ("kgroup serve --config server.properties", "with its listeners: TLS, SASL and users, as Kafka's"),
     ),
     has_json=False,
@@ -50,6 +52,9 @@ def command(
         int | None,
         option("--port N", "First port on 127.0.0.1; 0 picks free ones.", min=0, show_default="9092"),
     ] = None,
+    kafka: Annotated[
+        str, option("--kafka RELEASE", "Serve and behave as this release of Kafka.", show_default=str(NEWEST))
+    ] = str(NEWEST),
     brokers: Annotated[int, option("--brokers N", "Brokers, each on its own port.", min=1)] = 1,
     partitions: Annotated[
         int | None, option("--partitions N", "Partitions of __consumer_offsets; fixed once created.")
@@ -134,7 +139,10 @@ def command(
     coordinators = _legacy(env, ports, legacy_set or [], zookeeper) if legacy else None
     ready = None if ready_file is None else ReadyFile(ready_file)
     claim = None if memory or target is None else Claim(target.directory, "kgroup serve")
-    cluster = Cluster(claim, brokers=brokers, config=config_of_brokers, offsets_partitions=partitions)
+    release = Release.of(kafka)
+    cluster = Cluster(
+        claim, brokers=brokers, config=config_of_brokers, offsets_partitions=partitions, kafka=release
+    )
     first = 9092 if port is None else port
     serve(cluster, listeners, port=first, metrics_port=metrics, legacy=coordinators, ready=ready)
     return ExitCode.OK

@@ -7,8 +7,9 @@ own range for this API (KIP-511). The response header is always version 0, also 
 - 2: throttled after the answer is sent
 - 3: flexible; client software name and version; features as tagged fields
 - 4: a feature's lowest supported version may be 0
+- 5: cluster and broker that the client means to ask (KIP-1242)
 
-Errors: UNSUPPORTED_VERSION, INVALID_REQUEST.
+Errors: UNSUPPORTED_VERSION, INVALID_REQUEST, REBOOTSTRAP_REQUIRED (5).
 """
 
 from typing import Annotated
@@ -21,11 +22,13 @@ from kgroup.protocol.types import Bool, Int16, Int32, Int64, Since, String, Tagg
 @message
 class ApiVersionsRequest(Message):
     API = 18
-    VERSIONS = range(5)
+    VERSIONS = range(6)
     FLEXIBLE = 3
 
     client_software_name: Annotated[String, Since(3)] = ""
     client_software_version: Annotated[String, Since(3)] = ""
+    cluster_id: Annotated[String | None, Since(5)] = None
+    node_id: Annotated[Int32, Since(5)] = -1
 
 
 @message
@@ -58,7 +61,7 @@ class FinalizedFeatureKey(Struct):
 @message
 class ApiVersionsResponse(Message):
     API = 18
-    VERSIONS = range(5)
+    VERSIONS = range(6)
     FLEXIBLE = 3
 
     error_code: Int16 = 0

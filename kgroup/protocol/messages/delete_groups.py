@@ -2,20 +2,23 @@
 
 - 1: throttled after the answer is sent
 - 2: flexible
+- 3: why a group was not deleted (KIP-1331)
 
 Errors: COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, INVALID_GROUP_ID,
-GROUP_AUTHORIZATION_FAILED, NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND.
+GROUP_AUTHORIZATION_FAILED, NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND, GROUP_DELETION_FAILED (3).
 """
+
+from typing import Annotated
 
 from kgroup.protocol.codec import Message
 from kgroup.protocol.structs import Struct, message
-from kgroup.protocol.types import Int16, Int32, String
+from kgroup.protocol.types import Int16, Int32, Since, String
 
 
 @message
 class DeleteGroupsRequest(Message):
     API = 42
-    VERSIONS = range(3)
+    VERSIONS = range(4)
     FLEXIBLE = 2
 
     groups_names: tuple[String, ...] = ()
@@ -27,12 +30,13 @@ class DeletableGroupResult(Struct):
 
     group_id: String = ""
     error_code: Int16 = 0
+    error_message: Annotated[String | None, Since(3)] = None
 
 
 @message
 class DeleteGroupsResponse(Message):
     API = 42
-    VERSIONS = range(3)
+    VERSIONS = range(4)
     FLEXIBLE = 2
 
     throttle_time_ms: Int32 = 0

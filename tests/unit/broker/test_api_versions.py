@@ -7,6 +7,7 @@ import pytest
 from kgroup.broker.embedded import EmbeddedTransport
 from kgroup.errors import ErrorCode
 from kgroup.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from kgroup.protocol.releases import Release
 from kgroup.runtime.cluster import Cluster
 
 
@@ -57,3 +58,36 @@ def test_every_version_names_the_same_apis(transport: EmbeddedTransport) -> None
 def test_a_software_name_that_is_none_is_refused_without_apis(transport: EmbeddedTransport) -> None:
     answer = told(transport, 3, name="-")
     assert (answer.error_code, answer.api_keys) == (ErrorCode.INVALID_REQUEST, ())
+
+
+def asked(cluster: Cluster, version: int, cluster_id: str | None, node_id: int) -> ErrorCode:
+    request = ApiVersionsRequest(
+        client_software_name="kgroup", client_software_version="1", cluster_id=cluster_id, node_id=node_id
+    )
+    transport = EmbeddedTransport(cluster)
+    answer = transport.request(None, request, min_version=version, max_version=version)
+    assert isinstance(answer, ApiVersionsResponse)
+    return ErrorCode(answer.error_code)
+
+
+def test_a_client_that_means_another_cluster_or_broker_is_to_bootstrap_again() -> None:
+    """KIP-1242: an address may have been handed to a broker of another cluster since it was learned."""
+    cluster = Cluster(None, config={"node.id": "7"})
+    mine = cluster.cluster_id
+    assert asked(cluster, 5, mine, 7) is ErrorCode.NONE
+    assert asked(cluster, 5, None, -1) is ErrorCode.NONE
+    assert asked(cluster, 5, mine, 8) is ErrorCode.REBOOTSTRAP_REQUIRED
+    assert asked(cluster, 5, "another", 7) is ErrorCode.REBOOTSTRAP_REQUIRED
+    assert asked(cluster, 5, mine, -1) is ErrorCode.INVALID_REQUEST
+    assert asked(cluster, 5, None, 7) is ErrorCode.INVALID_REQUEST
+    assert asked(cluster, 4, "another", 7) is ErrorCode.NONE
+    cluster.close()
+
+
+def test_a_cluster_of_an_older_release_serves_its_versions() -> None:
+    cluster = Cluster(None, kafka=Release(4, 3))
+    answer = told(EmbeddedTransport(cluster), 4)
+    cluster.close()
+    served = {api.api_key: api.max_version for api in answer.api_keys}
+    assert served[ApiVersionsRequest.API] == 4
+    assert all(Release(4, 3).versions(key)[-1] == last for key, last in served.items())

@@ -88,7 +88,7 @@ def test_an_unknown_version_of_api_versions_is_answered_in_version_0() -> None:
             correlation, answer = await client.receive(ApiVersionsRequest, 0)
             assert isinstance(answer, ApiVersionsResponse)
             assert (correlation, answer.error_code) == (5, ErrorCode.UNSUPPORTED_VERSION)
-            assert [(a.api_key, a.min_version, a.max_version) for a in answer.api_keys] == [(18, 0, 4)]
+            assert [(a.api_key, a.min_version, a.max_version) for a in answer.api_keys] == [(18, 0, 5)]
             assert isinstance(await client.call(ApiVersionsRequest(), 0), ApiVersionsResponse)
 
     run(test)
