@@ -12,8 +12,8 @@ from kgroup.history.decode.records import group_of, raw_records, type_name
 from kgroup.history.decode.scan import CONTROL
 from kgroup.history.items import RawRecord
 from kgroup.history.sources.logs import OffsetsLog
+from kgroup.protocol.codec import Struct
 from kgroup.protocol.group_records import UnknownKey, decode_key, decode_value
-from kgroup.protocol.structs import Struct
 from kgroup.protocol.subscription import Assignment, Subscription
 
 Row: TypeAlias = dict[str, Any]
@@ -90,7 +90,7 @@ def plain(value: object, topic_names: Mapping[bytes, str]) -> object:
     """A decoded key or value as dicts, lists and scalars; topic ids get their names beside them."""
     if isinstance(value, Struct):
         out: Row = {}
-        for field in fields(value):  # type: ignore[arg-type]
+        for field in fields(value):
             name, content = field.name, getattr(value, field.name)
             if name == "topic_id":
                 out[name] = None if content == ZERO_UUID else uuid_text(content)

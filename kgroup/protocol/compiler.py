@@ -8,25 +8,25 @@ from dataclasses import replace
 from typing import Any
 
 from kgroup.errors import DecodeError
-from kgroup.protocol import primitives, structs
+from kgroup.protocol import primitives
+from kgroup.protocol.codec import Reader, Struct, Writer
 from kgroup.protocol.primitives import MAX_STRING
 from kgroup.protocol.shapes import Shape, Slot, slots_of
-from kgroup.protocol.structs import Struct
 
 
-def compile_writer(cls: type[Struct], version: int, flexible: bool) -> structs.Writer:
+def compile_writer(cls: type[Struct], version: int, flexible: bool) -> Writer:
     """The writer of `cls` in `version`; `flexible` decides lengths and tag sections (KIP-482)."""
-    return Writer(version, flexible).compile(cls)
+    return WriterSource(version, flexible).compile(cls)
 
 
-def compile_reader(cls: type[Struct], version: int, flexible: bool) -> structs.Reader:
+def compile_reader(cls: type[Struct], version: int, flexible: bool) -> Reader:
     """The reader of `cls` in `version`, of lengths and tag sections as `flexible` says (KIP-482)."""
-    return Reader(version, flexible).compile(cls)
+    return ReaderSource(version, flexible).compile(cls)
 
 
-def bounded_reader(cls: type[Struct], version: int, flexible: bool, most: int) -> structs.Reader:
+def bounded_reader(cls: type[Struct], version: int, flexible: bool, most: int) -> Reader:
     """A reader that raises DecodeError for more than `most` items in all arrays and tag sections together."""
-    return Reader(version, flexible, most).compile(cls)
+    return ReaderSource(version, flexible, most).compile(cls)
 
 
 class _Source:
@@ -84,10 +84,10 @@ class _Source:
         return plain, sorted(tagged, key=lambda s: s.tag or 0), absent
 
 
-class Writer(_Source):
+class WriterSource(_Source):
     """Generates `compiled(m, out)`."""
 
-    def compile(self, cls: type[Struct]) -> structs.Writer:
+    def compile(self, cls: type[Struct]) -> Writer:
         self.struct("m", cls)
         self.flush()
         return self.function("def compiled(m, out):")
@@ -225,14 +225,14 @@ class Writer(_Source):
         self.depth -= 1
 
 
-class Reader(_Source):
+class ReaderSource(_Source):
     """Generates `compiled(buf, pos, end) -> (message, pos)`."""
 
     def __init__(self, version: int, flexible: bool, most: int | None = None) -> None:
         super().__init__(version, flexible)
         self.most = most
 
-    def compile(self, cls: type[Struct]) -> structs.Reader:
+    def compile(self, cls: type[Struct]) -> Reader:
         if self.most is not None:
             self.emit("items = 0")
         result = self.struct(cls)

@@ -11,11 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
-from kgroup.protocol.codec import Message, writer_of
+from kgroup.protocol.codec import Message, Struct, writer_of
 from kgroup.protocol.record_kinds import RecordKey, RecordValue, leading_int16
 from kgroup.protocol.share_records import PAIRS as SHARE_PAIRS
 from kgroup.protocol.streams_records import PAIRS as STREAMS_PAIRS
-from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Absent, Bytes, Int8, Int16, Int32, Int64, Since, String, Tagged, Until, Uuid
 
 
@@ -27,51 +26,37 @@ class UnknownKey:
     raw: bytes
 
 
-@message
-class LegacyOffsetCommitKey(RecordKey):
+class LegacyOffsetCommitKey(RecordKey, type=0):
     """Written before Kafka 0.8.3; means the same as `OffsetCommitKey`."""
-
-    TYPE = 0
 
     group: String
     topic: String
     partition: Int32
 
 
-@message
-class LegacyOffsetCommitValue(RecordValue):
+class LegacyOffsetCommitValue(RecordValue, versions=range(1)):
     """Times in ms."""
-
-    VERSIONS = range(1)
 
     offset: Int64
     metadata: String = ""
     commit_timestamp: Int64 = -1
 
 
-@message
-class OffsetCommitKey(RecordKey):
+class OffsetCommitKey(RecordKey, type=1):
     """A group's position in one partition."""
-
-    TYPE = 1
 
     group: String
     topic: String
     partition: Int32
 
 
-@message
-class OffsetCommitValue(RecordValue):
+class OffsetCommitValue(RecordValue, versions=range(5), flexible=4, written=4):
     """Leader epoch and expiry are -1 when unset; times in ms.
 
     - 1: a time of expiry, in this version only
     - 3: leader epoch (KIP-320)
     - 4: flexible; topic id
     """
-
-    VERSIONS = range(5)
-    FLEXIBLE = 4
-    WRITTEN = 4
 
     offset: Int64
     leader_epoch: Annotated[Int32, Since(3)] = -1
@@ -85,16 +70,12 @@ class OffsetCommitValue(RecordValue):
         return 4 if self.expire_timestamp == -1 else 1
 
 
-@message
-class GroupMetadataKey(RecordKey):
+class GroupMetadataKey(RecordKey, type=2):
     """A classic group."""
-
-    TYPE = 2
 
     group: String
 
 
-@message
 class MemberMetadata(Struct):
     """A member of a classic group; a rebalance timeout of -1 means the session timeout. Times in ms."""
 
@@ -108,8 +89,7 @@ class MemberMetadata(Struct):
     assignment: Bytes = b""
 
 
-@message
-class GroupMetadataValue(RecordValue):
+class GroupMetadataValue(RecordValue, versions=range(5), flexible=4, written=3):
     """All of a classic group as its last completed rebalance left it.
 
     - 1: rebalance timeouts
@@ -117,10 +97,6 @@ class GroupMetadataValue(RecordValue):
     - 3: group instance ids (KIP-345)
     - 4: flexible
     """
-
-    VERSIONS = range(5)
-    FLEXIBLE = 4
-    WRITTEN = 3
 
     protocol_type: String = ""
     generation: Int32 = 0
@@ -130,36 +106,25 @@ class GroupMetadataValue(RecordValue):
     members: tuple[MemberMetadata, ...] = ()
 
 
-@message
-class ConsumerGroupMetadataKey(RecordKey):
+class ConsumerGroupMetadataKey(RecordKey, type=3):
     """A consumer group."""
-
-    TYPE = 3
 
     group_id: String
 
 
-@message
-class ConsumerGroupMetadataValue(RecordValue):
+class ConsumerGroupMetadataValue(RecordValue, versions=range(1), flexible=0):
     """The group epoch, and a hash of the subscribed topics' metadata (KIP-1101), 0 when there is none."""
-
-    VERSIONS = range(1)
-    FLEXIBLE = 0
 
     epoch: Int32
     metadata_hash: Annotated[Int64, Tagged(0)] = 0
 
 
-@message
-class ConsumerGroupPartitionMetadataKey(RecordKey):
+class ConsumerGroupPartitionMetadataKey(RecordKey, type=4):
     """Topic metadata of a consumer group; since Kafka 4.1 only its tombstones are written."""
-
-    TYPE = 4
 
     group_id: String
 
 
-@message
 class PartitionMetadata(Struct):
     """The racks of one partition's replicas."""
 
@@ -167,7 +132,6 @@ class PartitionMetadata(Struct):
     racks: tuple[String, ...] = ()
 
 
-@message
 class TopicMetadata(Struct):
     """A subscribed topic as it was when the group epoch was raised."""
 
@@ -177,27 +141,19 @@ class TopicMetadata(Struct):
     partition_metadata: tuple[PartitionMetadata, ...] = ()
 
 
-@message
-class ConsumerGroupPartitionMetadataValue(RecordValue):
+class ConsumerGroupPartitionMetadataValue(RecordValue, versions=range(1), flexible=0):
     """What Kafka 4.0 kept to notice changed topics."""
-
-    VERSIONS = range(1)
-    FLEXIBLE = 0
 
     topics: tuple[TopicMetadata, ...] = ()
 
 
-@message
-class ConsumerGroupMemberMetadataKey(RecordKey):
+class ConsumerGroupMemberMetadataKey(RecordKey, type=5):
     """A member of a consumer group: what it subscribes to."""
-
-    TYPE = 5
 
     group_id: String
     member_id: String
 
 
-@message
 class ClassicProtocol(Struct):
     """A protocol a classic member supports, with its subscription."""
 
@@ -205,7 +161,6 @@ class ClassicProtocol(Struct):
     metadata: Bytes = b""
 
 
-@message
 class ClassicMemberMetadata(Struct):
     """What a member that speaks the classic protocol adds; most wanted protocol first."""
 
@@ -213,7 +168,6 @@ class ClassicMemberMetadata(Struct):
     supported_protocols: tuple[ClassicProtocol, ...] = ()
 
 
-@message
 class ClientAssignor(Struct):
     """A client-side assignor a member offers (KIP-848)."""
 
@@ -225,17 +179,13 @@ class ClientAssignor(Struct):
     metadata_bytes: Bytes = b""
 
 
-@message
-class ConsumerGroupMemberMetadataValue(RecordValue):
+class ConsumerGroupMemberMetadataValue(RecordValue, versions=range(1), flexible=0):
     """A member; `classic_member_metadata` is None for one that speaks the consumer protocol.
 
     Left out on the wire, the classic metadata is an empty struct, not null (so Kafka's generated code):
     hence every consumer-protocol member carries an explicit null. `client_assignors` is kgroup's own,
     under a tag that Kafka skips.
     """
-
-    VERSIONS = range(1)
-    FLEXIBLE = 0
 
     instance_id: String | None = None
     rack_id: String | None = None
@@ -251,37 +201,26 @@ class ConsumerGroupMemberMetadataValue(RecordValue):
     client_assignors: Annotated[tuple[ClientAssignor, ...], Tagged(10000)] = ()
 
 
-@message
-class ConsumerGroupTargetAssignmentMetadataKey(RecordKey):
+class ConsumerGroupTargetAssignmentMetadataKey(RecordKey, type=6):
     """The target assignment of a consumer group as a whole."""
-
-    TYPE = 6
 
     group_id: String
 
 
-@message
-class ConsumerGroupTargetAssignmentMetadataValue(RecordValue):
+class ConsumerGroupTargetAssignmentMetadataValue(RecordValue, versions=range(1), flexible=0):
     """The group epoch the target was computed for, and when, in ms (KIP-1263); 0 when unknown."""
-
-    VERSIONS = range(1)
-    FLEXIBLE = 0
 
     assignment_epoch: Int32
     assignment_timestamp: Annotated[Int64, Tagged(0)] = 0
 
 
-@message
-class ConsumerGroupTargetAssignmentMemberKey(RecordKey):
+class ConsumerGroupTargetAssignmentMemberKey(RecordKey, type=7):
     """A member's part of the target assignment."""
-
-    TYPE = 7
 
     group_id: String
     member_id: String
 
 
-@message
 class TargetTopicPartitions(Struct):
     """Partitions of one topic."""
 
@@ -289,12 +228,8 @@ class TargetTopicPartitions(Struct):
     partitions: tuple[Int32, ...] = ()
 
 
-@message
-class ConsumerGroupTargetAssignmentMemberValue(RecordValue):
+class ConsumerGroupTargetAssignmentMemberValue(RecordValue, versions=range(1), flexible=0):
     """What the member shall own; the tagged fields are a client-side assignor's, and Kafka skips them."""
-
-    VERSIONS = range(1)
-    FLEXIBLE = 0
 
     topic_partitions: tuple[TargetTopicPartitions, ...] = ()
     error: Annotated[Int8, Tagged(10000)] = 0
@@ -302,17 +237,13 @@ class ConsumerGroupTargetAssignmentMemberValue(RecordValue):
     metadata_bytes: Annotated[Bytes, Tagged(10002)] = b""
 
 
-@message
-class ConsumerGroupCurrentMemberAssignmentKey(RecordKey):
+class ConsumerGroupCurrentMemberAssignmentKey(RecordKey, type=8):
     """A member's epoch and what it owns now."""
-
-    TYPE = 8
 
     group_id: String
     member_id: String
 
 
-@message
 class TopicPartitions(Struct):
     """Partitions of one topic, and the epoch in which each was assigned, in the same order (KIP-1251).
 
@@ -325,12 +256,8 @@ class TopicPartitions(Struct):
     assignment_epochs: Annotated[tuple[Int32, ...] | None, Tagged(0)] = ()
 
 
-@message
-class ConsumerGroupCurrentMemberAssignmentValue(RecordValue):
+class ConsumerGroupCurrentMemberAssignmentValue(RecordValue, versions=range(1), flexible=0):
     """State: 0 stable, 1 has partitions to revoke, 2 waits for partitions others have not released."""
-
-    VERSIONS = range(1)
-    FLEXIBLE = 0
 
     member_epoch: Int32
     previous_member_epoch: Int32
@@ -339,22 +266,15 @@ class ConsumerGroupCurrentMemberAssignmentValue(RecordValue):
     partitions_pending_revocation: tuple[TopicPartitions, ...] = ()
 
 
-@message
-class ConsumerGroupRegularExpressionKey(RecordKey):
+class ConsumerGroupRegularExpressionKey(RecordKey, type=16):
     """A regular expression that members of a consumer group subscribe with."""
-
-    TYPE = 16
 
     group_id: String
     regular_expression: String
 
 
-@message
-class ConsumerGroupRegularExpressionValue(RecordValue):
+class ConsumerGroupRegularExpressionValue(RecordValue, versions=range(1), flexible=0):
     """The topics it matched, the metadata version it was matched against, and when, in ms."""
-
-    VERSIONS = range(1)
-    FLEXIBLE = 0
 
     topics: tuple[String, ...] = ()
     version: Int64

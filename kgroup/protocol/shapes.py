@@ -7,7 +7,7 @@ from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from kgroup.domain import value
-from kgroup.protocol.structs import NEVER_FLEXIBLE, Struct
+from kgroup.protocol.codec import NEVER_FLEXIBLE, Struct
 from kgroup.protocol.types import Absent, Fixed, NullableSince, Since, Tagged, Until, Variable
 
 
@@ -45,7 +45,7 @@ def slots_of(cls: type[Struct]) -> list[Slot]:
     """The declared fields of a struct, in wire order."""
     found = _SLOTS.get(cls)
     if found is None:
-        declared = fields(cls)  # type: ignore[arg-type]
+        declared = fields(cls)
         hints = {field.name: field.type for field in declared}
         if any(isinstance(hint, str) for hint in hints.values()):
             hints = get_type_hints(cls, include_extras=True)

@@ -2,8 +2,8 @@
 
 from typing import Annotated
 
+from kgroup.protocol.codec import Struct
 from kgroup.protocol.record_kinds import RecordKey, RecordValue
-from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Int8, Int32, Int64, String, Tagged, Uuid
 
 
@@ -13,22 +13,15 @@ class ShareKey(RecordKey):
     __slots__ = ()
 
 
-@message
-class ShareGroupMemberMetadataKey(ShareKey):
+class ShareGroupMemberMetadataKey(ShareKey, type=10):
     """A member of a share group."""
-
-    TYPE = 10
 
     group_id: String
     member_id: String
 
 
-@message
-class ShareGroupMemberMetadataValue(RecordValue):
+class ShareGroupMemberMetadataValue(RecordValue, versions=range(1), flexible=0):
     """A member: where it runs, and what it subscribes to."""
-
-    VERSIONS = range(1)
-    FLEXIBLE = 0
 
     rack_id: String | None = None
     client_id: String = ""
@@ -36,57 +29,39 @@ class ShareGroupMemberMetadataValue(RecordValue):
     subscribed_topic_names: tuple[String, ...] = ()
 
 
-@message
-class ShareGroupMetadataKey(ShareKey):
+class ShareGroupMetadataKey(ShareKey, type=11):
     """A share group."""
-
-    TYPE = 11
 
     group_id: String
 
 
-@message
-class ShareGroupMetadataValue(RecordValue):
+class ShareGroupMetadataValue(RecordValue, versions=range(1), flexible=0):
     """The group epoch, and a hash of the subscribed topics' metadata."""
-
-    VERSIONS = range(1)
-    FLEXIBLE = 0
 
     epoch: Int32
     metadata_hash: Int64 = 0
 
 
-@message
-class ShareGroupTargetAssignmentMetadataKey(ShareKey):
+class ShareGroupTargetAssignmentMetadataKey(ShareKey, type=12):
     """The target assignment of a share group as a whole."""
-
-    TYPE = 12
 
     group_id: String
 
 
-@message
-class ShareGroupTargetAssignmentMetadataValue(RecordValue):
+class ShareGroupTargetAssignmentMetadataValue(RecordValue, versions=range(1), flexible=0):
     """The group epoch the target was computed for, and when, in ms (KIP-1263); 0 when unknown."""
-
-    VERSIONS = range(1)
-    FLEXIBLE = 0
 
     assignment_epoch: Int32
     assignment_timestamp: Annotated[Int64, Tagged(0)] = 0
 
 
-@message
-class ShareGroupTargetAssignmentMemberKey(ShareKey):
+class ShareGroupTargetAssignmentMemberKey(ShareKey, type=13):
     """A member's part of the target assignment."""
-
-    TYPE = 13
 
     group_id: String
     member_id: String
 
 
-@message
 class TopicPartitions(Struct):
     """Partitions of one topic."""
 
@@ -94,32 +69,21 @@ class TopicPartitions(Struct):
     partitions: tuple[Int32, ...] = ()
 
 
-@message
-class ShareGroupTargetAssignmentMemberValue(RecordValue):
+class ShareGroupTargetAssignmentMemberValue(RecordValue, versions=range(1), flexible=0):
     """The partitions the member shall read; others may read them too."""
-
-    VERSIONS = range(1)
-    FLEXIBLE = 0
 
     topic_partitions: tuple[TopicPartitions, ...] = ()
 
 
-@message
-class ShareGroupCurrentMemberAssignmentKey(ShareKey):
+class ShareGroupCurrentMemberAssignmentKey(ShareKey, type=14):
     """A member's epoch and the partitions it reads now."""
-
-    TYPE = 14
 
     group_id: String
     member_id: String
 
 
-@message
-class ShareGroupCurrentMemberAssignmentValue(RecordValue):
+class ShareGroupCurrentMemberAssignmentValue(RecordValue, versions=range(1), flexible=0):
     """State: 0 stable, the only one a member of a share group has."""
-
-    VERSIONS = range(1)
-    FLEXIBLE = 0
 
     member_epoch: Int32
     previous_member_epoch: Int32
@@ -127,16 +91,12 @@ class ShareGroupCurrentMemberAssignmentValue(RecordValue):
     assigned_partitions: tuple[TopicPartitions, ...] = ()
 
 
-@message
-class ShareGroupStatePartitionMetadataKey(ShareKey):
+class ShareGroupStatePartitionMetadataKey(ShareKey, type=15):
     """Of which partitions a share group keeps delivery state."""
-
-    TYPE = 15
 
     group_id: String
 
 
-@message
 class TopicPartitionsInfo(Struct):
     """Partitions of one topic, with its name."""
 
@@ -145,7 +105,6 @@ class TopicPartitionsInfo(Struct):
     partitions: tuple[Int32, ...] = ()
 
 
-@message
 class TopicInfo(Struct):
     """A topic."""
 
@@ -153,12 +112,8 @@ class TopicInfo(Struct):
     topic_name: String
 
 
-@message
-class ShareGroupStatePartitionMetadataValue(RecordValue):
+class ShareGroupStatePartitionMetadataValue(RecordValue, versions=range(1), flexible=0):
     """Partitions whose state is being made and those whose is there; topics whose is being deleted."""
-
-    VERSIONS = range(1)
-    FLEXIBLE = 0
 
     initializing_topics: tuple[TopicPartitionsInfo, ...] = ()
     initialized_topics: tuple[TopicPartitionsInfo, ...] = ()

@@ -8,26 +8,22 @@ deletes the state.
 from typing import Annotated, TypeAlias
 
 from kgroup.errors import DecodeError
+from kgroup.protocol.codec import Struct
 from kgroup.protocol.record_kinds import RecordKey, RecordValue, leading_int16
-from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Int8, Int16, Int32, Int64, String, Tagged, Uuid
 
 DELIVERY_STATES = {0: "Available", 2: "Acknowledged", 4: "Archived"}
 """Names of `StateBatch.delivery_state`; 1, acquired, is never stored."""
 
 
-@message
-class ShareSnapshotKey(RecordKey):
+class ShareSnapshotKey(RecordKey, type=0):
     """A partition as one share group reads it: all of its state."""
-
-    TYPE = 0
 
     group_id: String
     topic_id: Uuid
     partition: Int32
 
 
-@message
 class StateBatch(Struct):
     """Neighbouring records in one delivery state; `last_offset` is the last of them."""
 
@@ -37,12 +33,8 @@ class StateBatch(Struct):
     delivery_count: Int16 = 0
 
 
-@message
-class ShareSnapshotValue(RecordValue):
+class ShareSnapshotValue(RecordValue, versions=range(1), flexible=0):
     """All of the state; a start offset of -1 is not yet set, a count of -1 not known. Times in ms."""
-
-    VERSIONS = range(1)
-    FLEXIBLE = 0
 
     snapshot_epoch: Int32
     state_epoch: Int32
@@ -54,23 +46,16 @@ class ShareSnapshotValue(RecordValue):
     state_batches: tuple[StateBatch, ...] = ()
 
 
-@message
-class ShareUpdateKey(RecordKey):
+class ShareUpdateKey(RecordKey, type=1):
     """A partition as one share group reads it: what has changed since the snapshot."""
-
-    TYPE = 1
 
     group_id: String
     topic_id: Uuid
     partition: Int32
 
 
-@message
-class ShareUpdateValue(RecordValue):
+class ShareUpdateValue(RecordValue, versions=range(1), flexible=0):
     """What has changed; a start offset of -1 has not, a count of -1 is not known."""
-
-    VERSIONS = range(1)
-    FLEXIBLE = 0
 
     snapshot_epoch: Int32
     leader_epoch: Int32

@@ -2,8 +2,8 @@
 
 from typing import Annotated
 
+from kgroup.protocol.codec import Struct
 from kgroup.protocol.record_kinds import RecordKey, RecordValue
-from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Int8, Int16, Int32, Int64, String, Tagged, UInt16
 
 
@@ -13,7 +13,6 @@ class StreamsKey(RecordKey):
     __slots__ = ()
 
 
-@message
 class KeyValue(Struct):
     """A client tag, a setting of an internal topic, or one that a target assignment was computed with."""
 
@@ -21,24 +20,17 @@ class KeyValue(Struct):
     value: String = ""
 
 
-@message
-class StreamsGroupMetadataKey(StreamsKey):
+class StreamsGroupMetadataKey(StreamsKey, type=17):
     """A streams group."""
-
-    TYPE = 17
 
     group_id: String
 
 
-@message
-class StreamsGroupMetadataValue(RecordValue):
+class StreamsGroupMetadataValue(RecordValue, versions=range(1), flexible=0):
     """The group epoch, and a hash of the topics that the topology needs.
 
     `validated_topology_epoch` is the topology epoch whose topics were all found as they must be, -1 for none.
     """
-
-    VERSIONS = range(1)
-    FLEXIBLE = 0
 
     epoch: Int32
     metadata_hash: Int64 = 0
@@ -46,17 +38,13 @@ class StreamsGroupMetadataValue(RecordValue):
     last_assignment_configs: Annotated[tuple[KeyValue, ...] | None, Tagged(1)] = ()
 
 
-@message
-class StreamsGroupMemberMetadataKey(StreamsKey):
+class StreamsGroupMemberMetadataKey(StreamsKey, type=19):
     """A member of a streams group: one thread's client of one process."""
-
-    TYPE = 19
 
     group_id: String
     member_id: String
 
 
-@message
 class Endpoint(Struct):
     """Where the process answers interactive queries."""
 
@@ -64,12 +52,8 @@ class Endpoint(Struct):
     port: UInt16 = 0
 
 
-@message
-class StreamsGroupMemberMetadataValue(RecordValue):
+class StreamsGroupMemberMetadataValue(RecordValue, versions=range(1), flexible=0):
     """A member: its process, and the topology it runs. Times in ms."""
-
-    VERSIONS = range(1)
-    FLEXIBLE = 0
 
     instance_id: String | None = None
     rack_id: String | None = None
@@ -82,37 +66,26 @@ class StreamsGroupMemberMetadataValue(RecordValue):
     client_tags: tuple[KeyValue, ...] = ()
 
 
-@message
-class StreamsGroupTargetAssignmentMetadataKey(StreamsKey):
+class StreamsGroupTargetAssignmentMetadataKey(StreamsKey, type=20):
     """The target assignment of a streams group as a whole."""
-
-    TYPE = 20
 
     group_id: String
 
 
-@message
-class StreamsGroupTargetAssignmentMetadataValue(RecordValue):
+class StreamsGroupTargetAssignmentMetadataValue(RecordValue, versions=range(1), flexible=0):
     """The group epoch the target was computed for, and when, in ms (KIP-1263); 0 when unknown."""
-
-    VERSIONS = range(1)
-    FLEXIBLE = 0
 
     assignment_epoch: Int32
     assignment_timestamp: Annotated[Int64, Tagged(0)] = 0
 
 
-@message
-class StreamsGroupTargetAssignmentMemberKey(StreamsKey):
+class StreamsGroupTargetAssignmentMemberKey(StreamsKey, type=21):
     """A member's part of the target assignment."""
-
-    TYPE = 21
 
     group_id: String
     member_id: String
 
 
-@message
 class TargetTaskIds(Struct):
     """Tasks of one subtopology, by the partition they read."""
 
@@ -120,29 +93,21 @@ class TargetTaskIds(Struct):
     partitions: tuple[Int32, ...] = ()
 
 
-@message
-class StreamsGroupTargetAssignmentMemberValue(RecordValue):
+class StreamsGroupTargetAssignmentMemberValue(RecordValue, versions=range(1), flexible=0):
     """The tasks the member shall have."""
-
-    VERSIONS = range(1)
-    FLEXIBLE = 0
 
     active_tasks: tuple[TargetTaskIds, ...] = ()
     standby_tasks: tuple[TargetTaskIds, ...] = ()
     warmup_tasks: tuple[TargetTaskIds, ...] = ()
 
 
-@message
-class StreamsGroupCurrentMemberAssignmentKey(StreamsKey):
+class StreamsGroupCurrentMemberAssignmentKey(StreamsKey, type=22):
     """A member's epoch and the tasks it has now."""
-
-    TYPE = 22
 
     group_id: String
     member_id: String
 
 
-@message
 class TaskIds(Struct):
     """Tasks of one subtopology; of active ones also the epoch in which each was assigned (KIP-1251)."""
 
@@ -151,12 +116,8 @@ class TaskIds(Struct):
     assignment_epochs: Annotated[tuple[Int32, ...] | None, Tagged(0)] = ()
 
 
-@message
-class StreamsGroupCurrentMemberAssignmentValue(RecordValue):
+class StreamsGroupCurrentMemberAssignmentValue(RecordValue, versions=range(1), flexible=0):
     """State: 0 stable, 1 has tasks to revoke, 2 waits for tasks that others have not released."""
-
-    VERSIONS = range(1)
-    FLEXIBLE = 0
 
     member_epoch: Int32
     previous_member_epoch: Int32
@@ -169,16 +130,12 @@ class StreamsGroupCurrentMemberAssignmentValue(RecordValue):
     warmup_tasks_pending_revocation: tuple[TaskIds, ...] = ()
 
 
-@message
-class StreamsGroupTopologyKey(StreamsKey):
+class StreamsGroupTopologyKey(StreamsKey, type=23):
     """The topology of a streams group."""
-
-    TYPE = 23
 
     group_id: String
 
 
-@message
 class TopicInfo(Struct):
     """An internal topic; 0 partitions or replicas leave the number to the coordinator or the cluster."""
 
@@ -188,7 +145,6 @@ class TopicInfo(Struct):
     topic_configs: tuple[KeyValue, ...] = ()
 
 
-@message
 class CopartitionGroup(Struct):
     """Source topics that need the same number of partitions, by their places in the subtopology's lists."""
 
@@ -197,7 +153,6 @@ class CopartitionGroup(Struct):
     repartition_source_topics: tuple[Int16, ...] = ()
 
 
-@message
 class Subtopology(Struct):
     """A part of the topology that runs as tasks of its own."""
 
@@ -215,12 +170,8 @@ def sources_of(part: Subtopology) -> tuple[str, ...]:
     return (*part.source_topics, *(topic.name for topic in part.repartition_source_topics))
 
 
-@message
-class StreamsGroupTopologyValue(RecordValue):
+class StreamsGroupTopologyValue(RecordValue, versions=range(1), flexible=0):
     """What the application reads, keeps and writes."""
-
-    VERSIONS = range(1)
-    FLEXIBLE = 0
 
     epoch: Int32
     subtopologies: tuple[Subtopology, ...] = ()

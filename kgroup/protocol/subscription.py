@@ -15,8 +15,7 @@ from typing import Annotated, Self, TypeVar
 
 from kgroup.domain import TopicPartition
 from kgroup.errors import DecodeError
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Bytes, Int32, Since, String
 
 NEWEST = 3
@@ -25,7 +24,6 @@ M = TypeVar("M", bound=Message)
 _VERSION = struct.Struct(">h")
 
 
-@message
 class TopicPartitions(Struct):
     """Partitions of one topic."""
 
@@ -33,11 +31,8 @@ class TopicPartitions(Struct):
     partitions: tuple[Int32, ...] = ()
 
 
-@message
-class ConsumerProtocolSubscription(Message):
+class ConsumerProtocolSubscription(Message, versions=range(NEWEST + 1)):
     """The body of a subscription as it travels."""
-
-    VERSIONS = range(NEWEST + 1)
 
     topics: tuple[String, ...] = ()
     user_data: Bytes | None = None
@@ -46,11 +41,8 @@ class ConsumerProtocolSubscription(Message):
     rack_id: Annotated[String | None, Since(3)] = None
 
 
-@message
-class ConsumerProtocolAssignment(Message):
+class ConsumerProtocolAssignment(Message, versions=range(NEWEST + 1)):
     """The body of an assignment as it travels."""
-
-    VERSIONS = range(NEWEST + 1)
 
     assigned_partitions: tuple[TopicPartitions, ...] = ()
     user_data: Bytes | None = None

@@ -6,8 +6,8 @@ Encoded like the records of `__consumer_offsets`: type or version (int16), then 
 from typing import Annotated
 
 from kgroup.errors import DecodeError
+from kgroup.protocol.codec import Struct
 from kgroup.protocol.record_kinds import RecordKey, RecordValue, leading_int16
-from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Int8, Int16, Int32, Int64, Since, String, Tagged
 
 STATES = {
@@ -23,16 +23,12 @@ STATES = {
 """Names of `TransactionLogValue.transaction_status`."""
 
 
-@message
-class TransactionLogKey(RecordKey):
+class TransactionLogKey(RecordKey, type=0):
     """A transactional id."""
-
-    TYPE = 0
 
     transactional_id: String
 
 
-@message
 class PartitionsSchema(Struct):
     """Partitions of one topic that take part in the transaction."""
 
@@ -40,16 +36,11 @@ class PartitionsSchema(Struct):
     partition_ids: tuple[Int32, ...] = ()
 
 
-@message
-class TransactionLogValue(RecordValue):
+class TransactionLogValue(RecordValue, versions=range(2), flexible=1, written=1):
     """The state of a transactional id; ids and epochs are -1 when unset, times in ms.
 
     - 1: flexible; previous and next producer id and the client's transaction version as tags (KIP-890)
     """
-
-    VERSIONS = range(2)
-    FLEXIBLE = 1
-    WRITTEN = 1
 
     producer_id: Int64
     previous_producer_id: Annotated[Int64, Since(1), Tagged(0)] = -1

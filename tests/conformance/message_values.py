@@ -9,13 +9,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from kgroup.errors import ErrorCode
-from kgroup.protocol.codec import Message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.group_records import record_classes
 from kgroup.protocol.registry import KAFKA_APIS, PRIVATE_APIS, request_class, response_class
 from kgroup.protocol.releases import Release
 from kgroup.protocol.shapes import Shape, Slot, slots_of
 from kgroup.protocol.share_state_records import PAIRS as SHARE_STATE_PAIRS
-from kgroup.protocol.structs import Struct
 from kgroup.protocol.transaction_records import TransactionLogKey, TransactionLogValue
 
 PRIVATE_TAGS = 10000

@@ -23,7 +23,7 @@ from kgroup.protocol import (
     subscription,
     transaction_records,
 )
-from kgroup.protocol.codec import Message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.group_records import (
     decode_key,
     decode_value,
@@ -34,7 +34,6 @@ from kgroup.protocol.group_records import (
 from kgroup.protocol.record_kinds import RecordKey, RecordValue
 from kgroup.protocol.registry import KAFKA_APIS, request_class, response_class
 from kgroup.protocol.shapes import Shape, slots_of
-from kgroup.protocol.structs import Struct
 from kgroup.protocol.subscription import Assignment, Subscription
 
 ROWS = [json.loads(line) for line in (Path(__file__).parent / "kafka_golden.jsonl").read_text().splitlines()]

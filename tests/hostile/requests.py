@@ -9,10 +9,9 @@ from typing import Any
 
 from kgroup.protocol import registry
 from kgroup.protocol.batches import LogRecord, encode_batch
-from kgroup.protocol.codec import Message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.headers import encode_request
 from kgroup.protocol.shapes import Shape, slots_of
-from kgroup.protocol.structs import Struct
 
 NAMES = ("", "hostile", "hostile-2", "hostile.2", "no-such", "x" * 249, "x" * 250, "é漢😀", ".", "a b", "\0")
 """Of topics, groups, members and all else: a small pool, so that they meet; never a bystander's."""

@@ -9,9 +9,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kgroup.protocol.codec import Message
+from kgroup.protocol.codec import NEVER_FLEXIBLE, Message, Struct
 from kgroup.protocol.shapes import Shape, slots_of
-from kgroup.protocol.structs import NEVER_FLEXIBLE, Struct
 
 PRIVATE_TAGS = 10_000
 MOST = 1 << 15

@@ -16,9 +16,8 @@ from typing import Annotated
 from urllib.parse import urlsplit
 
 from kgroup.errors import DecodeError
-from kgroup.protocol.codec import Message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.embedded.undecoded import ASSIGNMENT, METADATA, Undecoded, Unknown, attempt
-from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Bytes, Int16, Int32, Int64, String
 
 PROTOCOL_TYPE = "connect"
@@ -89,7 +88,6 @@ class ConnectWorker:
     assignment: ConnectAssignment | None
 
 
-@message
 class ConnectorAssignment(Struct):
     """A connector and numbers of its tasks, CONNECTOR among them for itself."""
 
@@ -97,30 +95,21 @@ class ConnectorAssignment(Struct):
     tasks: tuple[Int32, ...] = ()
 
 
-@message
-class ConfigState(Message):
+class ConfigState(Message, versions=range(NEWEST + 1)):
     """How far in the config topic the worker behind a URL is."""
-
-    VERSIONS = range(NEWEST + 1)
 
     url: String
     config_offset: Int64
 
 
-@message
-class Allocation(Message):
+class Allocation(Message, versions=range(NEWEST + 1)):
     """The assignment a worker had, in the bytes of one."""
-
-    VERSIONS = range(NEWEST + 1)
 
     assignment: Bytes | None = None
 
 
-@message
-class RawAssignment(Message):
+class RawAssignment(Message, versions=range(NEWEST + 1)):
     """What begins an assignment."""
-
-    VERSIONS = range(NEWEST + 1)
 
     error: Int16
     leader: String
@@ -128,20 +117,14 @@ class RawAssignment(Message):
     config_offset: Int64
 
 
-@message
-class Tasks(Message):
+class Tasks(Message, versions=range(NEWEST + 1)):
     """Connectors with tasks: given, or revoked."""
-
-    VERSIONS = range(NEWEST + 1)
 
     given: tuple[ConnectorAssignment, ...] | None = None
 
 
-@message
-class ScheduledDelay(Message):
+class ScheduledDelay(Message, versions=range(NEWEST + 1)):
     """What ends an assignment."""
-
-    VERSIONS = range(NEWEST + 1)
 
     delay_ms: Int32 = 0
 

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from kgroup.errors import DecodeError
-from kgroup.protocol.codec import Message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.embedded.cursor import Cursor
 from kgroup.protocol.embedded.undecoded import ASSIGNMENT, METADATA, Undecoded, Unknown, attempt
-from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Bytes, Int8, Int32, Int64, Since, String, Until, Uuid
 
 ASSIGNOR = "stream"
@@ -116,7 +115,6 @@ class StreamsThread:
     assignment: StreamsAssignment | None
 
 
-@message
 class TaskId(Struct):
     """A task, before sums of offsets came."""
 
@@ -124,7 +122,6 @@ class TaskId(Struct):
     partition: Int32
 
 
-@message
 class PartitionToOffsetSum(Struct):
     """A sum of offsets by partition, before named topologies came."""
 
@@ -132,7 +129,6 @@ class PartitionToOffsetSum(Struct):
     offset_sum: Int64
 
 
-@message
 class TaskOffsetSum(Struct):
     """How far the state of a task is, or of several of a subtopology."""
 
@@ -143,17 +139,13 @@ class TaskOffsetSum(Struct):
     partitions: Annotated[tuple[PartitionToOffsetSum, ...], Until(NAMED_TOPOLOGIES - 1)] = ()
 
 
-@message
 class _Tag(Struct):
     key: Bytes
     value: Bytes
 
 
-@message
-class SubscriptionInfo(Message):
+class SubscriptionInfo(Message, versions=range(OLDEST, NEWEST + 1)):
     """The user data of a subscription as it travels."""
-
-    VERSIONS = range(OLDEST, NEWEST + 1)
 
     version: Int32
     latest_version: Annotated[Int32, Since(TELLS_NEWEST)] = -1

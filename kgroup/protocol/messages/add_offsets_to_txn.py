@@ -13,27 +13,16 @@ TRANSACTION_ABORTABLE (4), TRANSACTIONAL_ID_AUTHORIZATION_FAILED, GROUP_AUTHORIZ
 """
 
 from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import message
 from kgroup.protocol.types import Int16, Int32, Int64, String
 
 
-@message
-class AddOffsetsToTxnRequest(Message):
-    API = 25
-    VERSIONS = range(5)
-    FLEXIBLE = 3
-
+class AddOffsetsToTxnRequest(Message, api=25, versions=range(5), flexible=3):
     transactional_id: String
     producer_id: Int64
     producer_epoch: Int16
     group_id: String
 
 
-@message
-class AddOffsetsToTxnResponse(Message):
-    API = 25
-    VERSIONS = range(5)
-    FLEXIBLE = 3
-
+class AddOffsetsToTxnResponse(Message, answers=AddOffsetsToTxnRequest):
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0

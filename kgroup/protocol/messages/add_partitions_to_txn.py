@@ -16,18 +16,15 @@ TRANSACTIONAL_ID_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHO
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Bool, Int16, Int32, Int64, Since, String, Until
 
 
-@message
 class AddPartitionsToTxnTopic(Struct):
     name: String
     partitions: tuple[Int32, ...] = ()
 
 
-@message
 class AddPartitionsToTxnTransaction(Struct):
     transactional_id: String
     producer_id: Int64
@@ -36,12 +33,7 @@ class AddPartitionsToTxnTransaction(Struct):
     topics: tuple[AddPartitionsToTxnTopic, ...] = ()
 
 
-@message
-class AddPartitionsToTxnRequest(Message):
-    API = 24
-    VERSIONS = range(6)
-    FLEXIBLE = 3
-
+class AddPartitionsToTxnRequest(Message, api=24, versions=range(6), flexible=3):
     transactions: Annotated[tuple[AddPartitionsToTxnTransaction, ...], Since(4)] = ()
     v3_and_below_transactional_id: Annotated[String, Until(3)] = ""
     v3_and_below_producer_id: Annotated[Int64, Until(3)] = 0
@@ -49,30 +41,22 @@ class AddPartitionsToTxnRequest(Message):
     v3_and_below_topics: Annotated[tuple[AddPartitionsToTxnTopic, ...], Until(3)] = ()
 
 
-@message
 class AddPartitionsToTxnPartitionResult(Struct):
     partition_index: Int32 = 0
     partition_error_code: Int16 = 0
 
 
-@message
 class AddPartitionsToTxnTopicResult(Struct):
     name: String = ""
     results_by_partition: tuple[AddPartitionsToTxnPartitionResult, ...] = ()
 
 
-@message
 class AddPartitionsToTxnResult(Struct):
     transactional_id: String = ""
     topic_results: tuple[AddPartitionsToTxnTopicResult, ...] = ()
 
 
-@message
-class AddPartitionsToTxnResponse(Message):
-    API = 24
-    VERSIONS = range(6)
-    FLEXIBLE = 3
-
+class AddPartitionsToTxnResponse(Message, answers=AddPartitionsToTxnRequest):
     throttle_time_ms: Int32 = 0
     error_code: Annotated[Int16, Since(4)] = 0
     results_by_transaction: Annotated[tuple[AddPartitionsToTxnResult, ...], Since(4)] = ()

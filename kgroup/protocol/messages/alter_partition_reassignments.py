@@ -8,12 +8,10 @@ UNKNOWN_TOPIC_OR_PARTITION, NOT_CONTROLLER, REQUEST_TIMED_OUT, CLUSTER_AUTHORIZA
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Bool, Int16, Int32, Since, String
 
 
-@message
 class ReassignablePartition(Struct):
     """The brokers that shall hold the partition; None gives up the move that is under way."""
 
@@ -21,42 +19,29 @@ class ReassignablePartition(Struct):
     replicas: tuple[Int32, ...] | None = None
 
 
-@message
 class ReassignableTopic(Struct):
     name: String
     partitions: tuple[ReassignablePartition, ...] = ()
 
 
-@message
-class AlterPartitionReassignmentsRequest(Message):
-    API = 45
-    VERSIONS = range(2)
-    FLEXIBLE = 0
-
+class AlterPartitionReassignmentsRequest(Message, api=45, versions=range(2), flexible=0):
     timeout_ms: Int32 = 60000
     allow_replication_factor_change: Annotated[Bool, Since(1)] = True
     topics: tuple[ReassignableTopic, ...] = ()
 
 
-@message
 class ReassignablePartitionResponse(Struct):
     partition_index: Int32 = 0
     error_code: Int16 = 0
     error_message: String | None = None
 
 
-@message
 class ReassignableTopicResponse(Struct):
     name: String = ""
     partitions: tuple[ReassignablePartitionResponse, ...] = ()
 
 
-@message
-class AlterPartitionReassignmentsResponse(Message):
-    API = 45
-    VERSIONS = range(2)
-    FLEXIBLE = 0
-
+class AlterPartitionReassignmentsResponse(Message, answers=AlterPartitionReassignmentsRequest):
     throttle_time_ms: Int32 = 0
     allow_replication_factor_change: Annotated[Bool, Since(1)] = True
     error_code: Int16 = 0

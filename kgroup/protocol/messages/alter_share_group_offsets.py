@@ -10,53 +10,38 @@ UNSUPPORTED_VERSION, and for each partition TOPIC_AUTHORIZATION_FAILED, UNKNOWN_
 KAFKA_STORAGE_ERROR.
 """
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Int16, Int32, Int64, String, Uuid
 
 
-@message
 class AlterShareGroupOffsetsRequestPartition(Struct):
     partition_index: Int32 = 0
     start_offset: Int64 = 0
 
 
-@message
 class AlterShareGroupOffsetsRequestTopic(Struct):
     topic_name: String = ""
     partitions: tuple[AlterShareGroupOffsetsRequestPartition, ...] = ()
 
 
-@message
-class AlterShareGroupOffsetsRequest(Message):
-    API = 91
-    VERSIONS = range(1)
-    FLEXIBLE = 0
-
+class AlterShareGroupOffsetsRequest(Message, api=91, versions=range(1), flexible=0):
     group_id: String = ""
     topics: tuple[AlterShareGroupOffsetsRequestTopic, ...] = ()
 
 
-@message
 class AlterShareGroupOffsetsResponsePartition(Struct):
     partition_index: Int32 = 0
     error_code: Int16 = 0
     error_message: String | None = None
 
 
-@message
 class AlterShareGroupOffsetsResponseTopic(Struct):
     topic_name: String = ""
     topic_id: Uuid = bytes(16)
     partitions: tuple[AlterShareGroupOffsetsResponsePartition, ...] = ()
 
 
-@message
-class AlterShareGroupOffsetsResponse(Message):
-    API = 91
-    VERSIONS = range(1)
-    FLEXIBLE = 0
-
+class AlterShareGroupOffsetsResponse(Message, answers=AlterShareGroupOffsetsRequest):
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
     error_message: String | None = None

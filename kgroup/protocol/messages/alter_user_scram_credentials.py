@@ -6,18 +6,15 @@ Errors, user by user: CLUSTER_AUTHORIZATION_FAILED, UNACCEPTABLE_CREDENTIAL, UNS
 RESOURCE_NOT_FOUND, DUPLICATE_RESOURCE.
 """
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Bytes, Int8, Int16, Int32, String
 
 
-@message
 class ScramCredentialDeletion(Struct):
     name: String
     mechanism: Int8
 
 
-@message
 class ScramCredentialUpsertion(Struct):
     name: String
     mechanism: Int8
@@ -26,28 +23,17 @@ class ScramCredentialUpsertion(Struct):
     salted_password: Bytes
 
 
-@message
-class AlterUserScramCredentialsRequest(Message):
-    API = 51
-    VERSIONS = range(1)
-    FLEXIBLE = 0
-
+class AlterUserScramCredentialsRequest(Message, api=51, versions=range(1), flexible=0):
     deletions: tuple[ScramCredentialDeletion, ...] = ()
     upsertions: tuple[ScramCredentialUpsertion, ...] = ()
 
 
-@message
 class AlterUserScramCredentialsResult(Struct):
     user: String
     error_code: Int16 = 0
     error_message: String | None = None
 
 
-@message
-class AlterUserScramCredentialsResponse(Message):
-    API = 51
-    VERSIONS = range(1)
-    FLEXIBLE = 0
-
+class AlterUserScramCredentialsResponse(Message, answers=AlterUserScramCredentialsRequest):
     throttle_time_ms: Int32 = 0
     results: tuple[AlterUserScramCredentialsResult, ...] = ()

@@ -14,24 +14,17 @@ Errors: UNSUPPORTED_VERSION, INVALID_REQUEST, REBOOTSTRAP_REQUIRED (5).
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Bool, Int16, Int32, Int64, Since, String, Tagged
 
 
-@message
-class ApiVersionsRequest(Message):
-    API = 18
-    VERSIONS = range(6)
-    FLEXIBLE = 3
-
+class ApiVersionsRequest(Message, api=18, versions=range(6), flexible=3):
     client_software_name: Annotated[String, Since(3)] = ""
     client_software_version: Annotated[String, Since(3)] = ""
     cluster_id: Annotated[String | None, Since(5)] = None
     node_id: Annotated[Int32, Since(5)] = -1
 
 
-@message
 class ApiVersion(Struct):
     """One API and the versions served."""
 
@@ -40,7 +33,6 @@ class ApiVersion(Struct):
     max_version: Int16 = 0
 
 
-@message
 class SupportedFeatureKey(Struct):
     """A feature and the levels the broker supports."""
 
@@ -49,7 +41,6 @@ class SupportedFeatureKey(Struct):
     max_version: Int16 = 0
 
 
-@message
 class FinalizedFeatureKey(Struct):
     """A feature and the levels in force in the whole cluster."""
 
@@ -58,12 +49,7 @@ class FinalizedFeatureKey(Struct):
     min_version_level: Int16 = 0
 
 
-@message
-class ApiVersionsResponse(Message):
-    API = 18
-    VERSIONS = range(6)
-    FLEXIBLE = 3
-
+class ApiVersionsResponse(Message, answers=ApiVersionsRequest):
     error_code: Int16 = 0
     api_keys: tuple[ApiVersion, ...] = ()
     throttle_time_ms: Annotated[Int32, Since(1)] = 0

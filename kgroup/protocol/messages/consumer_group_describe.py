@@ -9,22 +9,15 @@ TOPIC_AUTHORIZATION_FAILED.
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Bool, Int8, Int16, Int32, Since, String, Uuid
 
 
-@message
-class ConsumerGroupDescribeRequest(Message):
-    API = 69
-    VERSIONS = range(2)
-    FLEXIBLE = 0
-
+class ConsumerGroupDescribeRequest(Message, api=69, versions=range(2), flexible=0):
     group_ids: tuple[String, ...] = ()
     include_authorized_operations: Bool = False
 
 
-@message
 class TopicPartitions(Struct):
     """Partitions of one topic."""
 
@@ -33,14 +26,12 @@ class TopicPartitions(Struct):
     partitions: tuple[Int32, ...] = ()
 
 
-@message
 class Assignment(Struct):
     """The partitions assigned to a member."""
 
     topic_partitions: tuple[TopicPartitions, ...] = ()
 
 
-@message
 class Member(Struct):
     """A member: what it has, and what it shall have."""
 
@@ -57,7 +48,6 @@ class Member(Struct):
     member_type: Annotated[Int8, Since(1)] = -1
 
 
-@message
 class DescribedGroup(Struct):
     """One group, or why it cannot be told."""
 
@@ -72,11 +62,6 @@ class DescribedGroup(Struct):
     authorized_operations: Int32 = -(1 << 31)
 
 
-@message
-class ConsumerGroupDescribeResponse(Message):
-    API = 69
-    VERSIONS = range(2)
-    FLEXIBLE = 0
-
+class ConsumerGroupDescribeResponse(Message, answers=ConsumerGroupDescribeRequest):
     throttle_time_ms: Int32 = 0
     groups: tuple[DescribedGroup, ...] = ()

@@ -17,12 +17,10 @@ UNSUPPORTED_VERSION, INVALID_REGULAR_EXPRESSION (1).
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Bool, Bytes, Int8, Int16, Int32, Since, String, Tagged, Uuid
 
 
-@message
 class TopicPartitions(Struct):
     """Partitions of one topic."""
 
@@ -30,7 +28,6 @@ class TopicPartitions(Struct):
     partitions: tuple[Int32, ...] = ()
 
 
-@message
 class Assignor(Struct):
     """A client-side assignor the member offers, most wanted first; the reason is why its metadata changed."""
 
@@ -42,12 +39,7 @@ class Assignor(Struct):
     metadata_bytes: Bytes = b""
 
 
-@message
-class ConsumerGroupHeartbeatRequest(Message):
-    API = 68
-    VERSIONS = range(2)
-    FLEXIBLE = 0
-
+class ConsumerGroupHeartbeatRequest(Message, api=68, versions=range(2), flexible=0):
     group_id: String
     member_id: String
     member_epoch: Int32
@@ -61,7 +53,6 @@ class ConsumerGroupHeartbeatRequest(Message):
     client_assignors: Annotated[tuple[Assignor, ...] | None, Tagged(10000)] = None
 
 
-@message
 class Assignment(Struct):
     """All the partitions the member may use now; pending ones are still held by their former owners."""
 
@@ -72,12 +63,7 @@ class Assignment(Struct):
     metadata_bytes: Annotated[Bytes, Tagged(10003)] = b""
 
 
-@message
-class ConsumerGroupHeartbeatResponse(Message):
-    API = 68
-    VERSIONS = range(2)
-    FLEXIBLE = 0
-
+class ConsumerGroupHeartbeatResponse(Message, answers=ConsumerGroupHeartbeatRequest):
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
     error_message: String | None = None

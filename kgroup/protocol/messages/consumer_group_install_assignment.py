@@ -9,15 +9,13 @@ GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID (also for a member that was not chosen), S
 INVALID_ASSIGNMENT for one that does not fit what was handed out.
 """
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Bytes, Int8, Int16, Int32, String, Uuid
 
 INVALID_ASSIGNMENT = 10001
 """Error code of an assignment that does not fit; Kafka never gave it a number."""
 
 
-@message
 class TopicPartitions(Struct):
     """Partitions of one topic."""
 
@@ -25,7 +23,6 @@ class TopicPartitions(Struct):
     partitions: tuple[Int32, ...] = ()
 
 
-@message
 class Member(Struct):
     """What one member shall get; a non-zero error is the assignor's own and reaches the member."""
 
@@ -36,13 +33,8 @@ class Member(Struct):
     metadata_bytes: Bytes = b""
 
 
-@message
-class ConsumerGroupInstallAssignmentRequest(Message):
+class ConsumerGroupInstallAssignmentRequest(Message, api=10002, versions=range(1), flexible=0):
     """`group_epoch` is the one the assignment was computed for; a non-zero error says that it failed."""
-
-    API = 10002
-    VERSIONS = range(1)
-    FLEXIBLE = 0
 
     group_id: String
     member_id: String
@@ -52,12 +44,7 @@ class ConsumerGroupInstallAssignmentRequest(Message):
     members: tuple[Member, ...] = ()
 
 
-@message
-class ConsumerGroupInstallAssignmentResponse(Message):
-    API = 10002
-    VERSIONS = range(1)
-    FLEXIBLE = 0
-
+class ConsumerGroupInstallAssignmentResponse(Message, answers=ConsumerGroupInstallAssignmentRequest):
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
     error_message: String | None = None

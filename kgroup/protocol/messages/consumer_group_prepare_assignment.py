@@ -10,23 +10,16 @@ GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID (also for a member that was not chosen), S
 UNSUPPORTED_ASSIGNOR (the members have no assignor in common any more).
 """
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Bytes, Int8, Int16, Int32, String, Uuid
 
 
-@message
-class ConsumerGroupPrepareAssignmentRequest(Message):
-    API = 10001
-    VERSIONS = range(1)
-    FLEXIBLE = 0
-
+class ConsumerGroupPrepareAssignmentRequest(Message, api=10001, versions=range(1), flexible=0):
     group_id: String
     member_id: String
     member_epoch: Int32
 
 
-@message
 class TopicPartitions(Struct):
     """Partitions of one topic."""
 
@@ -34,7 +27,6 @@ class TopicPartitions(Struct):
     partitions: tuple[Int32, ...] = ()
 
 
-@message
 class Member(Struct):
     """A member, what its assignor says of itself, and its present target."""
 
@@ -49,7 +41,6 @@ class Member(Struct):
     topic_partitions: tuple[TopicPartitions, ...] = ()
 
 
-@message
 class TopicMetadata(Struct):
     """A topic some member subscribes to."""
 
@@ -58,13 +49,8 @@ class TopicMetadata(Struct):
     num_partitions: Int32
 
 
-@message
-class ConsumerGroupPrepareAssignmentResponse(Message):
+class ConsumerGroupPrepareAssignmentResponse(Message, answers=ConsumerGroupPrepareAssignmentRequest):
     """`group_epoch` is the one to quote when the assignment is installed."""
-
-    API = 10001
-    VERSIONS = range(1)
-    FLEXIBLE = 0
 
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0

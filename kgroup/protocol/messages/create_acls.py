@@ -7,12 +7,10 @@
 Errors: SECURITY_DISABLED, INVALID_REQUEST, CLUSTER_AUTHORIZATION_FAILED.
 """
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Int8, Int16, Int32, String
 
 
-@message
 class AclCreation(Struct):
     """One rule; `resource_pattern_type` 3 for a literal name, 4 for a prefix."""
 
@@ -25,28 +23,17 @@ class AclCreation(Struct):
     permission_type: Int8
 
 
-@message
-class CreateAclsRequest(Message):
-    API = 30
-    VERSIONS = range(1, 4)
-    FLEXIBLE = 2
-
+class CreateAclsRequest(Message, api=30, versions=range(1, 4), flexible=2):
     creations: tuple[AclCreation, ...] = ()
 
 
-@message
 class AclCreationResult(Struct):
     error_code: Int16 = 0
     error_message: String | None = None
 
 
-@message
-class CreateAclsResponse(Message):
+class CreateAclsResponse(Message, answers=CreateAclsRequest):
     """One result for each rule, in their order."""
-
-    API = 30
-    VERSIONS = range(1, 4)
-    FLEXIBLE = 2
 
     throttle_time_ms: Int32 = 0
     results: tuple[AclCreationResult, ...] = ()

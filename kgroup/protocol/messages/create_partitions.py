@@ -9,17 +9,14 @@ NOT_CONTROLLER, REASSIGNMENT_IN_PROGRESS, POLICY_VIOLATION, REQUEST_TIMED_OUT, T
 THROTTLING_QUOTA_EXCEEDED (3).
 """
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Bool, Int16, Int32, String
 
 
-@message
 class CreatePartitionsAssignment(Struct):
     broker_ids: tuple[Int32, ...] = ()
 
 
-@message
 class CreatePartitionsTopic(Struct):
     """A topic, the number of partitions it shall have, and perhaps where the new ones go."""
 
@@ -28,29 +25,18 @@ class CreatePartitionsTopic(Struct):
     assignments: tuple[CreatePartitionsAssignment, ...] | None = ()
 
 
-@message
-class CreatePartitionsRequest(Message):
-    API = 37
-    VERSIONS = range(4)
-    FLEXIBLE = 2
-
+class CreatePartitionsRequest(Message, api=37, versions=range(4), flexible=2):
     topics: tuple[CreatePartitionsTopic, ...] = ()
     timeout_ms: Int32
     validate_only: Bool = False
 
 
-@message
 class CreatePartitionsTopicResult(Struct):
     name: String = ""
     error_code: Int16 = 0
     error_message: String | None = None
 
 
-@message
-class CreatePartitionsResponse(Message):
-    API = 37
-    VERSIONS = range(4)
-    FLEXIBLE = 2
-
+class CreatePartitionsResponse(Message, answers=CreatePartitionsRequest):
     throttle_time_ms: Int32 = 0
     results: tuple[CreatePartitionsTopicResult, ...] = ()

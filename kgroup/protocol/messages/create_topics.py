@@ -14,12 +14,10 @@ REQUEST_TIMED_OUT, CLUSTER_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED, THR
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Bool, Int8, Int16, Int32, Since, String, Tagged, Uuid
 
 
-@message
 class CreatableReplicaAssignment(Struct):
     """The brokers that shall hold one partition, the preferred leader first."""
 
@@ -27,13 +25,11 @@ class CreatableReplicaAssignment(Struct):
     broker_ids: tuple[Int32, ...] = ()
 
 
-@message
 class CreatableTopicConfig(Struct):
     name: String
     value: String | None = None
 
 
-@message
 class CreatableTopic(Struct):
     name: String
     num_partitions: Int32
@@ -42,18 +38,12 @@ class CreatableTopic(Struct):
     configs: tuple[CreatableTopicConfig, ...] = ()
 
 
-@message
-class CreateTopicsRequest(Message):
-    API = 19
-    VERSIONS = range(2, 8)
-    FLEXIBLE = 5
-
+class CreateTopicsRequest(Message, api=19, versions=range(2, 8), flexible=5):
     topics: tuple[CreatableTopic, ...] = ()
     timeout_ms: Int32 = 60000
     validate_only: Bool = False
 
 
-@message
 class CreatableTopicConfigs(Struct):
     name: String = ""
     value: String | None = None
@@ -62,7 +52,6 @@ class CreatableTopicConfigs(Struct):
     is_sensitive: Bool = False
 
 
-@message
 class CreatableTopicResult(Struct):
     name: String = ""
     topic_id: Annotated[Uuid, Since(7)] = bytes(16)
@@ -74,11 +63,6 @@ class CreatableTopicResult(Struct):
     configs: Annotated[tuple[CreatableTopicConfigs, ...] | None, Since(5)] = ()
 
 
-@message
-class CreateTopicsResponse(Message):
-    API = 19
-    VERSIONS = range(2, 8)
-    FLEXIBLE = 5
-
+class CreateTopicsResponse(Message, answers=CreateTopicsRequest):
     throttle_time_ms: Int32 = 0
     topics: tuple[CreatableTopicResult, ...] = ()

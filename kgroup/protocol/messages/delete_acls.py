@@ -7,12 +7,10 @@
 Errors: SECURITY_DISABLED, INVALID_REQUEST, CLUSTER_AUTHORIZATION_FAILED.
 """
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Int8, Int16, Int32, String
 
 
-@message
 class DeleteAclsFilter(Struct):
     """A null filter, or 1 for a type, matches everything."""
 
@@ -25,16 +23,10 @@ class DeleteAclsFilter(Struct):
     permission_type: Int8
 
 
-@message
-class DeleteAclsRequest(Message):
-    API = 31
-    VERSIONS = range(1, 4)
-    FLEXIBLE = 2
-
+class DeleteAclsRequest(Message, api=31, versions=range(1, 4), flexible=2):
     filters: tuple[DeleteAclsFilter, ...] = ()
 
 
-@message
 class DeleteAclsMatchingAcl(Struct):
     """A rule that was deleted, or why it could not be."""
 
@@ -49,20 +41,14 @@ class DeleteAclsMatchingAcl(Struct):
     permission_type: Int8 = 0
 
 
-@message
 class DeleteAclsFilterResult(Struct):
     error_code: Int16 = 0
     error_message: String | None = None
     matching_acls: tuple[DeleteAclsMatchingAcl, ...] = ()
 
 
-@message
-class DeleteAclsResponse(Message):
+class DeleteAclsResponse(Message, answers=DeleteAclsRequest):
     """One result for each filter, in their order."""
-
-    API = 31
-    VERSIONS = range(1, 4)
-    FLEXIBLE = 2
 
     throttle_time_ms: Int32 = 0
     filter_results: tuple[DeleteAclsFilterResult, ...] = ()

@@ -10,21 +10,14 @@ GROUP_AUTHORIZATION_FAILED, NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND, GROUP_DELETION_
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Int16, Int32, Since, String
 
 
-@message
-class DeleteGroupsRequest(Message):
-    API = 42
-    VERSIONS = range(4)
-    FLEXIBLE = 2
-
+class DeleteGroupsRequest(Message, api=42, versions=range(4), flexible=2):
     groups_names: tuple[String, ...] = ()
 
 
-@message
 class DeletableGroupResult(Struct):
     """What became of one group."""
 
@@ -33,11 +26,6 @@ class DeletableGroupResult(Struct):
     error_message: Annotated[String | None, Since(3)] = None
 
 
-@message
-class DeleteGroupsResponse(Message):
-    API = 42
-    VERSIONS = range(4)
-    FLEXIBLE = 2
-
+class DeleteGroupsResponse(Message, answers=DeleteGroupsRequest):
     throttle_time_ms: Int32 = 0
     results: tuple[DeletableGroupResult, ...] = ()

@@ -7,12 +7,10 @@ Errors: OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER,
 INVALID_TOPIC_EXCEPTION, KAFKA_STORAGE_ERROR, REQUEST_TIMED_OUT, TOPIC_AUTHORIZATION_FAILED.
 """
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Int16, Int32, Int64, String
 
 
-@message
 class DeleteRecordsPartition(Struct):
     """The offset that shall be the first; -1 for the high watermark."""
 
@@ -20,23 +18,16 @@ class DeleteRecordsPartition(Struct):
     offset: Int64
 
 
-@message
 class DeleteRecordsTopic(Struct):
     name: String
     partitions: tuple[DeleteRecordsPartition, ...] = ()
 
 
-@message
-class DeleteRecordsRequest(Message):
-    API = 21
-    VERSIONS = range(3)
-    FLEXIBLE = 2
-
+class DeleteRecordsRequest(Message, api=21, versions=range(3), flexible=2):
     topics: tuple[DeleteRecordsTopic, ...] = ()
     timeout_ms: Int32 = 0
 
 
-@message
 class DeleteRecordsPartitionResult(Struct):
     """The log's start afterwards; -1 with an error."""
 
@@ -45,17 +36,11 @@ class DeleteRecordsPartitionResult(Struct):
     error_code: Int16 = 0
 
 
-@message
 class DeleteRecordsTopicResult(Struct):
     name: String = ""
     partitions: tuple[DeleteRecordsPartitionResult, ...] = ()
 
 
-@message
-class DeleteRecordsResponse(Message):
-    API = 21
-    VERSIONS = range(3)
-    FLEXIBLE = 2
-
+class DeleteRecordsResponse(Message, answers=DeleteRecordsRequest):
     throttle_time_ms: Int32 = 0
     topics: tuple[DeleteRecordsTopicResult, ...] = ()

@@ -10,27 +10,19 @@ each topic TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION (no such topic
 KAFKA_STORAGE_ERROR.
 """
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Int16, Int32, String, Uuid
 
 
-@message
 class DeleteShareGroupOffsetsRequestTopic(Struct):
     topic_name: String = ""
 
 
-@message
-class DeleteShareGroupOffsetsRequest(Message):
-    API = 92
-    VERSIONS = range(1)
-    FLEXIBLE = 0
-
+class DeleteShareGroupOffsetsRequest(Message, api=92, versions=range(1), flexible=0):
     group_id: String = ""
     topics: tuple[DeleteShareGroupOffsetsRequestTopic, ...] = ()
 
 
-@message
 class DeleteShareGroupOffsetsResponseTopic(Struct):
     topic_name: String = ""
     topic_id: Uuid = bytes(16)
@@ -38,12 +30,7 @@ class DeleteShareGroupOffsetsResponseTopic(Struct):
     error_message: String | None = None
 
 
-@message
-class DeleteShareGroupOffsetsResponse(Message):
-    API = 92
-    VERSIONS = range(1)
-    FLEXIBLE = 0
-
+class DeleteShareGroupOffsetsResponse(Message, answers=DeleteShareGroupOffsetsRequest):
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
     error_message: String | None = None

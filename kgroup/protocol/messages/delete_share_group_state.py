@@ -6,37 +6,24 @@ Errors: COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR
 CLUSTER_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, INVALID_REQUEST, KAFKA_STORAGE_ERROR.
 """
 
-from kgroup.protocol.codec import Message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.messages.initialize_share_group_state import TopicResult
-from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Int32, String, Uuid
 
 
-@message
 class PartitionIndex(Struct):
     partition: Int32 = 0
 
 
-@message
 class TopicState(Struct):
     topic_id: Uuid = bytes(16)
     partitions: tuple[PartitionIndex, ...] = ()
 
 
-@message
-class DeleteShareGroupStateRequest(Message):
-    API = 86
-    VERSIONS = range(1)
-    FLEXIBLE = 0
-
+class DeleteShareGroupStateRequest(Message, api=86, versions=range(1), flexible=0):
     group_id: String = ""
     topics: tuple[TopicState, ...] = ()
 
 
-@message
-class DeleteShareGroupStateResponse(Message):
-    API = 86
-    VERSIONS = range(1)
-    FLEXIBLE = 0
-
+class DeleteShareGroupStateResponse(Message, answers=DeleteShareGroupStateRequest):
     results: tuple[TopicResult, ...] = ()

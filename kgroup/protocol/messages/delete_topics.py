@@ -14,12 +14,10 @@ THROTTLING_QUOTA_EXCEEDED (5).
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Int16, Int32, NullableSince, Since, String, Until, Uuid
 
 
-@message
 class DeleteTopicState(Struct):
     """A topic by name, or by id with a null name."""
 
@@ -27,18 +25,12 @@ class DeleteTopicState(Struct):
     topic_id: Uuid
 
 
-@message
-class DeleteTopicsRequest(Message):
-    API = 20
-    VERSIONS = range(1, 7)
-    FLEXIBLE = 4
-
+class DeleteTopicsRequest(Message, api=20, versions=range(1, 7), flexible=4):
     topics: Annotated[tuple[DeleteTopicState, ...], Since(6)] = ()
     topic_names: Annotated[tuple[String, ...], Until(5)] = ()
     timeout_ms: Int32
 
 
-@message
 class DeletableTopicResult(Struct):
     name: Annotated[String | None, NullableSince(6)] = None
     topic_id: Annotated[Uuid, Since(6)] = bytes(16)
@@ -46,11 +38,6 @@ class DeletableTopicResult(Struct):
     error_message: Annotated[String | None, Since(5)] = None
 
 
-@message
-class DeleteTopicsResponse(Message):
-    API = 20
-    VERSIONS = range(1, 7)
-    FLEXIBLE = 4
-
+class DeleteTopicsResponse(Message, answers=DeleteTopicsRequest):
     throttle_time_ms: Int32 = 0
     responses: tuple[DeletableTopicResult, ...] = ()

@@ -7,18 +7,12 @@
 Errors: SECURITY_DISABLED, INVALID_REQUEST, CLUSTER_AUTHORIZATION_FAILED.
 """
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Int8, Int16, Int32, String
 
 
-@message
-class DescribeAclsRequest(Message):
+class DescribeAclsRequest(Message, api=29, versions=range(1, 4), flexible=2):
     """A null filter, or 1 for a type, matches everything."""
-
-    API = 29
-    VERSIONS = range(1, 4)
-    FLEXIBLE = 2
 
     resource_type_filter: Int8
     resource_name_filter: String | None = None
@@ -29,7 +23,6 @@ class DescribeAclsRequest(Message):
     permission_type: Int8
 
 
-@message
 class AclDescription(Struct):
     principal: String = ""
     host: String = ""
@@ -37,7 +30,6 @@ class AclDescription(Struct):
     permission_type: Int8 = 0
 
 
-@message
 class DescribeAclsResource(Struct):
     resource_type: Int8 = 0
     resource_name: String = ""
@@ -45,12 +37,7 @@ class DescribeAclsResource(Struct):
     acls: tuple[AclDescription, ...] = ()
 
 
-@message
-class DescribeAclsResponse(Message):
-    API = 29
-    VERSIONS = range(1, 4)
-    FLEXIBLE = 2
-
+class DescribeAclsResponse(Message, answers=DescribeAclsRequest):
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
     error_message: String | None = None

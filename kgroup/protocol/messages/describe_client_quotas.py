@@ -7,52 +7,37 @@ Match types: 0 the name given, 1 the default, 2 any name.
 Errors: CLUSTER_AUTHORIZATION_FAILED, INVALID_REQUEST, UNSUPPORTED_VERSION.
 """
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Bool, Float64, Int8, Int16, Int32, String
 
 
-@message
 class ComponentData(Struct):
     entity_type: String
     match_type: Int8
     match: String | None = None
 
 
-@message
-class DescribeClientQuotasRequest(Message):
-    API = 48
-    VERSIONS = range(2)
-    FLEXIBLE = 1
-
+class DescribeClientQuotasRequest(Message, api=48, versions=range(2), flexible=1):
     components: tuple[ComponentData, ...] = ()
     strict: Bool = False
 
 
-@message
 class EntityData(Struct):
     entity_type: String
     entity_name: String | None = None
 
 
-@message
 class ValueData(Struct):
     key: String
     value: Float64
 
 
-@message
 class EntryData(Struct):
     entity: tuple[EntityData, ...] = ()
     values: tuple[ValueData, ...] = ()
 
 
-@message
-class DescribeClientQuotasResponse(Message):
-    API = 48
-    VERSIONS = range(2)
-    FLEXIBLE = 1
-
+class DescribeClientQuotasResponse(Message, answers=DescribeClientQuotasRequest):
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
     error_message: String | None = None

@@ -8,23 +8,16 @@ Errors: UNSUPPORTED_ENDPOINT_TYPE (1), MISMATCHED_ENDPOINT_TYPE (1), CLUSTER_AUT
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Bool, Int8, Int16, Int32, Since, String
 
 
-@message
-class DescribeClusterRequest(Message):
-    API = 60
-    VERSIONS = range(3)
-    FLEXIBLE = 0
-
+class DescribeClusterRequest(Message, api=60, versions=range(3), flexible=0):
     include_cluster_authorized_operations: Bool = False
     endpoint_type: Annotated[Int8, Since(1)] = 1
     include_fenced_brokers: Annotated[Bool, Since(2)] = False
 
 
-@message
 class DescribeClusterBroker(Struct):
     """A node and the address of the listener that was asked."""
 
@@ -35,12 +28,7 @@ class DescribeClusterBroker(Struct):
     is_fenced: Annotated[Bool, Since(2)] = False
 
 
-@message
-class DescribeClusterResponse(Message):
-    API = 60
-    VERSIONS = range(3)
-    FLEXIBLE = 0
-
+class DescribeClusterResponse(Message, answers=DescribeClusterRequest):
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
     error_message: String | None = None

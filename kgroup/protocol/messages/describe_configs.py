@@ -13,30 +13,22 @@ CLUSTER_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED.
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Bool, Int8, Int16, Int32, Since, String
 
 
-@message
 class DescribeConfigsResource(Struct):
     resource_type: Int8
     resource_name: String
     configuration_keys: tuple[String, ...] | None = ()
 
 
-@message
-class DescribeConfigsRequest(Message):
-    API = 32
-    VERSIONS = range(1, 5)
-    FLEXIBLE = 4
-
+class DescribeConfigsRequest(Message, api=32, versions=range(1, 5), flexible=4):
     resources: tuple[DescribeConfigsResource, ...] = ()
     include_synonyms: Bool = False
     include_documentation: Annotated[Bool, Since(3)] = False
 
 
-@message
 class DescribeConfigsSynonym(Struct):
     """Another place the setting may come from, in order of precedence."""
 
@@ -45,7 +37,6 @@ class DescribeConfigsSynonym(Struct):
     source: Int8 = 0
 
 
-@message
 class DescribeConfigsResourceResult(Struct):
     name: String = ""
     value: String | None = None
@@ -57,7 +48,6 @@ class DescribeConfigsResourceResult(Struct):
     documentation: Annotated[String | None, Since(3)] = None
 
 
-@message
 class DescribeConfigsResult(Struct):
     error_code: Int16 = 0
     error_message: String | None = None
@@ -66,11 +56,6 @@ class DescribeConfigsResult(Struct):
     configs: tuple[DescribeConfigsResourceResult, ...] = ()
 
 
-@message
-class DescribeConfigsResponse(Message):
-    API = 32
-    VERSIONS = range(1, 5)
-    FLEXIBLE = 4
-
+class DescribeConfigsResponse(Message, answers=DescribeConfigsRequest):
     throttle_time_ms: Int32 = 0
     results: tuple[DescribeConfigsResult, ...] = ()

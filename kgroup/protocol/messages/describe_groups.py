@@ -13,22 +13,15 @@ GROUP_AUTHORIZATION_FAILED, GROUP_ID_NOT_FOUND.
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Bool, Bytes, Int16, Int32, Since, String
 
 
-@message
-class DescribeGroupsRequest(Message):
-    API = 15
-    VERSIONS = range(7)
-    FLEXIBLE = 5
-
+class DescribeGroupsRequest(Message, api=15, versions=range(7), flexible=5):
     groups: tuple[String, ...] = ()
     include_authorized_operations: Annotated[Bool, Since(3)] = False
 
 
-@message
 class DescribedGroupMember(Struct):
     """A member; metadata and assignment are filled only in a Stable group."""
 
@@ -40,7 +33,6 @@ class DescribedGroupMember(Struct):
     member_assignment: Bytes = b""
 
 
-@message
 class DescribedGroup(Struct):
     """One group; `protocol_data` is the chosen protocol's name."""
 
@@ -54,11 +46,6 @@ class DescribedGroup(Struct):
     authorized_operations: Annotated[Int32, Since(3)] = -(1 << 31)
 
 
-@message
-class DescribeGroupsResponse(Message):
-    API = 15
-    VERSIONS = range(7)
-    FLEXIBLE = 5
-
+class DescribeGroupsResponse(Message, answers=DescribeGroupsRequest):
     throttle_time_ms: Annotated[Int32, Since(1)] = 0
     groups: tuple[DescribedGroup, ...] = ()

@@ -11,27 +11,19 @@ Errors: KAFKA_STORAGE_ERROR, CLUSTER_AUTHORIZATION_FAILED.
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Bool, Int16, Int32, Int64, Since, String
 
 
-@message
 class DescribableLogDirTopic(Struct):
     topic: String
     partitions: tuple[Int32, ...] = ()
 
 
-@message
-class DescribeLogDirsRequest(Message):
-    API = 35
-    VERSIONS = range(1, 6)
-    FLEXIBLE = 2
-
+class DescribeLogDirsRequest(Message, api=35, versions=range(1, 6), flexible=2):
     topics: tuple[DescribableLogDirTopic, ...] | None = ()
 
 
-@message
 class DescribeLogDirsPartition(Struct):
     """A partition's size in bytes, and how many records it lacks; `is_future_key` while it moves folders."""
 
@@ -41,13 +33,11 @@ class DescribeLogDirsPartition(Struct):
     is_future_key: Bool = False
 
 
-@message
 class DescribeLogDirsTopic(Struct):
     name: String = ""
     partitions: tuple[DescribeLogDirsPartition, ...] = ()
 
 
-@message
 class DescribeLogDirsResult(Struct):
     error_code: Int16 = 0
     log_dir: String = ""
@@ -57,12 +47,7 @@ class DescribeLogDirsResult(Struct):
     is_cordoned: Annotated[Bool, Since(5)] = False
 
 
-@message
-class DescribeLogDirsResponse(Message):
-    API = 35
-    VERSIONS = range(1, 6)
-    FLEXIBLE = 2
-
+class DescribeLogDirsResponse(Message, answers=DescribeLogDirsRequest):
     throttle_time_ms: Int32 = 0
     error_code: Annotated[Int16, Since(3)] = 0
     results: tuple[DescribeLogDirsResult, ...] = ()

@@ -6,27 +6,19 @@ Errors: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, INVALID_TOPIC_EXCEPT
 TOPIC_AUTHORIZATION_FAILED.
 """
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Int16, Int32, Int64, String
 
 
-@message
 class TopicRequest(Struct):
     name: String
     partition_indexes: tuple[Int32, ...] = ()
 
 
-@message
-class DescribeProducersRequest(Message):
-    API = 61
-    VERSIONS = range(1)
-    FLEXIBLE = 0
-
+class DescribeProducersRequest(Message, api=61, versions=range(1), flexible=0):
     topics: tuple[TopicRequest, ...] = ()
 
 
-@message
 class ProducerState(Struct):
     """A producer; `current_txn_start_offset` is -1 when no transaction is open."""
 
@@ -38,7 +30,6 @@ class ProducerState(Struct):
     current_txn_start_offset: Int64 = -1
 
 
-@message
 class PartitionResponse(Struct):
     partition_index: Int32 = 0
     error_code: Int16 = 0
@@ -46,17 +37,11 @@ class PartitionResponse(Struct):
     active_producers: tuple[ProducerState, ...] = ()
 
 
-@message
 class TopicResponse(Struct):
     name: String = ""
     partitions: tuple[PartitionResponse, ...] = ()
 
 
-@message
-class DescribeProducersResponse(Message):
-    API = 61
-    VERSIONS = range(1)
-    FLEXIBLE = 0
-
+class DescribeProducersResponse(Message, answers=DescribeProducersRequest):
     throttle_time_ms: Int32 = 0
     topics: tuple[TopicResponse, ...] = ()

@@ -10,18 +10,15 @@ TOPIC_AUTHORIZATION_FAILED and what kept its end from being read.
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Int16, Int32, Int64, Since, String, Uuid
 
 
-@message
 class DescribeShareGroupOffsetsRequestTopic(Struct):
     topic_name: String = ""
     partitions: tuple[Int32, ...] = ()
 
 
-@message
 class DescribeShareGroupOffsetsRequestGroup(Struct):
     """One group; without `topics` every partition that has been initialized for it."""
 
@@ -29,16 +26,10 @@ class DescribeShareGroupOffsetsRequestGroup(Struct):
     topics: tuple[DescribeShareGroupOffsetsRequestTopic, ...] | None = None
 
 
-@message
-class DescribeShareGroupOffsetsRequest(Message):
-    API = 90
-    VERSIONS = range(2)
-    FLEXIBLE = 0
-
+class DescribeShareGroupOffsetsRequest(Message, api=90, versions=range(2), flexible=0):
     groups: tuple[DescribeShareGroupOffsetsRequestGroup, ...] = ()
 
 
-@message
 class DescribeShareGroupOffsetsResponsePartition(Struct):
     """`start_offset` is -1 where none is set or it could not be read, `lag` -1 where it is not known."""
 
@@ -50,14 +41,12 @@ class DescribeShareGroupOffsetsResponsePartition(Struct):
     error_message: String | None = None
 
 
-@message
 class DescribeShareGroupOffsetsResponseTopic(Struct):
     topic_name: String = ""
     topic_id: Uuid = bytes(16)
     partitions: tuple[DescribeShareGroupOffsetsResponsePartition, ...] = ()
 
 
-@message
 class DescribeShareGroupOffsetsResponseGroup(Struct):
     group_id: String = ""
     topics: tuple[DescribeShareGroupOffsetsResponseTopic, ...] = ()
@@ -65,11 +54,6 @@ class DescribeShareGroupOffsetsResponseGroup(Struct):
     error_message: String | None = None
 
 
-@message
-class DescribeShareGroupOffsetsResponse(Message):
-    API = 90
-    VERSIONS = range(2)
-    FLEXIBLE = 0
-
+class DescribeShareGroupOffsetsResponse(Message, answers=DescribeShareGroupOffsetsRequest):
     throttle_time_ms: Int32 = 0
     groups: tuple[DescribeShareGroupOffsetsResponseGroup, ...] = ()

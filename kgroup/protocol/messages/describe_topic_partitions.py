@@ -5,17 +5,14 @@
 Errors: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVALID_REQUEST, TOPIC_AUTHORIZATION_FAILED.
 """
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Bool, Int16, Int32, String, Uuid
 
 
-@message
 class TopicRequest(Struct):
     name: String
 
 
-@message
 class RequestCursor(Struct):
     """Where to go on: a topic and the first partition wanted."""
 
@@ -23,18 +20,12 @@ class RequestCursor(Struct):
     partition_index: Int32
 
 
-@message
-class DescribeTopicPartitionsRequest(Message):
-    API = 75
-    VERSIONS = range(1)
-    FLEXIBLE = 0
-
+class DescribeTopicPartitionsRequest(Message, api=75, versions=range(1), flexible=0):
     topics: tuple[TopicRequest, ...] = ()
     response_partition_limit: Int32 = 2000
     cursor: RequestCursor | None = None
 
 
-@message
 class DescribeTopicPartitionsResponsePartition(Struct):
     error_code: Int16 = 0
     partition_index: Int32 = 0
@@ -47,7 +38,6 @@ class DescribeTopicPartitionsResponsePartition(Struct):
     offline_replicas: tuple[Int32, ...] = ()
 
 
-@message
 class DescribeTopicPartitionsResponseTopic(Struct):
     error_code: Int16 = 0
     name: String | None = None
@@ -57,7 +47,6 @@ class DescribeTopicPartitionsResponseTopic(Struct):
     topic_authorized_operations: Int32 = -(1 << 31)
 
 
-@message
 class ResponseCursor(Struct):
     """Where the next page begins; null on the last one."""
 
@@ -65,12 +54,7 @@ class ResponseCursor(Struct):
     partition_index: Int32 = 0
 
 
-@message
-class DescribeTopicPartitionsResponse(Message):
-    API = 75
-    VERSIONS = range(1)
-    FLEXIBLE = 0
-
+class DescribeTopicPartitionsResponse(Message, answers=DescribeTopicPartitionsRequest):
     throttle_time_ms: Int32 = 0
     topics: tuple[DescribeTopicPartitionsResponseTopic, ...] = ()
     next_cursor: ResponseCursor | None = None

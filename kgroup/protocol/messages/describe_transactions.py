@@ -6,27 +6,19 @@ Errors: COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR, TRANSACTIONAL_ID_NOT_FOUN
 TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
 """
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Int16, Int32, Int64, String
 
 
-@message
-class DescribeTransactionsRequest(Message):
-    API = 65
-    VERSIONS = range(1)
-    FLEXIBLE = 0
-
+class DescribeTransactionsRequest(Message, api=65, versions=range(1), flexible=0):
     transactional_ids: tuple[String, ...] = ()
 
 
-@message
 class TopicData(Struct):
     topic: String = ""
     partitions: tuple[Int32, ...] = ()
 
 
-@message
 class TransactionState(Struct):
     error_code: Int16 = 0
     transactional_id: String = ""
@@ -38,11 +30,6 @@ class TransactionState(Struct):
     topics: tuple[TopicData, ...] = ()
 
 
-@message
-class DescribeTransactionsResponse(Message):
-    API = 65
-    VERSIONS = range(1)
-    FLEXIBLE = 0
-
+class DescribeTransactionsResponse(Message, answers=DescribeTransactionsRequest):
     throttle_time_ms: Int32 = 0
     transaction_states: tuple[TransactionState, ...] = ()

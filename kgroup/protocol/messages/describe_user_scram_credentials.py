@@ -5,32 +5,23 @@ No users means all of them. Mechanisms: 1 SCRAM-SHA-256, 2 SCRAM-SHA-512.
 Errors: CLUSTER_AUTHORIZATION_FAILED, RESOURCE_NOT_FOUND, DUPLICATE_RESOURCE.
 """
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Int8, Int16, Int32, String
 
 
-@message
 class UserName(Struct):
     name: String
 
 
-@message
-class DescribeUserScramCredentialsRequest(Message):
-    API = 50
-    VERSIONS = range(1)
-    FLEXIBLE = 0
-
+class DescribeUserScramCredentialsRequest(Message, api=50, versions=range(1), flexible=0):
     users: tuple[UserName, ...] | None = None
 
 
-@message
 class CredentialInfo(Struct):
     mechanism: Int8
     iterations: Int32
 
 
-@message
 class DescribeUserScramCredentialsResult(Struct):
     user: String
     error_code: Int16 = 0
@@ -38,12 +29,7 @@ class DescribeUserScramCredentialsResult(Struct):
     credential_infos: tuple[CredentialInfo, ...] = ()
 
 
-@message
-class DescribeUserScramCredentialsResponse(Message):
-    API = 50
-    VERSIONS = range(1)
-    FLEXIBLE = 0
-
+class DescribeUserScramCredentialsResponse(Message, answers=DescribeUserScramCredentialsRequest):
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
     error_message: String | None = None

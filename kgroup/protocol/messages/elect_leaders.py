@@ -9,49 +9,35 @@ ELIGIBLE_LEADERS_NOT_AVAILABLE, INVALID_REQUEST, NOT_CONTROLLER, CLUSTER_AUTHORI
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Int8, Int16, Int32, Since, String
 
 
-@message
 class TopicPartitions(Struct):
     topic: String
     partitions: tuple[Int32, ...] = ()
 
 
-@message
-class ElectLeadersRequest(Message):
+class ElectLeadersRequest(Message, api=43, versions=range(3), flexible=2):
     """Type 0 elects the preferred replica, 1 any that is alive; no topics means all."""
-
-    API = 43
-    VERSIONS = range(3)
-    FLEXIBLE = 2
 
     election_type: Annotated[Int8, Since(1)] = 0
     topic_partitions: tuple[TopicPartitions, ...] | None = ()
     timeout_ms: Int32 = 60000
 
 
-@message
 class PartitionResult(Struct):
     partition_id: Int32 = 0
     error_code: Int16 = 0
     error_message: String | None = None
 
 
-@message
 class ReplicaElectionResult(Struct):
     topic: String = ""
     partition_result: tuple[PartitionResult, ...] = ()
 
 
-@message
-class ElectLeadersResponse(Message):
-    API = 43
-    VERSIONS = range(3)
-    FLEXIBLE = 2
-
+class ElectLeadersResponse(Message, answers=ElectLeadersRequest):
     throttle_time_ms: Int32 = 0
     error_code: Annotated[Int16, Since(1)] = 0
     replica_election_results: tuple[ReplicaElectionResult, ...] = ()

@@ -14,17 +14,11 @@ TRANSACTION_ABORTABLE (4), TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
 from typing import Annotated
 
 from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import message
 from kgroup.protocol.types import Bool, Int16, Int32, Int64, Since, String
 
 
-@message
-class EndTxnRequest(Message):
+class EndTxnRequest(Message, api=26, versions=range(6), flexible=3):
     """`committed` is false for an abort."""
-
-    API = 26
-    VERSIONS = range(6)
-    FLEXIBLE = 3
 
     transactional_id: String
     producer_id: Int64
@@ -32,12 +26,7 @@ class EndTxnRequest(Message):
     committed: Bool = False
 
 
-@message
-class EndTxnResponse(Message):
-    API = 26
-    VERSIONS = range(6)
-    FLEXIBLE = 3
-
+class EndTxnResponse(Message, answers=EndTxnRequest):
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
     producer_id: Annotated[Int64, Since(5)] = -1

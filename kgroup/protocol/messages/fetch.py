@@ -25,12 +25,10 @@ FETCH_SESSION_TOPIC_ID_ERROR, OFFSET_MOVED_TO_TIERED_STORAGE (14).
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Int8, Int16, Int32, Int64, Records, Since, String, Tagged, Until, Uuid
 
 
-@message
 class ReplicaState(Struct):
     """The follower that fetches; -1 for a consumer."""
 
@@ -38,7 +36,6 @@ class ReplicaState(Struct):
     replica_epoch: Int64 = -1
 
 
-@message
 class FetchPartition(Struct):
     partition: Int32
     current_leader_epoch: Annotated[Int32, Since(9)] = -1
@@ -50,14 +47,12 @@ class FetchPartition(Struct):
     high_watermark: Annotated[Int64, Since(18), Tagged(1)] = (1 << 63) - 1
 
 
-@message
 class FetchTopic(Struct):
     topic: Annotated[String, Until(12)] = ""
     topic_id: Annotated[Uuid, Since(13)] = bytes(16)
     partitions: tuple[FetchPartition, ...] = ()
 
 
-@message
 class ForgottenTopic(Struct):
     """Partitions to take out of the fetch session."""
 
@@ -66,12 +61,7 @@ class ForgottenTopic(Struct):
     partitions: tuple[Int32, ...] = ()
 
 
-@message
-class FetchRequest(Message):
-    API = 1
-    VERSIONS = range(4, 19)
-    FLEXIBLE = 12
-
+class FetchRequest(Message, api=1, versions=range(4, 19), flexible=12):
     cluster_id: Annotated[String | None, Since(12), Tagged(0)] = None
     replica_id: Annotated[Int32, Until(14)] = -1
     replica_state: Annotated[ReplicaState, Since(15), Tagged(1)] = ReplicaState()
@@ -86,7 +76,6 @@ class FetchRequest(Message):
     rack_id: Annotated[String, Since(11)] = ""
 
 
-@message
 class EpochEndOffset(Struct):
     """The end of the largest epoch both logs share; -1 when the logs do not diverge."""
 
@@ -94,7 +83,6 @@ class EpochEndOffset(Struct):
     end_offset: Int64 = -1
 
 
-@message
 class LeaderIdAndEpoch(Struct):
     """The leader to turn to; -1 when the broker does not know it."""
 
@@ -102,7 +90,6 @@ class LeaderIdAndEpoch(Struct):
     leader_epoch: Int32 = -1
 
 
-@message
 class SnapshotId(Struct):
     """The snapshot to fetch instead; for the metadata log only."""
 
@@ -110,7 +97,6 @@ class SnapshotId(Struct):
     epoch: Int32 = -1
 
 
-@message
 class AbortedTransaction(Struct):
     """An aborted transaction whose records a read_committed consumer skips."""
 
@@ -118,7 +104,6 @@ class AbortedTransaction(Struct):
     first_offset: Int64 = 0
 
 
-@message
 class PartitionData(Struct):
     partition_index: Int32 = 0
     error_code: Int16 = 0
@@ -133,14 +118,12 @@ class PartitionData(Struct):
     records: Records | None = None
 
 
-@message
 class FetchableTopicResponse(Struct):
     topic: Annotated[String, Until(12)] = ""
     topic_id: Annotated[Uuid, Since(13)] = bytes(16)
     partitions: tuple[PartitionData, ...] = ()
 
 
-@message
 class NodeEndpoint(Struct):
     """The address of a leader named in the answer."""
 
@@ -150,12 +133,7 @@ class NodeEndpoint(Struct):
     rack: String | None = None
 
 
-@message
-class FetchResponse(Message):
-    API = 1
-    VERSIONS = range(4, 19)
-    FLEXIBLE = 12
-
+class FetchResponse(Message, answers=FetchRequest):
     throttle_time_ms: Int32 = 0
     error_code: Annotated[Int16, Since(7)] = 0
     session_id: Annotated[Int32, Since(7)] = 0

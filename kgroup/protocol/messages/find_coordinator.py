@@ -13,23 +13,16 @@ GROUP_AUTHORIZATION_FAILED, TRANSACTIONAL_ID_AUTHORIZATION_FAILED, TRANSACTION_A
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Int8, Int16, Int32, Since, String, Until
 
 
-@message
-class FindCoordinatorRequest(Message):
-    API = 10
-    VERSIONS = range(7)
-    FLEXIBLE = 3
-
+class FindCoordinatorRequest(Message, api=10, versions=range(7), flexible=3):
     key: Annotated[String, Until(3)] = ""
     key_type: Annotated[Int8, Since(1)] = 0
     coordinator_keys: Annotated[tuple[String, ...], Since(4)] = ()
 
 
-@message
 class Coordinator(Struct):
     """The coordinator of one key; node -1 with an error."""
 
@@ -41,12 +34,7 @@ class Coordinator(Struct):
     error_message: String | None = ""
 
 
-@message
-class FindCoordinatorResponse(Message):
-    API = 10
-    VERSIONS = range(7)
-    FLEXIBLE = 3
-
+class FindCoordinatorResponse(Message, answers=FindCoordinatorRequest):
     throttle_time_ms: Annotated[Int32, Since(1)] = 0
     error_code: Annotated[Int16, Until(3)] = 0
     error_message: Annotated[String | None, Since(1), Until(3)] = None

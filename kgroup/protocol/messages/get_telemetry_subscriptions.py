@@ -6,25 +6,14 @@ Errors: INVALID_REQUEST, UNSUPPORTED_VERSION, THROTTLING_QUOTA_EXCEEDED.
 """
 
 from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import message
 from kgroup.protocol.types import Bool, Int8, Int16, Int32, String, Uuid
 
 
-@message
-class GetTelemetrySubscriptionsRequest(Message):
-    API = 71
-    VERSIONS = range(1)
-    FLEXIBLE = 0
-
+class GetTelemetrySubscriptionsRequest(Message, api=71, versions=range(1), flexible=0):
     client_instance_id: Uuid
 
 
-@message
-class GetTelemetrySubscriptionsResponse(Message):
-    API = 71
-    VERSIONS = range(1)
-    FLEXIBLE = 0
-
+class GetTelemetrySubscriptionsResponse(Message, answers=GetTelemetrySubscriptionsRequest):
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
     client_instance_id: Uuid = bytes(16)

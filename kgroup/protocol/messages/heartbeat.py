@@ -12,27 +12,16 @@ ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS
 from typing import Annotated
 
 from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import message
 from kgroup.protocol.types import Int16, Int32, Since, String
 
 
-@message
-class HeartbeatRequest(Message):
-    API = 12
-    VERSIONS = range(5)
-    FLEXIBLE = 4
-
+class HeartbeatRequest(Message, api=12, versions=range(5), flexible=4):
     group_id: String
     generation_id: Int32
     member_id: String
     group_instance_id: Annotated[String | None, Since(3)] = None
 
 
-@message
-class HeartbeatResponse(Message):
-    API = 12
-    VERSIONS = range(5)
-    FLEXIBLE = 4
-
+class HeartbeatResponse(Message, answers=HeartbeatRequest):
     throttle_time_ms: Annotated[Int32, Since(1)] = 0
     error_code: Int16 = 0

@@ -9,36 +9,27 @@ POLICY_VIOLATION, REQUEST_TIMED_OUT, TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHORI
 GROUP_AUTHORIZATION_FAILED.
 """
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Bool, Int8, Int16, Int32, String
 
 
-@message
 class AlterableConfig(Struct):
     name: String
     config_operation: Int8
     value: String | None = None
 
 
-@message
 class AlterConfigsResource(Struct):
     resource_type: Int8
     resource_name: String
     configs: tuple[AlterableConfig, ...] = ()
 
 
-@message
-class IncrementalAlterConfigsRequest(Message):
-    API = 44
-    VERSIONS = range(2)
-    FLEXIBLE = 1
-
+class IncrementalAlterConfigsRequest(Message, api=44, versions=range(2), flexible=1):
     resources: tuple[AlterConfigsResource, ...] = ()
     validate_only: Bool = False
 
 
-@message
 class AlterConfigsResourceResponse(Struct):
     error_code: Int16 = 0
     error_message: String | None = None
@@ -46,11 +37,6 @@ class AlterConfigsResourceResponse(Struct):
     resource_name: String = ""
 
 
-@message
-class IncrementalAlterConfigsResponse(Message):
-    API = 44
-    VERSIONS = range(2)
-    FLEXIBLE = 1
-
+class IncrementalAlterConfigsResponse(Message, answers=IncrementalAlterConfigsRequest):
     throttle_time_ms: Int32 = 0
     responses: tuple[AlterConfigsResourceResponse, ...] = ()

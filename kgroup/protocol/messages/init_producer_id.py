@@ -16,16 +16,10 @@ TRANSACTION_ABORTABLE (5), TRANSACTIONAL_ID_AUTHORIZATION_FAILED, CLUSTER_AUTHOR
 from typing import Annotated
 
 from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import message
 from kgroup.protocol.types import Bool, Int16, Int32, Int64, Since, String
 
 
-@message
-class InitProducerIdRequest(Message):
-    API = 22
-    VERSIONS = range(6)
-    FLEXIBLE = 2
-
+class InitProducerIdRequest(Message, api=22, versions=range(6), flexible=2):
     transactional_id: String | None = None
     transaction_timeout_ms: Int32
     producer_id: Annotated[Int64, Since(3)] = -1
@@ -34,12 +28,7 @@ class InitProducerIdRequest(Message):
     keep_prepared_txn: Annotated[Bool, Since(6)] = False
 
 
-@message
-class InitProducerIdResponse(Message):
-    API = 22
-    VERSIONS = range(6)
-    FLEXIBLE = 2
-
+class InitProducerIdResponse(Message, answers=InitProducerIdRequest):
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
     producer_id: Int64 = -1

@@ -7,12 +7,10 @@ CLUSTER_AUTHORIZATION_FAILED, FENCED_STATE_EPOCH, UNKNOWN_TOPIC_OR_PARTITION, IN
 KAFKA_STORAGE_ERROR.
 """
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Int16, Int32, Int64, String, Uuid
 
 
-@message
 class PartitionState(Struct):
     """A start offset of -1 leaves it to the group's setting where reading begins."""
 
@@ -21,39 +19,26 @@ class PartitionState(Struct):
     start_offset: Int64 = 0
 
 
-@message
 class TopicState(Struct):
     topic_id: Uuid = bytes(16)
     partitions: tuple[PartitionState, ...] = ()
 
 
-@message
-class InitializeShareGroupStateRequest(Message):
-    API = 83
-    VERSIONS = range(1)
-    FLEXIBLE = 0
-
+class InitializeShareGroupStateRequest(Message, api=83, versions=range(1), flexible=0):
     group_id: String = ""
     topics: tuple[TopicState, ...] = ()
 
 
-@message
 class PartitionResult(Struct):
     partition: Int32 = 0
     error_code: Int16 = 0
     error_message: String | None = None
 
 
-@message
 class TopicResult(Struct):
     topic_id: Uuid = bytes(16)
     partitions: tuple[PartitionResult, ...] = ()
 
 
-@message
-class InitializeShareGroupStateResponse(Message):
-    API = 83
-    VERSIONS = range(1)
-    FLEXIBLE = 0
-
+class InitializeShareGroupStateResponse(Message, answers=InitializeShareGroupStateRequest):
     results: tuple[TopicResult, ...] = ()

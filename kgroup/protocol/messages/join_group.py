@@ -17,12 +17,10 @@ GROUP_MAX_SIZE_REACHED, MEMBER_ID_REQUIRED, FENCED_INSTANCE_ID, REBALANCE_IN_PRO
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Bool, Bytes, Int16, Int32, NullableSince, Since, String
 
 
-@message
 class JoinGroupRequestProtocol(Struct):
     """A protocol (assignor) the member supports, most wanted first, with its subscription."""
 
@@ -30,12 +28,7 @@ class JoinGroupRequestProtocol(Struct):
     metadata: Bytes
 
 
-@message
-class JoinGroupRequest(Message):
-    API = 11
-    VERSIONS = range(10)
-    FLEXIBLE = 6
-
+class JoinGroupRequest(Message, api=11, versions=range(10), flexible=6):
     group_id: String
     session_timeout_ms: Int32
     rebalance_timeout_ms: Annotated[Int32, Since(1)] = -1
@@ -46,7 +39,6 @@ class JoinGroupRequest(Message):
     reason: Annotated[String | None, Since(8)] = None
 
 
-@message
 class JoinGroupResponseMember(Struct):
     """A member as the leader sees it: its subscription under the chosen protocol."""
 
@@ -55,13 +47,8 @@ class JoinGroupResponseMember(Struct):
     metadata: Bytes = b""
 
 
-@message
-class JoinGroupResponse(Message):
+class JoinGroupResponse(Message, answers=JoinGroupRequest):
     """`members` is filled for the leader only."""
-
-    API = 11
-    VERSIONS = range(10)
-    FLEXIBLE = 6
 
     throttle_time_ms: Annotated[Int32, Since(2)] = 0
     error_code: Int16 = 0

@@ -12,12 +12,10 @@ GROUP_AUTHORIZATION_FAILED, and for each member UNKNOWN_MEMBER_ID, FENCED_INSTAN
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Int16, Int32, Since, String, Until
 
 
-@message
 class MemberIdentity(Struct):
     """Who leaves; an empty member id with an instance id means whoever holds the instance id."""
 
@@ -26,18 +24,12 @@ class MemberIdentity(Struct):
     reason: Annotated[String | None, Since(5)] = None
 
 
-@message
-class LeaveGroupRequest(Message):
-    API = 13
-    VERSIONS = range(6)
-    FLEXIBLE = 4
-
+class LeaveGroupRequest(Message, api=13, versions=range(6), flexible=4):
     group_id: String
     member_id: Annotated[String, Until(2)] = ""
     members: Annotated[tuple[MemberIdentity, ...], Since(3)] = ()
 
 
-@message
 class MemberResponse(Struct):
     """What became of one member's leave."""
 
@@ -46,12 +38,7 @@ class MemberResponse(Struct):
     error_code: Int16 = 0
 
 
-@message
-class LeaveGroupResponse(Message):
-    API = 13
-    VERSIONS = range(6)
-    FLEXIBLE = 4
-
+class LeaveGroupResponse(Message, answers=LeaveGroupRequest):
     throttle_time_ms: Annotated[Int32, Since(1)] = 0
     error_code: Int16 = 0
     members: Annotated[tuple[MemberResponse, ...], Since(3)] = ()

@@ -10,32 +10,20 @@ Errors: UNSUPPORTED_VERSION (a type that the version does not list), CLUSTER_AUT
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Int8, Int16, Int32, Since, String
 
 
-@message
-class ListConfigResourcesRequest(Message):
-    API = 74
-    VERSIONS = range(2)
-    FLEXIBLE = 0
-
+class ListConfigResourcesRequest(Message, api=74, versions=range(2), flexible=0):
     resource_types: Annotated[tuple[Int8, ...], Since(1)] = ()
 
 
-@message
 class ConfigResource(Struct):
     resource_name: String = ""
     resource_type: Annotated[Int8, Since(1)] = 16
 
 
-@message
-class ListConfigResourcesResponse(Message):
-    API = 74
-    VERSIONS = range(2)
-    FLEXIBLE = 0
-
+class ListConfigResourcesResponse(Message, answers=ListConfigResourcesRequest):
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
     config_resources: tuple[ConfigResource, ...] = ()

@@ -12,22 +12,15 @@ CLUSTER_AUTHORIZATION_FAILED.
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Int16, Int32, Since, String
 
 
-@message
-class ListGroupsRequest(Message):
-    API = 16
-    VERSIONS = range(6)
-    FLEXIBLE = 3
-
+class ListGroupsRequest(Message, api=16, versions=range(6), flexible=3):
     states_filter: Annotated[tuple[String, ...], Since(4)] = ()
     types_filter: Annotated[tuple[String, ...], Since(5)] = ()
 
 
-@message
 class ListedGroup(Struct):
     """A group; the protocol type is empty for a group that only stores offsets."""
 
@@ -37,12 +30,7 @@ class ListedGroup(Struct):
     group_type: Annotated[String, Since(5)] = ""
 
 
-@message
-class ListGroupsResponse(Message):
-    API = 16
-    VERSIONS = range(6)
-    FLEXIBLE = 3
-
+class ListGroupsResponse(Message, answers=ListGroupsRequest):
     throttle_time_ms: Annotated[Int32, Since(1)] = 0
     error_code: Int16 = 0
     groups: tuple[ListedGroup, ...] = ()

@@ -22,37 +22,28 @@ TOPIC_AUTHORIZATION_FAILED, KAFKA_STORAGE_ERROR, REQUEST_TIMED_OUT (10), INVALID
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Int8, Int16, Int32, Int64, Since, String
 
 
-@message
 class ListOffsetsPartition(Struct):
     partition_index: Int32
     current_leader_epoch: Annotated[Int32, Since(4)] = -1
     timestamp: Int64
 
 
-@message
 class ListOffsetsTopic(Struct):
     name: String
     partitions: tuple[ListOffsetsPartition, ...] = ()
 
 
-@message
-class ListOffsetsRequest(Message):
-    API = 2
-    VERSIONS = range(1, 12)
-    FLEXIBLE = 6
-
+class ListOffsetsRequest(Message, api=2, versions=range(1, 12), flexible=6):
     replica_id: Int32
     isolation_level: Annotated[Int8, Since(2)] = 0
     topics: tuple[ListOffsetsTopic, ...] = ()
     timeout_ms: Annotated[Int32, Since(10)] = 0
 
 
-@message
 class ListOffsetsPartitionResponse(Struct):
     """Offset and timestamp are -1 when nothing matches."""
 
@@ -63,17 +54,11 @@ class ListOffsetsPartitionResponse(Struct):
     leader_epoch: Annotated[Int32, Since(4)] = -1
 
 
-@message
 class ListOffsetsTopicResponse(Struct):
     name: String = ""
     partitions: tuple[ListOffsetsPartitionResponse, ...] = ()
 
 
-@message
-class ListOffsetsResponse(Message):
-    API = 2
-    VERSIONS = range(1, 12)
-    FLEXIBLE = 6
-
+class ListOffsetsResponse(Message, answers=ListOffsetsRequest):
     throttle_time_ms: Annotated[Int32, Since(2)] = 0
     topics: tuple[ListOffsetsTopicResponse, ...] = ()

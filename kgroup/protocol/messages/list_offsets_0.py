@@ -5,51 +5,36 @@ A broker of Kafka 0.8 to 0.10.0 knows no other. -1 asks for the end of the log, 
 Errors: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_SERVER_ERROR.
 """
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Int16, Int32, Int64, String
 
 
-@message
 class ListOffsets0Partition(Struct):
     partition_index: Int32
     timestamp: Int64
     max_num_offsets: Int32 = 1
 
 
-@message
 class ListOffsets0Topic(Struct):
     name: String
     partitions: tuple[ListOffsets0Partition, ...] = ()
 
 
-@message
-class ListOffsets0Request(Message):
-    API = 2
-    VERSIONS = range(1)
-    FLEXIBLE = 6
-
+class ListOffsets0Request(Message, api=2, versions=range(1), flexible=6):
     replica_id: Int32
     topics: tuple[ListOffsets0Topic, ...] = ()
 
 
-@message
 class ListOffsets0PartitionResponse(Struct):
     partition_index: Int32 = 0
     error_code: Int16 = 0
     offsets: tuple[Int64, ...] = ()
 
 
-@message
 class ListOffsets0TopicResponse(Struct):
     name: String = ""
     partitions: tuple[ListOffsets0PartitionResponse, ...] = ()
 
 
-@message
-class ListOffsets0Response(Message):
-    API = 2
-    VERSIONS = range(1)
-    FLEXIBLE = 6
-
+class ListOffsets0Response(Message, answers=ListOffsets0Request):
     topics: tuple[ListOffsets0TopicResponse, ...] = ()

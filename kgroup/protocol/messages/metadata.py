@@ -22,12 +22,10 @@ TOPIC_AUTHORIZATION_FAILED, LISTENER_NOT_FOUND, REPLICA_NOT_AVAILABLE, REBOOTSTR
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Bool, Int16, Int32, NullableSince, Since, String, Until, Uuid
 
 
-@message
 class MetadataRequestTopic(Struct):
     """A topic wanted, by name or (version 12) by id with a null name."""
 
@@ -35,19 +33,13 @@ class MetadataRequestTopic(Struct):
     name: Annotated[String | None, NullableSince(10)] = None
 
 
-@message
-class MetadataRequest(Message):
-    API = 3
-    VERSIONS = range(14)
-    FLEXIBLE = 9
-
+class MetadataRequest(Message, api=3, versions=range(14), flexible=9):
     topics: Annotated[tuple[MetadataRequestTopic, ...] | None, NullableSince(1)] = ()
     allow_auto_topic_creation: Annotated[Bool, Since(4)] = True
     include_cluster_authorized_operations: Annotated[Bool, Since(8), Until(10)] = False
     include_topic_authorized_operations: Annotated[Bool, Since(8)] = False
 
 
-@message
 class MetadataResponseBroker(Struct):
     """A live broker and the address of the listener that was asked."""
 
@@ -57,7 +49,6 @@ class MetadataResponseBroker(Struct):
     rack: Annotated[String | None, Since(1)] = None
 
 
-@message
 class MetadataResponsePartition(Struct):
     """A partition: leader -1 when there is none."""
 
@@ -70,7 +61,6 @@ class MetadataResponsePartition(Struct):
     offline_replicas: Annotated[tuple[Int32, ...], Since(5)] = ()
 
 
-@message
 class MetadataResponseTopic(Struct):
     """A topic, or why it cannot be told."""
 
@@ -82,12 +72,7 @@ class MetadataResponseTopic(Struct):
     topic_authorized_operations: Annotated[Int32, Since(8)] = -(1 << 31)
 
 
-@message
-class MetadataResponse(Message):
-    API = 3
-    VERSIONS = range(14)
-    FLEXIBLE = 9
-
+class MetadataResponse(Message, answers=MetadataRequest):
     throttle_time_ms: Annotated[Int32, Since(3)] = 0
     brokers: tuple[MetadataResponseBroker, ...] = ()
     cluster_id: Annotated[String | None, Since(2)] = None

@@ -19,12 +19,10 @@ UNSUPPORTED_VERSION.
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Int16, Int32, Int64, Since, String, Until, Uuid
 
 
-@message
 class OffsetCommitRequestPartition(Struct):
     partition_index: Int32
     committed_offset: Int64
@@ -32,19 +30,13 @@ class OffsetCommitRequestPartition(Struct):
     committed_metadata: String | None = None
 
 
-@message
 class OffsetCommitRequestTopic(Struct):
     name: Annotated[String, Until(9)] = ""
     topic_id: Annotated[Uuid, Since(10)] = bytes(16)
     partitions: tuple[OffsetCommitRequestPartition, ...] = ()
 
 
-@message
-class OffsetCommitRequest(Message):
-    API = 8
-    VERSIONS = range(2, 11)
-    FLEXIBLE = 8
-
+class OffsetCommitRequest(Message, api=8, versions=range(2, 11), flexible=8):
     group_id: String
     generation_id_or_member_epoch: Int32 = -1
     member_id: String
@@ -53,24 +45,17 @@ class OffsetCommitRequest(Message):
     topics: tuple[OffsetCommitRequestTopic, ...] = ()
 
 
-@message
 class OffsetCommitResponsePartition(Struct):
     partition_index: Int32 = 0
     error_code: Int16 = 0
 
 
-@message
 class OffsetCommitResponseTopic(Struct):
     name: Annotated[String, Until(9)] = ""
     topic_id: Annotated[Uuid, Since(10)] = bytes(16)
     partitions: tuple[OffsetCommitResponsePartition, ...] = ()
 
 
-@message
-class OffsetCommitResponse(Message):
-    API = 8
-    VERSIONS = range(2, 11)
-    FLEXIBLE = 8
-
+class OffsetCommitResponse(Message, answers=OffsetCommitRequest):
     throttle_time_ms: Annotated[Int32, Since(3)] = 0
     topics: tuple[OffsetCommitResponseTopic, ...] = ()

@@ -19,12 +19,10 @@ TOPIC_AUTHORIZATION_FAILED.
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Bool, Int16, Int32, Int64, NullableSince, Since, String, Until, Uuid
 
 
-@message
 class OffsetFetchRequestTopic(Struct):
     """Up to version 7: a topic of the one group."""
 
@@ -32,7 +30,6 @@ class OffsetFetchRequestTopic(Struct):
     partition_indexes: tuple[Int32, ...] = ()
 
 
-@message
 class OffsetFetchRequestTopics(Struct):
     """From version 8: a topic of one of the groups."""
 
@@ -41,7 +38,6 @@ class OffsetFetchRequestTopics(Struct):
     partition_indexes: tuple[Int32, ...] = ()
 
 
-@message
 class OffsetFetchRequestGroup(Struct):
     """From version 8: one group, with null topics for all of them."""
 
@@ -51,19 +47,13 @@ class OffsetFetchRequestGroup(Struct):
     topics: tuple[OffsetFetchRequestTopics, ...] | None = ()
 
 
-@message
-class OffsetFetchRequest(Message):
-    API = 9
-    VERSIONS = range(1, 11)
-    FLEXIBLE = 6
-
+class OffsetFetchRequest(Message, api=9, versions=range(1, 11), flexible=6):
     group_id: Annotated[String, Until(7)] = ""
     topics: Annotated[tuple[OffsetFetchRequestTopic, ...] | None, Until(7), NullableSince(2)] = ()
     groups: Annotated[tuple[OffsetFetchRequestGroup, ...], Since(8)] = ()
     require_stable: Annotated[Bool, Since(7)] = False
 
 
-@message
 class OffsetFetchResponsePartition(Struct):
     """Up to version 7."""
 
@@ -74,7 +64,6 @@ class OffsetFetchResponsePartition(Struct):
     error_code: Int16 = 0
 
 
-@message
 class OffsetFetchResponseTopic(Struct):
     """Up to version 7."""
 
@@ -82,7 +71,6 @@ class OffsetFetchResponseTopic(Struct):
     partitions: tuple[OffsetFetchResponsePartition, ...] = ()
 
 
-@message
 class OffsetFetchResponsePartitions(Struct):
     """From version 8."""
 
@@ -93,7 +81,6 @@ class OffsetFetchResponsePartitions(Struct):
     error_code: Int16 = 0
 
 
-@message
 class OffsetFetchResponseTopics(Struct):
     """From version 8."""
 
@@ -102,7 +89,6 @@ class OffsetFetchResponseTopics(Struct):
     partitions: tuple[OffsetFetchResponsePartitions, ...] = ()
 
 
-@message
 class OffsetFetchResponseGroup(Struct):
     """From version 8: one group's offsets, or why they cannot be told."""
 
@@ -111,12 +97,7 @@ class OffsetFetchResponseGroup(Struct):
     error_code: Int16 = 0
 
 
-@message
-class OffsetFetchResponse(Message):
-    API = 9
-    VERSIONS = range(1, 11)
-    FLEXIBLE = 6
-
+class OffsetFetchResponse(Message, answers=OffsetFetchRequest):
     throttle_time_ms: Annotated[Int32, Since(3)] = 0
     topics: Annotated[tuple[OffsetFetchResponseTopic, ...], Until(7)] = ()
     error_code: Annotated[Int16, Since(2), Until(7)] = 0

@@ -10,35 +10,26 @@ TOPIC_AUTHORIZATION_FAILED, KAFKA_STORAGE_ERROR.
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Int16, Int32, Int64, Since, String
 
 
-@message
 class OffsetForLeaderPartition(Struct):
     partition: Int32
     current_leader_epoch: Int32 = -1
     leader_epoch: Int32
 
 
-@message
 class OffsetForLeaderTopic(Struct):
     topic: String
     partitions: tuple[OffsetForLeaderPartition, ...] = ()
 
 
-@message
-class OffsetForLeaderEpochRequest(Message):
-    API = 23
-    VERSIONS = range(2, 5)
-    FLEXIBLE = 4
-
+class OffsetForLeaderEpochRequest(Message, api=23, versions=range(2, 5), flexible=4):
     replica_id: Annotated[Int32, Since(3)] = -2
     topics: tuple[OffsetForLeaderTopic, ...] = ()
 
 
-@message
 class EpochEndOffset(Struct):
     """The end of the largest epoch not above the one asked for."""
 
@@ -48,17 +39,11 @@ class EpochEndOffset(Struct):
     end_offset: Int64 = -1
 
 
-@message
 class OffsetForLeaderTopicResult(Struct):
     topic: String = ""
     partitions: tuple[EpochEndOffset, ...] = ()
 
 
-@message
-class OffsetForLeaderEpochResponse(Message):
-    API = 23
-    VERSIONS = range(2, 5)
-    FLEXIBLE = 4
-
+class OffsetForLeaderEpochResponse(Message, answers=OffsetForLeaderEpochRequest):
     throttle_time_ms: Int32 = 0
     topics: tuple[OffsetForLeaderTopicResult, ...] = ()

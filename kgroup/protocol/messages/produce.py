@@ -23,12 +23,10 @@ UNKNOWN_PRODUCER_ID, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE, TRANSACTION_ABOR
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Int16, Int32, Int64, Records, Since, String, Tagged, Until, Uuid
 
 
-@message
 class PartitionProduceData(Struct):
     """The record batches for one partition."""
 
@@ -36,26 +34,19 @@ class PartitionProduceData(Struct):
     records: Records | None = None
 
 
-@message
 class TopicProduceData(Struct):
     name: Annotated[String, Until(12)] = ""
     topic_id: Annotated[Uuid, Since(13)] = bytes(16)
     partition_data: tuple[PartitionProduceData, ...] = ()
 
 
-@message
-class ProduceRequest(Message):
-    API = 0
-    VERSIONS = range(3, 14)
-    FLEXIBLE = 9
-
+class ProduceRequest(Message, api=0, versions=range(3, 14), flexible=9):
     transactional_id: String | None = None
     acks: Int16
     timeout_ms: Int32
     topic_data: tuple[TopicProduceData, ...] = ()
 
 
-@message
 class BatchIndexAndErrorMessage(Struct):
     """A record that made its batch be refused."""
 
@@ -63,7 +54,6 @@ class BatchIndexAndErrorMessage(Struct):
     batch_index_error_message: String | None = None
 
 
-@message
 class LeaderIdAndEpoch(Struct):
     """The leader to turn to; -1 when the broker does not know it."""
 
@@ -71,7 +61,6 @@ class LeaderIdAndEpoch(Struct):
     leader_epoch: Int32 = -1
 
 
-@message
 class PartitionProduceResponse(Struct):
     index: Int32 = 0
     error_code: Int16 = 0
@@ -83,14 +72,12 @@ class PartitionProduceResponse(Struct):
     current_leader: Annotated[LeaderIdAndEpoch, Since(10), Tagged(0)] = LeaderIdAndEpoch()
 
 
-@message
 class TopicProduceResponse(Struct):
     name: Annotated[String, Until(12)] = ""
     topic_id: Annotated[Uuid, Since(13)] = bytes(16)
     partition_responses: tuple[PartitionProduceResponse, ...] = ()
 
 
-@message
 class NodeEndpoint(Struct):
     """The address of a leader named in the answer."""
 
@@ -100,12 +87,7 @@ class NodeEndpoint(Struct):
     rack: String | None = None
 
 
-@message
-class ProduceResponse(Message):
-    API = 0
-    VERSIONS = range(3, 14)
-    FLEXIBLE = 9
-
+class ProduceResponse(Message, answers=ProduceRequest):
     responses: tuple[TopicProduceResponse, ...] = ()
     throttle_time_ms: Int32 = 0
     node_endpoints: Annotated[tuple[NodeEndpoint, ...], Since(10), Tagged(0)] = ()

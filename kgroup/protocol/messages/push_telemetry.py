@@ -7,16 +7,10 @@ UNSUPPORTED_COMPRESSION_TYPE, THROTTLING_QUOTA_EXCEEDED.
 """
 
 from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import message
 from kgroup.protocol.types import Bool, Bytes, Int8, Int16, Int32, Uuid
 
 
-@message
-class PushTelemetryRequest(Message):
-    API = 72
-    VERSIONS = range(1)
-    FLEXIBLE = 0
-
+class PushTelemetryRequest(Message, api=72, versions=range(1), flexible=0):
     client_instance_id: Uuid
     subscription_id: Int32
     terminating: Bool = False
@@ -24,11 +18,6 @@ class PushTelemetryRequest(Message):
     metrics: Bytes
 
 
-@message
-class PushTelemetryResponse(Message):
-    API = 72
-    VERSIONS = range(1)
-    FLEXIBLE = 0
-
+class PushTelemetryResponse(Message, answers=PushTelemetryRequest):
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0

@@ -7,35 +7,26 @@ CLUSTER_AUTHORIZATION_FAILED, FENCED_LEADER_EPOCH, UNKNOWN_TOPIC_OR_PARTITION, I
 KAFKA_STORAGE_ERROR.
 """
 
-from kgroup.protocol.codec import Message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.share_state_records import StateBatch
-from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Int16, Int32, Int64, String, Uuid
 
 
-@message
 class PartitionOfLeader(Struct):
     partition: Int32 = 0
     leader_epoch: Int32 = 0
 
 
-@message
 class TopicOfLeader(Struct):
     topic_id: Uuid = bytes(16)
     partitions: tuple[PartitionOfLeader, ...] = ()
 
 
-@message
-class ReadShareGroupStateRequest(Message):
-    API = 84
-    VERSIONS = range(1)
-    FLEXIBLE = 0
-
+class ReadShareGroupStateRequest(Message, api=84, versions=range(1), flexible=0):
     group_id: String = ""
     topics: tuple[TopicOfLeader, ...] = ()
 
 
-@message
 class PartitionResult(Struct):
     """A start offset of -1 is not yet set."""
 
@@ -47,16 +38,10 @@ class PartitionResult(Struct):
     state_batches: tuple[StateBatch, ...] = ()
 
 
-@message
 class TopicResult(Struct):
     topic_id: Uuid = bytes(16)
     partitions: tuple[PartitionResult, ...] = ()
 
 
-@message
-class ReadShareGroupStateResponse(Message):
-    API = 84
-    VERSIONS = range(1)
-    FLEXIBLE = 0
-
+class ReadShareGroupStateResponse(Message, answers=ReadShareGroupStateRequest):
     results: tuple[TopicResult, ...] = ()

@@ -10,23 +10,16 @@ KAFKA_STORAGE_ERROR.
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.messages.read_share_group_state import TopicOfLeader
-from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Int16, Int32, Int64, Since, String, Uuid
 
 
-@message
-class ReadShareGroupStateSummaryRequest(Message):
-    API = 87
-    VERSIONS = range(2)
-    FLEXIBLE = 0
-
+class ReadShareGroupStateSummaryRequest(Message, api=87, versions=range(2), flexible=0):
     group_id: String = ""
     topics: tuple[TopicOfLeader, ...] = ()
 
 
-@message
 class PartitionResult(Struct):
     partition: Int32 = 0
     error_code: Int16 = 0
@@ -37,16 +30,10 @@ class PartitionResult(Struct):
     delivery_complete_count: Annotated[Int32, Since(1)] = -1
 
 
-@message
 class TopicResult(Struct):
     topic_id: Uuid = bytes(16)
     partitions: tuple[PartitionResult, ...] = ()
 
 
-@message
-class ReadShareGroupStateSummaryResponse(Message):
-    API = 87
-    VERSIONS = range(2)
-    FLEXIBLE = 0
-
+class ReadShareGroupStateSummaryResponse(Message, answers=ReadShareGroupStateSummaryRequest):
     results: tuple[TopicResult, ...] = ()

@@ -9,25 +9,14 @@ Errors: SASL_AUTHENTICATION_FAILED, ILLEGAL_SASL_STATE.
 from typing import Annotated
 
 from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import message
 from kgroup.protocol.types import Bytes, Int16, Int64, Since, String
 
 
-@message
-class SaslAuthenticateRequest(Message):
-    API = 36
-    VERSIONS = range(3)
-    FLEXIBLE = 2
-
+class SaslAuthenticateRequest(Message, api=36, versions=range(3), flexible=2):
     auth_bytes: Bytes
 
 
-@message
-class SaslAuthenticateResponse(Message):
-    API = 36
-    VERSIONS = range(3)
-    FLEXIBLE = 2
-
+class SaslAuthenticateResponse(Message, answers=SaslAuthenticateRequest):
     error_code: Int16 = 0
     error_message: String | None = None
     auth_bytes: Bytes = b""

@@ -6,22 +6,13 @@ Errors: UNSUPPORTED_SASL_MECHANISM, ILLEGAL_SASL_STATE.
 """
 
 from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import message
 from kgroup.protocol.types import Int16, String
 
 
-@message
-class SaslHandshakeRequest(Message):
-    API = 17
-    VERSIONS = range(2)
-
+class SaslHandshakeRequest(Message, api=17, versions=range(2)):
     mechanism: String
 
 
-@message
-class SaslHandshakeResponse(Message):
-    API = 17
-    VERSIONS = range(2)
-
+class SaslHandshakeResponse(Message, answers=SaslHandshakeRequest):
     error_code: Int16 = 0
     mechanisms: tuple[String, ...] = ()

@@ -10,31 +10,23 @@ UNKNOWN_TOPIC_ID, NOT_LEADER_OR_FOLLOWER, INVALID_RECORD_STATE, KAFKA_STORAGE_ER
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.messages.fetch import LeaderIdAndEpoch, NodeEndpoint
 from kgroup.protocol.messages.share_fetch import AcknowledgementBatch
-from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Bool, Int16, Int32, Since, String, Uuid
 
 
-@message
 class AcknowledgePartition(Struct):
     partition_index: Int32 = 0
     acknowledgement_batches: tuple[AcknowledgementBatch, ...] = ()
 
 
-@message
 class AcknowledgeTopic(Struct):
     topic_id: Uuid = bytes(16)
     partitions: tuple[AcknowledgePartition, ...] = ()
 
 
-@message
-class ShareAcknowledgeRequest(Message):
-    API = 79
-    VERSIONS = range(1, 3)
-    FLEXIBLE = 0
-
+class ShareAcknowledgeRequest(Message, api=79, versions=range(1, 3), flexible=0):
     group_id: String | None = None
     member_id: String | None = ""
     share_session_epoch: Int32 = 0
@@ -42,7 +34,6 @@ class ShareAcknowledgeRequest(Message):
     topics: tuple[AcknowledgeTopic, ...] = ()
 
 
-@message
 class PartitionData(Struct):
     partition_index: Int32 = 0
     error_code: Int16 = 0
@@ -50,18 +41,12 @@ class PartitionData(Struct):
     current_leader: LeaderIdAndEpoch = LeaderIdAndEpoch(leader_id=0, leader_epoch=0)
 
 
-@message
 class ShareAcknowledgeTopicResponse(Struct):
     topic_id: Uuid = bytes(16)
     partitions: tuple[PartitionData, ...] = ()
 
 
-@message
-class ShareAcknowledgeResponse(Message):
-    API = 79
-    VERSIONS = range(1, 3)
-    FLEXIBLE = 0
-
+class ShareAcknowledgeResponse(Message, answers=ShareAcknowledgeRequest):
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
     error_message: String | None = None

@@ -14,13 +14,11 @@ INVALID_RECORD_STATE (of its acknowledgements), UNKNOWN_SERVER_ERROR.
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.messages.fetch import LeaderIdAndEpoch, NodeEndpoint
-from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Bool, Int8, Int16, Int32, Int64, Records, Since, String, Uuid
 
 
-@message
 class AcknowledgementBatch(Struct):
     """Records up to `last_offset`; types: 0 gap, 1 accept, 2 release, 3 reject, 4 renew."""
 
@@ -29,19 +27,16 @@ class AcknowledgementBatch(Struct):
     acknowledge_types: tuple[Int8, ...] = ()
 
 
-@message
 class FetchPartition(Struct):
     partition_index: Int32 = 0
     acknowledgement_batches: tuple[AcknowledgementBatch, ...] = ()
 
 
-@message
 class FetchTopic(Struct):
     topic_id: Uuid = bytes(16)
     partitions: tuple[FetchPartition, ...] = ()
 
 
-@message
 class ForgottenTopic(Struct):
     """Partitions to take out of the share session."""
 
@@ -49,13 +44,8 @@ class ForgottenTopic(Struct):
     partitions: tuple[Int32, ...] = ()
 
 
-@message
-class ShareFetchRequest(Message):
+class ShareFetchRequest(Message, api=78, versions=range(1, 3), flexible=0):
     """`share_acquire_mode`: 0 whole batches, 1 no more than `max_records`."""
-
-    API = 78
-    VERSIONS = range(1, 3)
-    FLEXIBLE = 0
 
     group_id: String | None = None
     member_id: String | None = ""
@@ -71,7 +61,6 @@ class ShareFetchRequest(Message):
     forgotten_topics_data: tuple[ForgottenTopic, ...] = ()
 
 
-@message
 class AcquiredRecords(Struct):
     """Records up to `last_offset`, and how often they have been delivered, this time included."""
 
@@ -80,7 +69,6 @@ class AcquiredRecords(Struct):
     delivery_count: Int16 = 0
 
 
-@message
 class PartitionData(Struct):
     partition_index: Int32 = 0
     error_code: Int16 = 0
@@ -92,18 +80,12 @@ class PartitionData(Struct):
     acquired_records: tuple[AcquiredRecords, ...] = ()
 
 
-@message
 class ShareFetchableTopicResponse(Struct):
     topic_id: Uuid = bytes(16)
     partitions: tuple[PartitionData, ...] = ()
 
 
-@message
-class ShareFetchResponse(Message):
-    API = 78
-    VERSIONS = range(1, 3)
-    FLEXIBLE = 0
-
+class ShareFetchResponse(Message, answers=ShareFetchRequest):
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
     error_message: String | None = None

@@ -6,22 +6,15 @@ Errors: COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR
 INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED.
 """
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Bool, Int16, Int32, String, Uuid
 
 
-@message
-class ShareGroupDescribeRequest(Message):
-    API = 77
-    VERSIONS = range(1, 2)
-    FLEXIBLE = 0
-
+class ShareGroupDescribeRequest(Message, api=77, versions=range(1, 2), flexible=0):
     group_ids: tuple[String, ...] = ()
     include_authorized_operations: Bool = False
 
 
-@message
 class TopicPartitions(Struct):
     """Partitions of one topic."""
 
@@ -30,14 +23,12 @@ class TopicPartitions(Struct):
     partitions: tuple[Int32, ...] = ()
 
 
-@message
 class Assignment(Struct):
     """The partitions assigned to a member."""
 
     topic_partitions: tuple[TopicPartitions, ...] = ()
 
 
-@message
 class Member(Struct):
     member_id: String = ""
     rack_id: String | None = None
@@ -48,7 +39,6 @@ class Member(Struct):
     assignment: Assignment = Assignment()
 
 
-@message
 class DescribedGroup(Struct):
     error_code: Int16 = 0
     error_message: String | None = None
@@ -61,11 +51,6 @@ class DescribedGroup(Struct):
     authorized_operations: Int32 = -(1 << 31)
 
 
-@message
-class ShareGroupDescribeResponse(Message):
-    API = 77
-    VERSIONS = range(1, 2)
-    FLEXIBLE = 0
-
+class ShareGroupDescribeResponse(Message, answers=ShareGroupDescribeRequest):
     throttle_time_ms: Int32 = 0
     groups: tuple[DescribedGroup, ...] = ()

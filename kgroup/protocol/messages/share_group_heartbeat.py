@@ -10,18 +10,12 @@ GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED, GROUP_ID_NOT_FOUND, UNKN
 FENCED_MEMBER_EPOCH, GROUP_MAX_SIZE_REACHED, UNSUPPORTED_VERSION.
 """
 
-from kgroup.protocol.codec import Message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.share_records import TopicPartitions
-from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Int16, Int32, String
 
 
-@message
-class ShareGroupHeartbeatRequest(Message):
-    API = 76
-    VERSIONS = range(1, 2)
-    FLEXIBLE = 0
-
+class ShareGroupHeartbeatRequest(Message, api=76, versions=range(1, 2), flexible=0):
     group_id: String = ""
     member_id: String = ""
     member_epoch: Int32 = 0
@@ -29,19 +23,13 @@ class ShareGroupHeartbeatRequest(Message):
     subscribed_topic_names: tuple[String, ...] | None = None
 
 
-@message
 class Assignment(Struct):
     """The partitions the member reads."""
 
     topic_partitions: tuple[TopicPartitions, ...] = ()
 
 
-@message
-class ShareGroupHeartbeatResponse(Message):
-    API = 76
-    VERSIONS = range(1, 2)
-    FLEXIBLE = 0
-
+class ShareGroupHeartbeatResponse(Message, answers=ShareGroupHeartbeatRequest):
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
     error_message: String | None = None

@@ -6,23 +6,16 @@ Errors: COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR
 INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED.
 """
 
-from kgroup.protocol.codec import Message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.streams_records import Endpoint, KeyValue, TopicInfo
-from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Bool, Int16, Int32, Int64, String
 
 
-@message
-class StreamsGroupDescribeRequest(Message):
-    API = 89
-    VERSIONS = range(1)
-    FLEXIBLE = 0
-
+class StreamsGroupDescribeRequest(Message, api=89, versions=range(1), flexible=0):
     group_ids: tuple[String, ...] = ()
     include_authorized_operations: Bool = False
 
 
-@message
 class Subtopology(Struct):
     subtopology_id: String = ""
     source_topics: tuple[String, ...] = ()
@@ -31,13 +24,11 @@ class Subtopology(Struct):
     repartition_source_topics: tuple[TopicInfo, ...] = ()
 
 
-@message
 class Topology(Struct):
     epoch: Int32 = 0
     subtopologies: tuple[Subtopology, ...] | None = None
 
 
-@message
 class TaskOffset(Struct):
     """How far a task has come."""
 
@@ -46,7 +37,6 @@ class TaskOffset(Struct):
     offset: Int64 = 0
 
 
-@message
 class TaskIds(Struct):
     """Tasks of one subtopology."""
 
@@ -54,7 +44,6 @@ class TaskIds(Struct):
     partitions: tuple[Int32, ...] = ()
 
 
-@message
 class Assignment(Struct):
     """The tasks assigned to a member."""
 
@@ -63,7 +52,6 @@ class Assignment(Struct):
     warmup_tasks: tuple[TaskIds, ...] = ()
 
 
-@message
 class Member(Struct):
     member_id: String = ""
     member_epoch: Int32 = 0
@@ -82,7 +70,6 @@ class Member(Struct):
     is_classic: Bool = False
 
 
-@message
 class DescribedGroup(Struct):
     error_code: Int16 = 0
     error_message: String | None = None
@@ -95,11 +82,6 @@ class DescribedGroup(Struct):
     authorized_operations: Int32 = -(1 << 31)
 
 
-@message
-class StreamsGroupDescribeResponse(Message):
-    API = 89
-    VERSIONS = range(1)
-    FLEXIBLE = 0
-
+class StreamsGroupDescribeResponse(Message, answers=StreamsGroupDescribeRequest):
     throttle_time_ms: Int32 = 0
     groups: tuple[DescribedGroup, ...] = ()

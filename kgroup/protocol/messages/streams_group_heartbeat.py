@@ -11,13 +11,11 @@ UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, UNRELEASED_INSTANCE_ID, GROUP_MAX_SIZE_R
 STREAMS_INVALID_TOPOLOGY, STREAMS_INVALID_TOPOLOGY_EPOCH, STREAMS_TOPOLOGY_FENCED, UNSUPPORTED_VERSION.
 """
 
-from kgroup.protocol.codec import Message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.streams_records import Endpoint, KeyValue, Subtopology
-from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Bool, Int8, Int16, Int32, Int64, String
 
 
-@message
 class Topology(Struct):
     """What the application reads, keeps and writes; in the record of it the same."""
 
@@ -25,7 +23,6 @@ class Topology(Struct):
     subtopologies: tuple[Subtopology, ...] = ()
 
 
-@message
 class TaskIds(Struct):
     """Tasks of one subtopology, by the partition they read."""
 
@@ -33,7 +30,6 @@ class TaskIds(Struct):
     partitions: tuple[Int32, ...] = ()
 
 
-@message
 class TaskOffset(Struct):
     """How far a task's changelog has come."""
 
@@ -42,12 +38,7 @@ class TaskOffset(Struct):
     offset: Int64 = 0
 
 
-@message
-class StreamsGroupHeartbeatRequest(Message):
-    API = 88
-    VERSIONS = range(1)
-    FLEXIBLE = 0
-
+class StreamsGroupHeartbeatRequest(Message, api=88, versions=range(1), flexible=0):
     group_id: String = ""
     member_id: String = ""
     member_epoch: Int32 = 0
@@ -67,7 +58,6 @@ class StreamsGroupHeartbeatRequest(Message):
     shutdown_application: Bool = False
 
 
-@message
 class Status(Struct):
     """Something that holds for the group, by `streams.statuses`, and its detail."""
 
@@ -75,7 +65,6 @@ class Status(Struct):
     status_detail: String = ""
 
 
-@message
 class TopicPartition(Struct):
     """Partitions of one topic."""
 
@@ -83,7 +72,6 @@ class TopicPartition(Struct):
     partitions: tuple[Int32, ...] = ()
 
 
-@message
 class EndpointToPartitions(Struct):
     """What the process behind an endpoint has at hand for interactive queries."""
 
@@ -92,12 +80,7 @@ class EndpointToPartitions(Struct):
     standby_partitions: tuple[TopicPartition, ...] = ()
 
 
-@message
-class StreamsGroupHeartbeatResponse(Message):
-    API = 88
-    VERSIONS = range(1)
-    FLEXIBLE = 0
-
+class StreamsGroupHeartbeatResponse(Message, answers=StreamsGroupHeartbeatRequest):
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
     error_message: String | None = None

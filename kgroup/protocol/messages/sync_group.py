@@ -13,12 +13,10 @@ FENCED_INSTANCE_ID, REBALANCE_IN_PROGRESS.
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Bytes, Int16, Int32, Since, String
 
 
-@message
 class SyncGroupRequestAssignment(Struct):
     """What the leader gives one member."""
 
@@ -26,12 +24,7 @@ class SyncGroupRequestAssignment(Struct):
     assignment: Bytes
 
 
-@message
-class SyncGroupRequest(Message):
-    API = 14
-    VERSIONS = range(6)
-    FLEXIBLE = 4
-
+class SyncGroupRequest(Message, api=14, versions=range(6), flexible=4):
     group_id: String
     generation_id: Int32
     member_id: String
@@ -41,12 +34,7 @@ class SyncGroupRequest(Message):
     assignments: tuple[SyncGroupRequestAssignment, ...] = ()
 
 
-@message
-class SyncGroupResponse(Message):
-    API = 14
-    VERSIONS = range(6)
-    FLEXIBLE = 4
-
+class SyncGroupResponse(Message, answers=SyncGroupRequest):
     throttle_time_ms: Annotated[Int32, Since(1)] = 0
     error_code: Int16 = 0
     protocol_type: Annotated[String | None, Since(5)] = None

@@ -15,12 +15,10 @@ ILLEGAL_GENERATION (3), FENCED_INSTANCE_ID (3), TRANSACTION_ABORTABLE (4).
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Int16, Int32, Int64, Since, String
 
 
-@message
 class TxnOffsetCommitRequestPartition(Struct):
     partition_index: Int32
     committed_offset: Int64
@@ -28,18 +26,12 @@ class TxnOffsetCommitRequestPartition(Struct):
     committed_metadata: String | None = None
 
 
-@message
 class TxnOffsetCommitRequestTopic(Struct):
     name: String
     partitions: tuple[TxnOffsetCommitRequestPartition, ...] = ()
 
 
-@message
-class TxnOffsetCommitRequest(Message):
-    API = 28
-    VERSIONS = range(6)
-    FLEXIBLE = 3
-
+class TxnOffsetCommitRequest(Message, api=28, versions=range(6), flexible=3):
     transactional_id: String
     group_id: String
     producer_id: Int64
@@ -50,23 +42,16 @@ class TxnOffsetCommitRequest(Message):
     topics: tuple[TxnOffsetCommitRequestTopic, ...] = ()
 
 
-@message
 class TxnOffsetCommitResponsePartition(Struct):
     partition_index: Int32 = 0
     error_code: Int16 = 0
 
 
-@message
 class TxnOffsetCommitResponseTopic(Struct):
     name: String = ""
     partitions: tuple[TxnOffsetCommitResponsePartition, ...] = ()
 
 
-@message
-class TxnOffsetCommitResponse(Message):
-    API = 28
-    VERSIONS = range(6)
-    FLEXIBLE = 3
-
+class TxnOffsetCommitResponse(Message, answers=TxnOffsetCommitRequest):
     throttle_time_ms: Int32 = 0
     topics: tuple[TxnOffsetCommitResponseTopic, ...] = ()

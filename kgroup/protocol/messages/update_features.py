@@ -9,12 +9,10 @@ CLUSTER_AUTHORIZATION_FAILED.
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Bool, Int8, Int16, Int32, Since, String, Until
 
 
-@message
 class FeatureUpdateKey(Struct):
     """Upgrade type 1 only raises, 2 lowers when nothing is lost by it, 3 lowers anyway."""
 
@@ -24,30 +22,19 @@ class FeatureUpdateKey(Struct):
     upgrade_type: Annotated[Int8, Since(1)] = 1
 
 
-@message
-class UpdateFeaturesRequest(Message):
-    API = 57
-    VERSIONS = range(3)
-    FLEXIBLE = 0
-
+class UpdateFeaturesRequest(Message, api=57, versions=range(3), flexible=0):
     timeout_ms: Int32 = 60000
     feature_updates: tuple[FeatureUpdateKey, ...] = ()
     validate_only: Annotated[Bool, Since(1)] = False
 
 
-@message
 class UpdatableFeatureResult(Struct):
     feature: String = ""
     error_code: Int16 = 0
     error_message: String | None = None
 
 
-@message
-class UpdateFeaturesResponse(Message):
-    API = 57
-    VERSIONS = range(3)
-    FLEXIBLE = 0
-
+class UpdateFeaturesResponse(Message, answers=UpdateFeaturesRequest):
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
     error_message: String | None = None

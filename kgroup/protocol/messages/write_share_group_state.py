@@ -10,14 +10,12 @@ INVALID_REQUEST, KAFKA_STORAGE_ERROR.
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.messages.initialize_share_group_state import TopicResult
 from kgroup.protocol.share_state_records import StateBatch
-from kgroup.protocol.structs import Struct, message
 from kgroup.protocol.types import Int32, Int64, Since, String, Uuid
 
 
-@message
 class PartitionState(Struct):
     """A start offset of -1 has not changed."""
 
@@ -29,26 +27,15 @@ class PartitionState(Struct):
     state_batches: tuple[StateBatch, ...] = ()
 
 
-@message
 class TopicState(Struct):
     topic_id: Uuid = bytes(16)
     partitions: tuple[PartitionState, ...] = ()
 
 
-@message
-class WriteShareGroupStateRequest(Message):
-    API = 85
-    VERSIONS = range(2)
-    FLEXIBLE = 0
-
+class WriteShareGroupStateRequest(Message, api=85, versions=range(2), flexible=0):
     group_id: String = ""
     topics: tuple[TopicState, ...] = ()
 
 
-@message
-class WriteShareGroupStateResponse(Message):
-    API = 85
-    VERSIONS = range(2)
-    FLEXIBLE = 0
-
+class WriteShareGroupStateResponse(Message, answers=WriteShareGroupStateRequest):
     results: tuple[TopicResult, ...] = ()

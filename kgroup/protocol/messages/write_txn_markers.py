@@ -11,18 +11,15 @@ CLUSTER_AUTHORIZATION_FAILED.
 
 from typing import Annotated
 
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import Bool, Int8, Int16, Int32, Int64, Since, String
 
 
-@message
 class WritableTxnMarkerTopic(Struct):
     name: String
     partition_indexes: tuple[Int32, ...] = ()
 
 
-@message
 class WritableTxnMarker(Struct):
     producer_id: Int64
     producer_epoch: Int16
@@ -32,37 +29,24 @@ class WritableTxnMarker(Struct):
     transaction_version: Annotated[Int8, Since(2)] = 0
 
 
-@message
-class WriteTxnMarkersRequest(Message):
-    API = 27
-    VERSIONS = range(1, 3)
-    FLEXIBLE = 1
-
+class WriteTxnMarkersRequest(Message, api=27, versions=range(1, 3), flexible=1):
     markers: tuple[WritableTxnMarker, ...] = ()
 
 
-@message
 class WritableTxnMarkerPartitionResult(Struct):
     partition_index: Int32 = 0
     error_code: Int16 = 0
 
 
-@message
 class WritableTxnMarkerTopicResult(Struct):
     name: String = ""
     partitions: tuple[WritableTxnMarkerPartitionResult, ...] = ()
 
 
-@message
 class WritableTxnMarkerResult(Struct):
     producer_id: Int64 = 0
     topics: tuple[WritableTxnMarkerTopicResult, ...] = ()
 
 
-@message
-class WriteTxnMarkersResponse(Message):
-    API = 27
-    VERSIONS = range(1, 3)
-    FLEXIBLE = 1
-
+class WriteTxnMarkersResponse(Message, answers=WriteTxnMarkersRequest):
     markers: tuple[WritableTxnMarkerResult, ...] = ()

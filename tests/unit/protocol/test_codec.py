@@ -5,8 +5,7 @@ from typing import Annotated
 import pytest
 
 from kgroup.errors import DecodeError
-from kgroup.protocol.codec import Message
-from kgroup.protocol.structs import Struct, message
+from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.types import (
     Absent,
     Bool,
@@ -21,17 +20,12 @@ from kgroup.protocol.types import (
 )
 
 
-@message
 class Part(Struct):
     number: Int32 = 0
     extra: Annotated[Int8, Since(1), Tagged(0)] = -1
 
 
-@message
-class Sample(Message):
-    VERSIONS = range(3)
-    FLEXIBLE = 1
-
+class Sample(Message, versions=range(3), flexible=1):
     name: Annotated[String | None, NullableSince(1)] = ""
     old: Annotated[Bool, Until(0)] = False
     part: Annotated[Part | None, Since(2)] = None
@@ -40,10 +34,8 @@ class Sample(Message):
     other: Annotated[Part | None, Since(1), Tagged(1), Absent(Part())] = None
 
 
-@message
-class Empty(Message):
-    VERSIONS = range(2)
-    FLEXIBLE = 1
+class Empty(Message, versions=range(2), flexible=1):
+    pass
 
 
 def test_a_message_without_fields() -> None:
@@ -52,9 +44,7 @@ def test_a_message_without_fields() -> None:
 
 
 def test_what_is_only_written_has_no_reader_made() -> None:
-    @message
-    class Sent(Message):
-        VERSIONS = range(1)
+    class Sent(Message, versions=range(1)):
         number: Int32 = 0
 
     assert Sent(number=1).encode(0) == b"\0\0\0\1"
