@@ -33,7 +33,12 @@ class _Declared(type):
     """
 
     def __new__(
-        mcls, name: str, bases: tuple[type, ...], body: dict[str, Any], answers: Any = None, **facts: object
+        mcls,
+        name: str,
+        bases: tuple[type, ...],
+        body: dict[str, object],
+        answers: type[Message] | None = None,
+        **facts: object,
     ) -> Any:
         if "__slots__" in body:  # A base, or `dataclass` making the class once more with its slots.
             return super().__new__(mcls, name, bases, body)
