@@ -151,6 +151,9 @@ class Codec(Generic[T]):
     def _class(self, cls: Plain) -> _Form:
         """A dataclass or a named tuple."""
         label: str = cls.__name__
+        if self._calls.setdefault(label, cls) is not cls:
+            label = f"{cls.__module__.rpartition('.')[2]}_{label}"
+            self._calls[label] = cls
         hints = typing.get_type_hints(cls, localns=self._names)
         named = issubclass(cls, tuple)
         names = cls._fields if named else [field.name for field in dataclasses.fields(cls)]
@@ -164,7 +167,6 @@ class Codec(Generic[T]):
             else:
                 cells += [(f".{name}{path}", cell) for path, cell in form.row.cells]
                 parts.append(form.row.call)
-        assert self._calls.setdefault(label, cls) is cls, "two classes of one name"
         if named:
             call = f"_tuple({label}, ({', '.join(parts)},))"
         else:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from kgroup.history.fold.folding import Fold
 from kgroup.history.fold.snapshot import Rest, groups, rests, resumed, snapshot
 from kgroup.history.typed_json import Codec, Foreign
+from kgroup.protocol import group_records, share_records
 
 from .incidents import NAMES, log_of
 from .logs import items
@@ -140,6 +141,17 @@ def test_anything_else_is_foreign(data: bytes) -> None:
 def test_an_error_says_what_is_where(plain: object, message: str) -> None:
     with pytest.raises(Foreign, match=message):
         rests().decode(json.dumps(plain).encode())
+
+
+def test_two_classes_of_one_name_are_kept_apart() -> None:
+    codec = Codec(tuple[group_records.TopicPartitions, share_records.TopicPartitions])
+    pair = (
+        group_records.TopicPartitions(topic_id=b"a" * 16, partitions=(1,)),
+        share_records.TopicPartitions(topic_id=b"b" * 16, partitions=(2, 3)),
+    )
+    back = codec.decode(codec.encode(pair))
+    assert back == pair
+    assert list(map(type, back)) == list(map(type, pair))
 
 
 def test_equal_places_of_a_group_come_out_as_one_object() -> None:
