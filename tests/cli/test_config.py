@@ -7,7 +7,6 @@ import pytest
 
 from kgroup.cli.env import settings as settings_of
 from kgroup.cli.env.config import LocalTarget, RemoteTarget, load_config, target_of
-from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.properties import parse_properties
 from kgroup.cli.exit_codes import ExitCode
@@ -15,6 +14,7 @@ from kgroup.cli.frame.tree import expand_local
 from kgroup.cli.schemas import schema_for
 from kgroup.client.auth.credentials import Password
 from kgroup.client.tls.values import Tls
+from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError
 
 CONTEXTS = """\

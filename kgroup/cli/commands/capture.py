@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import open_admin
 from kgroup.cli.exit_codes import ExitCode, of_batch, of_error
 from kgroup.cli.frame.declaring import option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.locations import StorageOption, storage_options
+from kgroup.durations import parse_duration
 from kgroup.storage.location import Location
 
 if TYPE_CHECKING:

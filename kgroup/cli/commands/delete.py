@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin.models import EMPTY, ItemError
-from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.env.zookeeper import ZooKeeper, refuse
@@ -20,6 +19,7 @@ from kgroup.cli.inputs.offset_files import parse_offsets, share_groups
 from kgroup.cli.output.result import show
 from kgroup.cli.output.wording import of_code_name
 from kgroup.domain import Document
+from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:

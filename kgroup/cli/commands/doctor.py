@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin.models import ItemError
 from kgroup.admin.shell import command as line
-from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode, of_batch
@@ -17,6 +16,7 @@ from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import exit_codes, of_code_name, of_seen
 from kgroup.domain import Document, grouped
+from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Annotated
 
 from kgroup.cli.commands.describe import Sort, Top, pick_of
 from kgroup.cli.env import rest as by_rest
-from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.rest import Rest, elsewhere
 from kgroup.cli.env.session import identity, open_admin
@@ -13,6 +12,7 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.group_names import expand
+from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:

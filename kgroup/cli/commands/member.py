@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 from typing import Protocol as Shape
 
 from kgroup.cli.commands.member_registration import register, unregister
-from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import open_admin
@@ -21,6 +20,7 @@ from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group
 from kgroup.cli.output.schema_ids import schema_id
 from kgroup.domain import TopicPartition, uuid_text
+from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError, ErrorCode
 from kgroup.members.effects import Assigned, Committed, Failed, Left, Lost, Revoke
 

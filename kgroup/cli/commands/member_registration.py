@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin import shell
-from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode
@@ -11,6 +10,7 @@ from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes, undo_of_sett
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.output.result import show
+from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ import typer
 
 from kgroup.admin.models import ItemError
 from kgroup.cli.commands.pipeline_sql import sql, vacuum
-from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
@@ -23,6 +22,7 @@ from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.times import parse_time
 from kgroup.cli.views.pipeline_plot import draw, drawing_for, log_ends_of
 from kgroup.cli.views.pipeline_rows import query_result
+from kgroup.durations import parse_duration
 from kgroup.errors import StorageError
 from kgroup.pipeline.spark.package import build_package
 

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
@@ -11,6 +10,7 @@ from kgroup.cli.inputs.locations import StorageOption, storage_options
 from kgroup.cli.inputs.pipeline_session import filled
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.views.pipeline_rows import sql_result
+from kgroup.durations import parse_duration
 from kgroup.errors import require_extra
 
 if TYPE_CHECKING:

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin.models import CONSUMER
-from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import open_admin
 from kgroup.cli.exit_codes import ExitCode
@@ -14,6 +13,7 @@ from kgroup.cli.frame.options import command as make
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.domain import Document
+from kgroup.durations import parse_duration
 from kgroup.errors import BrokerRefused, ConfigError, KgroupError
 from kgroup.simulation.play.scenario import Scenario, find
 

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from kgroup.admin.models import ItemError
-from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode
@@ -12,6 +11,7 @@ from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.group_names import expand
 from kgroup.cli.output.result import show
+from kgroup.durations import parse_duration
 
 
 @make(

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin.models import GroupDescription, ItemError
 from kgroup.admin.read.watching import differences, sight_changes
-from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.posting import NOT_DELIVERED, posting
@@ -23,6 +22,7 @@ from kgroup.cli.output.tables import Table
 from kgroup.cli.output.times import day_and_clock, iso
 from kgroup.cli.output.wording import of_seen
 from kgroup.domain import Document
+from kgroup.durations import parse_duration
 
 if TYPE_CHECKING:
     from kgroup.admin.read.conditions import Condition, Looks

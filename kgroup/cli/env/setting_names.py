@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import field
 
-from kgroup.cli.env.durations import parse_duration
 from kgroup.domain import value
+from kgroup.durations import parse_duration
 
 BOOTSTRAP, LOCAL, ZOOKEEPER, CONTEXT, COMMAND_CONFIG, TIMEOUT = (
     "bootstrap.servers",

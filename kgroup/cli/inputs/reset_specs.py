@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from kgroup.cli.env.durations import parse_duration
+from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:

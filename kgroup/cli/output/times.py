@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from kgroup.cli.env.durations import parse_duration
+from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError
 
 _CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2})?")

@@ -5,7 +5,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from kgroup.admin.migrate.watch import DONE, WATCHING, Look
-from kgroup.cli.env.durations import parse_duration
 from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity
@@ -15,6 +14,7 @@ from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.times import iso
 from kgroup.cli.output.wording import assignment_text
 from kgroup.domain import Document
+from kgroup.durations import parse_duration
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin

@@ -1,4 +1,4 @@
-"""Durations as they are written on a command line."""
+"""Durations as people write them: on the command line, in a test, in a request to the control port."""
 
 from kgroup.errors import ConfigError
 
