@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
 
 from kgroup.admin.admin import Admin
 from kgroup.admin.change.journal import Journal
+from kgroup.admin.discovery import machine_ms
 from kgroup.admin.models import (
     ChangeStatus,
     Execution,
@@ -105,7 +106,10 @@ class Kafka:
         self._bootstrap = bootstrap
         self._one_at_a_time = threading.RLock()
         self._admin: Admin | None = Admin(
-            SocketTransport(settings), timeout_s=timeout_s, journal=Journal(journal) if journal else None
+            SocketTransport(settings),
+            timeout_s=timeout_s,
+            journal=Journal(journal) if journal else None,
+            now_ms=self._now_ms,
         )
 
     @property
@@ -281,6 +285,10 @@ class Kafka:
             (item,) = admin.delete_groups([group], reason).items
         if item.result not in DONE:
             raise _error_of(ItemError(group, item.error_code or "FAILED", f"{group}: {item.effect}"))
+
+    def _now_ms(self) -> int:
+        """The time by which ages are measured, and records written."""
+        return machine_ms()
 
     def last_events(self, group: str) -> str:
         """Return the end of a group's history as text, for a report, or why it cannot be read."""

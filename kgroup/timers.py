@@ -62,6 +62,14 @@ class Timers:
                 self._push(armed[0], key)
         return None
 
+    def armed(self) -> list[tuple[TimerKey, int, object]]:
+        """Every timer with its deadline and its `what`, in no order."""
+        return [(key, deadline_ms, what) for key, (deadline_ms, what) in self._deadlines.items()]
+
+    def postpone(self, key: TimerKey, deadline_ms: int) -> None:
+        """Have `key`, which is armed, fall due later than it would; `what` stays."""
+        self._deadlines[key] = (deadline_ms, self._deadlines[key][1])
+
     def pop_due(self, now_ms: int) -> tuple[TimerKey, object] | None:
         """Take the earliest timer whose deadline is at or before `now_ms`; ties in arming order."""
         due = self.next_ms()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-from kgroup.admin.discovery import Answers, ClusterView
+from kgroup.admin.discovery import Answers, ClusterView, machine_ms
 from kgroup.admin.models import (
     Deletion,
     Description,
@@ -55,7 +55,8 @@ if TYPE_CHECKING:
 class Admin:
     """Operations on one cluster, for one thread at a time; `timeout_s` bounds each, retries included.
 
-    All raise Unreachable or BrokerRefused. Changes go into `journal`, by default the user's.
+    All raise Unreachable or BrokerRefused. Changes go into `journal`, by default the user's. `now_ms` is the
+    time by which ages are measured, and records written.
     """
 
     def __init__(
@@ -65,9 +66,10 @@ class Admin:
         timeout_s: float = 30.0,
         journal: Journal | None = None,
         retry: Retry | None = None,
+        now_ms: Callable[[], int] = machine_ms,
     ) -> None:
         self.transport = transport
-        self._cluster = ClusterView(transport, retry or Retry(timeout_s=timeout_s))
+        self._cluster = ClusterView(transport, retry or Retry(timeout_s=timeout_s), now_ms)
         self._journal = journal
 
     def list_groups(

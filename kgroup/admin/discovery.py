@@ -5,6 +5,7 @@ Coordinators are remembered and forgotten when a broker denies the role or stops
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -34,6 +35,11 @@ BATCH = 5_000
 """Groups in one request: brokers bound what a request may hold."""
 
 
+def machine_ms() -> int:
+    """The time of this machine, in ms since 1970, UTC."""
+    return time.time_ns() // 1_000_000
+
+
 class Ask(Protocol):
     """Sends a request to one broker and gives its answer, which is of the class named."""
 
@@ -41,10 +47,13 @@ class Ask(Protocol):
 
 
 class ClusterView:
-    """One cluster behind a transport, with what has been learnt about it."""
+    """One cluster behind a transport, with what has been learnt about it; `now_ms` is its time."""
 
-    def __init__(self, transport: Transport, retry: Retry | None = None) -> None:
+    def __init__(
+        self, transport: Transport, retry: Retry | None = None, now_ms: Callable[[], int] = machine_ms
+    ) -> None:
         self.transport = transport
+        self.now_ms = now_ms
         self.retry = retry or Retry()
         self.listed_as: dict[str, str] = {}
         """The type each group was last listed with: a hint which request describes it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -56,7 +55,7 @@ def produce(
     found = cluster.topics([topic])
     partitions = _partitions(found, topic, partition)
     dealt = tuple(partitions[n % len(partitions)] for n in range(len(records)))
-    now_ms = time.time_ns() // 1_000_000
+    now_ms = cluster.now_ms()
     for place in dict.fromkeys(dealt):
         leader = leader_of(place, found)
         if isinstance(leader, KgroupError):

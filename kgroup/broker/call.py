@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from kgroup.coordinator.outcome import Request
 from kgroup.protocol.codec import Message
@@ -13,6 +13,13 @@ from kgroup.security.principals import ANONYMOUS, Principal
 
 R = TypeVar("R", bound=Message, covariant=True)
 """Whoever takes a call of any class at all takes a `Call[Message]`."""
+
+
+class Peer(Protocol):
+    """The connection a call came by."""
+
+    @property
+    def is_open(self) -> bool: ...
 
 
 def _nobody(response: Message | None) -> None:
@@ -34,6 +41,7 @@ class Call(Request, Generic[R]):
     forget: Callable[[], None] | None = field(default=None)
     principal: Principal = ANONYMOUS
     listener: str = ""
+    peer: Peer | None = None
 
     def part(self, body: Message, answer: Callable[[Message | None], None]) -> Call[Message]:
         """A request of its own for a part of this one."""

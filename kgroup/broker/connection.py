@@ -100,6 +100,11 @@ class Connection(asyncio.Protocol):
         """Whether a call waits for its answer."""
         return self._serving is Serving.PARKED
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the peer may still be there."""
+        return self._transport is not None and not self._transport.is_closing()
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
@@ -216,6 +221,7 @@ class Connection(asyncio.Protocol):
             None,
             self._principal,
             self._listener,
+            self,
         )
         answer = self._dispatcher.handle(call)
         if answer is None:

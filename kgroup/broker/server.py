@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from kgroup.broker.connection import Connection
-from kgroup.broker.dispatch import Dispatcher
+from kgroup.broker.dispatch import AnyApi, Dispatcher
 from kgroup.broker.handlers import ALL
 from kgroup.broker.listener import Listener
 from kgroup.broker.locks.described import Open, described
@@ -57,16 +57,20 @@ class EraCoordinators(Protocol):
 class Server:
     """All brokers of a cluster, each on its own ports; `metrics_at` is announced with them.
 
-    Without `listeners` they listen on loopback, and whoever reaches that may come in. ConfigError for a
-    listener's lock that cannot be made.
+    Without `listeners` they listen on loopback, and whoever reaches that may come in. `make` makes the way in
+    to the cluster. ConfigError for a listener's lock that cannot be made.
     """
 
     def __init__(
-        self, cluster: Cluster, metrics_at: str = "", listeners: Sequence[ListenerSettings] = ()
+        self,
+        cluster: Cluster,
+        metrics_at: str = "",
+        listeners: Sequence[ListenerSettings] = (),
+        make: Callable[[Cluster, Iterable[AnyApi]], Dispatcher] = Dispatcher,
     ) -> None:
         self.cluster = cluster
         self.metrics_at = metrics_at
-        self.dispatcher = Dispatcher(cluster, guarded(cluster, ALL))
+        self.dispatcher = make(cluster, guarded(cluster, ALL))
         self.routes = Routes(self.dispatcher)
         self.connections: set[Connection] = set()
         self.complaints = cluster.complaints

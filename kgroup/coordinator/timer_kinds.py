@@ -36,5 +36,8 @@ MEMBER_KINDS = (
 STREAMS_MEMBER_KINDS = (TimerKind.STREAMS_SESSION, TimerKind.STREAMS_REVOCATION)
 """Those of a streams group's members, likewise."""
 
+SESSION_KINDS = (TimerKind.CLASSIC_SESSION, TimerKind.CONSUMER_SESSION, TimerKind.STREAMS_SESSION)
+"""Those that heartbeats put off, of whichever type of group; a type of its own has its own here."""
+
 SWEEP = TimerKey(TimerKind.OFFSET_EXPIRY, "")
 """The one timer that belongs to no group."""

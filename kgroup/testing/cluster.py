@@ -12,17 +12,30 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from kgroup.api import Kafka
 from kgroup.errors import ConfigError
 from kgroup.protocol.releases import NEWEST, Release
+from kgroup.testing.verbs import Verbs
 
 if TYPE_CHECKING:
     from kgroup.runtime.cluster import Cluster as Embedded
     from kgroup.security.acls import Acl
     from kgroup.testing.serving import Serving
 
-DEFAULTS = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "5"}
-"""What differs from Kafka's own: the first rebalance does not wait, and a start makes less."""
+DEFAULTS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "5",
+    **{
+        f"group.{kind}.{name}": text
+        for kind in ("consumer", "streams")
+        for name, text in (
+            ("heartbeat.interval.ms", "100"),
+            ("min.heartbeat.interval.ms", "100"),
+            ("assignment.interval.ms", "0"),
+        )
+    },
+    "group.streams.initial.rebalance.delay.ms": "0",
+}
+"""What differs from Kafka's own: nobody waits where brokers would have him wait, and a start makes less."""
 OWN_USER = "kgroup-testing"
 MECHANISMS = "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"
 ITERATIONS = 4096
@@ -37,7 +50,7 @@ _RULE = re.compile(r"(\w+) +(topic|group|transactional-id|cluster)(?: +(\S+))?",
 RULE_EXAMPLE = "as 'Read topic orders', 'All group pay-*' or 'Create cluster'"
 
 
-class Cluster(Kafka):
+class Cluster(Verbs):
     """A cluster from `start` (or entering) to `stop`: brokers on loopback, all in memory, free ports.
 
     `topics` are names, or names with their partitions. `settings` are a broker's, by Kafka's names. With
@@ -109,24 +122,12 @@ class Cluster(Kafka):
             raise ConfigError(f"the mechanism {mechanism!r} is not served", f"one of {MECHANISMS}")
         return {**found, **_login(user, self._users[user], mechanism)}
 
-    def now_ms(self) -> int:
-        """Return the time of the brokers, in ms since 1970, UTC; it never goes back."""
-        return self._running().cluster.clock.now_ms()
-
-    def groups_since(self, since_ms: int) -> tuple[str, ...]:
-        """Return the groups with an event at that time or later, deleted ones, too, and those without any."""
-        listed = [group.group_id for group in self.groups()]
-        with self.admin() as admin:
-            events = admin.history().events
-        recorded = {event.group for event in events}
-        changed = [event.group for event in events if event.group and event.last_ms >= since_ms]
-        return tuple(dict.fromkeys([*changed, *(group for group in listed if group not in recorded)]))
-
     def start(self) -> Self:
         """Start the brokers and create the topics; entering does. ConfigError, if they run already."""
         if self._serving is not None:
             raise ConfigError("the cluster is running already", "use one Cluster for each cluster")
         from kgroup.broker.locks.settings import listeners_apart
+        from kgroup.runtime.clock import MovableClock
         from kgroup.runtime.cluster import Cluster as Embedded
         from kgroup.runtime.settings import STANDARD_AUTHORIZER
         from kgroup.testing.serving import Serving
@@ -138,7 +139,7 @@ class Cluster(Kafka):
             settings["authorizer.class.name"] = STANDARD_AUTHORIZER
             settings["super.users"] = f"User:{OWN_USER}"
         listeners, config = listeners_apart(settings)
-        embedded = Embedded(brokers=self._brokers, config=config, kafka=self._kafka)
+        embedded = Embedded(brokers=self._brokers, config=config, clock=MovableClock(), kafka=self._kafka)
         self._admit(embedded)
         self._serving = Serving(embedded, listeners)
         try:

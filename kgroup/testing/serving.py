@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Sequence
+from functools import cached_property
 from typing import Any, TypeVar
 
+from kgroup.broker.control.control import Control
+from kgroup.broker.control.dispatcher import ControlledDispatcher
 from kgroup.broker.locks.settings import ListenerSettings
 from kgroup.broker.server import Server
 from kgroup.runtime.cluster import Cluster
@@ -24,15 +27,24 @@ class Serving:
         self._thread = threading.Thread(target=self._loop.run_forever, name="kgroup brokers", daemon=True)
         self._thread.start()
         try:
-            self.server = self.call(_made(lambda: Server(cluster, listeners=listeners)))
+            self.server = self.do(lambda: Server(cluster, listeners=listeners, make=ControlledDispatcher))
             self.bootstrap = ",".join(f"127.0.0.1:{port}" for port in self.call(self.server.start()))
         except BaseException:
             self._end()
             raise
 
+    @cached_property
+    def control(self) -> Control:
+        """The verbs, for a cluster whose clock can be moved."""
+        return Control(self.server)
+
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Return what a coroutine returns, run where the brokers run."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def do(self, work: Callable[[], T]) -> T:
+        """Return what a function returns, called where the brokers run."""
+        return self.call(_made(work))
 
     def stop(self) -> None:
         """Close every connection, end the thread, and close the cluster."""

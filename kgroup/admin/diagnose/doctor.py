@@ -6,7 +6,6 @@ it unknown; one that the operator leaves out is not missed (docs/decisions/0025-
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -75,7 +74,7 @@ def examine_all(
     whose records wait for its members.
     """
     wanted = list(dict.fromkeys(group_ids))
-    now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+    now_ms = cluster.now_ms() if now_ms is None else now_ms
     without = frozenset(left_out)
     done: dict[str, Checkup] = {}
     waiting: list[Facts] = []

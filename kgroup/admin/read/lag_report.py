@@ -174,7 +174,7 @@ def _ages(cluster: ClusterView, groups: Sequence[GroupDescription]) -> Ages:
         for offset in (row.committed_offset, _waits_by(group, row))
     }
     found: dict[tuple[TopicPartition, int], Age] = {}
-    now_ms = time.time_ns() // 1_000_000
+    now_ms = cluster.now_ms()
     while left:
         # One offset a partition at a time: a fetch request names a partition once.
         offsets = dict(left)

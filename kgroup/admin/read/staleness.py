@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
 
 from kgroup.admin.discovery import ClusterView
@@ -23,7 +22,7 @@ def stale(cluster: ClusterView, group_ids: Iterable[str], limit_ms: int) -> Stal
     written = {name: at for name, at in last_written(cluster, group_ids).items() if at is not None}
     if not written:
         return {}, ()
-    clock = clock_of(cluster, time.time_ns() // 1_000_000)
+    clock = clock_of(cluster, cluster.now_ms())
     found: dict[str, int | None] = {}
     unsure: list[ItemError] = []
     for name, at in written.items():

@@ -1,0 +1,92 @@
+"""The verbs: what a test does to a cluster that runs. All are called on the event loop that serves it."""
+
+from __future__ import annotations
+
+from kgroup.broker.control.dispatcher import ControlledDispatcher
+from kgroup.broker.control.moving import Move
+from kgroup.broker.control.presence import the_one
+from kgroup.broker.control.waiting import until
+from kgroup.broker.server import Server
+from kgroup.coordinator.classic.group import ClassicGroup
+from kgroup.coordinator.sessions import MemberName, members, session_of
+from kgroup.coordinator.state import State
+from kgroup.domain import OFFSETS_TOPIC
+from kgroup.errors import KgroupError
+from kgroup.runtime.clock import MovableClock
+
+PATIENCE_S = 10.0
+"""How long members have, of real time, to do what a rebalance waits for while time is moved."""
+
+
+class Control:
+    """Of a server whose dispatcher is a ControlledDispatcher, and whose clock can be moved."""
+
+    def __init__(self, server: Server) -> None:
+        assert isinstance(server.dispatcher, ControlledDispatcher)
+        assert isinstance(server.cluster.clock, MovableClock)
+        self.cluster = server.cluster
+        self.clock = server.cluster.clock
+        self.dispatcher = server.dispatcher
+        self._presence = self.dispatcher.presence
+
+    async def advance(self, by_ms: int, *, keep: bool = True, patience_s: float = PATIENCE_S) -> int:
+        """Move time forward, as `Move` does, and return what time it is then."""
+        target_ms = self.clock.now_ms() + by_ms
+        move = Move(self.dispatcher, self.clock, target_ms, keep=keep, patience_s=patience_s)
+        await move.carry_out()
+        return self.clock.now_ms()
+
+    def expire(self, name: str, group_id: str | None = None) -> MemberName:
+        """End a member's session now, as if nothing had been heard of it for its length."""
+        member = self._member(name, group_id)
+        state = self._state_of(member.group_id)
+        session = session_of(state, member)
+        if session is not None:
+            now_ms = self.clock.now_ms()
+            state.timers.arm(session, now_ms)
+            self.dispatcher.wakeups.run(now_ms)
+        if member in members(state):
+            why = "it waits for a rebalance, and Kafka expires nobody who does"
+            raise KgroupError(f"{name} of {member.group_id} cannot expire now: {why}", "wait until_stable")
+        return member
+
+    def freeze(self, name: str, group_id: str | None = None) -> MemberName:
+        """Hear nothing more that a member sends to its coordinator, until `thaw`."""
+        member = self._member(name, group_id)
+        self._presence.frozen[member.group_id, member.member_id] = member
+        return member
+
+    def thaw(self, name: str, group_id: str | None = None) -> MemberName:
+        """Hear what a frozen member has sent since, and from now on."""
+        member = the_one(name, group_id, self._presence.frozen.values(), "frozen member")
+        key = member.group_id, member.member_id
+        del self._presence.frozen[key]
+        self.dispatcher.release(key)
+        return member
+
+    def is_stable(self, group_id: str, size: int | None = None) -> bool:
+        """Whether a group has all of its members, `size` of them, where they are to be."""
+        group = self._state_of(group_id).groups.get(group_id)
+        if group is None or group.state != "Stable" or size not in (None, len(group.members)):
+            return False
+        return not (isinstance(group, ClassicGroup) and group.pending_sync)
+
+    def shown(self, group_id: str) -> str:
+        """A group's state and size, in words."""
+        group = self._state_of(group_id).groups.get(group_id)
+        return "absent" if group is None else f"{group.state}, members {len(group.members)}"
+
+    async def until_stable(self, group_id: str, size: int | None, within_s: float) -> bool:
+        """Whether that is so before the time, which is real time, is over."""
+        return await until(lambda: self.is_stable(group_id, size), within_s)
+
+    def _member(self, name: str, group_id: str | None) -> MemberName:
+        shards = self.cluster.live_shards()
+        return the_one(name, group_id, (m for s in shards for m in members(s.coordinator.state)), "member")
+
+    def _state_of(self, group_id: str) -> State:
+        partition = self.dispatcher.partition_of(group_id)
+        shard = self.cluster.shards[partition]
+        if shard is None:
+            raise KgroupError(f"{OFFSETS_TOPIC}-{partition}, which has {group_id}, could not be loaded")
+        return shard.coordinator.state

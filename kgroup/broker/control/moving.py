@@ -1,0 +1,74 @@
+"""Time moved forward, deadline by deadline; members that are there lose nothing by it."""
+
+from __future__ import annotations
+
+from kgroup.broker.control.dispatcher import ControlledDispatcher
+from kgroup.broker.control.presence import Key
+from kgroup.broker.control.waiting import until
+from kgroup.coordinator.sessions import awaited, prolong
+from kgroup.runtime.clock import MovableClock
+from kgroup.timers import TimerKey
+
+
+class Move:
+    """One move of a clock to `target_ms`.
+
+    With `keep`, members that are connected and not frozen are taken to send their heartbeats; and where a
+    rebalance would go on without one of them, it gets `patience_s` of real time to do its part.
+    """
+
+    def __init__(
+        self,
+        dispatcher: ControlledDispatcher,
+        clock: MovableClock,
+        target_ms: int,
+        *,
+        keep: bool,
+        patience_s: float,
+    ) -> None:
+        self._dispatcher = dispatcher
+        self._clock = clock
+        self._target_ms = target_ms
+        self._keep = keep
+        self._patience_s = patience_s
+        self._prolonged: dict[int, dict[TimerKey, int]] = {}
+        self._overdue: set[Key] = set()
+
+    async def carry_out(self) -> None:
+        """Have all that falls due until the target happen, each at its own time."""
+        wakeups, clock = self._dispatcher.wakeups, self._clock
+        while True:
+            self._prolong()
+            due_ms = wakeups.next_ms()
+            if due_ms is None or due_ms > self._target_ms:
+                break
+            if not await self._had_to_wait(due_ms):
+                clock.move_to(due_ms)
+                wakeups.run(due_ms)
+        clock.move_to(self._target_ms)
+        wakeups.run(self._target_ms)
+
+    def _prolong(self) -> None:
+        if not self._keep:
+            return
+        left_ms = max(self._target_ms - self._clock.now_ms(), 0)
+        for shard in self._dispatcher.cluster.live_shards():
+            known = self._prolonged.setdefault(shard.partition, {})
+            prolong(shard.coordinator.state, self._dispatcher.presence.lives, left_ms, known)
+
+    async def _had_to_wait(self, due_ms: int) -> bool:
+        """Let members do what a timer that falls due waits for; False if it waits for none that is there."""
+        waited_for = self._waited_for(due_ms)
+        if not waited_for:
+            return False
+        if not await until(lambda: waited_for.isdisjoint(self._waited_for(due_ms)), self._patience_s):
+            self._overdue |= waited_for
+        return True
+
+    def _waited_for(self, due_ms: int) -> set[Key]:
+        if not self._keep:
+            return set()
+        lives = self._dispatcher.presence.lives
+        shards = self._dispatcher.cluster.live_shards()
+        found = (key for shard in shards for key in awaited(shard.coordinator.state, due_ms))
+        return {key for key in found if lives(*key)} - self._overdue

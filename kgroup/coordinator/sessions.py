@@ -1,0 +1,77 @@
+"""Members and their sessions, for a host that moves time: it vouches for heartbeats, waits for rejoins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from kgroup.coordinator.classic.group import ClassicGroup
+from kgroup.coordinator.classic.states import ClassicState
+from kgroup.coordinator.groups import Group
+from kgroup.coordinator.state import State
+from kgroup.coordinator.timer_kinds import MEMBER_KINDS, SESSION_KINDS, STREAMS_MEMBER_KINDS, TimerKind
+from kgroup.timers import TimerKey
+
+_OF_ONE_MEMBER = frozenset((*MEMBER_KINDS, *STREAMS_MEMBER_KINDS)) - frozenset(SESSION_KINDS)
+_OF_AN_EPOCH = frozenset((TimerKind.CONSUMER_REVOCATION, TimerKind.STREAMS_REVOCATION))
+
+
+class MemberName(NamedTuple):
+    """A member of any group, by all names that it has."""
+
+    group_id: str
+    member_id: str
+    instance_id: str | None
+    client_id: str
+
+
+def members(state: State) -> Iterator[MemberName]:
+    """The members of all groups."""
+    for group in state.groups.values():
+        if isinstance(group, ClassicGroup):
+            for each in group.members.values():
+                yield MemberName(group.group_id, each.member_id, each.instance_id, each.client_id)
+        else:
+            for member_id, member in group.members.items():
+                told = member.metadata
+                yield MemberName(group.group_id, member_id, told.instance_id, told.client_id)
+
+
+def session_of(state: State, member: MemberName) -> TimerKey | None:
+    """The timer that ends the member's session; None for one that is gone."""
+    keys = (TimerKey(kind, member.group_id, member.member_id) for kind in SESSION_KINDS)
+    return next((key for key in keys if key in state.timers), None)
+
+
+def prolong(
+    state: State, lives: Callable[[str, str], bool], by_ms: int, prolonged: dict[TimerKey, int]
+) -> None:
+    """Have the sessions of the members that live (group, member) end so much later.
+
+    `prolonged` has the deadlines that this made before: what still has one of those is left as it is.
+    """
+    for key, deadline_ms, _ in state.timers.armed():
+        if key.kind in SESSION_KINDS and prolonged.get(key) != deadline_ms and lives(*key[1:]):
+            prolonged[key] = deadline_ms + by_ms
+            state.timers.postpone(key, deadline_ms + by_ms)
+
+
+def awaited(state: State, by_ms: int) -> Iterator[tuple[str, str]]:
+    """The members (group, member) whose next request would stop a timer of a rebalance that fires by then."""
+    for key, deadline_ms, what in state.timers.armed():
+        group = state.groups.get(key.group_id)
+        if deadline_ms <= by_ms and group is not None:
+            for member_id in _awaited(group, key, what):
+                yield key.group_id, member_id
+
+
+def _awaited(group: Group, key: TimerKey, what: object) -> Iterable[str]:
+    if isinstance(group, ClassicGroup):
+        if key.kind == TimerKind.CLASSIC_JOIN and group.state is ClassicState.PREPARING:
+            return [member.member_id for member in group.members.values() if member.join is None]
+        current = key.kind == TimerKind.CLASSIC_SYNC and what == group.generation
+        return group.pending_sync if current and group.state is ClassicState.COMPLETING else ()
+    member = group.members.get(key.member_id)
+    if member is None or key.kind not in _OF_ONE_MEMBER:
+        return ()
+    return () if key.kind in _OF_AN_EPOCH and member.epoch != what else (key.member_id,)

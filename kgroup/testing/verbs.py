@@ -1,0 +1,120 @@
+"""What a test does to a cluster that runs: to its members, and to time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from kgroup.admin.models import GroupDescription
+from kgroup.api import Kafka
+from kgroup.durations import parse_duration
+from kgroup.errors import ConfigError, TimedOut
+
+if TYPE_CHECKING:
+    from kgroup.testing.serving import Serving
+
+T = TypeVar("T")
+LOOK_S = 0.01
+
+
+class Verbs(Kafka):
+    """A member is named by its instance id, its client id or its member id, and by `group` where it must be.
+
+    ConfigError for a name that no member has, or several have.
+    """
+
+    def _running(self) -> Serving:
+        raise NotImplementedError
+
+    def _now_ms(self) -> int:
+        return self.now_ms()
+
+    def now_ms(self) -> int:
+        """Return the time of the brokers, in ms since 1970, UTC; it never goes back."""
+        return self._running().cluster.clock.now_ms()
+
+    def advance(
+        self,
+        by: str | timedelta,
+        *,
+        others: Literal["kept", "silent"] = "kept",
+        patience: str | timedelta = "10s",
+    ) -> int:
+        """Move the brokers' time forward, and return what it is then, in ms; `by` as "45s", "10m" or "7d".
+
+        All that falls due happens in its order, each at its own time: sessions, rebalances, transactions and
+        offsets expire. A member that is connected and not frozen is taken to have sent its heartbeats, and
+        gets `patience`, which is real time, for what a rebalance waits for; "silent" has all sessions end.
+        """
+        if others not in ("kept", "silent"):
+            raise ConfigError(f"others={others!r} is neither 'kept' nor 'silent'")
+        serving = self._running()
+        by_ms, patience_s = int(_seconds(by) * 1000), _seconds(patience)
+        keep = others == "kept"
+        return serving.call(serving.control.advance(by_ms, keep=keep, patience_s=patience_s))
+
+    def expire(self, member: str, *, group: str | None = None) -> str:
+        """End a member's session now, without moving time, and return its member id."""
+        serving = self._running()
+        return serving.do(lambda: serving.control.expire(member, group)).member_id
+
+    def freeze(self, member: str, *, group: str | None = None) -> str:
+        """Hear and answer nothing that a member sends to its coordinator; return its member id.
+
+        As if its process had been stopped: what it sends waits for `thaw`. Records it still gets.
+        """
+        serving = self._running()
+        return serving.do(lambda: serving.control.freeze(member, group)).member_id
+
+    def thaw(self, member: str, *, group: str | None = None) -> str:
+        """Hear a frozen member again, first what it has sent meanwhile; return its member id."""
+        serving = self._running()
+        return serving.do(lambda: serving.control.thaw(member, group)).member_id
+
+    def until_stable(
+        self, group: str, *, members: int | None = None, timeout_s: float = 30.0
+    ) -> GroupDescription:
+        """Return a group once it is stable, with so many members; TimedOut with its history."""
+        serving = self._running()
+        if not serving.call(serving.control.until_stable(group, members, timeout_s)):
+            wanted = "" if members is None else f" with {members} members"
+            seen = serving.do(lambda: serving.control.shown(group))
+            why = f"{group} was not stable{wanted} in {timeout_s:g} s: last seen {seen}"
+            raise TimedOut(why, self.last_events(group))
+        return self.describe(group)
+
+    def until(self, condition: Callable[[], T], *, group: str | None = None, timeout_s: float = 30.0) -> T:
+        """Return what `condition` returns, once that is true; TimedOut with the history of `group`.
+
+        It is called again and again in this thread, and what it raises is raised. Without `group`, the error
+        has the history of all that have changed.
+        """
+        since_ms, end = self.now_ms(), time.monotonic() + timeout_s
+        while not (found := condition()):
+            if time.monotonic() >= end:
+                touched = [group] if group is not None else self.groups_since(since_ms)
+                told = "\n".join(map(self.last_events, touched)) or "no group has changed"
+                raise TimedOut(f"what was waited for did not hold in {timeout_s:g} s", told)
+            time.sleep(LOOK_S)
+        return found
+
+    def groups_since(self, since_ms: int) -> tuple[str, ...]:
+        """Return the groups with an event at that time or later, deleted ones, too, and those without any."""
+        listed = [group.group_id for group in self.groups()]
+        with self.admin() as admin:
+            events = admin.history().events
+        recorded = {event.group for event in events}
+        changed = [event.group for event in events if event.group and event.last_ms >= since_ms]
+        return tuple(dict.fromkeys([*changed, *(group for group in listed if group not in recorded)]))
+
+
+def _seconds(duration: str | timedelta) -> float:
+    if isinstance(duration, str):
+        return parse_duration(duration)
+    if not isinstance(duration, timedelta):
+        raise ConfigError(f"{duration!r} is not a duration", 'write "45s", or timedelta(seconds=45)')
+    if duration < timedelta():
+        raise ConfigError(f"{duration} is not a duration", "time only goes forward")
+    return duration.total_seconds()
