@@ -9,6 +9,7 @@ LOOPS := $(VENV)/.loops
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c requirements.lock -e
 SEEDS ?= 1000
 CASES ?= 10000
+PROGRAMS ?= 5000
 SECONDS ?= 60
 FIRST ?= 1
 SEED ?= 0
@@ -127,6 +128,10 @@ differential: setup ## Made-up programs on Kafka's own coordinator and on ours: 
 .PHONY: differential-tasks
 differential-tasks: setup ## Made-up streams groups on Kafka's own task assignor and on ours: make differential-tasks CASES=10000
 	@$(BIN)/python -m tests.differential.tasks --first $(FIRST) --cases $(CASES)
+
+.PHONY: differential-share
+differential-share: setup ## Made-up programs on Kafka's own share partition and share coordinator, and on ours
+	@$(BIN)/python -m tests.differential.share --first $(FIRST) --programs $(PROGRAMS)
 
 .PHONY: differential-patterns
 differential-patterns: setup ## Made-up topic patterns in Kafka's RE2/J and in ours: make differential-patterns CASES=100000

@@ -12,8 +12,8 @@ from kgroup.protocol.codec import Struct
 from kgroup.protocol.record_kinds import RecordKey, RecordValue, leading_int16
 from kgroup.protocol.types import Int8, Int16, Int32, Int64, String, Tagged, Uuid
 
-DELIVERY_STATES = {0: "Available", 2: "Acknowledged", 4: "Archived"}
-"""Names of `StateBatch.delivery_state`; 1, acquired, is never stored."""
+DELIVERY_STATES = {0: "Available", 2: "Acknowledged", 3: "Archiving", 4: "Archived"}
+"""Names of `StateBatch.delivery_state`; 1, acquired, is never stored. Archiving leads to the dead letters."""
 
 
 class ShareSnapshotKey(RecordKey, type=0):

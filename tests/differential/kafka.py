@@ -15,11 +15,11 @@ JVM = ("-Xmx512m", "-XX:+UseSerialGC", "-Xshare:auto", "-Dorg.slf4j.simpleLogger
 
 
 class Jvm:
-    """A running program of the Java project that answers lines with lines; to be used in a `with`."""
+    """A running program of a Java project that answers lines with lines; to be used in a `with`."""
 
-    def __init__(self, program: str) -> None:
-        path = toolchain.java_project(HERE / "java")
-        command = ["java", *JVM, "-cp", path, f"kgroup.differential.{program}"]
+    def __init__(self, program: str, project: Path = HERE / "java") -> None:
+        path = toolchain.java_project(project)
+        command = ["java", *JVM, "-cp", path, program]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def __enter__(self) -> Self:
@@ -51,7 +51,7 @@ class Kafka(Jvm):
     """Kafka's coordinator, which plays programs."""
 
     def __init__(self) -> None:
-        super().__init__("Differential")
+        super().__init__("kgroup.differential.Differential")
 
     def invent(self, seed: int, length: int, *, streams: bool = False) -> bytes:
         """A made-up program and its trace, one JSON object a line; with streams groups if asked to."""

@@ -129,7 +129,7 @@ def play(kafka: Jvm, seed: int, topics: int = TOPICS) -> Case:
 
 def cases(seeds: range, topics: int = TOPICS) -> list[Case]:
     """The cases of these seeds, in order."""
-    with Jvm("Patterns") as kafka:
+    with Jvm("kgroup.differential.Patterns") as kafka:
         return [play(kafka, seed, topics) for seed in seeds]
 
 

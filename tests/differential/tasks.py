@@ -190,7 +190,7 @@ def _places(told: Told) -> set[tuple[str, str, str, int]]:
 
 def cases(seeds: range, rounds: int) -> list[Case]:
     """The cases of these seeds, in order."""
-    with Jvm("TaskAssignments") as kafka:
+    with Jvm("kgroup.differential.TaskAssignments") as kafka:
         return [play(kafka, seed, rounds) for seed in seeds]
 
 

@@ -18,7 +18,7 @@ CASES = range(1, 20_001)
 
 @pytest.fixture(scope="module")
 def judge() -> Iterator[Jvm]:
-    with Jvm("Settings") as running:
+    with Jvm("kgroup.differential.Settings") as running:
         yield running
 
 

@@ -117,6 +117,7 @@ def main() -> str | None:
         return f"the interop tests need {', '.join(absent)} on PATH"
     driver_classpath()
     java_project(HERE.parent / "differential" / "java")
+    java_project(HERE.parent / "differential" / "share" / "java")
     go_driver()
     return None
 

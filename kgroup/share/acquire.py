@@ -1,0 +1,291 @@
+"""Acquiring: which of the records that were read a member is given, and how they are tracked from then on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kgroup.protocol.messages.share_fetch import AcquiredRecords
+from kgroup.share.in_flight import NO_MEMBER, Batch, Delivery, Fate, InFlight
+
+
+class Extent(NamedTuple):
+    """Base and last offset of a record batch in the log."""
+
+    base: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a group's settings say of its partitions: times in ms, the others numbers of records or
+    deliveries."""
+
+    lock_ms: int = 30_000
+    most_deliveries: int = 5
+    most_in_flight: int = 2000
+    may_renew: bool = True
+    dead_letters: bool = False
+
+    @property
+    def throttled_from(self) -> int:
+        """Records delivered so often go out in ever smaller portions: one may be what kills its reader."""
+        return max(2, -(-self.most_deliveries // 2))
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a member asks for: whole batches, or with `by_record` no more than `most` records."""
+
+    member: str
+    most: int
+    batch_size: int = 1 << 30
+    by_record: bool = False
+
+
+class Acquired(NamedTuple):
+    """What a member has got, and how many records of its `most` that takes."""
+
+    records: list[AcquiredRecords]
+    size: int
+
+
+NOTHING = Acquired([], 0)
+
+
+def acquire(
+    flight: InFlight, terms: Terms, wish: Wish, fetch_offset: int, read: Sequence[Extent], now_ms: int
+) -> Acquired:
+    """Lock what is available of the batches that were read from `fetch_offset` on."""
+    if wish.most <= 0 or not read or read[-1].last < flight.start:
+        return NOTHING
+    most, last = _limits(flight, terms, wish.most, fetch_offset, read[-1].last)
+    if most <= 0:
+        return NOTHING
+    first = read[0].base
+    _archive_missing(flight, fetch_offset, first)
+    if first > last:  # there was room for what the log has no more, and is none for what follows
+        flight.move_start()
+        return NOTHING
+    begin = _begin(flight, first)
+    known = flight.between(min(first, begin), last)
+    work = _Acquiring(flight, terms, wish, read, most, last, now_ms)
+    if not known:
+        work.take_new(begin, last)
+    else:
+        work.take_known(known, begin)
+        if work.count < work.most and known[-1].last < last:
+            work.take_new(known[-1].last + 1, last)
+        if work.records:
+            flight.seen_up_to(work.records[-1].last_offset + 1)
+    return Acquired(work.records, work.count)
+
+
+def _limits(flight: InFlight, terms: Terms, most: int, fetch_offset: int, last: int) -> tuple[int, int]:
+    """How many records may be taken, and up to which."""
+    free = min(most, terms.most_in_flight - flight.size)
+    # What is in flight already may be taken again, however much there is.
+    if free <= 0 and fetch_offset <= flight.end:
+        return min(most, flight.end - fetch_offset + 1), min(last, flight.end)
+    return free, last
+
+
+def _archive_missing(flight: InFlight, fetch_offset: int, first: int) -> None:
+    """Give up what the log has no more: it was asked for, and what was read begins behind it."""
+    if not flight.batches or fetch_offset >= first:
+        return
+    low = flight.floor(fetch_offset)
+    begin = low.first if low is not None and low.last >= fetch_offset else fetch_offset
+    batches = flight.between(begin, first - 1)
+    if flight.archive(fetch_offset, first - 1, batches, Delivery.AVAILABLE, count=True):
+        flight.look_back = True
+
+
+def _begin(flight: InFlight, first: int) -> int:
+    """Where the first of the batches concerned begins: the one in flight that has the record, if one has."""
+    low = flight.floor(first)
+    if low is None:
+        return max(first, flight.start)
+    return low.first if low.last >= first else first
+
+
+class _Acquiring:
+    """One acquisition under way."""
+
+    def __init__(
+        self,
+        flight: InFlight,
+        terms: Terms,
+        wish: Wish,
+        read: Sequence[Extent],
+        most: int,
+        last: int,
+        now_ms: int,
+    ) -> None:
+        self.flight = flight
+        self.terms = terms
+        self.wish = wish
+        self.read = read
+        self.most = most
+        self.first, self.last = read[0].base, last
+        self.due_ms = now_ms + terms.lock_ms
+        self.records: list[AcquiredRecords] = []
+        self.count = 0
+
+    def take_known(self, batches: Iterable[Batch], begin: int) -> None:
+        """What is available of batches that are in flight, and what lies unseen between them."""
+        unseen = begin
+        for batch in batches:
+            if self.count >= self.most:
+                return
+            if self.flight.has_gap():
+                if unseen < batch.first:
+                    self.take_new(unseen, batch.first - 1)
+                unseen = batch.last + 1
+                if self.count >= self.most:
+                    return
+            throttled = self._throttled(batch)
+            if throttled and self.count > 0:
+                self.most = 0
+                return
+            got = self._take(batch, throttled)
+            if throttled and got:
+                self.most = 0
+                return
+
+    def _take(self, batch: Batch, throttled: bool) -> int:
+        left = self.most - self.count
+        inside = batch.first >= self.first and batch.last <= self.last
+        whole = batch.whole
+        too_many = self.wish.by_record and len(batch) > left
+        if whole is not None:
+            if whole.state is not Delivery.AVAILABLE:
+                return 0
+            if inside and not too_many and not throttled:
+                self._lock(whole, batch.first, batch.last)
+                self.records.append(_acquired(batch.first, batch.last, whole.count))
+                self.count += len(batch)
+                return 0
+            self.flight.split(batch)
+        got = self._take_records(batch, left)
+        self.count += got
+        return got
+
+    def _throttled(self, batch: Batch) -> bool:
+        """Whether something that is available in the batch has been delivered often."""
+        fates = (
+            [batch.whole]
+            if batch.whole is not None
+            else [fate for _, fate in batch.fates(self.first, self.last)]
+        )
+        most = max((fate.count for fate in fates if fate.state is Delivery.AVAILABLE), default=0)
+        return most >= self.terms.throttled_from
+
+    def _take_records(self, batch: Batch, left: int) -> int:
+        """Records of a split batch; one on its last delivery goes alone."""
+        limit, portion, got = self.terms.most_deliveries, 0, 0
+        runs: list[tuple[int, int, int]] = []
+        for offset, fate in batch.fates(self.first, self.last):
+            if fate.state is not Delivery.AVAILABLE:
+                continue
+            if limit > 2 and fate.count == limit - 1 and got:
+                break
+            excess = fate.count - self.terms.throttled_from
+            if excess >= 0 and not portion:
+                portion = max(1, len(batch) >> (excess + 1))
+            self._lock(fate, offset, offset)
+            first = runs.pop()[0] if runs and runs[-1][1:] == (offset - 1, fate.count) else offset
+            runs.append((first, offset, fate.count))
+            got += 1
+            last_chance = fate.count == limit and limit > 2
+            if last_chance or got == portion or (self.wish.by_record and got == left):
+                break
+        self.records += [_acquired(*run) for run in runs]
+        return got
+
+    def _lock(self, fate: Fate, first: int, last: int) -> None:
+        fate.state, fate.member = Delivery.ACQUIRED, self.wish.member
+        fate.count += 1
+        fate.lock = self.flight.lock(first, last, self.due_ms)
+
+    def take_new(self, first: int, last: int) -> None:
+        """Records that nobody has seen yet, as whole batches of the log where that is asked for."""
+        flight, most = self.flight, self.most - self.count
+        if not flight.batches and flight.end > first:
+            first = flight.end
+        end = last
+        if most < last - first + 1:
+            end = self._end_of_batch(first + most - 1)
+            if flight.has_gap():
+                end = min(end, last)
+        made = self._in_order(first, end)
+        if flight.batches[0].first == first:
+            flight.start = first
+        flight.end = max(flight.end, end)
+        if self.wish.by_record:
+            end = made[0].last_offset
+        flight.seen_up_to(end + 1)
+        self.records += made
+        self.count += end - first + 1
+
+    def _end_of_batch(self, offset: int) -> int:
+        """The end of the log's batch that has an offset; the offset if none has."""
+        for extent in self.read:
+            if extent.base <= offset <= extent.last:
+                return extent.last
+        return offset
+
+    def _in_order(self, first: int, last: int) -> list[AcquiredRecords]:
+        """Put new batches of some `batch_size` records, cut where batches of the log begin."""
+        made: list[AcquiredRecords] = []
+        if self.wish.by_record:
+            end = min(last, first + self.most - self.count - 1)
+            self._put(first, end, last)
+            return [_acquired(first, end, 1)]
+        begin = first
+        if last - first + 1 > self.wish.batch_size:
+            for extent in self.read:
+                if extent.base > last:
+                    break
+                if extent.base - begin >= self.wish.batch_size:
+                    made.append(_acquired(begin, extent.base - 1, 1))
+                    begin = extent.base
+        made.append(_acquired(begin, last, 1))
+        for each in made:
+            self._put(each.first_offset, each.last_offset, each.last_offset)
+        return made
+
+    def _put(self, first: int, end: int, last: int) -> None:
+        """A batch up to `last`, of which the records up to `end` are acquired."""
+        flight, member = self.flight, self.wish.member
+        if end == last:
+            lock = flight.lock(first, last, self.due_ms)
+            flight.put(Batch(first, last, Fate(Delivery.ACQUIRED, 1, member, lock)))
+            return
+        batch = Batch(first, last, Fate(Delivery.AVAILABLE, 0, NO_MEMBER))
+        flight.split(batch)
+        for offset, fate in batch.fates(first, end):
+            self._lock(fate, offset, offset)
+        flight.put(batch)
+        flight.look_back = True
+
+
+def _acquired(first: int, last: int, count: int) -> AcquiredRecords:
+    return AcquiredRecords(first_offset=first, last_offset=last, delivery_count=count)
+
+
+def without(records: Iterable[AcquiredRecords], gone: Sequence[Extent]) -> list[AcquiredRecords]:
+    """The records outside of some batches, both in order."""
+    left: list[AcquiredRecords] = []
+    for each in records:
+        first = each.first_offset
+        for extent in gone:
+            if extent.last < first or extent.base > each.last_offset:
+                continue
+            if extent.base > first:
+                left.append(_acquired(first, extent.base - 1, each.delivery_count))
+            first = extent.last + 1
+        if first <= each.last_offset:
+            left.append(_acquired(first, each.last_offset, each.delivery_count))
+    return left

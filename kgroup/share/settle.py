@@ -1,0 +1,202 @@
+"""Acknowledging, releasing and the end of locks: what becomes of records that a member has acquired."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+
+from kgroup.errors import ErrorCode, Refused
+from kgroup.protocol.messages.share_fetch import AcknowledgementBatch
+from kgroup.protocol.share_state_records import StateBatch
+from kgroup.share.acquire import Terms
+from kgroup.share.in_flight import DONE, NO_MEMBER, Batch, Delivery, Fate, InFlight
+
+
+class Acknowledge(IntEnum):
+    """What a member says of a record."""
+
+    GAP = 0
+    ACCEPT = 1
+    RELEASE = 2
+    REJECT = 3
+    RENEW = 4
+
+
+_BECOMES = {
+    Acknowledge.GAP: Delivery.ARCHIVED,
+    Acknowledge.ACCEPT: Delivery.ACKNOWLEDGED,
+    Acknowledge.RELEASE: Delivery.AVAILABLE,
+    Acknowledge.REJECT: Delivery.ARCHIVED,
+}
+REJECTED = "Offset rejected by client."
+TOO_OFTEN = "Offset delivery count exceeded the threshold."
+
+
+@dataclass(slots=True)
+class Settled:
+    """Records that are about to change: what they were, for the case that it cannot be stored."""
+
+    fate: Fate
+    first: int
+    last: int
+    before: Delivery
+    member: str
+    cause: str = ""
+    """Why they go to the dead letters, if they do."""
+
+
+class Settling:
+    """One request or deadline under way: what it changes, to be stored or undone as one."""
+
+    def __init__(self, flight: InFlight, terms: Terms, now_ms: int) -> None:
+        self.flight = flight
+        self.terms = terms
+        self.now_ms = now_ms
+        self.settled: list[Settled] = []
+
+    def state_batches(self) -> tuple[StateBatch, ...]:
+        """What is to be stored; neighbours that are alike as one."""
+        found: list[tuple[int, int, Delivery, int]] = []
+        for each in self.settled:
+            alike = (each.fate.state, each.fate.count)
+            if found and found[-1][1] == each.first - 1 and found[-1][2:] == alike:
+                found[-1] = (found[-1][0], each.last, *alike)
+            else:
+                found.append((each.first, each.last, *alike))
+        return tuple(
+            StateBatch(first_offset=first, last_offset=last, delivery_state=state, delivery_count=count)
+            for first, last, state, count in found
+        )
+
+    def stored(self) -> None:
+        """The change is stored: the locks end."""
+        for each in self.settled:
+            each.fate.unlock()
+            if each.fate.state is Delivery.AVAILABLE:
+                self.flight.look_back = True
+
+    def undo(self) -> None:
+        """The change is refused, or could not be stored: the members have what they had."""
+        for each in self.settled:
+            if each.fate.state in DONE:
+                self.flight.complete -= self.flight.counted(each.first, each.last)
+            each.fate.state, each.fate.member = each.before, each.member
+
+    def acknowledge(self, member: str, batch: AcknowledgementBatch) -> None:
+        """Take what a member says of a batch; Refused leaves what came before it to `undo`."""
+        if batch.last_offset < self.flight.start:
+            return
+        for found in self._named(batch):
+            if found.last < self.flight.start:
+                continue
+            if found.whole is not None:
+                _refuse_if_not_owner(found.whole, member)
+            inside = found.first >= batch.first_offset and found.last <= batch.last_offset
+            split = len(batch.acknowledge_types) > 1 or self.flight.starts_within(found.first, found.last)
+            if found.whole is not None and inside and not split:
+                self._acknowledge(found.whole, found.first, found.last, batch.acknowledge_types[0])
+            else:
+                self._each(member, found, batch)
+
+    def _named(self, batch: AcknowledgementBatch) -> list[Batch]:
+        """The batches in flight that have the records; Refused unless they have all of them."""
+        first, last = batch.first_offset, batch.last_offset
+        low = self.flight.floor(first)
+        if low is None and self.flight.starts_within(first, last):
+            low = self.flight.floor(self.flight.start)
+        if low is None:
+            raise _invalid_state(
+                "Batch record not found. The request batch offsets are not found in the cache."
+            )
+        found = self.flight.between(low.first, last)
+        for bound, which in ((first, "first"), (last, "last")):
+            if found[-1].last < bound:
+                raise Refused(
+                    ErrorCode.INVALID_REQUEST,
+                    f"Batch record not found. The {which} offset in request is past acquired records.",
+                )
+        return found
+
+    def _each(self, member: str, found: Batch, batch: AcknowledgementBatch) -> None:
+        if found.whole is not None and found.whole.state is not Delivery.ACQUIRED:
+            raise _invalid_state(
+                "The batch cannot be acknowledged. The subset batch is not in the acquired state."
+            )
+        self.flight.split(found)
+        types = batch.acknowledge_types
+        first = max(batch.first_offset, self.flight.start)
+        for offset, fate in found.fates(first, batch.last_offset):
+            if fate.state is not Delivery.ACQUIRED:
+                raise _invalid_state("The offset cannot be acknowledged. The offset is not acquired.")
+            if fate.member != member:
+                raise _invalid_state("Member is not the owner of offset")
+            said = types[offset - batch.first_offset] if len(types) > 1 else types[0]
+            self._acknowledge(fate, offset, offset, said)
+
+    def _acknowledge(self, fate: Fate, first: int, last: int, said: int) -> None:
+        if fate.state is not Delivery.ACQUIRED:
+            raise _invalid_state("The batch cannot be acknowledged. The batch is not in the acquired state.")
+        if said == Acknowledge.RENEW:
+            if not self.terms.may_renew:
+                raise _invalid_state("Renewing acquisition locks is not enabled for the group.")
+            fate.unlock()
+            fate.lock = self.flight.lock(first, last, self.now_ms + self.terms.lock_ms)
+            return
+        state, cause = _BECOMES[Acknowledge(said)], ""
+        if said == Acknowledge.REJECT and self.terms.dead_letters:
+            state, cause = Delivery.ARCHIVING, REJECTED
+        self._settle(fate, first, last, state, cause)
+
+    def release(self, member: str) -> None:
+        """Make available what a member has; what is gone from the log is given up."""
+        for batch in self.flight.batches:
+            self._release(batch, batch.first, batch.last, member)
+
+    def expire(self, first: int, last: int) -> None:
+        """Make available what a lock held whose time is over."""
+        low = self.flight.floor(first)
+        if low is None:
+            return
+        for batch in self.flight.between(low.first, last):
+            self._release(batch, first, last)
+
+    def _release(self, batch: Batch, first: int, last: int, member: str | None = None) -> None:
+        """Of a batch, or of a range of a split one, what is acquired, by `member` if one is named."""
+        whole = batch.whole
+        acquired = whole is not None and whole.state is Delivery.ACQUIRED and member in (None, whole.member)
+        if acquired and self.flight.starts_within(batch.first, batch.last):
+            self.flight.split(batch)
+        for begin, end, fate in _parts(batch, first, last):
+            if fate.state is Delivery.ACQUIRED and member in (None, fate.member):
+                gone = end < self.flight.start
+                self._settle(fate, begin, end, Delivery.ARCHIVED if gone else Delivery.AVAILABLE)
+
+    def _settle(self, fate: Fate, first: int, last: int, state: Delivery, cause: str = "") -> None:
+        if state is Delivery.AVAILABLE and fate.count >= self.terms.most_deliveries:
+            dead = self.terms.dead_letters
+            state, cause = (Delivery.ARCHIVING, TOO_OFTEN) if dead else (Delivery.ARCHIVED, "")
+        self.settled.append(Settled(fate, first, last, fate.state, fate.member, cause))
+        fate.state, fate.member = state, NO_MEMBER
+        if state in DONE:
+            self.flight.complete += self.flight.counted(first, last)
+
+
+def _parts(batch: Batch, first: int, last: int) -> Iterator[tuple[int, int, Fate]]:
+    """The batch as a whole, or those of its records within a range."""
+    if batch.whole is not None:
+        yield batch.first, batch.last, batch.whole
+        return
+    for offset, fate in batch.fates(first, last):
+        yield offset, offset, fate
+
+
+def _refuse_if_not_owner(whole: Fate, member: str) -> None:
+    if whole.member == NO_MEMBER:
+        raise _invalid_state("The batch cannot be acknowledged. The batch is not in the acquired state.")
+    if whole.member != member:
+        raise _invalid_state("Member is not the owner of batch record")
+
+
+def _invalid_state(message: str) -> Refused:
+    return Refused(ErrorCode.INVALID_RECORD_STATE, message)
