@@ -15,9 +15,10 @@ from collections import Counter, deque
 
 from kgroup.zookeeper.coordinator import paths
 from kgroup.zookeeper.coordinator.config import LegacyConfig
-from kgroup.zookeeper.coordinator.events import (
-    Effect,
-    Event,
+from kgroup.zookeeper.coordinator.machine import LegacyCoordinator
+from kgroup.zookeeper.events import (
+    CoordinatorEffect,
+    CoordinatorEvent,
     Opened,
     Received,
     Send,
@@ -25,7 +26,6 @@ from kgroup.zookeeper.coordinator.events import (
     ZkConnected,
     ZkDone,
 )
-from kgroup.zookeeper.coordinator.machine import LegacyCoordinator
 from kgroup.zookeeper.store.operations import Create, Write
 from kgroup.zookeeper.store.tree import Tree
 from kgroup.zookeeper.wire.messages import (
@@ -53,9 +53,9 @@ class Host:
         self.now_ms = 0
         self.spent_s = 0.0
         self.counts: Counter[str] = Counter()
-        self._events: deque[Event] = deque()
+        self._events: deque[CoordinatorEvent] = deque()
 
-    def tell(self, *events: Event) -> None:
+    def tell(self, *events: CoordinatorEvent) -> None:
         """These happen, and all that follows from them."""
         self._events.extend(events)
         while self._events:
@@ -67,7 +67,7 @@ class Host:
             for effect in effects:
                 self._carry_out(effect)
 
-    def _carry_out(self, effect: Effect) -> None:
+    def _carry_out(self, effect: CoordinatorEffect) -> None:
         if isinstance(effect, Zk):
             kind = "multis" if isinstance(effect.ops[0], Write) else "read calls"
             self.counts[f"operations in {kind}"] += len(effect.ops)

@@ -12,7 +12,7 @@ from kgroup.runtime.catalog import CatalogTopic
 from kgroup.runtime.cluster import Cluster
 from kgroup.zookeeper.coordinator.config import LegacyConfig
 from kgroup.zookeeper.entry.serve import LegacyBrokers, LegacyOptions
-from kgroup.zookeeper.wire.codec import Awaiting, Wire
+from kgroup.zookeeper.wire.codec import Awaiting, Frames, Wire
 from kgroup.zookeeper.wire.messages import (
     ClusterMetadataRequest,
     PingRequest,
@@ -23,7 +23,6 @@ from kgroup.zookeeper.wire.messages import (
     StopFetcherRequest,
     StopFetcherResponse,
 )
-from kgroup.zookeeper.wire.primitives import Frames
 
 FAST = LegacyConfig(rebalance_backoff_ms=200, commit_interval_ms=200, zk_session_ms=1200, min_session_ms=500)
 WAIT_S = 200.0

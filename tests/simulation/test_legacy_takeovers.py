@@ -4,12 +4,12 @@ from random import Random
 
 import pytest
 
-from kgroup.zookeeper.consumer.events import ConsumerConfig
+from kgroup.zookeeper.consumer.machine import ConsumerConfig
 from kgroup.zookeeper.coordinator import paths
 from kgroup.zookeeper.coordinator.config import LegacyConfig
-from kgroup.zookeeper.coordinator.moves import Moves
-from kgroup.zookeeper.coordinator.recovery import Recovery
-from kgroup.zookeeper.world.rest import unrest
+from kgroup.zookeeper.coordinator.rebalancers import Moves
+from kgroup.zookeeper.coordinator.term import Recovery
+from kgroup.zookeeper.world.world import unrest
 from tests.simulation.era.faults import Fault, planted
 from tests.simulation.era.invariants import Violation
 from tests.simulation.era.world import AuditedWorld

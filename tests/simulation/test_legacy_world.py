@@ -4,10 +4,10 @@ from random import Random
 
 import pytest
 
-from kgroup.zookeeper.consumer.events import ConsumerConfig
+from kgroup.zookeeper.consumer.machine import ConsumerConfig
 from kgroup.zookeeper.coordinator.config import LegacyConfig
-from kgroup.zookeeper.coordinator.events import Closed
-from kgroup.zookeeper.world.rest import unrest
+from kgroup.zookeeper.events import Closed
+from kgroup.zookeeper.world.world import unrest
 from tests.simulation.era.__main__ import main
 from tests.simulation.era.chaos import run
 from tests.simulation.era.faults import FAULTS

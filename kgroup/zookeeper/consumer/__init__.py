@@ -1,7 +1,5 @@
 """A consumer of the ZooKeeper era that leaves its group to the coordinator (chapter 9 of its design).
 
-`machine.LegacyConsumer` takes events and answers with effects, free of I/O; `discovery` finds the
-coordinator, `lease` says for how long what was assigned may be delivered, `assignment` what that is. Its
-host on a socket is `kgroup.zookeeper.entry.member`. Promised: it stops before the coordinator may give its
-partitions away.
+`machine.LegacyConsumer` takes events and answers with effects, free of I/O. Its host on a socket is
+`kgroup.zookeeper.entry.member`. Promised: it stops before the coordinator may give its partitions away.
 """

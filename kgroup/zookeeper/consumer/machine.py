@@ -2,58 +2,199 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import Enum
 
+from kgroup.domain import java_string_hash
 from kgroup.errors import ConfigError
-from kgroup.zookeeper.consumer.assignment import Assignment
-from kgroup.zookeeper.consumer.discovery import Discovery
-from kgroup.zookeeper.consumer.events import (
-    CommitNow,
-    Committed,
-    Connect,
-    Connected,
-    ConsumerConfig,
-    Effect,
-    Event,
-    Fetch,
-    Leave,
-    NotConnected,
-    OutOfRange,
-    Pause,
-    Received,
-    Resume,
-    Send,
-    Start,
-    Stop,
-)
-from kgroup.zookeeper.consumer.lease import Lease
-from kgroup.zookeeper.coordinator.events import Close, Closed, Level, Log, Malformed
+from kgroup.zookeeper import events
+from kgroup.zookeeper.wire import messages
 from kgroup.zookeeper.wire.codec import Awaiting
-from kgroup.zookeeper.wire.messages import (
-    Broker,
-    ClusterMetadataRequest,
-    ClusterMetadataResponse,
-    CommitOffsetRequest,
-    CommitOffsetResponse,
-    ErrorMapping,
-    FromConsumer,
-    Offsets,
-    Partition,
-    PingRequest,
-    PingResponse,
-    RegisterConsumerRequest,
-    RegisterConsumerResponse,
-    StartFetcherRequest,
-    StartFetcherResponse,
-    StopFetcherRequest,
-    StopFetcherResponse,
-)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerConfig:
+    """One consumer's settings, times in ms; `reset` is where to begin without a stored offset."""
+
+    group_id: str
+    consumer_id: str
+    brokers: tuple[messages.Broker, ...]
+    session_timeout_ms: int = 6000
+    reconnect_backoff_ms: int = 1000
+    auto_commit: bool = True
+    reset: str = "smallest"
+
+    def __post_init__(self) -> None:
+        if not self.brokers:
+            raise ConfigError("a consumer needs at least one broker to ask", "give brokers as host:port")
+        if self.session_timeout_ms < 3 or self.reconnect_backoff_ms < 1:
+            raise ConfigError("session_timeout_ms must be at least 3, reconnect_backoff_ms at least 1")
+
+
+class Assignment:
+    """The draft's topic registry: positions are those of what was delivered, None where nothing was yet.
+
+    `enabled` False keeps what the consumer has: of a new assignment it takes that alone, and never anything
+    it was not given, for others may have it (era 9.8).
+    """
+
+    def __init__(self) -> None:
+        self.positions: dict[messages.Partition, int | None] = {}
+        self.enabled = True
+        self.must_reset = False
+        self._threads: dict[messages.Partition, str] = {}
+        self._out_of_range: dict[messages.Partition, int] = {}
+        self._kept: set[messages.Partition] = set()
+        self._withheld: tuple[events.Fetch, ...] = ()
+
+    @property
+    def streams(self) -> dict[str, tuple[str, ...]]:
+        """The topics of each thread's stream; made anew with every Start, as wildcards need it (era 9.5)."""
+        topics: dict[str, dict[str, None]] = {}
+        for partition, thread in sorted(self._threads.items()):
+            topics.setdefault(thread, {})[partition.topic] = None
+        return {thread: tuple(names) for thread, names in topics.items()}
+
+    def out_of_range(self, partition: messages.Partition) -> None:
+        """The log does not have this position: the reset word is to be applied, at the next Start (OC-40)."""
+        position = self.positions.get(partition)
+        if position is not None:
+            self._out_of_range[partition] = position
+            self.must_reset = True
+
+    def take(self, request: messages.StartFetcherRequest) -> tuple[events.Fetch, ...]:
+        """What to fetch from now on."""
+        fetches = tuple(
+            events.Fetch(
+                thread, messages.Partition(topic, name), self._where(messages.Partition(topic, name), offset)
+            )
+            for thread, partitions in request.ownership
+            for topic, name, offset in partitions
+        )
+        self._withheld = ()
+        if not self.enabled and self._kept:
+            self._withheld = tuple(fetch for fetch in fetches if fetch.partition not in self._kept)
+            fetches = tuple(fetch for fetch in fetches if fetch.partition in self._kept)
+        self._set(fetches)
+        return fetches
+
+    def enable(self) -> tuple[events.Fetch, ...] | None:
+        """Take on what was withheld; everything that is to be fetched then, None if nothing changes."""
+        self.enabled = True
+        if not self._withheld:
+            return None
+        now = [
+            events.Fetch(self._threads[partition], partition, at) for partition, at in self.positions.items()
+        ]
+        fetches = (*now, *self._withheld)
+        self._withheld = ()
+        self._set(fetches)
+        return fetches
+
+    def drop(self) -> None:
+        """Nothing is fetched any more."""
+        self.positions, self._threads, self._withheld = {}, {}, ()
+
+    def offsets(self) -> messages.Offsets:
+        """Positions to report; a partition of which nothing was delivered yet has none."""
+        known = sorted((p, offset) for p, offset in self.positions.items() if offset is not None)
+        return tuple(messages.PartitionAndOffset(p.topic, p.name, offset) for p, offset in known)
+
+    def _set(self, fetches: tuple[events.Fetch, ...]) -> None:
+        self.positions = {fetch.partition: fetch.offset for fetch in fetches}
+        self._threads = {fetch.partition: fetch.thread_id for fetch in fetches}
+        self._kept = set(self.positions) or self._kept
+
+    def _where(self, partition: messages.Partition, offset: int) -> int | None:
+        """Where to begin; None is the reset word's, also where the stored position was out of range."""
+        if self._out_of_range.pop(partition, None) == offset:
+            return None
+        return None if offset < 0 else offset
+
+
+class Discovery:
+    """The brokers a consumer was given and those it was told of; `next` never ends."""
+
+    def __init__(self, config: ConsumerConfig) -> None:
+        self._given = config.brokers
+        self._told: tuple[messages.Broker, ...] = ()
+        self._position = 0
+        self._failed = 0
+        # A consumer's own share of the time, so that thousands do not come back in the same moment.
+        share = java_string_hash(config.consumer_id) % 401 - 200
+        self.backoff_ms = max(1, config.reconnect_backoff_ms * (1000 + share) // 1000)
+
+    def told(self, brokers: Iterable[messages.Broker]) -> None:
+        """The cluster's brokers, as one of them lists them; a list of none tells nothing."""
+        self._told = tuple(brokers) or self._told
+
+    def next(self) -> messages.Broker:
+        """The broker to ask."""
+        candidates = self.candidates()
+        broker = candidates[self._position % len(candidates)]
+        self._position += 1
+        return broker
+
+    def candidates(self) -> list[messages.Broker]:
+        """Whom there is to ask: those told of, and those given at other addresses, should these be dead."""
+        addresses = {(broker.host, broker.port) for broker in self._told}
+        return [*self._told, *(b for b in self._given if (b.host, b.port) not in addresses)]
+
+    def address_of(self, broker_id: int) -> messages.Broker | None:
+        """The broker of that id, if anybody has told of it."""
+        return next((broker for broker in self.candidates() if broker.id == broker_id), None)
+
+    def failed(self) -> bool:
+        """One did not answer; whether that made a full round."""
+        self._failed += 1
+        if self._failed < len(self.candidates()):
+            return False
+        self._failed = 0
+        return True
+
+    def succeeded(self) -> None:
+        """One did: the round begins anew."""
+        self._failed = 0
+
+
+class Lease:
+    """Good for one session after the consumer SENT its newest answer that is known to have arrived."""
+
+    def __init__(self, session_ms: int) -> None:
+        self._session_ms = session_ms
+        self.end_ms = 0
+        self._answered_ms: int | None = None
+
+    def registered(self, sent_ms: int) -> None:
+        """A registration that was sent then is accepted, on a new connection."""
+        self.end_ms = sent_ms + self._session_ms
+        self._answered_ms = None
+
+    def pinged(self, num_retries: int) -> None:
+        """A ping without retries says that the answer before it arrived in time (era 5.2)."""
+        if num_retries == 0 and self._answered_ms is not None:
+            self.end_ms = max(self.end_ms, self._answered_ms + self._session_ms)
+
+    def answered(self, now_ms: int) -> None:
+        """A ping is being answered."""
+        self._answered_ms = now_ms
+
+    def ended(self) -> None:
+        """There is no connection any more that it was for."""
+        self.end_ms = 0
+        self._answered_ms = None
+
+    def good(self, now_ms: int) -> bool:
+        """Whether anything may be delivered at this moment."""
+        return now_ms < self.end_ms
+
 
 _ADVICE: dict[int, str] = {
-    ErrorMapping.DUPLICATE_CONSUMER_ID: "another consumer has this id: give each its own",
-    ErrorMapping.SESSION_TIMEOUT_OUT_OF_RANGE: "the broker does not allow this session timeout",
-    ErrorMapping.BAD_SUBSCRIPTION: "the broker cannot read the topics and streams asked for",
-    ErrorMapping.BAD_REQUEST: "the broker refuses the group's or the consumer's name, or the reset word",
+    messages.ErrorMapping.DUPLICATE_CONSUMER_ID: "another consumer has this id: give each its own",
+    messages.ErrorMapping.SESSION_TIMEOUT_OUT_OF_RANGE: "the broker does not allow this session timeout",
+    messages.ErrorMapping.BAD_SUBSCRIPTION: "the broker cannot read the topics and streams asked for",
+    messages.ErrorMapping.BAD_REQUEST: "the broker refuses the group's or consumer's name, or the reset word",
 }
 
 
@@ -83,12 +224,12 @@ class LegacyConsumer:
         self.paused = False
         self._topic_count = ""
         self._discovery = Discovery(config)
-        self._effects: list[Effect] = []
+        self._effects: list[events.ConsumerEffect] = []
         self._now_ms = 0
         self._conn = 0
         self._made = 0
-        self._broker: Broker | None = None
-        self._coordinator: Broker | None = None
+        self._broker: messages.Broker | None = None
+        self._coordinator: messages.Broker | None = None
         self._heard_ms = 0
         self._sent_ms = 0
         self._backoff_until_ms = 0
@@ -100,7 +241,7 @@ class LegacyConsumer:
         waiting = {Phase.ASKING: Awaiting.METADATA, Phase.REGISTERING: Awaiting.REGISTRATION}
         return waiting.get(self.phase, Awaiting.NOTHING)
 
-    def create_message_streams(self, topic_count: str, now_ms: int) -> list[Effect]:
+    def create_message_streams(self, topic_count: str, now_ms: int) -> list[events.ConsumerEffect]:
         """Begin to consume; a second time would start over behind what was delivered already (KAFKA-242)."""
         if self.phase is not Phase.NEW:
             raise ConfigError("a consumer can create message streams at most once", "make another consumer")
@@ -109,7 +250,7 @@ class LegacyConsumer:
         self._discover()
         return self._take_effects()
 
-    def step(self, event: Event, now_ms: int) -> list[Effect]:
+    def step(self, event: events.ConsumerEvent, now_ms: int) -> list[events.ConsumerEffect]:
         """Something has happened."""
         self._now_ms = now_ms
         self._look_at_the_clock()
@@ -117,7 +258,7 @@ class LegacyConsumer:
             self._handle(event)
         return self._take_effects()
 
-    def wake(self, now_ms: int) -> list[Effect]:
+    def wake(self, now_ms: int) -> list[events.ConsumerEffect]:
         """Time has passed."""
         self._now_ms = now_ms
         self._look_at_the_clock()
@@ -135,19 +276,19 @@ class LegacyConsumer:
         return silent_ms
 
     @property
-    def positions(self) -> dict[Partition, int | None]:
+    def positions(self) -> dict[messages.Partition, int | None]:
         """What it fetches, and how far it has delivered; None where the reset word decides."""
         return self.assignment.positions
 
-    def may_deliver(self, partition: Partition, now_ms: int) -> bool:
+    def may_deliver(self, partition: messages.Partition, now_ms: int) -> bool:
         """Whether a record may be handed to the application now: to be asked before each (era 9.6)."""
         return partition in self.positions and not self._leaving and self.lease.good(now_ms)
 
-    def delivered(self, partition: Partition, next_offset: int) -> None:
+    def delivered(self, partition: messages.Partition, next_offset: int) -> None:
         """A record was; the position is the one behind it."""
         self.positions[partition] = next_offset
 
-    def enable_rebalance(self, now_ms: int) -> list[Effect]:
+    def enable_rebalance(self, now_ms: int) -> list[events.ConsumerEffect]:
         """Take on what was withheld while `assignment.enabled` was off (KAFKA-364)."""
         self._now_ms = now_ms
         fetches = self.assignment.enable()
@@ -155,27 +296,33 @@ class LegacyConsumer:
             self._fetch(fetches)
         return self._take_effects()
 
-    def _handle(self, event: Event) -> None:
+    def _handle(self, event: events.ConsumerEvent) -> None:
         match event:
-            case OutOfRange(partition):
+            case events.OutOfRange(partition):
                 self.assignment.out_of_range(partition)
-            case Leave():
+            case events.Leave():
                 self._leave()
-            case CommitNow():
+            case events.CommitNow():
                 self._commit()
-            case Connected(conn) | NotConnected(conn) | Received(conn) | Malformed(conn) | Closed(conn):
+            case (
+                events.Connected(conn)
+                | events.NotConnected(conn)
+                | events.Received(conn)
+                | events.Malformed(conn)
+                | events.Closed(conn)
+            ):
                 if conn == self._conn:
                     self._of_connection(event)
 
-    def _of_connection(self, event: Event) -> None:
+    def _of_connection(self, event: events.ConsumerEvent) -> None:
         match event:
-            case Connected():
+            case events.Connected():
                 self._connected()
-            case Received(_, message, correlation):
+            case events.Received(_, message, correlation):
                 self._heard_ms = self._now_ms
                 self._received(message, correlation)
-            case Malformed(_, detail):
-                self._log(Level.WARNING, f"what the broker sends makes no sense: {detail}")
+            case events.Malformed(_, detail):
+                self._log(events.Level.WARNING, f"what the broker sends makes no sense: {detail}")
                 self._close()
                 self._lost()
             case _:
@@ -184,20 +331,20 @@ class LegacyConsumer:
 
     def _received(self, message: object, correlation: int) -> None:
         match message:
-            case ClusterMetadataResponse() if self.phase is Phase.ASKING:
+            case messages.ClusterMetadataResponse() if self.phase is Phase.ASKING:
                 self._learnt(message)
-            case RegisterConsumerResponse(error) if self.phase is Phase.REGISTERING:
+            case messages.RegisterConsumerResponse(error) if self.phase is Phase.REGISTERING:
                 self._registered(error)
-            case PingRequest() if self.phase is Phase.MEMBER:
+            case messages.PingRequest() if self.phase is Phase.MEMBER:
                 self._ping(message, correlation)
-            case StopFetcherRequest() if self.phase is Phase.MEMBER:
+            case messages.StopFetcherRequest() if self.phase is Phase.MEMBER:
                 self._stop(correlation)
-            case StartFetcherRequest() if self.phase is Phase.MEMBER:
+            case messages.StartFetcherRequest() if self.phase is Phase.MEMBER:
                 self._start(message, correlation)
-            case CommitOffsetResponse(error) if self.phase is Phase.MEMBER:
-                self._effects.append(Committed(error))
+            case messages.CommitOffsetResponse(error) if self.phase is Phase.MEMBER:
+                self._effects.append(events.Committed(error))
             case _:
-                self._log(Level.WARNING, f"a {type(message).__name__} that nobody has asked for")
+                self._log(events.Level.WARNING, f"a {type(message).__name__} that nobody has asked for")
                 self._close()
                 self._lost()
 
@@ -206,13 +353,13 @@ class LegacyConsumer:
     def _discover(self) -> None:
         self._connect(self._discovery.next(), coordinator=None)
 
-    def _connect(self, broker: Broker, coordinator: Broker | None) -> None:
+    def _connect(self, broker: messages.Broker, coordinator: messages.Broker | None) -> None:
         self._broker, self._coordinator = broker, coordinator
         self.phase = Phase.CONNECTING
         self._made += 1
         self._conn = self._made
         self._heard_ms = self._now_ms
-        self._effects.append(Connect(self._conn, broker.host, broker.port))
+        self._effects.append(events.Connect(self._conn, broker.host, broker.port))
 
     def _connected(self) -> None:
         if self.phase is not Phase.CONNECTING:
@@ -222,12 +369,12 @@ class LegacyConsumer:
             self._register()
             return
         self.phase = Phase.ASKING
-        self._send(ClusterMetadataRequest())
+        self._send(messages.ClusterMetadataRequest())
 
-    def _learnt(self, answer: ClusterMetadataResponse) -> None:
+    def _learnt(self, answer: messages.ClusterMetadataResponse) -> None:
         self._discovery.told(answer.brokers)
         coordinator = self._discovery.address_of(answer.coordinator_id)
-        if answer.error != ErrorMapping.NONE or coordinator is None:
+        if answer.error != messages.ErrorMapping.NONE or coordinator is None:
             # Nobody coordinates yet, or nobody whose address is known.
             self._close()
             self._back_off()
@@ -245,7 +392,7 @@ class LegacyConsumer:
         self._sent_ms = self._now_ms
         config = self.config
         self._send(
-            RegisterConsumerRequest(
+            messages.RegisterConsumerRequest(
                 config.group_id,
                 config.consumer_id,
                 self._topic_count,
@@ -256,15 +403,15 @@ class LegacyConsumer:
         )
 
     def _registered(self, error: int) -> None:
-        if error == ErrorMapping.NONE:
+        if error == messages.ErrorMapping.NONE:
             self._discovery.succeeded()
             self.phase = Phase.MEMBER
             self.paused = False
             self.lease.registered(self._sent_ms)
             return
-        if error != ErrorMapping.NOT_COORDINATOR:
+        if error != messages.ErrorMapping.NOT_COORDINATOR:
             advice = _ADVICE.get(error, f"the broker answers error {error}")
-            self._log(Level.ERROR, f"{self.config.consumer_id} is not registered: {advice}")
+            self._log(events.Level.ERROR, f"{self.config.consumer_id} is not registered: {advice}")
         self._close()
         self._back_off()
 
@@ -283,12 +430,15 @@ class LegacyConsumer:
             self._discover()
         elif self._discovery.failed():
             count = len(self._discovery.candidates())
-            self._log(Level.ERROR, f"none of {count} brokers can be asked for the coordinator; trying on")
+            self._log(
+                events.Level.ERROR, f"none of {count} brokers can be asked for the coordinator; trying on"
+            )
             self._back_off()
         else:
             assert self._broker is not None
             self._log(
-                Level.WARNING, f"{self._broker.host}:{self._broker.port} cannot be asked, trying another"
+                events.Level.WARNING,
+                f"{self._broker.host}:{self._broker.port} cannot be asked, trying another",
             )
             self._discover()
 
@@ -310,60 +460,65 @@ class LegacyConsumer:
     def _pause_if_over(self) -> None:
         if not self.lease.good(self._now_ms):
             self.paused = True
-            self._effects.append(Pause())
+            self._effects.append(events.Pause())
 
-    def _ping(self, ping: PingRequest, correlation: int) -> None:
+    def _ping(self, ping: messages.PingRequest, correlation: int) -> None:
         self.lease.pinged(ping.num_retries)
         if self.paused and self.lease.good(self._now_ms):
             self.paused = False
-            self._effects.append(Resume())
+            self._effects.append(events.Resume())
         if self.assignment.must_reset and not self._leaving:
             # Registering again causes a rebalance, and the Start that follows resets the position (era 9.3).
             self.assignment.must_reset = False
             self._close()
             self._lost()
             return
-        error = ErrorMapping.NONE
+        error = messages.ErrorMapping.NONE
         if self._leaving and ping.num_retries == 0 and (self._reported or not self.config.auto_commit):
-            error = ErrorMapping.CLOSING
+            error = messages.ErrorMapping.CLOSING
         self._reported = self._leaving
         self.lease.answered(self._now_ms)
-        self._send(PingResponse(error, self.config.consumer_id, self._offsets()), correlation)
-        if error == ErrorMapping.CLOSING:
+        self._send(messages.PingResponse(error, self.config.consumer_id, self._offsets()), correlation)
+        if error == messages.ErrorMapping.CLOSING:
             self._close()
             self._left(None)
 
     def _stop(self, correlation: int) -> None:
         offsets = self._offsets()
         self._stop_fetching()
-        self._send(StopFetcherResponse(ErrorMapping.NONE, self.config.consumer_id, offsets), correlation)
+        self._send(
+            messages.StopFetcherResponse(messages.ErrorMapping.NONE, self.config.consumer_id, offsets),
+            correlation,
+        )
 
-    def _start(self, request: StartFetcherRequest, correlation: int) -> None:
+    def _start(self, request: messages.StartFetcherRequest, correlation: int) -> None:
         self._discovery.told(request.brokers)
         if not self._leaving:
             self._fetch(self.assignment.take(request))
-        self._send(StartFetcherResponse(ErrorMapping.NONE, self.config.consumer_id), correlation)
+        self._send(
+            messages.StartFetcherResponse(messages.ErrorMapping.NONE, self.config.consumer_id), correlation
+        )
 
-    def _fetch(self, fetches: tuple[Fetch, ...]) -> None:
-        self._effects.append(Start(fetches))
+    def _fetch(self, fetches: tuple[events.Fetch, ...]) -> None:
+        self._effects.append(events.Start(fetches))
         self.paused = False
         self._pause_if_over()
 
     def _stop_fetching(self) -> None:
         if self.positions:
-            self._effects.append(Stop())
+            self._effects.append(events.Stop())
         self.assignment.drop()
         self.paused = False
 
-    def _offsets(self) -> Offsets | None:
+    def _offsets(self) -> messages.Offsets | None:
         return self.assignment.offsets() if self.config.auto_commit else None
 
     def _commit(self) -> None:
         offsets = self.assignment.offsets()
         if self.phase is Phase.MEMBER and offsets:
-            self._send(CommitOffsetRequest(self.config.consumer_id, offsets))
+            self._send(messages.CommitOffsetRequest(self.config.consumer_id, offsets))
         else:
-            self._effects.append(Committed(ErrorMapping.UNKNOWN))
+            self._effects.append(events.Committed(messages.ErrorMapping.UNKNOWN))
 
     # Leaving
 
@@ -374,25 +529,25 @@ class LegacyConsumer:
         elif not self._leaving:
             # The positions stay, to be reported; nothing is delivered any more.
             self._leaving = True
-            self._effects.append(Stop())
+            self._effects.append(events.Stop())
 
     def _left(self, why: str | None) -> None:
         self.assignment.drop()
         self.phase = Phase.LEFT
         if why is not None:
-            self._log(Level.WARNING, f"{self.config.consumer_id} has left, but {why}")
+            self._log(events.Level.WARNING, f"{self.config.consumer_id} has left, but {why}")
 
-    def _send(self, message: FromConsumer, correlation: int = 0) -> None:
-        self._effects.append(Send(self._conn, message, correlation))
+    def _send(self, message: messages.FromConsumer, correlation: int = 0) -> None:
+        self._effects.append(events.Send(self._conn, message, correlation))
 
     def _close(self) -> None:
         if self._conn:
-            self._effects.append(Close(self._conn))
+            self._effects.append(events.Close(self._conn))
         self._conn = 0
 
-    def _log(self, level: Level, text: str) -> None:
-        self._effects.append(Log(level, text))
+    def _log(self, level: events.Level, text: str) -> None:
+        self._effects.append(events.Log(level, text))
 
-    def _take_effects(self) -> list[Effect]:
+    def _take_effects(self) -> list[events.ConsumerEffect]:
         effects, self._effects = self._effects, []
         return effects

@@ -1,10 +1,9 @@
 """The coordinator of the ZooKeeper era as a machine: events in, effects out, timers by `wake`.
 
-`machine` takes events; `election` decides which broker is active, `term` is the time for which one is.
-Groups are in `registries`; `rebalancers` queue them, and each attempt `moves` partitions by Stop and Start,
-which wait for answers in `requests`. `writes` puts into the tree what was decided, `recovery` reads it after
-a takeover.
-`answers` takes what consumers say, `describe` answers operators. The tree's paths are in `paths`.
+`machine` takes events and answers operators; `election` decides which broker is active, `term` is the time
+for which one is, with all that consumers, topics and takeovers ask of it. What it knows and writes is in
+`registries`; `rebalancers` queue groups and move partitions by Stop and Start. `directory` knows the tree's
+brokers and topics, `paths` where things lie in it.
 
 Its hosts: `zookeeper.hosts` on sockets, `zookeeper.world` in virtual time. No partition has two owners.
 """

@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 
 from kgroup.zookeeper.coordinator import paths
-from kgroup.zookeeper.coordinator.core import Core, Then, reason, uncertain
-from kgroup.zookeeper.coordinator.events import Level, ZkConnected
-from kgroup.zookeeper.coordinator.timers import Timer
+from kgroup.zookeeper.coordinator.core import Core, Then, Timer, reason, uncertain
+from kgroup.zookeeper.events import Level, ZkConnected
 from kgroup.zookeeper.store.operations import (
     Check,
     Create,

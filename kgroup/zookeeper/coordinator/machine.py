@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from typing import TYPE_CHECKING
+
 from kgroup.zookeeper.coordinator.config import LegacyConfig
 from kgroup.zookeeper.coordinator.core import Core
-from kgroup.zookeeper.coordinator.describe import describe
 from kgroup.zookeeper.coordinator.directory import Directory
 from kgroup.zookeeper.coordinator.election import Elector, State
-from kgroup.zookeeper.coordinator.events import (
+from kgroup.zookeeper.coordinator.registries import Group, RegisteredConsumer, Stage, has_let_go
+from kgroup.zookeeper.coordinator.term import Answer, Term
+from kgroup.zookeeper.events import (
     Closed,
-    Effect,
-    Event,
+    CoordinatorEffect,
+    CoordinatorEvent,
     Level,
     Malformed,
     Opened,
@@ -21,17 +25,21 @@ from kgroup.zookeeper.coordinator.events import (
     ZkExpired,
     ZkFired,
 )
-from kgroup.zookeeper.coordinator.registries import RegisteredConsumer
-from kgroup.zookeeper.coordinator.term import Term
 from kgroup.zookeeper.wire.messages import (
     ClusterMetadataRequest,
     ClusterMetadataResponse,
     CommitOffsetRequest,
     DescribeGroupRequest,
+    DescribeGroupResponse,
     ErrorMapping,
     RegisterConsumerRequest,
     RegisterConsumerResponse,
+    Registered,
 )
+
+if TYPE_CHECKING:
+    from kgroup.zookeeper.coordinator.term import Answer, Term
+
 
 NOBODY = -1
 
@@ -53,13 +61,13 @@ class LegacyCoordinator:
         """Where it stands in the election."""
         return self.elector.state
 
-    def step(self, event: Event, now_ms: int) -> list[Effect]:
+    def step(self, event: CoordinatorEvent, now_ms: int) -> list[CoordinatorEffect]:
         """Something has happened."""
         if self._at(now_ms):
             self._handle(event)
         return self.core.take_effects()
 
-    def wake(self, now_ms: int) -> list[Effect]:
+    def wake(self, now_ms: int) -> list[CoordinatorEffect]:
         """Time has passed: fires one timer, if one is due."""
         if self._at(now_ms):
             term_due = None if self.term is None else self.term.timers.next_ms()
@@ -88,7 +96,7 @@ class LegacyCoordinator:
             self.elector.resign_and_try_again("ZooKeeper has not confirmed the coordinator's node in time")
         return True
 
-    def _handle(self, event: Event) -> None:  # noqa: C901 - one case for each event
+    def _handle(self, event: CoordinatorEvent) -> None:  # noqa: C901 - one case for each event
         match event:
             case Received():
                 self._received(event)
@@ -105,7 +113,7 @@ class LegacyCoordinator:
             case _:
                 self._of_session(event)
 
-    def _of_session(self, event: Event) -> None:
+    def _of_session(self, event: CoordinatorEvent) -> None:
         match event:
             case ZkConnected():
                 self._connected(event)
@@ -151,7 +159,7 @@ class LegacyCoordinator:
             case DescribeGroupRequest() as request:
                 active = self.term if self.state is State.ACTIVE else None
                 self.core.send(event.conn, describe(active, request), event.correlation)
-            case message:
+            case message if isinstance(message, Answer | CommitOffsetRequest):
                 member = self._member(event.conn)
                 if self.term is None or member is None:
                     self._malformed(event.conn, "an answer of somebody who has not registered")
@@ -208,3 +216,61 @@ class LegacyCoordinator:
             self.term.end()
             self.term = None
         self.core.close_all()
+
+
+STABLE, REBALANCING, FAILED = "Stable", "Rebalancing", "Failed"
+RECOVERING, LEAVING, EMPTY = "Recovering", "Leaving", "Empty"
+PAGE_BYTES = 256 * 1024
+"""No answer is much longer: who asks is not to be taken for one that does not read."""
+MEMBER_BYTES = 18
+
+
+def describe(term: Term | None, request: DescribeGroupRequest) -> DescribeGroupResponse:
+    """The answer of a broker, NOT_COORDINATOR of one that does not coordinate (`term` None)."""
+    if term is None:
+        return DescribeGroupResponse(ErrorMapping.NOT_COORDINATOR, "", False, ())
+    group = term.groups.get(request.group_id)
+    if group is None:
+        # Soon after an election its consumers may be on their way.
+        state = EMPTY if term.core.now_ms >= term.recovery.all_known_ms() else RECOVERING
+        return DescribeGroupResponse(ErrorMapping.NONE, state, False, ())
+    names = sorted(group.members)
+    page: list[Registered] = []
+    size = 0
+    at = bisect_right(names, request.after)
+    while at < len(names) and size < PAGE_BYTES:
+        page.append(_registered(group.members[names[at]]))
+        size += MEMBER_BYTES + len(names[at].encode()) + len(page[-1].topic_count.encode())
+        at += 1
+    state = state_of(group, term.core.now_ms)
+    return DescribeGroupResponse(ErrorMapping.NONE, state, at < len(names), tuple(page))
+
+
+def state_of(group: Group, now_ms: int) -> str:
+    """How a group stands: Stable only where every member has confirmed what it fetches.
+
+    Empty only where nobody delivers any more and all that was reported is written; until then Leaving.
+    """
+    if group.stage is not Stage.NORMAL:
+        return RECOVERING
+    if not group.members:
+        delivers = any(not has_let_go(member, now_ms) for member in group.departed.values())
+        return LEAVING if delivers or group.changed or group.jobs else EMPTY
+    if group.run is not None or group.rebalance_initiated:
+        return REBALANCING
+    if group.given_up:
+        return FAILED
+    return STABLE if all(member.started for member in group.members.values()) else REBALANCING
+
+
+def _registered(member: RegisteredConsumer) -> Registered:
+    asked = member.registration
+    return Registered(
+        member.consumer_id,
+        asked.topic_count,
+        asked.auto_commit,
+        member.started,
+        asked.session_timeout_ms,
+        member.failed,
+        len(member.holds),
+    )

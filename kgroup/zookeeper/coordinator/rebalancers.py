@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING
 
-from kgroup.zookeeper.coordinator.core import uncertain
-from kgroup.zookeeper.coordinator.events import Level
-from kgroup.zookeeper.coordinator.moves import Moves
-from kgroup.zookeeper.coordinator.owners import Owners, read_owners
-from kgroup.zookeeper.coordinator.registries import Group, RegisteredConsumer, Stage
-from kgroup.zookeeper.coordinator.requests import Watcher
-from kgroup.zookeeper.coordinator.target import target_of
-from kgroup.zookeeper.coordinator.timers import Timer
-from kgroup.zookeeper.coordinator.topics import Found, Partitions
-from kgroup.zookeeper.store.operations import Failure
-from kgroup.zookeeper.wire.messages import Partition
-
-if TYPE_CHECKING:
-    from kgroup.zookeeper.coordinator.term import Term
+from kgroup.zookeeper.coordinator import paths
+from kgroup.zookeeper.coordinator.core import UNCERTAIN, Asks, Then, Timer, uncertain
+from kgroup.zookeeper.coordinator.directory import Found, Partitions
+from kgroup.zookeeper.coordinator.registries import Group, Job, RegisteredConsumer, Registries, Stage, Watcher
+from kgroup.zookeeper.events import Level
+from kgroup.zookeeper.store.operations import Children, Failure, Get, Node, Read, Result, Sync
+from kgroup.zookeeper.wire.messages import (
+    Ownership,
+    Partition,
+    PartitionAndOffset,
+    RequestKey,
+    StartFetcherRequest,
+    StopFetcherRequest,
+)
 
 
 class Phase(Enum):
@@ -36,7 +37,7 @@ class Phase(Enum):
 class Run:
     """One task of a rebalancer: attempts until one succeeds, or there have been too many; then `done`."""
 
-    def __init__(self, term: Term, group: Group, done: Callable[[], None]) -> None:
+    def __init__(self, term: Registries, group: Group, done: Callable[[], None]) -> None:
         self._term = term
         self._group = group
         self._done = done
@@ -122,7 +123,7 @@ class Run:
         for member in self.snapshot:
             names.update(dict.fromkeys(member.subscription.topics))
             if member.subscription.pattern is not None:
-                known = self._term.interests.known
+                known = self._term.topics
                 names.update({name: None for name in known if member.subscription.streams_of(name)})
         return sorted(names)
 
@@ -187,8 +188,9 @@ class Run:
 class Rebalancer:
     """A queue of groups, and the run of the one that was taken last."""
 
-    def __init__(self, term: Term) -> None:
+    def __init__(self, term: Registries, number: int) -> None:
         self._term = term
+        self.number = number
         self.queue: deque[Group] = deque()
         self.overflow: deque[Group] = deque()
         self.run: Run | None = None
@@ -215,7 +217,7 @@ class Rebalancer:
             if group.dropped or not group.members:
                 group.rebalancer = None
                 continue
-            group.rebalancer = self
+            group.rebalancer = self.number
             self.run = group.run = Run(self._term, group, partial(self._done, group))
             self.run.begin()
 
@@ -227,9 +229,9 @@ class Rebalancer:
 class Rebalancers:
     """All rebalancers; a group goes to the one that has it, or else to each in turn."""
 
-    def __init__(self, term: Term) -> None:
+    def __init__(self, term: Registries) -> None:
         self._term = term
-        self.all = [Rebalancer(term) for _ in range(term.core.config.rebalancers)]
+        self.all = [Rebalancer(term, number) for number in range(term.core.config.rebalancers)]
         self._next = 0
 
     def add(self, group: Group) -> None:
@@ -246,6 +248,314 @@ class Rebalancers:
 
     def _push(self, group: Group) -> None:
         if group.rebalancer is None:
-            group.rebalancer = self.all[self._next]
+            group.rebalancer = self._next
             self._next = (self._next + 1) % len(self.all)
-        group.rebalancer.push(group)
+        self.all[group.rebalancer].push(group)
+
+
+NOTHING_STORED = -1
+_MAX_OFFSET = 2**63 - 1
+
+
+class Moves:
+    """STOP, FLUSH, START and OWN of one attempt; once it is `over`, answers change nothing."""
+
+    def __init__(
+        self, term: Registries, group: Group, run: Run, owners: Owners, target: dict[Partition, str]
+    ) -> None:
+        self._term = term
+        self._group = group
+        self._run = run
+        self._owners = owners
+        self._target = target
+        self._waiting: dict[int, Watcher] = {}
+        self._starting = False
+        self.over = False
+
+    def stop(self) -> None:
+        """Ask every member of the snapshot to stop, also those that have nothing."""
+        core = self._term.core
+        for member in self._run.snapshot:
+            member.started = False
+            watcher = self._expect(member, RequestKey.STOP_FETCHER)
+            core.send(member.conn, StopFetcherRequest(member.consumer_id), watcher.correlation)
+
+    def answered(self, watcher: Watcher) -> None:
+        """One more has stopped or started; when all have, go on (LC-59)."""
+        if self._waiting.get(watcher.member.conn) is not watcher:
+            return
+        del self._waiting[watcher.member.conn]
+        if not self._waiting:
+            if self._starting:
+                self._own()
+            else:
+                self._term.committer.flush(self._group, self._flushed, self.owners_before_start)
+
+    def _expect(self, member: RegisteredConsumer, kind: RequestKey) -> Watcher:
+        now_ms = self._term.core.now_ms
+        watcher = self._term.purgatory.watch(member, kind, now_ms, self._expired)
+        self._waiting[member.conn] = watcher
+        return watcher
+
+    def _expired(self, watcher: Watcher) -> None:
+        if not self.over and self._waiting.get(watcher.member.conn) is watcher:
+            what = watcher.kind.name.replace("_", " ").lower()
+            self._run.fail(f"consumer {watcher.member.consumer_id} has not answered {what}")
+
+    def owners_before_start(self) -> dict[str, bytes]:
+        """For who takes over from here on: how long to wait, and that others than owners may have started."""
+        session = max(self._largest_session(), self._owners.session_timeout_ms or 0)
+        data = data_of(session, starting=self._owners.threads != self._target)
+        return {} if data == self._owners.data else {paths.owners(self._group.group_id): data}
+
+    def _flushed(self, done: bool) -> None:
+        if self.over:
+            return
+        if not done:
+            self._run.fail("offsets could not be written")
+            return
+        if not self._target:
+            self._start({})
+            return
+        partitions = list(self._target)
+        ops = [Get(paths.offset(self._group.group_id, partition)) for partition in partitions]
+        self._term.ask(ops, lambda results: self._stored(partitions, results))
+
+    def _stored(self, partitions: list[Partition], results: Sequence[Result]) -> None:
+        if self.over:
+            return
+        offsets: dict[Partition, int] = {}
+        for partition, node in zip(partitions, results, strict=True):
+            if node is Failure.NO_NODE:
+                offsets[partition] = NOTHING_STORED
+                path = paths.offset(self._group.group_id, partition)
+                self._group.there.difference_update(paths.above(path)[1:], (path,))
+            elif isinstance(node, Node) and _is_offset(node.data):
+                offsets[partition] = int(node.data)
+                path = paths.offset(self._group.group_id, partition)
+                self._group.there.update(paths.above(path), (path,))
+            else:
+                self._unreadable(partition, node)
+                return
+        self._remember(offsets)
+        self._start(offsets)
+
+    def _remember(self, offsets: dict[Partition, int]) -> None:
+        """What an operator wrote or deleted is where members begin: a report is new against that."""
+        known = self._group.offsets
+        for partition, offset in offsets.items():
+            if partition in self._group.changed:
+                continue
+            if offset == NOTHING_STORED:
+                known.pop(partition, None)
+            else:
+                known[partition] = offset
+
+    def _unreadable(self, partition: Partition, node: Result) -> None:
+        """A position that is there but makes no sense is not taken for none: the reset word would lose it."""
+        path = paths.offset(self._group.group_id, partition)
+        if node not in UNCERTAIN:
+            why = node.value if isinstance(node, Failure) else "it is no number"
+            self._term.core.log(Level.ERROR, f"offset {path} cannot be used: {why}; mend or delete it")
+        self._run.fail(f"offset {path} could not be read")
+
+    def _start(self, offsets: dict[Partition, int]) -> None:
+        """Send Start to every member, also without partitions; from now on they hold them (era 7.7)."""
+        self._starting = True
+        parts: dict[str, dict[str, list[Partition]]] = {}
+        for partition, thread in self._target.items():
+            parts.setdefault(consumer_of(thread), {}).setdefault(thread, []).append(partition)
+        for member in self._run.snapshot:
+            threads = parts.get(member.consumer_id, {})
+            watcher = self._expect(member, RequestKey.START_FETCHER)
+            member.start_serial, member.start_answered = watcher.serial, False
+            for partitions in threads.values():
+                for partition in partitions:
+                    self._group.give(partition, member)
+            ownership = tuple(_ownership(thread, threads[thread], offsets) for thread in sorted(threads))
+            request = StartFetcherRequest(member.consumer_id, ownership, self._term.directory.brokers)
+            self._term.core.send(member.conn, request, watcher.correlation)
+
+    def _own(self) -> None:
+        group, target = self._group, self._target
+        puts = {
+            paths.owner(group.group_id, partition): thread.encode()
+            for partition, thread in target.items()
+            if self._owners.threads.get(partition) != thread
+        }
+        vanished = tuple(
+            paths.owner(group.group_id, partition)
+            for partition in self._owners.threads
+            if partition not in target
+        )
+        # Last, because of what it says while the others are being written.
+        puts[paths.owners(group.group_id)] = data_of(self._largest_session(), starting=False)
+        self._term.writes.add(group, Job(lambda: puts, self._owned, vanished))
+
+    def _owned(self, done: bool) -> None:
+        if self.over:
+            return
+        if done:
+            self._run.succeed()
+        else:
+            self._run.fail("owners could not be written")
+
+    def _largest_session(self) -> int:
+        return max(member.session_ms for member in self._run.snapshot)
+
+
+def _ownership(thread: str, partitions: list[Partition], offsets: dict[Partition, int]) -> Ownership:
+    ordered = sorted(partitions, key=lambda p: (p.topic, by_broker_and_number(p.name)))
+    return Ownership(thread, tuple(PartitionAndOffset(p.topic, p.name, offsets[p]) for p in ordered))
+
+
+def _is_offset(data: bytes) -> bool:
+    return data.isdigit() and len(data) < 20 and int(data) <= _MAX_OFFSET
+
+
+_INT32 = 2**31
+
+
+@dataclass(slots=True)
+class Owners:
+    """Threads by partition; `session_timeout_ms` None if it is not told, `data` None if there is no node.
+
+    `starting`: consumers that are no owners yet may have been started, so that waiting for the owners is not
+    enough.
+    """
+
+    threads: dict[Partition, str] = field(default_factory=dict)
+    topics: tuple[str, ...] = ()
+    data: bytes | None = None
+    session_timeout_ms: int | None = None
+    starting: bool = False
+
+
+def data_of(session_timeout_ms: int, *, starting: bool) -> bytes:
+    """What the owners node holds: the largest session of the group, and whether others are being started."""
+    told: dict[str, int | bool] = {"version": 1, "session_timeout_ms": session_timeout_ms}
+    if starting:
+        told["starting"] = True
+    return json.dumps(told, separators=(",", ":")).encode()
+
+
+def _told(data: bytes) -> tuple[int | None, bool]:
+    """The session timeout, None if it is not told, and whether others may have been started."""
+    if not data:
+        return None, False
+    try:
+        told = json.loads(data)
+        session, starting = told.get("session_timeout_ms"), told.get("starting", False)
+    except (ValueError, AttributeError, RecursionError):
+        return None, False
+    valid = type(session) is int and 0 < session < _INT32
+    return session if valid else None, starting is not False
+
+
+def read_owners(asks: Asks, group: Group, then: Callable[[Owners | Failure], None]) -> None:
+    """Have `then` called with a group's owners, seeing all writes done before; note which nodes are there."""
+    _Reading(asks, group, then).begin()
+
+
+class _Reading:
+    """Three rounds of questions: the group and its topics, their partitions, and who owns each."""
+
+    def __init__(self, asks: Asks, group: Group, then: Callable[[Owners | Failure], None]) -> None:
+        self._asks, self._group, self._then = asks, group, then
+        self._path = paths.owners(group.group_id)
+        self._owners = Owners()
+        self._partitions: list[Partition] = []
+
+    def begin(self) -> None:
+        group_path = paths.group(self._group.group_id)
+        self._ask((Sync(self._path), Get(group_path), Get(self._path), Children(self._path)), self._whole)
+
+    def _ask(self, ops: Sequence[Read], told: Then) -> None:
+        """Go on with `told`, or end with a failure or, where nothing is to be asked, with the owners."""
+
+        def answered(results: Sequence[Result]) -> None:
+            failures = (result for result in results if isinstance(result, Failure))
+            failed = next((failure for failure in failures if failure is not Failure.NO_NODE), None)
+            if failed is None:
+                told(results)
+            else:
+                self._then(failed)
+
+        if ops:
+            self._asks.ask(ops, answered)
+        else:
+            self._then(self._owners)
+
+    def _whole(self, results: Sequence[Result]) -> None:
+        _, whole, node, topics = results
+        group, owners = self._group, self._owners
+        # What somebody deleted by hand meanwhile is not there any more.
+        group.there = {known for known in group.there if not known.startswith(self._path)}
+        if isinstance(whole, Node):
+            group.there.add(paths.group(group.group_id))
+        if isinstance(node, Node):
+            group.there.add(self._path)
+            owners.data = node.data
+            owners.session_timeout_ms, owners.starting = _told(node.data)
+        owners.topics = topics if isinstance(topics, tuple) else ()
+        self._ask([Children(paths.owners_of(group.group_id, topic)) for topic in owners.topics], self._listed)
+
+    def _listed(self, results: Sequence[Result]) -> None:
+        group_id = self._group.group_id
+        for topic, names in zip(self._owners.topics, results, strict=True):
+            if isinstance(names, tuple):
+                self._group.there.add(paths.owners_of(group_id, topic))
+                self._partitions += [Partition(topic, name) for name in names]
+        self._ask([Get(paths.owner(group_id, partition)) for partition in self._partitions], self._owned)
+
+    def _owned(self, nodes: Sequence[Result]) -> None:
+        for partition, node in zip(self._partitions, nodes, strict=True):
+            if isinstance(node, Node):
+                self._group.there.add(paths.owner(self._group.group_id, partition))
+                self._owners.threads[partition] = node.data.decode("utf-8", "replace")
+        self._then(self._owners)
+
+
+def target_of(
+    members: Iterable[RegisteredConsumer], topics: Mapping[str, Sequence[str]]
+) -> dict[Partition, str]:
+    """The thread of each partition: P div T each, and the first P mod T threads one more."""
+    members = list(members)
+    owners: dict[Partition, str] = {}
+    for topic in sorted(topics):
+        threads = sorted(
+            thread_id(member.consumer_id, stream)
+            for member in members
+            for stream in range(member.subscription.streams_of(topic))
+        )
+        if threads:
+            owners.update(_ranges(topic, sorted(topics[topic], key=by_broker_and_number), threads))
+    return owners
+
+
+def thread_id(consumer_id: str, stream: int) -> str:
+    """A consumer's streams are threads, numbered from 0 (era 4.5)."""
+    return f"{consumer_id}-{stream}"
+
+
+def consumer_of(thread: str) -> str:
+    """The consumer a thread id belongs to, "" if it is none."""
+    consumer_id, dash, stream = thread.rpartition("-")
+    return consumer_id if dash and stream.isdecimal() else ""
+
+
+def by_broker_and_number(name: str) -> tuple[int, int, str]:
+    """Sorts "10" behind "9" and, in 0.7's form, "1-0" behind "0-3"."""
+    broker, _, number = name.rpartition("-")
+    numeric = number.isdecimal() and (not broker or broker.isdecimal())
+    return (int(broker or 0), int(number), "") if numeric else (0, 0, name)
+
+
+def _ranges(topic: str, names: list[str], threads: list[str]) -> dict[Partition, str]:
+    quota, extra = divmod(len(names), len(threads))
+    owners, start = {}, 0
+    for position, thread in enumerate(threads):
+        end = start + quota + (position < extra)
+        owners.update(dict.fromkeys((Partition(topic, name) for name in names[start:end]), thread))
+        start = end
+    return owners

@@ -2,19 +2,88 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from kgroup.zookeeper.coordinator.subscription import Subscription
-from kgroup.zookeeper.coordinator.timers import Timer
+from kgroup.domain import OFFSETS_TOPIC
+from kgroup.errors import Refused
+from kgroup.patterns import Pattern, compile_regex
+from kgroup.zookeeper.coordinator import paths
+from kgroup.zookeeper.coordinator.core import EXPIRY, UNCERTAIN, Core, Then, Timer, Timers
+from kgroup.zookeeper.coordinator.directory import Directory, Partitions, TopicReader
+from kgroup.zookeeper.events import Level
+from kgroup.zookeeper.store.names import is_name
+from kgroup.zookeeper.store.operations import (
+    Check,
+    Create,
+    Delete,
+    Exists,
+    Failure,
+    Read,
+    Result,
+    SetData,
+    Stat,
+    Write,
+)
+from kgroup.zookeeper.wire.codec import MAX_CORRELATION
 from kgroup.zookeeper.wire.messages import Partition, RegisterConsumerRequest, RequestKey
 
-if TYPE_CHECKING:
-    from kgroup.zookeeper.coordinator.rebalancers import Rebalancer, Run
-    from kgroup.zookeeper.coordinator.requests import Watcher
+MAX_STREAMS = 32_767
+_WILDCARD = re.compile(r"([*!])([0-9]{1,9})\1(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """What a consumer reads: `topics` with their streams, or what a `pattern` matches (or does not)."""
+
+    topics: dict[str, int]
+    pattern: Pattern | None = None
+    streams: int = 0
+    wanted: bool = True
+
+    def streams_of(self, topic: str) -> int:
+        """How many streams of the consumer read this topic, 0 if none does."""
+        if self.pattern is None:
+            return self.topics.get(topic, 0)
+        # The broker's own topic is not for consumers, whatever the pattern says.
+        matches = topic != OFFSETS_TOPIC and bool(self.pattern.fullmatch(topic)) == self.wanted
+        return self.streams if matches else 0
+
+
+def parse(topic_count: str) -> Subscription | None:
+    """The subscription, or None for a text that is none."""
+    wildcard = _WILDCARD.fullmatch(topic_count)
+    return _static(topic_count) if wildcard is None else _wildcard(*wildcard.groups())
+
+
+def _wildcard(mark: str, streams: str, pattern: str) -> Subscription | None:
+    if not 1 <= int(streams) <= MAX_STREAMS:
+        return None
+    # As 0.8's TopicFilter reads it: commas are alternatives, quotes come with properties files.
+    text = pattern.strip().replace(",", "|").replace(" ", "").strip("\"'")
+    # RE2, not Java's: a stranger's pattern must not hold the coordinator up.
+    try:
+        return Subscription({}, compile_regex(text), int(streams), mark == "*")
+    except Refused:
+        return None
+
+
+def _static(topic_count: str) -> Subscription | None:
+    try:
+        given = json.loads(topic_count)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(given, dict) or not given:
+        return None
+    for topic, streams in given.items():
+        if not is_name(topic) or type(streams) is not int or not 1 <= streams <= MAX_STREAMS:
+            return None
+    return Subscription(given)
 
 
 class Stage(Enum):
@@ -68,6 +137,14 @@ class RegisteredConsumer:
         return self.answered_at_ms + self.session_ms
 
 
+class Rebalance(Protocol):
+    """The rebalance of a group that is under way."""
+
+    def joined(self) -> None: ...
+    def member_failed(self) -> None: ...
+    def answered(self, watcher: Watcher) -> None: ...
+
+
 @dataclass(slots=True, eq=False)
 class Job:
     """Writes of one group that wait for their turn; what they are is decided when it has come."""
@@ -90,10 +167,10 @@ class Group:
     offsets: dict[Partition, int] = field(default_factory=dict)
     changed: dict[Partition, None] = field(default_factory=dict)
     rebalance_initiated: bool = False
-    rebalancer: Rebalancer | None = None
+    rebalancer: int | None = None
     rebalance_failed: bool = False
     given_up: bool = False
-    run: Run | None = None
+    run: Rebalance | None = None
     holders: dict[Partition, RegisteredConsumer] = field(default_factory=dict)
     departed: dict[str, RegisteredConsumer] = field(default_factory=dict)
     stage: Stage = Stage.LOADING
@@ -141,3 +218,280 @@ class Group:
 def has_let_go(holder: RegisteredConsumer, now_ms: int) -> bool:
     """Whether others may have what this member held: gone, it delivers nothing by its own clock (era 5.6)."""
     return holder.gone and now_ms >= holder.lease_end_ms
+
+
+class Watcher:
+    """One request of a member that has been sent; `serial` counts what was sent on its connection."""
+
+    __slots__ = ("expired", "kind", "member", "serial", "settled", "timer")
+
+    def __init__(
+        self, member: RegisteredConsumer, kind: RequestKey, serial: int, expired: Callable[[Watcher], None]
+    ) -> None:
+        self.member = member
+        self.kind = kind
+        self.serial = serial
+        self.settled = False
+        self.timer: Timer | None = None
+        self.expired = expired
+
+    @property
+    def correlation(self) -> int:
+        """What header mode calls it; 16 bits last for longer than anything stays unanswered."""
+        return self.serial % (MAX_CORRELATION + 1)
+
+
+class Purgatory:
+    """The watchers of all members, by kind; `ended` counts how each came to its end."""
+
+    def __init__(self, timers: Timers) -> None:
+        self._timers = timers
+        self.ended = {"satisfied": 0, "expired": 0, "dropped": 0}
+        self.started = 0
+
+    def watch(
+        self, member: RegisteredConsumer, kind: RequestKey, now_ms: int, expired: Callable[[Watcher], None]
+    ) -> Watcher:
+        """Call `expired` unless an answer comes within two thirds of the session (era 5.1, 7.5)."""
+        member.serial += 1
+        self.started += 1
+        watcher = Watcher(member, kind, member.serial, expired)
+        watcher.timer = self._timers.arm(now_ms + member.answer_ms, lambda: self._expire(watcher), EXPIRY)
+        member.unanswered.setdefault(kind, deque()).append(watcher)
+        return watcher
+
+    def pending(self, member: RegisteredConsumer, kind: RequestKey) -> bool:
+        """Whether a request of this kind waits for its answer, and may yet have it."""
+        waiting = member.unanswered.get(kind)
+        return waiting is not None and len(waiting) > 0 and not waiting[-1].settled
+
+    def answer(self, member: RegisteredConsumer, kind: RequestKey, correlation: int | None) -> Watcher | None:
+        """The request this answers, None if there is none; `settled` before if the answer came too late.
+
+        Answers of one kind come in the order of their requests. An expired watcher stays until its answer has
+        come, or the late answer would pass for that of the next request (era 5.3).
+        """
+        waiting = member.unanswered.get(kind)
+        if not waiting:
+            return None
+        watcher = waiting.popleft()
+        while correlation is not None and watcher.correlation != correlation and waiting:
+            watcher = waiting.popleft()
+        if correlation is not None and watcher.correlation != correlation:
+            return None
+        return watcher
+
+    def satisfy(self, watcher: Watcher) -> None:
+        """The answer came in time."""
+        assert not watcher.settled
+        self._settle(watcher, "satisfied")
+
+    def drop(self, member: RegisteredConsumer) -> None:
+        """The member is gone: nothing of it is awaited any more."""
+        for waiting in member.unanswered.values():
+            for watcher in waiting:
+                if not watcher.settled:
+                    self._settle(watcher, "dropped")
+        member.unanswered.clear()
+
+    def _settle(self, watcher: Watcher, how: str) -> None:
+        watcher.settled = True
+        self._timers.cancel(watcher.timer)
+        self.ended[how] += 1
+
+    def _expire(self, watcher: Watcher) -> None:
+        self.ended["expired"] += 1
+        watcher.settled = True
+        watcher.expired(watcher)
+
+
+class Registries:
+    """What the parts of a term share; once it is `over`, nothing that was asked for is heard of any more.
+
+    `topics` are those of the tree, None where their partitions cannot be read.
+    """
+
+    def __init__(self, core: Core, directory: Directory, epoch: int, fenced: Callable[[], None]) -> None:
+        self.core = core
+        self.directory = directory
+        self.epoch = epoch
+        self.fenced = fenced
+        self.elected_at_ms = core.now_ms
+        self.over = False
+        self.timers = Timers()
+        self.groups: dict[str, Group] = {}
+        self.members: dict[int, RegisteredConsumer] = {}
+        self.purgatory = Purgatory(self.timers)
+        self.reader = TopicReader(self)
+        self.topics: dict[str, Partitions | None] = {}
+        self.writes = Writes(self)
+        self.committer = Committer(self)
+
+    def ask(self, ops: Sequence[Read] | Sequence[Write], then: Then, *, watch: bool = False) -> None:
+        """As `Core.ask`; answers that come after the end change nothing (era 7.11)."""
+
+        def answered(results: Sequence[Result]) -> None:
+            if not self.over:
+                then(results)
+
+        self.core.ask(ops, answered, watch=watch)
+
+    def when_connected(self, action: Callable[[], None]) -> None:
+        """As `Core.when_connected`, until the end."""
+        self.core.when_connected(lambda: None if self.over else action())
+
+
+OPERATION_BYTES = 64
+"""What an operation takes on the wire beside its path and data, rounded up."""
+
+
+class Writes:
+    """Carries out the jobs of each group in turn: what is written last was also asked for last."""
+
+    def __init__(self, term: Registries) -> None:
+        self._term = term
+
+    def add(self, group: Group, job: Job) -> None:
+        """Have the job done when those before it are; its `done` hears whether all of it was."""
+        group.jobs.append(job)
+        if len(group.jobs) == 1:
+            self._begin(group)
+
+    def multis(self, group: Group, puts: dict[str, bytes], deletes: Sequence[str]) -> Iterator[list[Write]]:
+        """The writes, missing parents first, each multi with the fence in front."""
+        config = self._term.core.config
+        fence = Check(paths.EPOCH, self._term.epoch)
+        batch, size = [fence], _size(fence)
+        writes: list[Write] = []
+        for op in self._operations(group, puts, deletes):
+            if len(writes) + 1 >= config.max_multi_ops or size + _size(op) > config.max_multi_bytes:
+                yield [*batch, *writes]
+                writes, size = [], _size(fence)
+            writes.append(op)
+            size += _size(op)
+        if writes:
+            yield [*batch, *writes]
+
+    def _operations(self, group: Group, puts: dict[str, bytes], deletes: Sequence[str]) -> Iterator[Write]:
+        there = set(group.there)
+        for path, data in puts.items():
+            for parent in paths.above(path):
+                if parent not in there:
+                    there.add(parent)
+                    yield Create(parent, b"")
+            yield SetData(path, data) if path in there else Create(path, data)
+            there.add(path)
+        for path in deletes:
+            yield Delete(path)
+
+    def _begin(self, group: Group) -> None:
+        job = group.jobs[0]
+        puts = job.puts()
+        unknown = {parent: None for path in puts for parent in (*paths.above(path), path)}
+        asked = [path for path in unknown if path not in group.there]
+        if not asked:
+            self._write(group, puts)
+            return
+
+        def told(results: Sequence[Result]) -> None:
+            group.there.update(p for p, r in zip(asked, results, strict=True) if isinstance(r, Stat))
+            failed = [r for r in results if isinstance(r, Failure) and r is not Failure.NO_NODE]
+            if failed:
+                self._end(group, failed[0])
+            else:
+                self._write(group, puts)
+
+        self._term.ask([Exists(path) for path in asked], told)
+
+    def _write(self, group: Group, puts: dict[str, bytes]) -> None:
+        self._next(group, self.multis(group, puts, group.jobs[0].deletes))
+
+    def _next(self, group: Group, multis: Iterator[list[Write]]) -> None:
+        multi = next(multis, None)
+        if multi is None:
+            self._end(group, None)
+            return
+
+        def told(results: Sequence[Result]) -> None:
+            failed = next(
+                (r for r in results if isinstance(r, Failure) and r is not Failure.ROLLED_BACK), None
+            )
+            if failed is None:
+                for op in multi:
+                    if isinstance(op, Create):
+                        group.there.add(op.path)
+                    elif isinstance(op, Delete):
+                        group.there.discard(op.path)
+                self._next(group, multis)
+            elif results[0] in (Failure.BAD_VERSION, Failure.NO_NODE):
+                # The fence: somebody else has been elected, whatever this broker believes.
+                self._term.core.log(Level.ERROR, "a write was refused: another broker is the coordinator")
+                self._term.fenced()
+            else:
+                self._end(group, failed)
+
+        self._term.ask(multi, told)
+
+    def _end(self, group: Group, failed: Failure | None) -> None:
+        job = group.jobs.popleft()
+        if failed is not None:
+            # What is there now is unknown, or not what it was taken for: the next write looks first.
+            group.there.clear()
+            if failed not in UNCERTAIN:
+                text = f"group {group.group_id} cannot be written: {failed.value}"
+                self._term.core.log(Level.WARNING, text)
+        job.done(failed is None)
+        if group.jobs and not self._term.over:
+            self._begin(group)
+
+
+def _size(op: Write) -> int:
+    data = op.data if isinstance(op, Create | SetData) else b""
+    return len(op.path.encode()) + len(data) + OPERATION_BYTES
+
+
+class Committer:
+    """Writes the offsets that changed since they were written last; what fails stays to be written."""
+
+    def __init__(self, term: Registries) -> None:
+        self._term = term
+
+    def start(self) -> None:
+        """Write at every interval from now on."""
+        due = self._term.core.now_ms + self._term.core.config.commit_interval_ms
+        self._term.timers.arm(due, self._run)
+
+    def flush(
+        self, group: Group, then: Callable[[bool], None], more: Callable[[], dict[str, bytes]] = dict
+    ) -> None:
+        """Write the group's changed offsets, and `more` with them."""
+        written: dict[str, bytes] = {}
+
+        def puts() -> dict[str, bytes]:
+            written.clear()
+            written.update(self.changed(group))
+            return {**written, **more()}
+
+        def done(all_of_it: bool) -> None:
+            if all_of_it:
+                self.written(group, written)
+            then(all_of_it)
+
+        self._term.writes.add(group, Job(puts, done))
+
+    def changed(self, group: Group) -> dict[str, bytes]:
+        """What is to be written of the group's offsets."""
+        return {paths.offset(group.group_id, p): str(group.offsets[p]).encode() for p in group.changed}
+
+    def written(self, group: Group, puts: dict[str, bytes]) -> None:
+        """The bit is cleared for what was written, unless it has changed again since (era 6.7)."""
+        for partition in list(group.changed):
+            data = puts.get(paths.offset(group.group_id, partition))
+            if data is not None and data == str(group.offsets[partition]).encode():
+                del group.changed[partition]
+
+    def _run(self) -> None:
+        self.start()
+        for group in self._term.groups.values():
+            if group.changed and not group.jobs:
+                self.flush(group, lambda _: None)

@@ -12,30 +12,13 @@ from kgroup.admin.read.records import Chunk, Records
 from kgroup.domain import TopicPartition
 from kgroup.errors import DecodeError, KgroupError
 from kgroup.members.effects import Assigned, Left, Lost, Revoke
-from kgroup.zookeeper.consumer.events import (
-    Connect,
-    Connected,
-    Effect,
-    Event,
-    Fetch,
-    Leave,
-    NotConnected,
-    OutOfRange,
-    Pause,
-    Received,
-    Resume,
-    Send,
-    Start,
-    Stop,
-)
-from kgroup.zookeeper.consumer.events import ConsumerConfig as ConsumerConfig
+from kgroup.zookeeper import events
+from kgroup.zookeeper.consumer.machine import ConsumerConfig as ConsumerConfig
 from kgroup.zookeeper.consumer.machine import LegacyConsumer as LegacyConsumer
 from kgroup.zookeeper.consumer.machine import Phase
-from kgroup.zookeeper.coordinator.events import Close, Closed, Level, Log, Malformed
-from kgroup.zookeeper.wire.codec import Wire
+from kgroup.zookeeper.wire.codec import Frames, Wire
 from kgroup.zookeeper.wire.messages import Broker as Broker
 from kgroup.zookeeper.wire.messages import Partition
-from kgroup.zookeeper.wire.primitives import Frames
 
 POLL_S = 0.05
 READ_EVERY_MS = 250
@@ -97,7 +80,7 @@ class LegacyDriver:
             while self._consumer.phase is not Phase.LEFT:
                 if not leaving and self._stop():
                     leaving = True
-                    self._step(Leave())
+                    self._step(events.Leave())
                     continue
                 self._turn()
                 self._wake()
@@ -108,7 +91,7 @@ class LegacyDriver:
             self._disconnect()
         self._on_event(Left())
 
-    def _step(self, event: Event) -> None:
+    def _step(self, event: events.ConsumerEvent) -> None:
         self._carry_out(self._consumer.step(event, self._clock_ms()))
 
     def _wake(self) -> None:
@@ -116,29 +99,29 @@ class LegacyDriver:
         if due is not None and due <= self._clock_ms():
             self._carry_out(self._consumer.wake(self._clock_ms()))
 
-    def _carry_out(self, effects: list[Effect]) -> None:
+    def _carry_out(self, effects: list[events.ConsumerEffect]) -> None:
         for effect in effects:
             match effect:
-                case Connect():
+                case events.Connect():
                     self._connect(effect)
-                case Send(_, message, correlation):
+                case events.Send(_, message, correlation):
                     self._outbound += self._wire.encode(message, correlation)
                     self._flush()
-                case Close():
+                case events.Close():
                     self._disconnect()
-                case Start(fetches):
+                case events.Start(fetches):
                     self._started(fetches)
-                case Stop():
+                case events.Stop():
                     self._give_up(Revoke(self._held))
                     self._held = ()
-                case Pause():
+                case events.Pause():
                     self._give_up(Lost(self._held))
-                case Resume():
+                case events.Resume():
                     self._on_event(Assigned(self._held))
-                case Log(level, text) if level is not Level.INFO:
+                case events.Log(level, text) if level is not events.Level.INFO:
                     self._log(text)
 
-    def _started(self, fetches: Sequence[Fetch]) -> None:
+    def _started(self, fetches: Sequence[events.Fetch]) -> None:
         self.joined = True
         self._said.clear()
         self._held = tuple(sorted(_named(fetch.partition) for fetch in fetches))
@@ -151,7 +134,7 @@ class LegacyDriver:
 
     # The connection
 
-    def _connect(self, asked: Connect) -> None:
+    def _connect(self, asked: events.Connect) -> None:
         self._disconnect()
         self._conn, self._frames, self._outbound = asked.conn, Frames(), b""
         try:
@@ -163,7 +146,7 @@ class LegacyDriver:
             self._socket.connect_ex(address)
         except OSError:
             self._disconnect()
-            self._step(NotConnected(asked.conn))
+            self._step(events.NotConnected(asked.conn))
             return
         self._connecting = True
 
@@ -191,9 +174,9 @@ class LegacyDriver:
         self._connecting = False
         if connecting.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             self._disconnect()
-            self._step(NotConnected(self._conn))
+            self._step(events.NotConnected(self._conn))
         else:
-            self._step(Connected(self._conn))
+            self._step(events.Connected(self._conn))
 
     def _flush(self) -> None:
         if self._socket is None or self._connecting or not self._outbound:
@@ -217,16 +200,16 @@ class LegacyDriver:
             data = b""
         if not data:
             self._disconnect()
-            self._step(Closed(conn))
+            self._step(events.Closed(conn))
             return
         try:
             for payload in self._frames.feed(data):
                 message, correlation = self._wire.from_coordinator(payload, self._consumer.awaiting)
-                self._step(Received(conn, message, correlation))
+                self._step(events.Received(conn, message, correlation))
                 if self._socket is None or self._conn != conn:
                     return
         except DecodeError as error:
-            self._step(Malformed(conn, error.message))
+            self._step(events.Malformed(conn, error.message))
 
     # Records
 
@@ -242,7 +225,7 @@ class LegacyDriver:
                 self._log(f"{partition} cannot be read: {found.message}")
             elif found.position is None:
                 self._log(f"{partition}: the log does not have position {asked[partition]}")
-                self._step(OutOfRange(own))
+                self._step(events.OutOfRange(own))
             else:
                 self._deliver(partition, own, found)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -13,9 +13,10 @@ from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.runtime.cluster import Cluster
 from kgroup.zookeeper.coordinator.config import LegacyConfig
 from kgroup.zookeeper.coordinator.config import read_settings as read_settings
+from kgroup.zookeeper.coordinator.election import State
+from kgroup.zookeeper.coordinator.registries import Group
 from kgroup.zookeeper.hosts.host import LegacyHost
 from kgroup.zookeeper.hosts.links import Link, OnEvent, SessionLink, TreeLink
-from kgroup.zookeeper.hosts.metrics import metrics
 from kgroup.zookeeper.hosts.registrar import Registrar
 from kgroup.zookeeper.hosts.tree_listener import TreeListener
 from kgroup.zookeeper.store.names import Ensemble
@@ -140,3 +141,35 @@ def _prepare(options: LegacyOptions) -> None:
                 if isinstance(made, Failure) and made is not Failure.NODE_EXISTS:
                     what = f"{path} cannot be made in ZooKeeper: {made.value}"
                     raise BrokerRefused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, what)
+
+
+OWN = "kgroup:type=legacy-coordinator"
+
+
+def metrics(hosts: Iterable[LegacyHost]) -> Iterator[Metric]:
+    """Of each broker its state; of the one that is elected its groups and their members."""
+    for host in hosts:
+        machine = host.machine
+        active = machine.state is State.ACTIVE
+        broker = {"broker": str(host.broker_id)}
+        yield Metric(OWN, "active", int(active), broker)
+        # Who the coordinator is, as this broker knows it; unknown while nobody is elected.
+        yield Metric(OWN, "coordinator-id", machine.elector.coordinator_id, broker)
+        if not active or machine.term is None:
+            continue
+        yield Metric(OWN, "coordinator-epoch", machine.term.epoch, broker)
+        yield Metric(OWN, "group-count", len(machine.term.groups))
+        for group in machine.term.groups.values():
+            yield from _of_group(group)
+
+
+def _of_group(group: Group) -> Iterator[Metric]:
+    tags = {"group": group.group_id}
+    yield Metric(OWN, "member-count", len(group.members), {**tags, "stage": group.stage.value})
+    yield Metric(OWN, "rebalancing", int(group.run is not None or group.rebalance_initiated), tags)
+    yield Metric(OWN, "rebalance-failed", int(group.rebalance_failed), tags)
+    for member in group.members.values():
+        of_member = {**tags, "consumer": member.consumer_id}
+        yield Metric(OWN, "session-timeout-ms", member.session_ms, of_member)
+        yield Metric(OWN, "failed-pings", member.failed, of_member)
+        yield Metric(OWN, "partitions-held", len(member.holds), of_member)

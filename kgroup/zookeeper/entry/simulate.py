@@ -10,18 +10,20 @@ from typing import TYPE_CHECKING
 from kgroup.domain import TopicPartition
 from kgroup.simulation.play.acting import Acting
 from kgroup.simulation.play.tally import Tally
-from kgroup.zookeeper.consumer.events import ConsumerConfig, Effect, Start
-from kgroup.zookeeper.consumer.events import Event as ConsumerEvent
+from kgroup.zookeeper.consumer.machine import ConsumerConfig
 from kgroup.zookeeper.coordinator.config import LegacyConfig
 from kgroup.zookeeper.coordinator.election import State
-from kgroup.zookeeper.coordinator.events import Effect as CoordinatorEffect
-from kgroup.zookeeper.coordinator.events import Event, Received, Send
+from kgroup.zookeeper.events import (
+    ConsumerEffect,
+    ConsumerEvent,
+    CoordinatorEffect,
+    CoordinatorEvent,
+    Received,
+    Send,
+    Start,
+)
 from kgroup.zookeeper.wire.messages import Partition, StopFetcherRequest
-from kgroup.zookeeper.world.broker import BrokerProcess
-from kgroup.zookeeper.world.consumer import ConsumerProcess
-from kgroup.zookeeper.world.observer import Observer
-from kgroup.zookeeper.world.rest import unrest
-from kgroup.zookeeper.world.world import World
+from kgroup.zookeeper.world.world import BrokerProcess, ConsumerProcess, Observer, World, unrest
 
 if TYPE_CHECKING:
     from kgroup.simulation.play.planning import Size
@@ -37,7 +39,9 @@ class Ledger(Observer):
         self.rebalances = 0
         self.messages = 0
 
-    def stepped(self, broker: BrokerProcess, event: Event | None, effects: list[CoordinatorEffect]) -> None:
+    def stepped(
+        self, broker: BrokerProcess, event: CoordinatorEvent | None, effects: list[CoordinatorEffect]
+    ) -> None:
         sent = [effect.message for effect in effects if isinstance(effect, Send)]
         self.messages += len(sent) + isinstance(event, Received)
         self.rebalances += any(isinstance(message, StopFetcherRequest) for message in sent)
@@ -105,7 +109,7 @@ class PlanConsumer(ConsumerProcess):
         self._catch_up()
         super().wake()
 
-    def _carry_out(self, effects: list[Effect]) -> None:
+    def _carry_out(self, effects: list[ConsumerEffect]) -> None:
         super()._carry_out(effects)
         for effect in effects:
             if isinstance(effect, Start):

@@ -2,7 +2,7 @@
 
 from kgroup.zookeeper.groups.brokers import OldCluster as OldCluster
 from kgroup.zookeeper.groups.coordinator import OWN_LISTENER as OWN_LISTENER
-from kgroup.zookeeper.groups.coordinator_client import describe_groups as describe_groups
+from kgroup.zookeeper.groups.coordinator import describe_groups as describe_groups
 from kgroup.zookeeper.groups.groups import Groups as Groups
 from kgroup.zookeeper.groups.records import Broker as Broker
 from kgroup.zookeeper.store.names import Ensemble as Ensemble

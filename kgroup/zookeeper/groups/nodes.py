@@ -15,7 +15,6 @@ from kgroup.admin.models import ItemError
 from kgroup.admin.refusals import code_name, refused
 from kgroup.domain import TopicPartition
 from kgroup.errors import BrokerRefused, ConfigError, DecodeError, ErrorCode, KgroupError
-from kgroup.zookeeper.groups.coordinator_client import DescribedGroup
 from kgroup.zookeeper.groups.records import (
     Broker,
     Registration,
@@ -30,6 +29,7 @@ from kgroup.zookeeper.groups.records import (
 )
 from kgroup.zookeeper.store.names import is_name, path_of
 from kgroup.zookeeper.store.operations import Children, Exists, Failure, Get, Node, Result, Stat
+from kgroup.zookeeper.wire.messages import Registered
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -64,6 +64,14 @@ class Stored:
 
     offset: int
     modified_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedGroup:
+    """How a group stands with its coordinator, and all its members by id."""
+
+    state: str
+    members: tuple[Registered, ...]
 
 
 @dataclass(slots=True)

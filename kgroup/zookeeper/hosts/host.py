@@ -8,31 +8,22 @@ from functools import partial
 
 from kgroup.broker.listener import Listener
 from kgroup.broker.turns import Turns
+from kgroup.errors import DecodeError
 from kgroup.runtime.clock import Clock
 from kgroup.runtime.complaints import Complaints
+from kgroup.zookeeper import events
 from kgroup.zookeeper.coordinator.config import LegacyConfig
-from kgroup.zookeeper.coordinator.events import (
-    Close,
-    Closed,
-    Effect,
-    Event,
-    Level,
-    Log,
-    Malformed,
-    Opened,
-    Send,
-    Shutdown,
-    Zk,
-    ZkDone,
-)
 from kgroup.zookeeper.coordinator.machine import LegacyCoordinator
-from kgroup.zookeeper.hosts.connection import LegacyConnection
 from kgroup.zookeeper.hosts.links import MakeLink
-from kgroup.zookeeper.wire.codec import Unencodable, Wire
+from kgroup.zookeeper.wire.codec import Frames, Unencodable, Wire
 
 log = logging.getLogger(__name__)
 
-LEVELS = {Level.INFO: logging.INFO, Level.WARNING: logging.WARNING, Level.ERROR: logging.ERROR}
+LEVELS = {
+    events.Level.INFO: logging.INFO,
+    events.Level.WARNING: logging.WARNING,
+    events.Level.ERROR: logging.ERROR,
+}
 AT_ONCE = 1000
 """How many timers fire before the loop does something else."""
 GOODBYE_S = 3.0
@@ -76,7 +67,7 @@ class LegacyHost:
         if self._listener is not None:
             self._listener.close()
             self._listener = None
-        self.step(Shutdown())
+        self.step(events.Shutdown())
 
     async def stop(self) -> None:
         """After `shut_down`: wait for the last writes, which other brokers may be waiting for, and end."""
@@ -96,53 +87,53 @@ class LegacyHost:
         self._opened += 1
         connection.number = self._opened
         self._connections[connection.number] = connection
-        self.step(Opened(connection.number))
+        self.step(events.Opened(connection.number))
 
     def lost(self, connection: LegacyConnection) -> None:
         """A connection has ended, not by the machine's will."""
         if self._connections.pop(connection.number, None) is not None:
-            self.step(Closed(connection.number))
+            self.step(events.Closed(connection.number))
 
-    def step(self, event: Event) -> None:
+    def step(self, event: events.CoordinatorEvent) -> None:
         """OnEvent the machine, and do what it asks for."""
         if self._stopped:
             return
-        if isinstance(event, ZkDone):
+        if isinstance(event, events.ZkDone):
             self._calls.discard(event.call)
         self._carry_out(self.machine.step(event, self._clock.now_ms()))
         if not self._calls:
             self._quiet.set()
         self._arm()
 
-    def _carry_out(self, effects: list[Effect]) -> None:
+    def _carry_out(self, effects: list[events.CoordinatorEffect]) -> None:
         for effect in effects:
             match effect:
-                case Send():
+                case events.Send():
                     self._send(effect)
-                case Close(conn):
+                case events.Close(conn):
                     connection = self._connections.pop(conn, None)
                     if connection is not None:
                         connection.close()
-                case Zk():
+                case events.Zk():
                     self._calls.add(effect.call)
                     self._link.call(effect)
-                case Log(level, text):
+                case events.Log(level, text):
                     log.log(LEVELS[level], "%s", text)
 
-    def _send(self, send: Send) -> None:
+    def _send(self, send: events.Send) -> None:
         connection = self._connections.get(send.conn)
         if connection is None:
             return
         try:
             frame = self.wire.encode(send.message, send.correlation)
         except Unencodable as error:
-            self._loop.call_soon(self.step, Malformed(send.conn, error.message))
+            self._loop.call_soon(self.step, events.Malformed(send.conn, error.message))
             return
         if connection.send(frame) > self.config.max_outbound_bytes:
             log.warning("connection %d takes too little of what is sent, and is closed", send.conn)
             del self._connections[send.conn]
             connection.abort()
-            self._loop.call_soon(self.step, Closed(send.conn))
+            self._loop.call_soon(self.step, events.Closed(send.conn))
 
     def _arm(self) -> None:
         """Set the one timer to the machine's next deadline."""
@@ -172,3 +163,58 @@ class LegacyHost:
                 break
             self._carry_out(self.machine.wake(due_ms))
         self._arm()
+
+
+PARTING_S = 5.0
+"""How long a connection that is closed may take over what was still to be sent."""
+
+
+class LegacyConnection(asyncio.Protocol):
+    """`number` is the machine's name for it, never used again; once closed it tells the machine nothing."""
+
+    def __init__(self, host: LegacyHost) -> None:
+        self.number = 0
+        self._host = host
+        self._frames = Frames(host.config.max_frame_bytes)
+        self._transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self._host.opened(self)
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            for payload in self._frames.feed(data):
+                if self._transport is None:
+                    return
+                message, correlation = self._host.wire.from_consumer(payload)
+                self._host.step(events.Received(self.number, message, correlation))
+        except DecodeError as error:
+            self._host.step(events.Malformed(self.number, error.message))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._transport is not None:
+            self._transport = None
+            self._host.lost(self)
+
+    def send(self, frame: bytes) -> int:
+        """Send a frame; how many bytes the other side has not taken yet."""
+        if self._transport is None or self._transport.is_closing():
+            return 0
+        self._transport.write(frame)
+        return self._transport.get_write_buffer_size()
+
+    def close(self) -> None:
+        """End it behind what was sent; a peer that does not take that is cut off."""
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            transport.close()
+            if transport.get_write_buffer_size():
+                asyncio.get_running_loop().call_later(PARTING_S, transport.abort)
+
+    def abort(self) -> None:
+        """End it at once."""
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            transport.abort()

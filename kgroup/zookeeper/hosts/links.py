@@ -9,8 +9,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
-from kgroup.zookeeper.coordinator.events import (
-    Event,
+from kgroup.zookeeper.events import (
+    CoordinatorEvent,
     Zk,
     ZkConnected,
     ZkDone,
@@ -23,7 +23,7 @@ from kgroup.zookeeper.store.operations import Change, Read, Result
 from kgroup.zookeeper.store.session import FOREVER, Security, Session, State
 from kgroup.zookeeper.store.tree import Tree
 
-OnEvent = Callable[[Event], None]
+OnEvent = Callable[[CoordinatorEvent], None]
 
 
 class Link(Protocol):
@@ -69,7 +69,7 @@ class TreeLink:
         self._closed = True
         self._tree.expire(self._session)
 
-    def _tell_soon(self, event: Event) -> None:
+    def _tell_soon(self, event: CoordinatorEvent) -> None:
         self._loop.call_soon(lambda: None if self._closed else self._tell(event))
 
 
@@ -150,7 +150,7 @@ class SessionLink:
 
     def _changed(self, state: State) -> None:
         """On kazoo's thread, which knows the session at this moment; the loop hears of it behind the rest."""
-        event: Event
+        event: CoordinatorEvent
         match state:
             case State.SUSPENDED:
                 event = ZkSuspended()

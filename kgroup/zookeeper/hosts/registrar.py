@@ -10,9 +10,8 @@ from functools import partial
 
 from kgroup.runtime.cluster import Cluster
 from kgroup.zookeeper.coordinator import paths
-from kgroup.zookeeper.coordinator.directory import OWN_LISTENER
-from kgroup.zookeeper.coordinator.events import Event, Zk, ZkConnected, ZkDone, ZkExpired, ZkSuspended
-from kgroup.zookeeper.coordinator.topics import partitions_of
+from kgroup.zookeeper.coordinator.directory import OWN_LISTENER, partitions_of
+from kgroup.zookeeper.events import CoordinatorEvent, Zk, ZkConnected, ZkDone, ZkExpired, ZkSuspended
 from kgroup.zookeeper.hosts.links import MakeLink
 from kgroup.zookeeper.store.operations import Create, Delete, Failure, Get, Node, Read, Result, SetData, Write
 
@@ -64,7 +63,7 @@ class Registrar:
             self._timer.cancel()
         self._link.close()
 
-    def _told(self, event: Event) -> None:
+    def _told(self, event: CoordinatorEvent) -> None:
         match event:
             case ZkConnected(session, _, fresh):
                 self._connected, self._session = True, session

@@ -17,24 +17,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from kgroup.errors import BrokerRefused, ErrorCode, Unreachable, require_extra
+from kgroup.zookeeper.store import operations as zk
 from kgroup.zookeeper.store.names import Ensemble
-from kgroup.zookeeper.store.operations import (
-    Change,
-    Check,
-    Children,
-    Create,
-    Delete,
-    Exists,
-    Failure,
-    Get,
-    Node,
-    Read,
-    Result,
-    SetData,
-    Stat,
-    Sync,
-    Write,
-)
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient
@@ -124,36 +108,36 @@ class Session:
             if self._ended or not self._left():
                 raise self._unreachable()
         # A server that does not authenticate us says so behind the connection.
-        self.ask(Exists("/"))
+        self.ask(zk.Exists("/"))
 
     def submit(
         self,
-        op: Read | Write,
-        answered: Callable[[Result], None],
-        watch: Callable[[Change], None] | None = None,
+        op: zk.Read | zk.Write,
+        answered: Callable[[zk.Result], None],
+        watch: Callable[[zk.Change], None] | None = None,
     ) -> None:
         """Send an operation behind those sent before; `watch` hears the next change of what a read read."""
-        if isinstance(op, Check):
+        if isinstance(op, zk.Check):
             self.submit_all((op,), lambda results: answered(results[0]))
         else:
             self._asked(op, watch).rawlink(lambda done: answered(result_of(op, done)))
 
-    def submit_all(self, ops: Sequence[Write], answered: Callable[[tuple[Result, ...]], None]) -> None:
+    def submit_all(self, ops: Sequence[zk.Write], answered: Callable[[tuple[zk.Result, ...]], None]) -> None:
         """Send a multi: all of it is done, or nothing and each operation has a failure."""
         self._multi(ops).rawlink(lambda done: answered(_results_of(ops, done)))
 
-    def ask(self, *ops: Read) -> tuple[Result, ...]:
+    def ask(self, *ops: zk.Read) -> tuple[zk.Result, ...]:
         """The answers to reads, sent one behind the other; those that a lost connection left open again.
 
         Unreachable when they are not all answered in time, BrokerRefused when nobody was authenticated.
         """
-        answers: dict[int, Result] = {}
+        answers: dict[int, zk.Result] = {}
         pending = dict(enumerate(ops))
         while pending:
             asked = {number: (op, self._asked(op, None)) for number, op in pending.items()}
             for number, (op, answer) in asked.items():
                 answer.wait(self._left_or_none())
-                answers[number] = result_of(op, answer) if answer.ready() else Failure.CONNECTION_LOSS
+                answers[number] = result_of(op, answer) if answer.ready() else zk.Failure.CONNECTION_LOSS
                 if answer.ready() and type(answer.exception).__name__ in _REFUSALS:
                     self._ended = self._not_authenticated = True
             pending = {n: op for n, op in pending.items() if answers[n] in _UNANSWERED}
@@ -163,12 +147,12 @@ class Session:
                 time.sleep(min(self._left(), 0.1))
         return tuple(answers[number] for number in range(len(ops)))
 
-    def ask_all(self, *ops: Write) -> tuple[Result, ...]:
+    def ask_all(self, *ops: zk.Write) -> tuple[zk.Result, ...]:
         """The answers to a multi, sent once: after CONNECTION_LOSS nobody knows whether it was done."""
         answer = self._multi(ops)
         answer.wait(self._left_or_none())
         if not answer.ready():
-            return (Failure.CONNECTION_LOSS,) * len(ops)
+            return (zk.Failure.CONNECTION_LOSS,) * len(ops)
         return _results_of(ops, answer)
 
     def close(self) -> None:
@@ -220,37 +204,37 @@ class Session:
         connection.zk_loop, connection._invoke = loop, invoked
 
     def _asked(
-        self, op: Read | Create | SetData | Delete, watch: Callable[[Change], None] | None
+        self, op: zk.Read | zk.Create | zk.SetData | zk.Delete, watch: Callable[[zk.Change], None] | None
     ) -> IAsyncResult:
         client = self._client
         heard = None if watch is None else (lambda event: watch(change_of(event)))
         match op:
-            case Exists(path):
+            case zk.Exists(path):
                 return client.exists_async(path, watch=heard)
-            case Get(path):
+            case zk.Get(path):
                 return client.get_async(path, watch=heard)
-            case Children(path):
+            case zk.Children(path):
                 return client.get_children_async(path, watch=heard)
-            case Sync(path):
+            case zk.Sync(path):
                 return client.sync_async(path)
-            case Create(path, data, ephemeral):
+            case zk.Create(path, data, ephemeral):
                 return client.create_async(path, data, ephemeral=ephemeral)
-            case SetData(path, data, version):
+            case zk.SetData(path, data, version):
                 return client.set_async(path, data, version)
-            case Delete(path, version):
+            case zk.Delete(path, version):
                 return client.delete_async(path, version)
 
-    def _multi(self, ops: Sequence[Write]) -> IAsyncResult:
+    def _multi(self, ops: Sequence[zk.Write]) -> IAsyncResult:
         transaction = self._client.transaction()
         for op in ops:
             match op:
-                case Create(path, data, ephemeral):
+                case zk.Create(path, data, ephemeral):
                     transaction.create(path, data, ephemeral=ephemeral)
-                case SetData(path, data, version):
+                case zk.SetData(path, data, version):
                     transaction.set_data(path, data, version)
-                case Delete(path, version):
+                case zk.Delete(path, version):
                     transaction.delete(path, version)
-                case Check(path, version):
+                case zk.Check(path, version):
                     transaction.check(path, version)
         return transaction.commit_async()
 
@@ -276,10 +260,10 @@ class Session:
         )
 
 
-_UNANSWERED = (Failure.CONNECTION_LOSS, Failure.SESSION_EXPIRED)
+_UNANSWERED = (zk.Failure.CONNECTION_LOSS, zk.Failure.SESSION_EXPIRED)
 
 
-def _results_of(ops: Sequence[Write], done: IAsyncResult) -> tuple[Result, ...]:
+def _results_of(ops: Sequence[zk.Write], done: IAsyncResult) -> tuple[zk.Result, ...]:
     """One result for each operation: kazoo gives a multi's errors as values in the list of its results."""
     if done.exception is not None:
         return (failure_of(done.exception),) * len(ops)
@@ -335,40 +319,40 @@ def _client(
 
 
 _FAILURES = {
-    "NoNodeError": Failure.NO_NODE,
-    "NodeExistsError": Failure.NODE_EXISTS,
-    "BadVersionError": Failure.BAD_VERSION,
-    "NotEmptyError": Failure.NOT_EMPTY,
-    "NoChildrenForEphemeralsError": Failure.NO_CHILDREN_FOR_EPHEMERALS,
-    "NoAuthError": Failure.NO_AUTH,
-    "AuthFailedError": Failure.CONNECTION_LOSS,
-    "RolledBackError": Failure.ROLLED_BACK,
-    "RuntimeInconsistency": Failure.ROLLED_BACK,
-    "SessionExpiredError": Failure.SESSION_EXPIRED,
-    "BadArgumentsError": Failure.BAD_ARGUMENTS,
-    "InvalidACLError": Failure.BAD_ARGUMENTS,
-    "ValueError": Failure.BAD_ARGUMENTS,
-    "TypeError": Failure.BAD_ARGUMENTS,
+    "NoNodeError": zk.Failure.NO_NODE,
+    "NodeExistsError": zk.Failure.NODE_EXISTS,
+    "BadVersionError": zk.Failure.BAD_VERSION,
+    "NotEmptyError": zk.Failure.NOT_EMPTY,
+    "NoChildrenForEphemeralsError": zk.Failure.NO_CHILDREN_FOR_EPHEMERALS,
+    "NoAuthError": zk.Failure.NO_AUTH,
+    "AuthFailedError": zk.Failure.CONNECTION_LOSS,
+    "RolledBackError": zk.Failure.ROLLED_BACK,
+    "RuntimeInconsistency": zk.Failure.ROLLED_BACK,
+    "SessionExpiredError": zk.Failure.SESSION_EXPIRED,
+    "BadArgumentsError": zk.Failure.BAD_ARGUMENTS,
+    "InvalidACLError": zk.Failure.BAD_ARGUMENTS,
+    "ValueError": zk.Failure.BAD_ARGUMENTS,
+    "TypeError": zk.Failure.BAD_ARGUMENTS,
 }
 _CHANGES = {
-    "CREATED": Change.CREATED,
-    "DELETED": Change.DELETED,
-    "CHANGED": Change.DATA,
-    "CHILD": Change.CHILDREN,
+    "CREATED": zk.Change.CREATED,
+    "DELETED": zk.Change.DELETED,
+    "CHANGED": zk.Change.DATA,
+    "CHILD": zk.Change.CHILDREN,
 }
 
 
-def failure_of(error: BaseException) -> Failure:
+def failure_of(error: BaseException) -> zk.Failure:
     """The failure an exception of kazoo's stands for; CONNECTION_LOSS where the outcome is unknown."""
-    return _FAILURES.get(type(error).__name__, Failure.CONNECTION_LOSS)
+    return _FAILURES.get(type(error).__name__, zk.Failure.CONNECTION_LOSS)
 
 
-def change_of(event: WatchedEvent) -> Change:
+def change_of(event: WatchedEvent) -> zk.Change:
     """What a watch saw; LOST for the event with which kazoo drops the watches of a lost connection."""
-    return _CHANGES.get(str(event.type), Change.LOST)
+    return _CHANGES.get(str(event.type), zk.Change.LOST)
 
 
-def result_of(op: Read | Write, done: Any = None, *, value: Any = None) -> Result:
+def result_of(op: zk.Read | zk.Write, done: Any = None, *, value: Any = None) -> zk.Result:
     """The result of an operation out of kazoo's answer, or out of its value in the results of a multi."""
     if done is not None:
         if done.exception is not None:
@@ -377,18 +361,18 @@ def result_of(op: Read | Write, done: Any = None, *, value: Any = None) -> Resul
     if isinstance(value, BaseException):
         return failure_of(value)
     match op:
-        case Exists():
-            return Failure.NO_NODE if value is None else _stat(value)
-        case Get():
+        case zk.Exists():
+            return zk.Failure.NO_NODE if value is None else _stat(value)
+        case zk.Get():
             data, stat = value
-            return Node(data or b"", _stat(stat))
-        case Children():
+            return zk.Node(data or b"", _stat(stat))
+        case zk.Children():
             return tuple(sorted(value))
-        case SetData():
+        case zk.SetData():
             return _stat(value)
         case _:
             return None
 
 
-def _stat(told: ZnodeStat) -> Stat:
-    return Stat(told.version, told.ephemeralOwner, told.ctime, told.mtime)
+def _stat(told: ZnodeStat) -> zk.Stat:
+    return zk.Stat(told.version, told.ephemeralOwner, told.ctime, told.mtime)

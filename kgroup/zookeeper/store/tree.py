@@ -10,30 +10,15 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from kgroup.zookeeper.store.operations import (
-    ANY_VERSION,
-    Change,
-    Children,
-    Create,
-    Delete,
-    Exists,
-    Failure,
-    Node,
-    Read,
-    Result,
-    SetData,
-    Stat,
-    Sync,
-    Write,
-)
+from kgroup.zookeeper.store import operations as zk
 
 REQUEST_LIMIT = 1024 * 1024 - 1
 """ZooKeeper's jute.maxbuffer: it cuts the connection instead of answering a longer request."""
 
 _PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[^/\x00-\x1f\ud800-\udfff]+)+")
-Watcher = Callable[[str, Change], None]
+Watcher = Callable[[str, zk.Change], None]
 _Undo = Callable[[], None]
-_Fired = tuple[str, Change]
+_Fired = tuple[str, zk.Change]
 
 
 @dataclass(slots=True)
@@ -45,8 +30,8 @@ class _Znode:
     version: int = 0
     children: set[str] = field(default_factory=set)
 
-    def stat(self) -> Stat:
-        return Stat(self.version, self.owner, self.created_ms, self.modified_ms)
+    def stat(self) -> zk.Stat:
+        return zk.Stat(self.version, self.owner, self.created_ms, self.modified_ms)
 
 
 @dataclass(slots=True)
@@ -98,119 +83,121 @@ class Tree:
         """Answer NO_AUTH to whatever reads or writes this node, but for `Exists`, which needs no right."""
         self._denied.add(path)
 
-    def walk(self, path: str = "/") -> Iterator[tuple[str, Node]]:
+    def walk(self, path: str = "/") -> Iterator[tuple[str, zk.Node]]:
         """The node and everything below it, parents first and sorted; for who has no session."""
         node = self._nodes.get(path)
         if node is None:
             return
-        yield path, Node(node.data, node.stat())
+        yield path, zk.Node(node.data, node.stat())
         for name in sorted(node.children):
             yield from self.walk(f"{path.rstrip('/')}/{name}")
 
     def ask(
         self,
         session: int,
-        ops: Sequence[Read] | Sequence[Write],
+        ops: Sequence[zk.Read] | Sequence[zk.Write],
         *,
         watch: bool = False,
         now_ms: int = 0,
-    ) -> tuple[Result, ...]:
+    ) -> tuple[zk.Result, ...]:
         """Carry reads out one by one, or writes as one multi; with `watch` each read leaves one."""
         known = self._sessions.get(session)
         if known is None:
-            return (Failure.SESSION_EXPIRED,) * len(ops)
+            return (zk.Failure.SESSION_EXPIRED,) * len(ops)
         if sum(map(_size, ops)) > REQUEST_LIMIT:
-            return (Failure.CONNECTION_LOSS,) * len(ops)
-        reads = [op for op in ops if isinstance(op, Read)]
-        writes = [op for op in ops if isinstance(op, Write)]
+            return (zk.Failure.CONNECTION_LOSS,) * len(ops)
+        reads = [op for op in ops if isinstance(op, zk.Read)]
+        writes = [op for op in ops if isinstance(op, zk.Write)]
         if reads and writes:
             raise TypeError("reads and writes cannot be asked for together")
         if writes:
             return self._multi(session, writes, now_ms)
         return tuple(self._read(session, op, watch) for op in reads)
 
-    def _read(self, session: int, op: Read, watch: bool) -> Result:
+    def _read(self, session: int, op: zk.Read, watch: bool) -> zk.Result:
         if not _is_path(op.path):
-            return Failure.BAD_ARGUMENTS
+            return zk.Failure.BAD_ARGUMENTS
         path = self._sessions[session].chroot + op.path if op.path != "/" else self._root_of(session)
-        if isinstance(op, Sync):
+        if isinstance(op, zk.Sync):
             return None
-        if path in self._denied and not isinstance(op, Exists):
-            return Failure.NO_AUTH
+        if path in self._denied and not isinstance(op, zk.Exists):
+            return zk.Failure.NO_AUTH
         node = self._nodes.get(path)
         if node is None:
-            if watch and isinstance(op, Exists):
+            if watch and isinstance(op, zk.Exists):
                 self._data_watches.setdefault(path, {})[session] = None
-            return Failure.NO_NODE
+            return zk.Failure.NO_NODE
         if watch:
-            watches = self._child_watches if isinstance(op, Children) else self._data_watches
+            watches = self._child_watches if isinstance(op, zk.Children) else self._data_watches
             watches.setdefault(path, {})[session] = None
-        if isinstance(op, Children):
+        if isinstance(op, zk.Children):
             return tuple(sorted(node.children))
-        return node.stat() if isinstance(op, Exists) else Node(node.data, node.stat())
+        return node.stat() if isinstance(op, zk.Exists) else zk.Node(node.data, node.stat())
 
     def _root_of(self, session: int) -> str:
         return self._sessions[session].chroot or "/"
 
-    def _multi(self, session: int, ops: list[Write], now_ms: int) -> tuple[Result, ...]:
+    def _multi(self, session: int, ops: list[zk.Write], now_ms: int) -> tuple[zk.Result, ...]:
         undo: list[_Undo] = []
         fired: list[_Fired] = []
-        results: list[Result] = []
+        results: list[zk.Result] = []
         for position, op in enumerate(ops):
             result = self._write(session, op, now_ms, undo, fired)
-            if isinstance(result, Failure):
+            if isinstance(result, zk.Failure):
                 for step in reversed(undo):
                     step()
-                failed: list[Result] = [Failure.ROLLED_BACK] * len(ops)
+                failed: list[zk.Result] = [zk.Failure.ROLLED_BACK] * len(ops)
                 failed[position] = result
                 return tuple(failed)
             results.append(result)
         self._fire(fired)
         return tuple(results)
 
-    def _write(self, session: int, op: Write, now_ms: int, undo: list[_Undo], fired: list[_Fired]) -> Result:
+    def _write(
+        self, session: int, op: zk.Write, now_ms: int, undo: list[_Undo], fired: list[_Fired]
+    ) -> zk.Result:
         if not _is_path(op.path):
-            return Failure.BAD_ARGUMENTS
+            return zk.Failure.BAD_ARGUMENTS
         path = self._sessions[session].chroot + op.path if op.path != "/" else self._root_of(session)
         if path in self._denied:
-            return Failure.NO_AUTH
-        if isinstance(op, Create):
+            return zk.Failure.NO_AUTH
+        if isinstance(op, zk.Create):
             return self._create(session, path, op, now_ms, undo, fired)
         node = self._nodes.get(path)
         if node is None:
-            return Failure.NO_NODE
-        if op.version not in (ANY_VERSION, node.version):
-            return Failure.BAD_VERSION
-        if isinstance(op, SetData):
+            return zk.Failure.NO_NODE
+        if op.version not in (zk.ANY_VERSION, node.version):
+            return zk.Failure.BAD_VERSION
+        if isinstance(op, zk.SetData):
             before = (node.data, node.version, node.modified_ms)
             undo.append(lambda: self._restore(path, *before))
             node.data, node.version, node.modified_ms = op.data, node.version + 1, now_ms
-            fired.append((path, Change.DATA))
+            fired.append((path, zk.Change.DATA))
             return node.stat()
-        if isinstance(op, Delete):
+        if isinstance(op, zk.Delete):
             return self._delete(path, node, undo, fired)
         return None
 
     def _create(
-        self, session: int, path: str, op: Create, now_ms: int, undo: list[_Undo], fired: list[_Fired]
-    ) -> Result:
+        self, session: int, path: str, op: zk.Create, now_ms: int, undo: list[_Undo], fired: list[_Fired]
+    ) -> zk.Result:
         if path in self._nodes:
-            return Failure.NODE_EXISTS
+            return zk.Failure.NODE_EXISTS
         parent = self._nodes.get(_parent(path))
         if parent is None:
-            return Failure.NO_NODE
+            return zk.Failure.NO_NODE
         if parent.owner:
-            return Failure.NO_CHILDREN_FOR_EPHEMERALS
+            return zk.Failure.NO_CHILDREN_FOR_EPHEMERALS
         self._put(path, _Znode(op.data, session if op.ephemeral else 0, now_ms, now_ms))
         undo.append(lambda: self._remove(path))
-        fired += [(path, Change.CREATED), (_parent(path), Change.CHILDREN)]
+        fired += [(path, zk.Change.CREATED), (_parent(path), zk.Change.CHILDREN)]
         return None
 
-    def _delete(self, path: str, node: _Znode, undo: list[_Undo], fired: list[_Fired]) -> Result:
+    def _delete(self, path: str, node: _Znode, undo: list[_Undo], fired: list[_Fired]) -> zk.Result:
         if path == "/":
-            return Failure.BAD_ARGUMENTS
+            return zk.Failure.BAD_ARGUMENTS
         if node.children:
-            return Failure.NOT_EMPTY
+            return zk.Failure.NOT_EMPTY
         self._remove(path)
         undo.append(lambda: self._put(path, node))
         fired += _deletion(path)
@@ -246,9 +233,9 @@ class Tree:
         """Tell watchers, each session once of a change, though it watched both the node and its children."""
         for path, change in fired:
             told: dict[int, None] = {}
-            if change is not Change.CHILDREN:
+            if change is not zk.Change.CHILDREN:
                 told |= self._data_watches.pop(path, {})
-            if change in (Change.CHILDREN, Change.DELETED):
+            if change in (zk.Change.CHILDREN, zk.Change.DELETED):
                 told |= self._child_watches.pop(path, {})
             for session in told:
                 known = self._sessions.get(session)
@@ -257,7 +244,7 @@ class Tree:
 
 
 def _deletion(path: str) -> list[_Fired]:
-    return [(path, Change.DELETED), (_parent(path), Change.CHILDREN)]
+    return [(path, zk.Change.DELETED), (_parent(path), zk.Change.CHILDREN)]
 
 
 def _parent(path: str) -> str:
@@ -268,8 +255,8 @@ def _outside(path: str, chroot: str) -> str:
     return path[len(chroot) :] or "/"
 
 
-def _size(op: Read | Write) -> int:
-    data = op.data if isinstance(op, Create | SetData) else b""
+def _size(op: zk.Read | zk.Write) -> int:
+    data = op.data if isinstance(op, zk.Create | zk.SetData) else b""
     return len(op.path.encode("utf-8", "surrogatepass")) + len(data)
 
 

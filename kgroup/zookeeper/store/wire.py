@@ -12,24 +12,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from kgroup.errors import DecodeError
-from kgroup.zookeeper.store.operations import (
-    Change,
-    Check,
-    Children,
-    Create,
-    Delete,
-    Exists,
-    Failure,
-    Get,
-    Node,
-    Read,
-    Result,
-    SetData,
-    Stat,
-    Sync,
-    Write,
-)
-from kgroup.zookeeper.wire import primitives
+from kgroup.zookeeper.store import operations as zk
+from kgroup.zookeeper.wire import codec
 
 PASSWORD = bytes(16)
 WATCH_XID = -1
@@ -72,7 +56,7 @@ class Code(IntEnum):
     SESSION_EXPIRED = -112
 
 
-_CHANGES = {Change.CREATED: 1, Change.DELETED: 2, Change.DATA: 3, Change.CHILDREN: 4}
+_CHANGES = {zk.Change.CREATED: 1, zk.Change.DELETED: 2, zk.Change.DATA: 3, zk.Change.CHILDREN: 4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +77,7 @@ class Request:
 
     xid: int
     type: int
-    ops: tuple[Read, ...] | tuple[Write, ...] = ()
+    ops: tuple[zk.Read, ...] | tuple[zk.Write, ...] = ()
     watch: bool = False
     known: bool = True
 
@@ -102,7 +86,7 @@ class _Unknown(Exception):
     """What is asked for has a form that ZooKeeper knows and we do not."""
 
 
-class Reader(primitives.Reader):
+class JuteReader(codec.Reader):
     """Takes jute's values off one frame; DecodeError, and nothing else, for other bytes."""
 
     def boolean(self) -> bool:
@@ -124,7 +108,7 @@ class Reader(primitives.Reader):
 
 def read_greeting(payload: bytes) -> Greeting:
     """The first frame of a connection."""
-    reader = Reader(payload)
+    reader = JuteReader(payload)
     reader.int32()
     reader.int64()
     timeout_ms, session = reader.int32(), reader.int64()
@@ -134,7 +118,7 @@ def read_greeting(payload: bytes) -> Greeting:
 
 def read_request(payload: bytes) -> Request:
     """Any other frame."""
-    reader = Reader(payload)
+    reader = JuteReader(payload)
     xid, kind = reader.int32(), reader.int32()
     try:
         return _read_request(reader, xid, kind)
@@ -142,27 +126,27 @@ def read_request(payload: bytes) -> Request:
         return Request(xid, kind, known=False)
 
 
-def _read_request(reader: Reader, xid: int, kind: int) -> Request:
+def _read_request(reader: JuteReader, xid: int, kind: int) -> Request:
     match kind:
         case Op.PING | Op.CLOSE:
             return Request(xid, kind)
         case Op.EXISTS:
-            return Request(xid, kind, (Exists(reader.text()),), reader.boolean())
+            return Request(xid, kind, (zk.Exists(reader.text()),), reader.boolean())
         case Op.GET_DATA:
-            return Request(xid, kind, (Get(reader.text()),), reader.boolean())
+            return Request(xid, kind, (zk.Get(reader.text()),), reader.boolean())
         case Op.GET_CHILDREN | Op.GET_CHILDREN_2:
-            return Request(xid, kind, (Children(reader.text()),), reader.boolean())
+            return Request(xid, kind, (zk.Children(reader.text()),), reader.boolean())
         case Op.GET_ACL:
-            return Request(xid, kind, (Exists(reader.text()),))
+            return Request(xid, kind, (zk.Exists(reader.text()),))
         case Op.SYNC:
-            return Request(xid, kind, (Sync(reader.text()),))
+            return Request(xid, kind, (zk.Sync(reader.text()),))
         case Op.MULTI:
             return Request(xid, kind, tuple(_read_multi(reader)))
     return Request(xid, kind, (_read_write(reader, kind),))
 
 
-def _read_multi(reader: Reader) -> list[Write]:
-    ops: list[Write] = []
+def _read_multi(reader: JuteReader) -> list[zk.Write]:
+    ops: list[zk.Write] = []
     while True:
         kind, done, _ = reader.int32(), reader.boolean(), reader.int32()
         if done:
@@ -170,7 +154,7 @@ def _read_multi(reader: Reader) -> list[Write]:
         ops.append(_read_write(reader, kind))
 
 
-def _read_write(reader: Reader, kind: int) -> Write:
+def _read_write(reader: JuteReader, kind: int) -> zk.Write:
     match kind:
         case Op.CREATE | Op.CREATE_2:
             path, data = reader.text(), reader.buffer()
@@ -180,13 +164,13 @@ def _read_write(reader: Reader, kind: int) -> Write:
             flags = reader.int32()
             if flags not in (0, 1):
                 raise _Unknown
-            return Create(path, data, ephemeral=flags == 1)
+            return zk.Create(path, data, ephemeral=flags == 1)
         case Op.DELETE:
-            return Delete(reader.text(), reader.int32())
+            return zk.Delete(reader.text(), reader.int32())
         case Op.SET_DATA:
-            return SetData(reader.text(), reader.buffer(), reader.int32())
+            return zk.SetData(reader.text(), reader.buffer(), reader.int32())
         case Op.CHECK:
-            return Check(reader.text(), reader.int32())
+            return zk.Check(reader.text(), reader.int32())
     raise _Unknown
 
 
@@ -196,7 +180,7 @@ def greeting(answered: Greeting) -> bytes:
     return framed(told + _buffer(PASSWORD) + (b"\0" if answered.read_only_known else b""))
 
 
-def event(path: str, change: Change, zxid: int) -> bytes:
+def event(path: str, change: zk.Change, zxid: int) -> bytes:
     """What a watch saw."""
     head = _HEAD.pack(WATCH_XID, zxid, Code.OK)
     return framed(head + _INT.pack(_CHANGES[change]) + _INT.pack(CONNECTED) + _text(path))
@@ -207,51 +191,53 @@ def failure(xid: int, zxid: int, code: Code) -> bytes:
     return framed(_HEAD.pack(xid, zxid, code))
 
 
-def answer(request: Request, zxid: int, results: Sequence[Result], size: int = 0, children: int = 0) -> bytes:
+def answer(
+    request: Request, zxid: int, results: Sequence[zk.Result], size: int = 0, children: int = 0
+) -> bytes:
     """The answer to a read or a write; `size` and `children` of the node are for a stat that is told."""
     if request.type == Op.MULTI:
         head = _HEAD.pack(request.xid, zxid, Code.OK)
         return framed(head + _multi(request.ops, results) + _MULTI.pack(-1, True, -1))
     (result,) = results
-    if isinstance(result, Failure):
+    if isinstance(result, zk.Failure):
         return failure(request.xid, zxid, Code[result.name])
     op = request.ops[0]
     match result:
-        case Stat() if request.type == Op.GET_ACL:
+        case zk.Stat() if request.type == Op.GET_ACL:
             body = _EVERYBODY + _stat(result, size, children)
-        case Stat():
+        case zk.Stat():
             body = _stat(result, size, children)
-        case Node(data, stat):
+        case zk.Node(data, stat):
             body = _buffer(data) + _stat(stat, len(data), children)
         case tuple():
             body = _INT.pack(len(result)) + b"".join(map(_text, result))
             if request.type == Op.GET_CHILDREN_2:
-                body += _stat(Stat(0, 0, 0, 0), 0, len(result))
+                body += _stat(zk.Stat(0, 0, 0, 0), 0, len(result))
         case _:
-            body = _text(op.path) if isinstance(op, Create | Sync) else b""
+            body = _text(op.path) if isinstance(op, zk.Create | zk.Sync) else b""
     return framed(_HEAD.pack(request.xid, zxid, Code.OK) + body)
 
 
-def _multi(ops: Sequence[Read | Write], results: Sequence[Result]) -> bytes:
+def _multi(ops: Sequence[zk.Read | zk.Write], results: Sequence[zk.Result]) -> bytes:
     """One head and result for each operation: what would have been done says so behind an error's head."""
     parts = []
     failed = False
     for op, result in zip(ops, results, strict=True):
-        if isinstance(result, Failure):
+        if isinstance(result, zk.Failure):
             code = Code[result.name]
-            if result is Failure.ROLLED_BACK and not failed:
+            if result is zk.Failure.ROLLED_BACK and not failed:
                 code = Code.OK
-            failed = failed or result is not Failure.ROLLED_BACK
+            failed = failed or result is not zk.Failure.ROLLED_BACK
             parts.append(_MULTI.pack(-1, False, code) + _INT.pack(code))
             continue
         match op:
-            case Create(path):
+            case zk.Create(path):
                 parts.append(_MULTI.pack(Op.CREATE, False, 0) + _text(path))
-            case SetData():
-                assert isinstance(result, Stat)
+            case zk.SetData():
+                assert isinstance(result, zk.Stat)
                 parts.append(_MULTI.pack(Op.SET_DATA, False, 0) + _stat(result, len(op.data), 0))
             case _:
-                kind = Op.DELETE if isinstance(op, Delete) else Op.CHECK
+                kind = Op.DELETE if isinstance(op, zk.Delete) else Op.CHECK
                 parts.append(_MULTI.pack(kind, False, 0))
     return b"".join(parts)
 
@@ -262,7 +248,7 @@ _MULTI = struct.Struct(">i?i")
 _STAT = struct.Struct(">qqqqiiiqiiq")
 
 
-def _stat(stat: Stat, size: int, children: int) -> bytes:
+def _stat(stat: zk.Stat, size: int, children: int) -> bytes:
     # Numbers of transactions and of changes of children are not kept: no client of ours asks for them.
     return _STAT.pack(
         0, 0, stat.created_ms, stat.modified_ms, stat.version, 0, 0, stat.owner, size, children, 0

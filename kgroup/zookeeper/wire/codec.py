@@ -3,36 +3,149 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from types import UnionType
 from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
 from kgroup.errors import DecodeError, KgroupError
-from kgroup.zookeeper.wire.messages import (
-    ClusterMetadataRequest,
-    ClusterMetadataResponse,
-    CommitOffsetRequest,
-    CommitOffsetResponse,
-    DescribeGroupRequest,
-    DescribeGroupResponse,
-    FromConsumer,
-    FromCoordinator,
-    Int16,
-    Int64,
-    Message,
-    PingRequest,
-    PingResponse,
-    RegisterConsumerRequest,
-    RegisterConsumerResponse,
-    RequestKey,
-    StartFetcherRequest,
-    StartFetcherResponse,
-    StopFetcherRequest,
-    StopFetcherResponse,
-)
-from kgroup.zookeeper.wire.primitives import Reader, Writer, framed
+from kgroup.zookeeper.wire import messages
+
+MIN_FRAME = 2
+MAX_FRAME = 1024 * 1024
+
+_INT16, _INT32, _INT64, _UINT16 = (struct.Struct(f">{kind}") for kind in "hiqH")
+
+
+class Writer:
+    """Appends values; `struct.error` for a number or a length that its field does not hold."""
+
+    __slots__ = ("data",)
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+
+    def int16(self, value: int) -> None:
+        self.data += _INT16.pack(value)
+
+    def int32(self, value: int) -> None:
+        self.data += _INT32.pack(value)
+
+    def int64(self, value: int) -> None:
+        self.data += _INT64.pack(value)
+
+    def boolean(self, value: bool) -> None:
+        self.data.append(value)
+
+    def string(self, value: str) -> None:
+        encoded = value.encode("utf-8", "surrogatepass")
+        self.data += _INT16.pack(len(encoded))
+        self.data += encoded
+
+
+class Reader:
+    """Takes values off one frame; DecodeError, and nothing else, for bytes that are not what is asked for."""
+
+    __slots__ = ("_data", "_pos")
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._pos = 0
+
+    @property
+    def left(self) -> int:
+        """How many bytes have not been taken."""
+        return len(self._data) - self._pos
+
+    def int16(self) -> int:
+        return self._number(_INT16)
+
+    def uint16(self) -> int:
+        return self._number(_UINT16)
+
+    def int32(self) -> int:
+        return self._number(_INT32)
+
+    def int64(self) -> int:
+        return self._number(_INT64)
+
+    def boolean(self) -> bool:
+        (value,) = self._take(1)
+        if value > 1:
+            raise DecodeError(f"{value} before byte {self._pos} is not a boolean")
+        return value == 1
+
+    def string(self) -> str:
+        value = self.nullable_string()
+        if value is None:
+            raise DecodeError(f"null before byte {self._pos}, where a text is due")
+        return value
+
+    def nullable_string(self) -> str | None:
+        size = self.int16()
+        if size == -1:
+            return None
+        if size < 0:
+            raise DecodeError(f"negative length {size} before byte {self._pos}")
+        try:
+            return self._take(size).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise DecodeError(f"no UTF-8 before byte {self._pos}: {error.reason}") from None
+
+    def count(self, least_size: int) -> int:
+        """How many items follow, each of at least `least_size` bytes."""
+        count = self.int16()
+        if count < 0 or count * least_size > self.left:
+            raise DecodeError(f"{count} items before byte {self._pos}, {self.left} bytes left")
+        return count
+
+    def end(self) -> None:
+        """Raises DecodeError unless everything has been taken."""
+        if self.left:
+            raise DecodeError(f"{self.left} bytes left over at byte {self._pos}")
+
+    def _number(self, kind: struct.Struct) -> int:
+        (value,) = kind.unpack(self._take(kind.size))
+        return int(value)
+
+    def _take(self, size: int) -> bytes:
+        end = self._pos + size
+        if end > len(self._data):
+            raise DecodeError(f"{size} bytes wanted at byte {self._pos}, {self.left} left")
+        taken = self._data[self._pos : end]
+        self._pos = end
+        return taken
+
+
+def framed(out: Writer) -> bytes:
+    """The payload with its size in front."""
+    return _INT32.pack(len(out.data)) + bytes(out.data)
+
+
+class Frames:
+    """Cuts a stream into frames, however its bytes arrive; holds no more than one frame of `limit` bytes."""
+
+    __slots__ = ("_data", "_limit")
+
+    def __init__(self, limit: int = MAX_FRAME) -> None:
+        self._limit = limit
+        self._data = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """The payloads that these bytes complete; DecodeError for a size that no frame has (era 2.1)."""
+        self._data += data
+        while len(self._data) >= _INT32.size:
+            (size,) = _INT32.unpack_from(self._data)
+            if not MIN_FRAME <= size <= self._limit:
+                raise DecodeError(f"a frame of {size} bytes, allowed are {MIN_FRAME} to {self._limit}")
+            end = _INT32.size + size
+            if len(self._data) < end:
+                return
+            payload = bytes(memoryview(self._data)[_INT32.size : end])
+            del self._data[:end]
+            yield payload
+
 
 HEADER_VERSION = 0
 MAX_CORRELATION = 0xFFFF
@@ -59,7 +172,7 @@ class Wire:
     commit: bool = False
     client_id: str = "kgroup"
 
-    def encode(self, message: Message, correlation: int = 0) -> bytes:
+    def encode(self, message: messages.Message, correlation: int = 0) -> bytes:
         """The whole frame, its size in front; `correlation`, up to MAX_CORRELATION, is for header mode."""
         out = Writer()
         kind = type(message)
@@ -81,7 +194,7 @@ class Wire:
             raise Unencodable(f"{type(message).__name__} does not fit its layout: {error}") from None
         return framed(out)
 
-    def from_consumer(self, payload: bytes) -> tuple[FromConsumer, int]:
+    def from_consumer(self, payload: bytes) -> tuple[messages.FromConsumer, int]:
         """What a consumer sent, and its correlation; raises DecodeError for anything else."""
         reader = Reader(payload)
         correlation = 0
@@ -95,13 +208,13 @@ class Wire:
                 raise DecodeError(f"type {key} is no request")
         else:
             key = reader.int16()
-        if key not in _FROM_CONSUMER or (key == RequestKey.COMMIT_OFFSET and not self.commit):
+        if key not in _FROM_CONSUMER or (key == messages.RequestKey.COMMIT_OFFSET and not self.commit):
             raise DecodeError(f"no consumer sends type {key}")
         message = _LAYOUTS[_FROM_CONSUMER[key]].read(reader)
         reader.end()
         return message, correlation
 
-    def from_coordinator(self, payload: bytes, awaiting: Awaiting) -> tuple[FromCoordinator, int]:
+    def from_coordinator(self, payload: bytes, awaiting: Awaiting) -> tuple[messages.FromCoordinator, int]:
         """What a coordinator sent, and its correlation; raises DecodeError for anything else."""
         reader = Reader(payload)
         correlation, key = 0, None
@@ -114,7 +227,7 @@ class Wire:
             kind = _AWAITED[awaiting]
         else:
             key = reader.int16() if key is None else key
-            if key not in _FROM_COORDINATOR or (key == RequestKey.COMMIT_OFFSET and not self.commit):
+            if key not in _FROM_COORDINATOR or (key == messages.RequestKey.COMMIT_OFFSET and not self.commit):
                 raise DecodeError(f"no coordinator sends type {key}")
             kind = _FROM_COORDINATOR[key]
         message = _LAYOUTS[kind].read(reader)
@@ -136,28 +249,32 @@ class Wire:
         return first, correlation
 
 
-_FROM_CONSUMER: dict[int, type[FromConsumer]] = {
-    RequestKey.CLUSTER_METADATA: ClusterMetadataRequest,
-    RequestKey.REGISTER_CONSUMER: RegisterConsumerRequest,
-    RequestKey.PING: PingResponse,
-    RequestKey.STOP_FETCHER: StopFetcherResponse,
-    RequestKey.START_FETCHER: StartFetcherResponse,
-    RequestKey.COMMIT_OFFSET: CommitOffsetRequest,
-    RequestKey.DESCRIBE_GROUP: DescribeGroupRequest,
+_FROM_CONSUMER: dict[int, type[messages.FromConsumer]] = {
+    messages.RequestKey.CLUSTER_METADATA: messages.ClusterMetadataRequest,
+    messages.RequestKey.REGISTER_CONSUMER: messages.RegisterConsumerRequest,
+    messages.RequestKey.PING: messages.PingResponse,
+    messages.RequestKey.STOP_FETCHER: messages.StopFetcherResponse,
+    messages.RequestKey.START_FETCHER: messages.StartFetcherResponse,
+    messages.RequestKey.COMMIT_OFFSET: messages.CommitOffsetRequest,
+    messages.RequestKey.DESCRIBE_GROUP: messages.DescribeGroupRequest,
 }
-_FROM_COORDINATOR: dict[int, type[FromCoordinator]] = {
-    RequestKey.PING: PingRequest,
-    RequestKey.STOP_FETCHER: StopFetcherRequest,
-    RequestKey.START_FETCHER: StartFetcherRequest,
-    RequestKey.COMMIT_OFFSET: CommitOffsetResponse,
-    RequestKey.DESCRIBE_GROUP: DescribeGroupResponse,
+_FROM_COORDINATOR: dict[int, type[messages.FromCoordinator]] = {
+    messages.RequestKey.PING: messages.PingRequest,
+    messages.RequestKey.STOP_FETCHER: messages.StopFetcherRequest,
+    messages.RequestKey.START_FETCHER: messages.StartFetcherRequest,
+    messages.RequestKey.COMMIT_OFFSET: messages.CommitOffsetResponse,
+    messages.RequestKey.DESCRIBE_GROUP: messages.DescribeGroupResponse,
 }
-_AWAITED: dict[Awaiting, type[FromCoordinator]] = {
-    Awaiting.METADATA: ClusterMetadataResponse,
-    Awaiting.REGISTRATION: RegisterConsumerResponse,
+_AWAITED: dict[Awaiting, type[messages.FromCoordinator]] = {
+    Awaiting.METADATA: messages.ClusterMetadataResponse,
+    Awaiting.REGISTRATION: messages.RegisterConsumerResponse,
 }
 _KEYS = {kind: key for sent in (_FROM_CONSUMER, _FROM_COORDINATOR) for key, kind in sent.items()}
-_ASKED_BY_COORDINATORS = {RequestKey.PING, RequestKey.STOP_FETCHER, RequestKey.START_FETCHER}
+_ASKED_BY_COORDINATORS = {
+    messages.RequestKey.PING,
+    messages.RequestKey.STOP_FETCHER,
+    messages.RequestKey.START_FETCHER,
+}
 _REQUESTS = {
     *(kind for key, kind in _FROM_CONSUMER.items() if key not in _ASKED_BY_COORDINATORS),
     *(kind for key, kind in _FROM_COORDINATOR.items() if key in _ASKED_BY_COORDINATORS),
@@ -173,9 +290,9 @@ class Layout(NamedTuple):
 
 
 _PLAIN: dict[object, Layout] = {
-    Int16: Layout(Writer.int16, Reader.int16, 2),
+    messages.Int16: Layout(Writer.int16, Reader.int16, 2),
     int: Layout(Writer.int32, Reader.int32, 4),
-    Int64: Layout(Writer.int64, Reader.int64, 8),
+    messages.Int64: Layout(Writer.int64, Reader.int64, 8),
     bool: Layout(Writer.boolean, Reader.boolean, 1),
     str: Layout(Writer.string, Reader.string, 2),
 }

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
-from kgroup.zookeeper.consumer.events import ConsumerConfig
+from kgroup.zookeeper.consumer.machine import ConsumerConfig
 from kgroup.zookeeper.coordinator.config import LegacyConfig
-from kgroup.zookeeper.world.broker import BrokerProcess
-from kgroup.zookeeper.world.consumer import ConsumerProcess
+from kgroup.zookeeper.world.world import BrokerProcess, ConsumerProcess
 from tests.simulation.era.faults import Fault, planted
 from tests.simulation.era.invariants import Violation
 from tests.simulation.era.rest import come_to_rest, stay_at_rest

@@ -6,12 +6,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from kgroup.zookeeper.consumer.lease import Lease
+from kgroup.zookeeper.consumer.machine import Lease
 from kgroup.zookeeper.coordinator.core import Then
 from kgroup.zookeeper.coordinator.election import Elector
-from kgroup.zookeeper.coordinator.registries import Group, RegisteredConsumer
-from kgroup.zookeeper.coordinator.term import Term
-from kgroup.zookeeper.coordinator.writes import Committer, Writes
+from kgroup.zookeeper.coordinator.registries import Committer, Group, RegisteredConsumer, Registries, Writes
 from kgroup.zookeeper.store.operations import Read, Write
 
 FAR_MS = 10**12
@@ -59,11 +57,11 @@ def _unfenced(
         yield multi[1:]
 
 
-_ask = Term.ask
+_ask = Registries.ask
 
 
 def _watched_once(
-    self: Term, ops: Sequence[Read] | Sequence[Write], then: Then, *, watch: bool = False
+    self: Registries, ops: Sequence[Read] | Sequence[Write], then: Then, *, watch: bool = False
 ) -> None:
     _ask(self, ops, then, watch=watch and self.interests.starting)
 
@@ -82,6 +80,6 @@ FAULTS = {
     "hand-over": Fault("5.6", Group, "blockers", _nobody),
     "consumer-lease": Fault("9.6", Lease, "registered", _never_ends),
     "epoch": Fault("3.2", Writes, "multis", _unfenced),
-    "watch": Fault("6.3", Term, "ask", _watched_once),
+    "watch": Fault("6.3", Registries, "ask", _watched_once),
     "commit-bit": Fault("6.7", Committer, "changed", _cleared_first),
 }

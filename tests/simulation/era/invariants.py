@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kgroup.zookeeper.coordinator import paths
-from kgroup.zookeeper.coordinator.events import Effect, Event, Received, Send
 from kgroup.zookeeper.coordinator.machine import LegacyCoordinator
-from kgroup.zookeeper.coordinator.target import consumer_of
+from kgroup.zookeeper.coordinator.rebalancers import consumer_of
+from kgroup.zookeeper.events import CoordinatorEffect, CoordinatorEvent, Received, Send
 from kgroup.zookeeper.store.operations import Create, Failure, Read, Result, SetData, Write
 from kgroup.zookeeper.wire.messages import (
     RegisterConsumerRequest,
@@ -19,13 +19,12 @@ from kgroup.zookeeper.wire.messages import (
     StopFetcherRequest,
     StopFetcherResponse,
 )
-from kgroup.zookeeper.world.observer import Observer
+from kgroup.zookeeper.world.world import Observer
 
 if TYPE_CHECKING:
-    from kgroup.zookeeper.world.broker import BrokerProcess
-    from kgroup.zookeeper.world.world import World
+    from kgroup.zookeeper.world.world import BrokerProcess, World
 
-Said = tuple[int, Event | None, list[Effect]]
+Said = tuple[int, CoordinatorEvent | None, list[CoordinatorEffect]]
 Conn = tuple[int, int, int]
 """A broker, which of its lives, and a connection to it."""
 
@@ -87,7 +86,9 @@ class Auditor(Observer):
             elif op.path.startswith(paths.CONSUMERS + "/") and isinstance(op, Write):
                 self._written(broker, session, op)
 
-    def stepped(self, broker: BrokerProcess, event: Event | None, effects: list[Effect]) -> None:
+    def stepped(
+        self, broker: BrokerProcess, event: CoordinatorEvent | None, effects: list[CoordinatorEffect]
+    ) -> None:
         """A coordinator was told something, and answered."""
         if self.said.get(broker.id, (0,))[0] != broker.life:
             self.said[broker.id] = broker.life, []

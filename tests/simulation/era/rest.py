@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from kgroup.zookeeper.coordinator import paths
-from kgroup.zookeeper.world.rest import data_at, running, unrest
-from kgroup.zookeeper.world.world import World
+from kgroup.zookeeper.world.world import World, data_at, running, unrest
 from tests.simulation.era.invariants import Violation
 
 LOOK_MS = 500

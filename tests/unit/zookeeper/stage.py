@@ -6,7 +6,8 @@ import json
 
 from kgroup.zookeeper.coordinator import paths
 from kgroup.zookeeper.coordinator.config import LegacyConfig
-from kgroup.zookeeper.coordinator.events import (
+from kgroup.zookeeper.coordinator.machine import LegacyCoordinator
+from kgroup.zookeeper.events import (
     Close,
     Closed,
     Log,
@@ -22,7 +23,6 @@ from kgroup.zookeeper.coordinator.events import (
     ZkFired,
     ZkSuspended,
 )
-from kgroup.zookeeper.coordinator.machine import LegacyCoordinator
 from kgroup.zookeeper.store.operations import Change, Check, Create, Failure, SetData
 from kgroup.zookeeper.store.tree import Tree
 from kgroup.zookeeper.wire.messages import (

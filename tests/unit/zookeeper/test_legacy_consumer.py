@@ -3,14 +3,18 @@
 import pytest
 
 from kgroup.errors import ConfigError
-from kgroup.zookeeper.consumer.events import (
+from kgroup.zookeeper.consumer.machine import ConsumerConfig, LegacyConsumer, Phase
+from kgroup.zookeeper.events import (
+    Close,
+    Closed,
     CommitNow,
     Committed,
     Connect,
     Connected,
-    ConsumerConfig,
     Fetch,
     Leave,
+    Log,
+    Malformed,
     NotConnected,
     OutOfRange,
     Pause,
@@ -20,8 +24,6 @@ from kgroup.zookeeper.consumer.events import (
     Start,
     Stop,
 )
-from kgroup.zookeeper.consumer.machine import LegacyConsumer, Phase
-from kgroup.zookeeper.coordinator.events import Close, Closed, Log, Malformed
 from kgroup.zookeeper.wire.codec import Awaiting
 from kgroup.zookeeper.wire.messages import (
     Broker,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kgroup.zookeeper.coordinator import describe
+from kgroup.zookeeper.coordinator import machine
 from kgroup.zookeeper.store.operations import SetData
 from kgroup.zookeeper.wire.messages import (
     DescribeGroupRequest,
@@ -41,7 +41,7 @@ def test_members_with_their_sessions_and_failed_pings():
     one.answers -= {PingRequest}
     stage.advance(S)
     answer = told(stage)
-    assert (answer.error, answer.state, answer.more) == (ErrorMapping.NONE, describe.STABLE, False)
+    assert (answer.error, answer.state, answer.more) == (ErrorMapping.NONE, machine.STABLE, False)
     assert answer.members == (
         Registered("c1", '{"t":1}', False, True, 6000, 1, 1),
         Registered("c2", "*2*t.*", True, True, 9000, 0, 2),
@@ -69,7 +69,7 @@ def test_a_group_that_is_being_moved_is_not_stable():
     two = stage.consumer("c2")
     two.answers -= {StartFetcherRequest}
     two.register()
-    assert state(stage) == (describe.REBALANCING, ["c1", "c2"])
+    assert state(stage) == (machine.REBALANCING, ["c1", "c2"])
     assert [member.started for member in told(stage).members] == [True, False]
 
 
@@ -80,18 +80,18 @@ def test_a_group_that_was_given_up_has_failed():
     one.answers -= {StartFetcherRequest}
     one.register()
     stage.advance(2 * S)
-    assert state(stage) == (describe.FAILED, ["c1"])
+    assert state(stage) == (machine.FAILED, ["c1"])
 
 
 def test_a_group_is_empty_when_nobody_delivers_any_more():
     """LC-61: not at the moment its last connection is gone."""
     stage = Stage(topics={"t": 1})
     stage.joined("c1").die()
-    assert state(stage) == (describe.LEAVING, [])
+    assert state(stage) == (machine.LEAVING, [])
     stage.advance(S - 1)
-    assert state(stage) == (describe.LEAVING, [])
+    assert state(stage) == (machine.LEAVING, [])
     stage.advance(1)
-    assert state(stage) == (describe.EMPTY, [])
+    assert state(stage) == (machine.EMPTY, [])
 
 
 def test_a_group_is_not_empty_before_its_offsets_are_written():
@@ -102,9 +102,9 @@ def test_a_group_is_not_empty_before_its_offsets_are_written():
     stage.advance(S // 3)
     consumer.die()
     stage.advance(S)
-    assert (state(stage), stage.offsets()) == ((describe.LEAVING, []), {})
+    assert (state(stage), stage.offsets()) == ((machine.LEAVING, []), {})
     stage.advance(20_000)
-    assert (state(stage), stage.offsets()) == ((describe.EMPTY, []), {"t/0": 7})
+    assert (state(stage), stage.offsets()) == ((machine.EMPTY, []), {"t/0": 7})
 
 
 def test_after_an_election_nobody_knows_who_is_on_the_way():
@@ -115,19 +115,19 @@ def test_after_an_election_nobody_knows_who_is_on_the_way():
     stage.advance(10)
     stage.brokers[1].expire()
     stage.settle()
-    assert state(stage, broker=2) == (describe.RECOVERING, [])
+    assert state(stage, broker=2) == (machine.RECOVERING, [])
     stage.joined("c1", broker=2)
-    assert state(stage, broker=2) == (describe.RECOVERING, ["c1"])
-    assert state(stage, broker=2, group="other") == (describe.RECOVERING, [])
+    assert state(stage, broker=2) == (machine.RECOVERING, ["c1"])
+    assert state(stage, broker=2, group="other") == (machine.RECOVERING, [])
     stage.advance(ALL_KNOWN)
-    assert state(stage, broker=2) == (describe.STABLE, ["c1"])
-    assert state(stage, broker=2, group="other") == (describe.EMPTY, [])
+    assert state(stage, broker=2) == (machine.STABLE, ["c1"])
+    assert state(stage, broker=2, group="other") == (machine.EMPTY, [])
 
 
-@pytest.mark.parametrize(("page", "wanted"), [(1, 20), (60, 7), (describe.PAGE_BYTES, 1)])
+@pytest.mark.parametrize(("page", "wanted"), [(1, 20), (60, 7), (machine.PAGE_BYTES, 1)])
 def test_many_members_are_told_page_by_page(monkeypatch, page, wanted):
     """LC-03: an answer of thousands would end the connection as that of one who does not read."""
-    monkeypatch.setattr(describe, "PAGE_BYTES", page)
+    monkeypatch.setattr(machine, "PAGE_BYTES", page)
     stage = Stage(topics={"t": 1})
     names = [f"c{number:02}" for number in range(20)]
     for name in names:
@@ -152,4 +152,4 @@ def test_a_group_that_cannot_be_loaded_is_not_empty():
     stage.settle()
     stage.tree.deny("/consumers/g/owners/t")
     stage.joined("c1", broker=2)
-    assert state(stage, broker=2) == (describe.RECOVERING, ["c1"])
+    assert state(stage, broker=2) == (machine.RECOVERING, ["c1"])

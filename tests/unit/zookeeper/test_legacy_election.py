@@ -5,8 +5,8 @@ import pytest
 from kgroup.errors import ConfigError
 from kgroup.zookeeper.coordinator import paths
 from kgroup.zookeeper.coordinator.config import LegacyConfig
-from kgroup.zookeeper.coordinator.events import Close, Send, Zk, ZkConnected, ZkDone
 from kgroup.zookeeper.coordinator.machine import LegacyCoordinator
+from kgroup.zookeeper.events import Close, Send, Zk, ZkConnected, ZkDone
 from kgroup.zookeeper.store.operations import (
     Check,
     Children,

@@ -15,11 +15,11 @@ from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError, Un
 from kgroup.runtime.cluster import Cluster
 from kgroup.zookeeper.coordinator import paths
 from kgroup.zookeeper.coordinator.config import LegacyConfig, read_settings
-from kgroup.zookeeper.coordinator.events import Zk, ZkDone, ZkFired
 from kgroup.zookeeper.entry.serve import LegacyBrokers, LegacyOptions
-from kgroup.zookeeper.groups.coordinator_client import describe_groups
+from kgroup.zookeeper.events import Zk, ZkDone, ZkFired
+from kgroup.zookeeper.groups.coordinator import describe_groups
 from kgroup.zookeeper.groups.records import broker_of
-from kgroup.zookeeper.hosts.connection import LegacyConnection
+from kgroup.zookeeper.hosts.host import LegacyConnection
 from kgroup.zookeeper.hosts.links import SessionLink
 from kgroup.zookeeper.store.names import parse_ensemble
 from kgroup.zookeeper.store.operations import Change, Create, Delete, Failure, Get

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kgroup.zookeeper.coordinator.events import Received
+from kgroup.zookeeper.events import Received
 from kgroup.zookeeper.wire.messages import (
     ErrorMapping,
     PartitionAndOffset,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from kgroup.zookeeper.coordinator.events import Close, Received, Send
-from kgroup.zookeeper.coordinator.subscription import parse
+from kgroup.zookeeper.coordinator.registries import parse
+from kgroup.zookeeper.events import Close, Received, Send
 from kgroup.zookeeper.wire.messages import (
     ClusterMetadataRequest,
     PingRequest,

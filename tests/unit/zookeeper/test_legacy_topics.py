@@ -72,7 +72,7 @@ def test_a_topic_that_is_gone_loses_its_owners():
     stage.do(Delete(paths.topic("u")))
     assert consumer.fetched == (("t", "0"),)
     assert sorted(stage.owners()) == ["t/0"]
-    assert "u" not in stage.brokers[1].machine.term.interests.known
+    assert "u" not in stage.brokers[1].machine.term.topics
 
 
 def test_a_tree_of_0_7():

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from kgroup.errors import DecodeError
-from kgroup.zookeeper.wire.codec import Awaiting, Unencodable, Wire
+from kgroup.zookeeper.wire.codec import Awaiting, Frames, Unencodable, Wire
 from kgroup.zookeeper.wire.messages import (
     Broker,
     ClusterMetadataRequest,
@@ -29,7 +29,6 @@ from kgroup.zookeeper.wire.messages import (
     StopFetcherRequest,
     StopFetcherResponse,
 )
-from kgroup.zookeeper.wire.primitives import Frames
 
 WIRE = Wire(commit=True, client_id="k")
 HEADER = Wire(header=True, commit=True, client_id="k")

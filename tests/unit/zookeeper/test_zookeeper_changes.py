@@ -10,7 +10,7 @@ from kgroup.admin.change.journal import Journal
 from kgroup.domain import TopicPartition
 from kgroup.errors import ErrorCode, Unreachable
 from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest
-from kgroup.zookeeper.groups import deleting
+from kgroup.zookeeper.groups import groups
 from kgroup.zookeeper.store.operations import Failure
 from tests.unit.zookeeper.old_tree import OldBroker, OldTree
 
@@ -141,7 +141,7 @@ def test_a_consumer_that_comes_between_reading_and_deleting_keeps_its_group(old)
         old.consumer("og", "late", {"t1": 1})
         return old.tree.ask(old.writer, ops)
 
-    item = deleting.delete(old.ask, late, "og")
+    item = groups.delete(old.ask, late, "og")
     assert (item.result, item.error_code) == ("failed", "NON_EMPTY_GROUP")
     assert {"/consumers/og/ids/og_late", "/consumers/og/offsets/t1/0"} <= old.paths()
 
@@ -149,14 +149,14 @@ def test_a_consumer_that_comes_between_reading_and_deleting_keeps_its_group(old)
 def test_a_registration_is_never_deleted(old):
     old.consumer("og", "late", {"t1": 1})
     before = old.paths()
-    assert deleting.delete(old.ask, transact(old), "og").error_code == "NON_EMPTY_GROUP"
+    assert groups.delete(old.ask, transact(old), "og").error_code == "NON_EMPTY_GROUP"
     assert old.paths() == before
 
 
 def test_what_may_not_be_deleted_leaves_everything(old):
     old.deny("/consumers/og/offsets/t1/1")
     before = old.paths()
-    item = deleting.delete(old.ask, transact(old), "og")
+    item = groups.delete(old.ask, transact(old), "og")
     assert (item.result, item.error_code) == ("failed", "GROUP_AUTHORIZATION_FAILED")
     assert old.paths() == before
 
@@ -175,20 +175,20 @@ def test_a_deletion_that_is_cut_off_is_ended_in_the_journal(old, broker, tmp_pat
 
 
 def test_an_outcome_that_nobody_knows_is_told_as_that(old):
-    item = deleting.delete(old.ask, lambda *ops: (Failure.CONNECTION_LOSS,) * len(ops), "og")
+    item = groups.delete(old.ask, lambda *ops: (Failure.CONNECTION_LOSS,) * len(ops), "og")
     assert (item.result, item.error_code) == ("failed", "UNREACHABLE")
     assert "not known" in item.effect
 
 
 def test_a_group_too_large_for_one_multi_is_deleted_in_several(old, monkeypatch):
-    monkeypatch.setattr(deleting, "MOST", 3)
+    monkeypatch.setattr(groups, "MOST", 3)
     sizes = []
 
     def counting(*ops):
         sizes.append(len(ops))
         return old.tree.ask(old.writer, ops)
 
-    assert deleting.delete(old.ask, counting, "og").result == "deleted"
+    assert groups.delete(old.ask, counting, "og").result == "deleted"
     assert max(sizes) <= 3 and len(sizes) > 1
     assert not any(path.startswith("/consumers/og") for path in old.paths())
 

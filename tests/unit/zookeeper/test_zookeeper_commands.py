@@ -21,7 +21,7 @@ from kgroup.protocol.messages.list_offsets_0 import ListOffsets0Request
 from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest
 from kgroup.zookeeper.entry import tree
 from kgroup.zookeeper.groups.brokers import OldCluster
-from kgroup.zookeeper.groups.coordinator_client import DescribedGroup
+from kgroup.zookeeper.groups.nodes import DescribedGroup
 from kgroup.zookeeper.wire.messages import Registered
 from tests.own_home import move_in
 from tests.ran import Ran, ran

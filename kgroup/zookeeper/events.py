@@ -1,7 +1,7 @@
-"""What the coordinator's machine is told and what it asks of its host: values, nothing else (era 3).
+"""What the machines of the ZooKeeper era are told and what they ask of their hosts: values, nothing else.
 
-The host carries effects out in order. It has one ZooKeeper client for this machine alone, makes calls first
-in, first out, and answers each once.
+A coordinator's host carries effects out in order. It has one ZooKeeper client for this machine alone, makes
+calls first in, first out, and answers each once (era 3). A consumer's has one connection at a time (era 9.0).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from kgroup.zookeeper.store.operations import Change, Read, Result, Write
-from kgroup.zookeeper.wire.messages import FromConsumer, FromCoordinator
+from kgroup.zookeeper.wire.messages import Message, Partition
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Received:
     """A whole message has come; `correlation` counts in header mode only."""
 
     conn: int
-    message: FromConsumer
+    message: Message
     correlation: int = 0
 
 
@@ -85,7 +85,7 @@ class Shutdown:
     """The broker goes down."""
 
 
-Event = (
+CoordinatorEvent = (
     ZkConnected
     | ZkSuspended
     | ZkExpired
@@ -121,7 +121,7 @@ class Send:
     """Send a message; the host closes a connection that does not take `max_outbound_bytes`."""
 
     conn: int
-    message: FromCoordinator
+    message: Message
     correlation: int = 0
 
 
@@ -140,4 +140,88 @@ class Log:
     text: str
 
 
-Effect = Zk | Send | Close | Log
+CoordinatorEffect = Zk | Send | Close | Log
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """The connection that was asked for is there."""
+
+    conn: int
+
+
+@dataclass(frozen=True, slots=True)
+class NotConnected:
+    """It could not be made."""
+
+    conn: int
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfRange:
+    """A fetcher has ended: the partition's log does not have the position it asked for."""
+
+    partition: Partition
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """The application is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitNow:
+    """The application wants its positions written now (era 10.2)."""
+
+
+ConsumerEvent = Connected | NotConnected | Received | Malformed | Closed | OutOfRange | Leave | CommitNow
+
+
+@dataclass(frozen=True, slots=True)
+class Connect:
+    """Open a connection, and say `Connected` or `NotConnected`; there is no other one (era 9.0)."""
+
+    conn: int
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """A partition that a thread is to fetch; from `offset`, or None to apply the reset word."""
+
+    thread_id: str
+    partition: Partition
+    offset: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Fetch exactly this."""
+
+    fetches: tuple[Fetch, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Close all fetchers and empty all queues: nothing is delivered any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Deliver nothing until `Resume`, though fetchers may go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Deliver again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """How a commit ended: 0, or why nothing says it is written."""
+
+    error: int
+
+
+ConsumerEffect = Connect | Send | Close | Start | Stop | Pause | Resume | Committed | Log
