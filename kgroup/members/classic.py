@@ -151,7 +151,16 @@ class ClassicMember(Asking):
         if self.phase is Phase.WAITING:
             return self._join(now_ms)
         if self.phase in (Phase.STABLE, Phase.REVOKING):
-            return self._heartbeat()
+            return [
+                self._send(
+                    HeartbeatRequest(
+                        group_id=self.group_id,
+                        generation_id=self.generation,
+                        member_id=self.member_id,
+                        group_instance_id=self.instance_id,
+                    )
+                )
+            ]
         return []
 
     def update_topics(self, topics: Mapping[str, Topic], now_ms: int) -> list[Effect]:
@@ -309,18 +318,6 @@ class ClassicMember(Asking):
         added = sorted_partitions(self._target - self.owned)
         self.owned = self._target
         return [Assigned(added)]
-
-    def _heartbeat(self) -> list[Effect]:
-        return [
-            self._send(
-                HeartbeatRequest(
-                    group_id=self.group_id,
-                    generation_id=self.generation,
-                    member_id=self.member_id,
-                    group_instance_id=self.instance_id,
-                )
-            )
-        ]
 
     def _on_heartbeat(self, response: HeartbeatResponse, now_ms: int) -> list[Effect]:
         """Fine, or a reason to join again; while that is being prepared, only being thrown out matters."""

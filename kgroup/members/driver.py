@@ -90,7 +90,12 @@ class Driver:
                 self._leaving = True
                 self._take(self._member.leave(self._clock_ms(), for_good))
             else:
-                self._wake()
+                now_ms = self._clock_ms()
+                if self._wake_ms is not None and now_ms >= self._wake_ms:
+                    self._wake_ms = None
+                    self._take(self._member.wake(now_ms))
+                if self._look_up_ms is not None and now_ms >= self._look_up_ms:
+                    self._look_up(self._looked_for)
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
         """Commit positions now; `on_event` hears how it went."""
@@ -101,14 +106,6 @@ class Driver:
         moments = [ms for ms in (self._wake_ms, self._look_up_ms) if ms is not None]
         due_ms = min(moments) - self._clock_ms() if moments else METADATA_MAX_AGE_MS
         return max(due_ms, 0) / 1000
-
-    def _wake(self) -> None:
-        now_ms = self._clock_ms()
-        if self._wake_ms is not None and now_ms >= self._wake_ms:
-            self._wake_ms = None
-            self._take(self._member.wake(now_ms))
-        if self._look_up_ms is not None and now_ms >= self._look_up_ms:
-            self._look_up(self._looked_for)
 
     def _take(self, effects: Iterable[Effect]) -> None:
         self._effects.extend(effects)

@@ -40,18 +40,13 @@ class Login:
         if isinstance(credentials, Password):
             return passwords.exchange(credentials)
         if isinstance(credentials, Bearer):
-            return oauthbearer.exchange(
-                self._tokens_of(credentials).current(within_s), credentials.extensions
-            )
+            if self._tokens is None:
+                self._tokens = Tokens(credentials, self._wall)
+            return oauthbearer.exchange(self._tokens.current(within_s), credentials.extensions)
         if isinstance(credentials, AwsLogin):
             return msk_iam.exchange(credentials, host, within_s)
 
         return kerberos.exchange(credentials, host, within_s)
-
-    def _tokens_of(self, bearer: Bearer) -> Tokens:
-        if self._tokens is None:
-            self._tokens = Tokens(bearer, self._wall)
-        return self._tokens
 
     def hint(self) -> str:
         """What to check when a broker does not take the credentials."""

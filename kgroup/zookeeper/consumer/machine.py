@@ -301,9 +301,19 @@ class LegacyConsumer:
             case events.OutOfRange(partition):
                 self.assignment.out_of_range(partition)
             case events.Leave():
-                self._leave()
+                if self.phase is not Phase.MEMBER:
+                    self._close()
+                    self._left(None)
+                elif not self._leaving:
+                    # The positions stay, to be reported; nothing is delivered any more.
+                    self._leaving = True
+                    self._effects.append(events.Stop())
             case events.CommitNow():
-                self._commit()
+                offsets = self.assignment.offsets()
+                if self.phase is Phase.MEMBER and offsets:
+                    self._send(messages.CommitOffsetRequest(self.config.consumer_id, offsets))
+                else:
+                    self._effects.append(events.Committed(messages.ErrorMapping.UNKNOWN))
             case (
                 events.Connected(conn)
                 | events.NotConnected(conn)
@@ -340,7 +350,13 @@ class LegacyConsumer:
             case messages.StopFetcherRequest() if self.phase is Phase.MEMBER:
                 self._stop(correlation)
             case messages.StartFetcherRequest() if self.phase is Phase.MEMBER:
-                self._start(message, correlation)
+                self._discovery.told(message.brokers)
+                if not self._leaving:
+                    self._fetch(self.assignment.take(message))
+                self._send(
+                    messages.StartFetcherResponse(messages.ErrorMapping.NONE, self.config.consumer_id),
+                    correlation,
+                )
             case messages.CommitOffsetResponse(error) if self.phase is Phase.MEMBER:
                 self._effects.append(events.Committed(error))
             case _:
@@ -491,14 +507,6 @@ class LegacyConsumer:
             correlation,
         )
 
-    def _start(self, request: messages.StartFetcherRequest, correlation: int) -> None:
-        self._discovery.told(request.brokers)
-        if not self._leaving:
-            self._fetch(self.assignment.take(request))
-        self._send(
-            messages.StartFetcherResponse(messages.ErrorMapping.NONE, self.config.consumer_id), correlation
-        )
-
     def _fetch(self, fetches: tuple[events.Fetch, ...]) -> None:
         self._effects.append(events.Start(fetches))
         self.paused = False
@@ -513,23 +521,7 @@ class LegacyConsumer:
     def _offsets(self) -> messages.Offsets | None:
         return self.assignment.offsets() if self.config.auto_commit else None
 
-    def _commit(self) -> None:
-        offsets = self.assignment.offsets()
-        if self.phase is Phase.MEMBER and offsets:
-            self._send(messages.CommitOffsetRequest(self.config.consumer_id, offsets))
-        else:
-            self._effects.append(events.Committed(messages.ErrorMapping.UNKNOWN))
-
     # Leaving
-
-    def _leave(self) -> None:
-        if self.phase is not Phase.MEMBER:
-            self._close()
-            self._left(None)
-        elif not self._leaving:
-            # The positions stay, to be reported; nothing is delivered any more.
-            self._leaving = True
-            self._effects.append(events.Stop())
 
     def _left(self, why: str | None) -> None:
         self.assignment.drop()

@@ -105,7 +105,10 @@ class LegacyCoordinator:
             case Opened(conn):
                 self.core.opened(conn)
             case Closed(conn):
-                self._closed(conn)
+                self.core.forget(conn)
+                member = self._member(conn)
+                if member is not None and self.term is not None:
+                    self.term.fail(member, "its connection was closed", closed=True)
             case Malformed(conn, detail):
                 self._malformed(conn, detail)
             case Shutdown():
@@ -116,7 +119,12 @@ class LegacyCoordinator:
     def _of_session(self, event: CoordinatorEvent) -> None:
         match event:
             case ZkConnected():
-                self._connected(event)
+                self.core.connected = True
+                self.core.negotiated_ms = event.negotiated_ms
+                self.elector.connected(event)
+                if event.fresh or not self.directory.known:
+                    self.directory.read()
+                self.core.reconnected()
             case ZkFired(path):
                 if not (self.elector.fired(path) or self.directory.fired(path)) and self.term is not None:
                     self.term.interests.fired(path)
@@ -124,14 +132,6 @@ class LegacyCoordinator:
                 self.core.connected = False
                 if isinstance(event, ZkExpired):
                     self.elector.expired()
-
-    def _connected(self, event: ZkConnected) -> None:
-        self.core.connected = True
-        self.core.negotiated_ms = event.negotiated_ms
-        self.elector.connected(event)
-        if event.fresh or not self.directory.known:
-            self.directory.read()
-        self.core.reconnected()
 
     def _won(self, epoch: int) -> None:
         def started() -> None:
@@ -198,12 +198,6 @@ class LegacyCoordinator:
             self.term.fail(member, "has broken the protocol")
         else:
             self.core.close(conn)
-
-    def _closed(self, conn: int) -> None:
-        self.core.forget(conn)
-        member = self._member(conn)
-        if member is not None and self.term is not None:
-            self.term.fail(member, "its connection was closed", closed=True)
 
     def _shut_down(self) -> None:
         """In the draft's order: elector, scheduler, committer, rebalancers, connections (era 3.7)."""

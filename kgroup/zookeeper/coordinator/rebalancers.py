@@ -330,7 +330,9 @@ class Moves:
                 offsets[partition] = NOTHING_STORED
                 path = paths.offset(self._group.group_id, partition)
                 self._group.there.difference_update(paths.above(path)[1:], (path,))
-            elif isinstance(node, Node) and _is_offset(node.data):
+            elif isinstance(node, Node) and (
+                node.data.isdigit() and len(node.data) < 20 and int(node.data) <= _MAX_OFFSET
+            ):
                 offsets[partition] = int(node.data)
                 path = paths.offset(self._group.group_id, partition)
                 self._group.there.update(paths.above(path), (path,))
@@ -407,10 +409,6 @@ class Moves:
 def _ownership(thread: str, partitions: list[Partition], offsets: dict[Partition, int]) -> Ownership:
     ordered = sorted(partitions, key=lambda p: (p.topic, by_broker_and_number(p.name)))
     return Ownership(thread, tuple(PartitionAndOffset(p.topic, p.name, offsets[p]) for p in ordered))
-
-
-def _is_offset(data: bytes) -> bool:
-    return data.isdigit() and len(data) < 20 and int(data) <= _MAX_OFFSET
 
 
 _INT32 = 2**31

@@ -387,7 +387,12 @@ class Interests:
             return
         self._term.topics[name] = told
         if new:
-            self._match(name)
+            for group in self.wildcards.values():
+                members = group.members.values()
+                if any(
+                    member.subscription.pattern and member.subscription.streams_of(name) for member in members
+                ):
+                    self._interest(group, name)
         self._trigger(name)
 
     def _gone(self, name: str) -> None:
@@ -398,14 +403,6 @@ class Interests:
     def _trigger(self, name: str) -> None:
         for group in self.groups_of.get(name, {}).values():
             self._term.rebalancers.add(group)
-
-    def _match(self, name: str) -> None:
-        for group in self.wildcards.values():
-            members = group.members.values()
-            if any(
-                member.subscription.pattern and member.subscription.streams_of(name) for member in members
-            ):
-                self._interest(group, name)
 
 
 class Recovery:

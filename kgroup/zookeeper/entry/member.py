@@ -83,7 +83,9 @@ class LegacyDriver:
                     self._step(events.Leave())
                     continue
                 self._turn()
-                self._wake()
+                due = self._consumer.next_wake_ms()
+                if due is not None and due <= self._clock_ms():
+                    self._carry_out(self._consumer.wake(self._clock_ms()))
                 if not leaving and self._clock_ms() >= self._read_ms:
                     self._read_ms = self._clock_ms() + READ_EVERY_MS
                     self._read()
@@ -93,11 +95,6 @@ class LegacyDriver:
 
     def _step(self, event: events.ConsumerEvent) -> None:
         self._carry_out(self._consumer.step(event, self._clock_ms()))
-
-    def _wake(self) -> None:
-        due = self._consumer.next_wake_ms()
-        if due is not None and due <= self._clock_ms():
-            self._carry_out(self._consumer.wake(self._clock_ms()))
 
     def _carry_out(self, effects: list[events.ConsumerEffect]) -> None:
         for effect in effects:
@@ -164,19 +161,16 @@ class LegacyDriver:
         readable, writable, _ = select.select([self._socket], wanted, (), POLL_S)
         if self._connecting:
             if writable:
-                self._connected(self._socket)
+                self._connecting = False
+                if self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+                    self._disconnect()
+                    self._step(events.NotConnected(self._conn))
+                else:
+                    self._step(events.Connected(self._conn))
         else:
             self._flush()
             if readable:
                 self._receive()
-
-    def _connected(self, connecting: socket.socket) -> None:
-        self._connecting = False
-        if connecting.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
-            self._disconnect()
-            self._step(events.NotConnected(self._conn))
-        else:
-            self._step(events.Connected(self._conn))
 
     def _flush(self) -> None:
         if self._socket is None or self._connecting or not self._outbound:

@@ -122,7 +122,13 @@ class SessionLink:
         def answered(number: int, result: Result) -> None:
             found[number] = result
             if len(found) == len(zk.ops):
-                self._answered(zk, tuple(found[n] for n in range(len(zk.ops))))
+                self._tell(ZkDone(zk.call, tuple(found[n] for n in range(len(zk.ops)))))
+                for op in zk.ops if zk.watch else ():
+                    self._reading[op.path] -= 1
+                    if not self._reading[op.path]:
+                        del self._reading[op.path]
+                        for change in self._early.pop(op.path, ()):
+                            self._tell(ZkFired(op.path, change))
 
         for number, op in enumerate(zk.ops):
             watch = None
@@ -131,15 +137,6 @@ class SessionLink:
                 # One callable a path: kazoo keeps a set of them, and a path that is read often has one watch.
                 watch = self._watchers.setdefault(op.path, partial(self._hand_over, self._saw, op.path))
             self._session.submit(op, partial(self._hand_over, answered, number), watch)
-
-    def _answered(self, zk: Zk, results: tuple[Result, ...]) -> None:
-        self._tell(ZkDone(zk.call, results))
-        for op in zk.ops if zk.watch else ():
-            self._reading[op.path] -= 1
-            if not self._reading[op.path]:
-                del self._reading[op.path]
-                for change in self._early.pop(op.path, ()):
-                    self._tell(ZkFired(op.path, change))
 
     def _saw(self, path: str, change: Change) -> None:
         if self._reading[path]:
