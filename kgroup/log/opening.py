@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
+from kgroup.errors import DecodeError
 from kgroup.log.damage import Damage, damaged_file, too_short
 from kgroup.log.files import (
     CLEANED,
@@ -26,8 +27,8 @@ from kgroup.log.files import (
 )
 from kgroup.log.interface import DamagedLog, TornTail
 from kgroup.log.manifest import MANIFEST, Listed, Manifest, read_manifest, write_manifest
-from kgroup.log.segment import Segment, Write
-from kgroup.log.tail import valid_batch_after
+from kgroup.log.segment import MAX_RELATIVE_OFFSET, Segment, Write
+from kgroup.protocol.batches import HEADER_BYTES, LENGTH_OFFSET, MAGIC_AT, batches_in
 
 KAFKAS_CLEAN_STOP = ".kafka_cleanshutdown"
 """Beside the partitions of a Kafka that was stopped cleanly; removed by its next start."""
@@ -129,3 +130,29 @@ def _swap_in(folder: Path, base: int) -> None:
     for suffix in INDEX_SUFFIXES:
         segment_file(folder, base, suffix).unlink(missing_ok=True)
     finish_swap(folder, base)
+
+
+def valid_batch_after(path: Path, position: int, next_offset: int) -> bool:
+    """Whether any whole, checksummed batch that continues the log starts behind `position`.
+
+    Looks at every byte: the length field at `position` may be what is damaged.
+    """
+    with path.open("rb", buffering=0) as file:
+        data = os.pread(file.fileno(), os.fstat(file.fileno()).st_size - position, position)
+    magic = data.find(b"\x02", MAGIC_AT + 1)
+    while magic >= 0:
+        at = magic - MAGIC_AT
+        offset = int.from_bytes(data[at : at + 8], "big")
+        size = int.from_bytes(data[at + 8 : at + LENGTH_OFFSET], "big") + LENGTH_OFFSET
+        plausible = next_offset <= offset <= next_offset + MAX_RELATIVE_OFFSET
+        if plausible and HEADER_BYTES <= size <= len(data) - at and _checks_out(data[at : at + size]):
+            return True
+        magic = data.find(b"\x02", magic + 1)
+    return False
+
+
+def _checks_out(data: bytes) -> bool:
+    try:
+        return any(batches_in(data))
+    except DecodeError:
+        return False

@@ -93,14 +93,17 @@ class StreamsMember(BeatingMember[StreamsGroupHeartbeatResponse]):
         self.phase = Phase.STABLE
         return self._reconcile(now_ms)
 
-    def _heartbeat(self) -> list[Effect]:
-        """Join with all there is to say; later say which tasks it has, where that has changed."""
-        request = StreamsGroupHeartbeatRequest(
+    def _request(self, epoch: int) -> StreamsGroupHeartbeatRequest:
+        return StreamsGroupHeartbeatRequest(
             group_id=self.group_id,
             member_id=self.member_id,
-            member_epoch=self.epoch,
+            member_epoch=epoch,
             endpoint_information_epoch=self._endpoints,
         )
+
+    def _heartbeat(self) -> list[Effect]:
+        """Join with all there is to say; later say which tasks it has, where that has changed."""
+        request = self._request(self.epoch)
         if self.epoch == JOIN_EPOCH:
             said = self.application
             request = replace(

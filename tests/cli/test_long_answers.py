@@ -8,7 +8,7 @@ import pytest
 
 from kgroup.admin.as_json import document
 from kgroup.admin.models import Description, GroupDescription, ItemError, Node, OffsetRow
-from kgroup.admin.read import rounds
+from kgroup.admin.read import describe
 from kgroup.cli.commands import describe as describing
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.errors import Unreachable
@@ -34,8 +34,8 @@ def run(on_cluster, groups):
 
 @pytest.fixture
 def in_parts(monkeypatch):
-    monkeypatch.setattr(rounds, "FIRST", 1)
-    monkeypatch.setattr(rounds, "ROWS", 1)
+    monkeypatch.setattr(describe, "FIRST", 1)
+    monkeypatch.setattr(describe, "ROWS", 1)
 
 
 @pytest.mark.parametrize("asked", ASKED, ids=" ".join)

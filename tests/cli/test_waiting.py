@@ -155,7 +155,7 @@ class TestWatch:
 
     def test_a_hook_that_fails_does_not_end_the_watch(self, on_cluster, cluster, group, monkeypatch):
         """It goes on, names what did not arrive, and its exit code says so."""
-        monkeypatch.setattr("kgroup.cli.env.posting.CLOSING_S", 0.2)
+        monkeypatch.setattr("kgroup.cli.commands.watch.CLOSING_S", 0.2)
         cluster.classic_group(group, "orders", {"i-0": [0]})
         timer = later(cluster, group, Selection(all=True))
         argv = ("--events", "--until", "empty", "--interval", "20ms", "--notify", "http://127.0.0.1:1/")

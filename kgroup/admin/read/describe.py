@@ -22,7 +22,6 @@ from kgroup.admin.models import (
 )
 from kgroup.admin.read.describe_listed import as_listed
 from kgroup.admin.read.members import classic_member, consumer_member, described, in_order
-from kgroup.admin.read.rounds import in_rounds
 from kgroup.admin.read.stable_ends import with_stable_ends
 from kgroup.admin.read.visibility import may_see, topics_asked, unseen_offsets
 from kgroup.admin.refusals import describing, hint_of, is_gone, item_error, not_found, refused
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from kgroup.admin.read.offsets import Committed
     from kgroup.admin.read.share_offsets import ShareOffsets
     from kgroup.protocol.messages.describe_groups import DescribedGroupMember
+
 
 DESCRIBE_GROUPS, CONSUMER_GROUP_DESCRIBE = 15, 69
 INSTANCE_IDS_SINCE = 4
@@ -362,3 +362,37 @@ def unread_ends(group_id: str, offsets: Iterable[OffsetRow], item: str) -> Itera
         where = first_of([f"{row.topic}-{row.partition}" for row in rows], 1)
         message = f"{group_id}: the end of {where} is not known: {rows[0].error}"
         yield ItemError(item, code, message, hint_of(code))
+
+
+FIRST = 500
+"""Groups of the first round, before it is known how many partitions they have."""
+ROWS = 50_000
+MOST = 5_000
+
+
+def in_rounds(
+    group_ids: Iterable[str], look: Callable[[Sequence[str]], Description]
+) -> Iterator[Description]:
+    """What `look` tells of the groups, round by round in the order given; at least one round.
+
+    A failure of the first round is raised; one of a later round ends the rounds, and is why each group
+    that is left is missing.
+    """
+    wanted = list(dict.fromkeys(group_ids))
+    start, size = 0, FIRST
+    while True:
+        named = wanted[start : start + size]
+        try:
+            told = look(named)
+        except KgroupError as error:
+            if not start:
+                raise
+            yield Description((), tuple(item_error(group, error) for group in wanted[start:]))
+            return
+        rows = sum(len(group.offsets) for group in told.groups)
+        yield told
+        del told  # its groups are not kept while the next ones are asked for
+        start += size
+        if start >= len(wanted):
+            return
+        size = min(max(ROWS * len(named) // max(rows, 1), 1), MOST)

@@ -1,16 +1,22 @@
 """`kgroup wait`: until a group is as wanted, for scripts."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Annotated
 
+from kgroup.admin import shell
 from kgroup.admin.models import ItemError
+from kgroup.admin.read.conditions import Condition, Waited
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.group_names import expand
-from kgroup.cli.output.result import show
+from kgroup.cli.output.result import Result, show
+from kgroup.cli.output.tables import Column, Table
+from kgroup.cli.output.wording import UNKNOWN, lag_text, of_seen
+from kgroup.domain import Document, count_of
 from kgroup.durations import parse_duration
 
 
@@ -48,7 +54,6 @@ def command(
     the group called *.
     """
     from kgroup.admin.read.conditions import Condition
-    from kgroup.cli.views.waiting import result
 
     condition = Condition.parse(for_)
     every_s = max(parse_duration(interval), 0.01)
@@ -62,3 +67,69 @@ def command(
         ended, unseen = admin.wait_for(find, condition, limit_s, every_s, env.note)
         where = identity(admin, env, ask=False)
     return show(env, result(ended, unseen, condition, for_.strip(), limit_s, where))
+
+
+def result(
+    ended: Sequence[Waited],
+    unseen: Sequence[ItemError],
+    condition: Condition,
+    words: str,
+    limit_s: float,
+    where: Mapping[str, object] | None,
+) -> Result:
+    """The report; `exit_code` says whether time was up or something was not seen.
+
+    `words` are how the condition was asked for.
+    """
+    rows = [asdict(waited) for waited in ended]
+    late = [waited for waited in ended if not waited.held]
+    columns = (
+        Column("group_id", "GROUP"),
+        Column("held", "AS WANTED"),
+        Column("state"),
+        Column("members", right=True),
+        *((Column("total_lag", "LAG", right=True),) if condition.needs_offsets else ()),
+        Column("waited_s", "SECONDS", right=True),
+    )
+    return Result(
+        {"condition": words, "groups": rows},
+        (Table(columns, [_shown(row) for row in rows]),),
+        items="groups",
+        names=[waited.group_id for waited in ended if waited.held],
+        errors=[*(_late(waited, condition, words, limit_s) for waited in late), *unseen],
+        exit_code=exit_code(late, unseen),
+        cluster=where,
+    )
+
+
+def _shown(row: Document) -> Document:
+    """A row of the table; what is not known of a group that is there, or was never seen, is no zero."""
+    unknown = {} if row["state"] == "absent" else {"members": UNKNOWN, "total_lag": UNKNOWN}
+    return {name: unknown.get(name) if value is None else value for name, value in row.items()}
+
+
+def exit_code(late: Iterable[Waited], unseen: Sequence[ItemError]) -> ExitCode:
+    """Time was up for a group that was seen (UNREACHABLE), or there is one that never was."""
+    dark = list(unseen)
+    for waited in late:
+        if waited.state is not None and not waited.never_known:
+            return ExitCode.UNREACHABLE
+        dark.append(waited.unseen or ItemError(waited.group_id, "NOT_SEEN", "never seen"))
+    return of_seen(ExitCode.OK, dark)
+
+
+def _late(waited: Waited, condition: Condition, words: str, limit_s: float) -> ItemError:
+    name, lost = waited.group_id, waited.unseen
+    why = f"; it cannot be seen now: {lost.message}" if lost else ""
+    if waited.state is None:
+        text = f"{name} was not seen once in {limit_s:g} s, so whether it is {words} is not known{why}"
+        return ItemError(name, "NOT_SEEN", text, lost.hint if lost else None)
+    if lost and waited.never_known:
+        text = f"{name} is {waited.state}; whether it is {words} cannot be seen: {lost.message}"
+        return ItemError(name, lost.code, text, lost.hint)
+    count = "its members are not told" if waited.members is None else count_of(waited.members, "member")
+    if condition.needs_offsets:
+        count += ", " + lag_text(waited.total_lag, waited.lag_at_least, 0, 0)
+    verb = "was last seen" if lost else "is still"
+    text = f"{name} {verb} {waited.state} ({count}) after {limit_s:g} s, not {words}{why}"
+    return ItemError(name, "TIMED_OUT", text, shell.command("doctor", name))

@@ -2,7 +2,8 @@
 
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,8 +12,10 @@ from kgroup.admin.models import GroupDescription, ItemError
 from kgroup.admin.read.watching import differences, sight_changes
 from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.env.posting import NOT_DELIVERED, posting
+from kgroup.cli.env.secrets import read_secret, secret_or_file
 from kgroup.cli.env.session import identity, open_admin
+from kgroup.cli.env.setting_names import NOTIFY_SECRET
+from kgroup.cli.env.webhook import Webhook
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
@@ -23,11 +26,13 @@ from kgroup.cli.output.times import day_and_clock, iso
 from kgroup.cli.output.wording import of_seen
 from kgroup.domain import Document
 from kgroup.durations import parse_duration
+from kgroup.errors import ConfigError, require_extra
 
 if TYPE_CHECKING:
     from kgroup.admin.read.conditions import Condition, Looks
     from kgroup.admin.read.watching import Change
     from kgroup.cli.env.webhook import Webhook
+
 
 _HOME_AND_CLEAR = "\033[H\033[2J"
 
@@ -207,3 +212,41 @@ def _value(value: object) -> str:
     if value is None:
         return "unknown"
     return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+NOT_DELIVERED = "NOT_DELIVERED"
+CLOSING_S = 10.0
+"""How long the events that still wait are posted when the command ends."""
+
+
+@contextmanager
+def posting(env: Env, url: str | None, secret_file: Path | None) -> "Iterator[Webhook | None]":
+    """The webhook at `url`, its events posted or given up when the block ends; None without one.
+
+    An interrupted block whose events did not all arrive ends with a Failure that names them.
+    """
+    if url is None:
+        if secret_file is not None:
+            raise ConfigError("--notify-secret-file signs posts, and there are none", "add --notify URL")
+        yield None
+        return
+
+    require_extra("http", "--notify", "httpx")
+    warn = "warning: "
+    hook = Webhook(url, _secret(env, secret_file), undelivered=lambda lost: env.note(warn + lost.told))
+    try:
+        yield hook
+    except KeyboardInterrupt:
+        lost = hook.close(CLOSING_S)
+        if not lost:
+            raise
+        told = "; ".join(each.told for each in lost)
+        raise Failure(ExitCode.PARTIAL, NOT_DELIVERED, told) from None
+    finally:
+        hook.close(CLOSING_S)
+
+
+def _secret(env: Env, file: Path | None) -> str | None:
+    if file is not None:
+        return read_secret(file.expanduser())
+    return secret_or_file(env.settings(), NOTIFY_SECRET)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgroup.cli.env.config import load_config
+from kgroup.cli.env.known_settings import SECRETS
 from kgroup.cli.env.properties import read_command_config
 from kgroup.cli.env.setting_names import (
     BOOTSTRAP,
@@ -25,11 +26,13 @@ from kgroup.cli.env.setting_names import (
     Resolved,
     Setting,
 )
+from kgroup.client.properties.catalogue import FROM_COMMAND, FROM_ENVIRONMENT
 from kgroup.domain import value
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
     from kgroup.cli.env.config import Context
+
 
 # Option of the shared set → (setting, flag).
 _FLAGS = {
@@ -78,8 +81,6 @@ def resolve(
             origin = layer.origins.get(name, layer.origin)
             settings.setdefault(name, Setting(name, found, origin, rank))
     if any(setting.rank and name.startswith(_SECURED) for name, setting in settings.items()):
-        from kgroup.cli.env.overruling import without_overruled
-
         settings = without_overruled(settings)
     return Resolved(settings, named)
 
@@ -156,3 +157,57 @@ def _checked(properties: Mapping[str, str]) -> dict[str, str]:
         hint = f"did you mean {near[0]}?" if near else "known: " + ", ".join(sorted(KNOWN))
         raise ConfigError(f"-X {unknown[0]}: kgroup has no such setting", hint)
     return values
+
+
+_TRUST = (
+    ("ssl.truststore.location", "ssl.truststore.type", "ssl.truststore.password"),
+    ("ssl.truststore.certificates", "ssl.truststore.type"),
+    ("ssl.ca.location",),
+    ("ssl.ca.pem",),
+)
+_SHOWN = (
+    ("ssl.keystore.location", "ssl.keystore.type", "ssl.keystore.password"),
+    ("ssl.keystore.key", "ssl.keystore.certificate.chain", "ssl.keystore.type"),
+    ("ssl.certificate.location", "ssl.key.location"),
+    ("ssl.certificate.pem", "ssl.key.pem"),
+)
+_TOKEN = (("sasl.oauthbearer.token",), ("sasl.oauthbearer.token.endpoint.url",))
+_WAYS = (_TRUST, _SHOWN, _TOKEN)
+"""Ways to say one thing: each the names that belong together, that which says it first."""
+
+
+def without_overruled(settings: Mapping[str, Setting]) -> dict[str, Setting]:
+    """The settings without those that a stronger layer says in another way."""
+    kept = dict(settings)
+    for name in SECRETS:
+        _keep_strongest(kept, [(name + suffix,) for suffix in ("", FROM_COMMAND, FROM_ENVIRONMENT)])
+    for ways in _WAYS:
+        _keep_strongest(kept, ways)
+    _drop_older_login(kept)
+    return kept
+
+
+def _keep_strongest(kept: dict[str, Setting], ways: Iterable[tuple[str, ...]]) -> None:
+    ranks = {way: _rank(kept, way[0]) for way in ways}
+    strongest = min(ranks.values())
+    chosen = {name for way, rank in ranks.items() if rank == strongest for name in way}
+    for way, rank in ranks.items():
+        for name in () if rank == strongest else way:
+            if name not in chosen and name in kept and kept[name].rank > strongest:
+                del kept[name]
+
+
+def _rank(kept: Mapping[str, Setting], name: str) -> float:
+    """How strong the layer is that says it, by whatever source of a secret."""
+    found = (
+        kept[said].rank for suffix in ("", FROM_COMMAND, FROM_ENVIRONMENT) if (said := name + suffix) in kept
+    )
+    return min(found, default=float("inf"))
+
+
+def _drop_older_login(kept: dict[str, Setting]) -> None:
+    """A stronger sasl.jaas.config brings its own user; sasl.username beside it only where it is as strong."""
+    jaas = kept.get("sasl.jaas.config")
+    for name in ("sasl.username", "sasl.password", "sasl.password-command", "sasl.password-env"):
+        if jaas is not None and name in kept and kept[name].rank > jaas.rank:
+            del kept[name]

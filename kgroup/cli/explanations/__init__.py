@@ -5,11 +5,10 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 
 from kgroup.cli.explanations.entry import Entry
-from kgroup.cli.explanations.errors import ALIASES, ERRORS
+from kgroup.cli.explanations.errors import ALIASES, ERRORS, THROWN
 from kgroup.cli.explanations.findings import REMEDIES
 from kgroup.cli.explanations.legacy import LEGACY
 from kgroup.cli.explanations.states import STATES
-from kgroup.cli.explanations.thrown import THROWN
 from kgroup.errors import ErrorCode
 
 

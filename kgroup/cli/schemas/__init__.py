@@ -12,10 +12,8 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 @cache
 def _known() -> Mapping[str, Schema]:
-    from kgroup.cli.schemas.groups import GROUPS
+    from kgroup.cli.schemas.groups import GROUPS, LOCAL, MIGRATE
     from kgroup.cli.schemas.history import HISTORY
-    from kgroup.cli.schemas.local import LOCAL
-    from kgroup.cli.schemas.migrate import MIGRATE
     from kgroup.cli.schemas.offsets import OFFSETS
     from kgroup.cli.schemas.pipeline import PIPELINE
 

@@ -3,12 +3,31 @@
 from collections.abc import Mapping
 
 from kgroup.admin.change.registering import Registrant
+from kgroup.admin.migrate.execute import MovedOffset, RollStep
+from kgroup.admin.migrate.fleet import FleetRow, LeftOut
+from kgroup.admin.migrate.models import Check
+from kgroup.admin.migrate.rehearse import Rehearsal
+from kgroup.admin.migrate.watch import Look
 from kgroup.admin.models import GroupDescription, GroupListing, GroupLocation, ItemResult, TopicDescription
 from kgroup.admin.topics import ClusterStatus
 from kgroup.admin.users import ScramUser
 from kgroup.broker.metrics import Metric
+from kgroup.cli.explanations.entry import Entry
 from kgroup.cli.schemas.derive import model, schema_of
-from kgroup.cli.schemas.parts import BOOLEAN, STRING, Schema, array, each, note, nullable, one_of, record
+from kgroup.cli.schemas.parts import (
+    BOOLEAN,
+    INTEGER,
+    STRING,
+    Schema,
+    array,
+    each,
+    note,
+    nullable,
+    one_of,
+    record,
+)
+from kgroup.simulation.play.planning import PlanResult
+from kgroup.simulation.play.trace import Line
 
 GROUP = schema_of(GroupDescription)
 JOURNAL_ID = nullable(STRING)
@@ -73,4 +92,77 @@ GROUPS: Mapping[str, Schema] = {
         ScramUser, existed=note(BOOLEAN, "whether there was such a user before"), journal_id=STRING
     ),
     "cluster user remove": record(user=STRING, mechanisms=array(STRING), journal_id=STRING),
+}
+
+
+LOCAL: Mapping[str, Schema] = {
+    "simulate": record(
+        scenario=nullable(STRING),
+        results=array(model(PlanResult, "history")),
+        run=note(
+            nullable(
+                record(
+                    seed=INTEGER,
+                    steps=INTEGER,
+                    simulated_ms=INTEGER,
+                    fingerprint=STRING,
+                    violation=nullable(STRING),
+                    commits_only_relaxed_check_accepted=INTEGER,
+                    commits_both_checks_refused=INTEGER,
+                    events=array(schema_of(Line)),
+                )
+            ),
+            "with `--seed`; ndjson prints its events then",
+        ),
+    ),
+    "explain": record(
+        entries=array(model(Entry, kind=one_of("error", "group-state", "member-state", "finding")))
+    ),
+    "config show": record(
+        config_file=STRING,
+        target=STRING,
+        settings=note(array(record(setting=STRING, value=STRING, origin=STRING)), "secrets as `********`"),
+    ),
+    "context list": record(
+        config_file=STRING,
+        current=nullable(STRING),
+        contexts=array(record(name=STRING, current=BOOLEAN, target=STRING)),
+    ),
+    "context use": record(current=STRING, previous=nullable(STRING)),
+    "context show": record(
+        name=STRING, current=BOOLEAN, settings=array(record(setting=STRING, value=STRING))
+    ),
+}
+
+
+_VERDICT = one_of("ready", "blocked", "already", "unknown")
+_CHECKS = array(schema_of(Check))
+_PLAN = record(group_id=STRING, verdict=_VERDICT, checks=_CHECKS)
+_EXECUTE = record(
+    group_id=STRING,
+    verdict=_VERDICT,
+    action=one_of("converted", "roll", "none"),
+    checks=_CHECKS,
+    order=array(schema_of(RollStep)),
+    offsets=note(
+        nullable(record(committed=INTEGER, changed=array(schema_of(MovedOffset)))), "when converted"
+    ),
+    journal_id=nullable(STRING),
+)
+_WATCH = note(model(Look, timestamp=STRING), "a poll (ndjson: each that shows a change; else the last)")
+
+_CONTEXT = note(nullable(STRING), "with --contexts")
+_FLEET = record(
+    groups=array(model(FleetRow, context=_CONTEXT)),
+    left_out=array(model(LeftOut, context=_CONTEXT)),
+)
+
+MIGRATE: Mapping[str, Schema] = {
+    "upgrade plan": {"anyOf": [_PLAN, note(_FLEET, "of several groups")]},
+    "upgrade execute": _EXECUTE,
+    "upgrade watch": _WATCH,
+    "upgrade rehearse": schema_of(Rehearsal),
+    "downgrade plan": _PLAN,
+    "downgrade execute": _EXECUTE,
+    "downgrade watch": _WATCH,
 }

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kgroup.admin.models import ItemError
 from kgroup.cli.env.escaping import clean
@@ -28,21 +28,22 @@ from kgroup.cli.inputs.history import (
 )
 from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.output.messages import print_error
-from kgroup.cli.output.pages import write_page
+from kgroup.cli.output.pages import filled, write_page
 from kgroup.cli.output.result import Result, json_line, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.times import day_and_clock, iso
 from kgroup.cli.views.description import blocks, member_columns, member_rows
-from kgroup.cli.views.history_page import page
 from kgroup.cli.views.history_state import description
-from kgroup.domain import TopicPartition
+from kgroup.domain import Document, TopicPartition
 from kgroup.errors import ConfigError
 from kgroup.history.fold.events import Event, duration_text, partitions_text
 from kgroup.history.raw import raw_rows
 
 if TYPE_CHECKING:
+    from kgroup.history.fold.folding import Holdings
     from kgroup.history.items import BadRange
     from kgroup.history.replay import At, Story
+
 
 _EVENT_COLUMNS = (
     Column("timestamp", "TIME (UTC)"),
@@ -272,3 +273,48 @@ def follow(env: Env, source: Source, selection: Selection) -> ExitCode:
                 print("\n".join(clean(line) for line in _event_lines([event], day)), flush=True)
                 day = day_and_clock(event.timestamp_ms)[0]
         time.sleep(_POLL_S)
+
+
+Bar: TypeAlias = list[int | str]
+"""From, to, what was held, state."""
+
+
+def page(events: Sequence[Event], story: "Story") -> str:
+    """The whole page as text; everything it shows is in it."""
+    end = max((max(e.timestamp_ms, e.end_timestamp_ms) for e in events), default=0)
+    owners = {name: held for fold in story.folds.values() for name, held in (fold.owners or {}).items()}
+    shown = sorted({event.group for event in events if event.group})
+    data = {
+        "coverage": [coverage_text(covered) for covered in story.coverage if covered.records],
+        "limits": list(LIMITS),
+        "groups": [
+            {
+                "name": name,
+                "lanes": _lanes(owners.get(name, []), end),
+                "events": [_event(event) for event in events if event.group == name],
+            }
+            for name in shown
+        ],
+    }
+    return filled(Path(__file__).with_name("history_page.html"), data)
+
+
+def _event(event: Event) -> Document:
+    row = event_json(event)
+    names = ("timestamp_ms", "offset", "event", "detail", "cause", "proven", "suspicious", "unowned_ms")
+    return {name: row[name] for name in names}
+
+
+def _lanes(history: "Sequence[Holdings]", end_ms: int) -> list[Document]:
+    """Bars by member: [from, to, what was held, state]; a replaced static member keeps its lane."""
+    lanes: dict[str, list[Bar]] = {}
+    open_: dict[str, Bar] = {}
+    for held in history:
+        now = {m.label: (partitions_text(m.holds), m.state) for m in held.members}
+        for name in [n for n in open_ if n not in now or now[n] != tuple(open_[n][2:])]:
+            open_.pop(name)[1] = held.timestamp_ms
+        for name, (text, state) in now.items():
+            if name not in open_:
+                open_[name] = [held.timestamp_ms, end_ms, text, state]
+                lanes.setdefault(name, []).append(open_[name])
+    return [{"member": name, "bars": bars} for name, bars in lanes.items()]

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from random import Random
 
+from kgroup.coordinator.classic.group import ClassicGroup
+from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.config import GroupConfig
+from kgroup.coordinator.consumer.group import ConsumerGroup, ConsumerState
 from kgroup.coordinator.coordinator import Coordinator
-from kgroup.simulation.checks.convergence import changes, come_to_rest, snapshot
+from kgroup.coordinator.groups import Group
+from kgroup.coordinator.streams.group import StreamsGroup, StreamsState, readers_of
+from kgroup.domain import TopicPartition
+from kgroup.members.classic import ClassicMember
+from kgroup.members.streams import StreamsMember
 from kgroup.simulation.checks.hard_state import compacted, difference
 from kgroup.simulation.checks.invariants import Auditor
+from kgroup.simulation.checks.tasks import internal_topics, sizes_of
 from kgroup.simulation.checks.violation import Violation
 from kgroup.simulation.play.faults import METADATA_KNOWN_MS, Fault, Faults
 from kgroup.simulation.world.groups import Kind, SimulatedGroup, made_up, made_up_application
@@ -169,3 +178,174 @@ def _streams_settings(rng: Random) -> dict[str, str]:
         "group.streams.assignment.interval.ms": str(rng.choice((0, 1_000))),
         "group.streams.num.standby.replicas": str(rng.choice((0, 1, 1, 2))),
     }
+
+
+LOOK_EVERY_MS = 500
+REST_LASTS_MS = 6_000
+"""Longer than a failed process takes to be back."""
+
+
+def unrest(world: World, group: SimulatedGroup) -> str | None:
+    """Why the group has not come to rest; None once it has."""
+    partition = world.brokers.partition_of(group.group_id)
+    if partition.shard is None:
+        return "nobody leads its offsets partition"
+    known = partition.shard.coordinator.state.groups.get(group.group_id)
+    running = [process for process in group.processes if process.running]
+    if known is None:
+        return "the coordinator does not know it" if running else None
+    wanted = [process for process in group.processes if process.wanted]
+    if len(wanted) != len(running):
+        return f"{len(wanted)} processes are wanted, {len(running)} run"
+    if running and known.state != _at_rest(world, known):
+        return f"it is {known.state}"
+    ids = {process.member.member_id for process in running if process.member is not None}
+    if ids != known.members.keys():
+        return f"members {sorted(known.members)}, but processes {sorted(ids)}"
+    return _behind(group, known) or _not_read(world, group, known)
+
+
+def _at_rest(world: World, known: Group) -> str:
+    """The state of a group at rest; one that internal topics of a wrong size stop waits for an operator."""
+    if not isinstance(known, StreamsGroup):
+        return ClassicState.STABLE if isinstance(known, ClassicGroup) else ConsumerState.STABLE
+    sizes = sizes_of(world.image)
+    wanted = None if known.topology is None else internal_topics(known.topology, sizes)
+    # Those that are missing will be there soon, unless others stand in the way.
+    if wanted is None or any(sizes.get(name, size) != size for name, size in wanted.items()):
+        return StreamsState.NOT_READY
+    return StreamsState.STABLE
+
+
+def _behind(group: SimulatedGroup, known: Group) -> str | None:
+    for process in group.processes:
+        if process.member is None:
+            continue
+        at = (
+            known.members[process.member.member_id].epoch
+            if isinstance(known, ConsumerGroup | StreamsGroup)
+            else known.generation
+        )
+        if process.epoch != at:
+            return f"{process.name} is at {process.epoch}, not at {at}"
+    return None
+
+
+def _wanted(world: World, group: SimulatedGroup, known: Group) -> set[TopicPartition]:
+    """What a group at rest reads."""
+    if isinstance(known, StreamsGroup) and _at_rest(world, known) != StreamsState.STABLE:
+        return set()
+    names = set(group.topics)
+    if group.regex:  # t.*, which internal topics do not match
+        names = {name for name in world.image.by_name if name.startswith("t")}
+    if isinstance(known, StreamsGroup):
+        names = set(readers_of(known.topology)) if known.topology is not None else set()
+    return {
+        TopicPartition(name, number)
+        for name in names
+        if name in world.image.by_name
+        for number in range(world.image.by_name[name].partitions)
+    }
+
+
+def _not_read(world: World, group: SimulatedGroup, known: Group) -> str | None:
+    running = [process for process in group.processes if process.running]
+    wanted = _wanted(world, group, known)
+    held = [p for process in running for p in process.holding if p.topic in world.image.by_name]
+    excused = _leads_unawares(running, known) or _was_never_assigned(known) or _was_not_told(running, known)
+    if running and set(held) != wanted and not excused:
+        missing = sorted(map(str, wanted - set(held))) or sorted(map(str, set(held) - wanted))
+        return f"it reads {len(set(held))} of {len(wanted)} partitions: {missing[:5]}"
+    unread = [p for process in running for p in process.holding if p not in process.positions]
+    return f"{len(unread)} partitions have no position" if unread else None
+
+
+def _leads_unawares(running: Sequence[Process], known: Group) -> bool:
+    """Whether the leader came back with a JoinGroup before version 9: it is not told, and watches no topics.
+
+    That is what KIP-814 mended: until the next rebalance such a group does not read new partitions.
+    """
+    leader = known.leader if isinstance(known, ClassicGroup) else None
+    return any(
+        isinstance(member := process.member, ClassicMember)
+        and member.member_id == leader
+        and not member.is_leader
+        for process in running
+    )
+
+
+def _was_never_assigned(known: Group) -> bool:
+    """Whether the group was converted while a member had not synced yet, and nothing has changed since.
+
+    Kafka takes the empty assignment for the member's target at the group's epoch, and computes no other until
+    the epoch grows: not when a static member's place is taken with the same subscription
+    (`ConsumerGroup.fromClassicGroup`, `GroupMetadataManager.replaceMember`).
+    """
+    if (
+        not isinstance(known, ConsumerGroup)
+        or known.assignment_timestamp_ms
+        or known.epoch != known.assignment_epoch
+    ):
+        return False
+    return any(not any(known.target_of(member_id).values()) for member_id in known.members)
+
+
+def _was_not_told(running: Sequence[Process], known: Group) -> bool:
+    """Whether a thread never heard of tasks that the coordinator counts as its own.
+
+    Kafka 4.3.1 tells a streams group's member its tasks when it joins and when they change, and not when it
+    says that it has others: where that one answer is lost, nobody reads them until the next rebalance
+    (`GroupMetadataManager.streamsGroupHeartbeat`; members of consumer groups are told again).
+    """
+    if not isinstance(known, StreamsGroup):
+        return False
+    for member in (process.member for process in running):
+        if isinstance(member, StreamsMember) and member.member_id in known.members:
+            assigned = known.members[member.member_id].current.assigned.active
+            counted = {(part, number) for part, numbers in assigned.items() for number in numbers}
+            if member.tasks.active < counted:
+                return True
+    return False
+
+
+def come_to_rest(world: World, groups: Sequence[SimulatedGroup], within_ms: int) -> None:
+    """Let time pass until all groups are at rest, and were so for a while; Violation if not in time."""
+    deadline = world.now_ms + within_ms
+    reasons: dict[str, str] = {}
+    rest_ms = 0
+    while world.now_ms < deadline:
+        world.schedule.run_until(world.now_ms + LOOK_EVERY_MS)
+        found = ((group.group_id, unrest(world, group)) for group in groups)
+        reasons = {group_id: reason for group_id, reason in found if reason is not None}
+        rest_ms = 0 if reasons else rest_ms + LOOK_EVERY_MS
+        if rest_ms >= REST_LASTS_MS:
+            return
+    raise Violation("every group comes to rest", "; ".join(f"{g}: {why}" for g, why in reasons.items()))
+
+
+def snapshot(world: World, groups: Sequence[SimulatedGroup]) -> dict[str, object]:
+    """Epochs, and who holds what: what may not change while nothing happens."""
+    seen: dict[str, object] = {}
+    for group in groups:
+        shard = world.brokers.partition_of(group.group_id).shard
+        known = None if shard is None else shard.coordinator.state.groups.get(group.group_id)
+        if isinstance(known, ConsumerGroup | StreamsGroup):
+            seen[group.group_id] = (known.epoch, known.assignment_epoch)
+        elif isinstance(known, ClassicGroup):
+            seen[group.group_id] = known.generation
+        for process in group.processes:
+            seen[process.name] = process.holding
+    return seen
+
+
+def changes(before: dict[str, object], after: dict[str, object]) -> str:
+    """What differs between two snapshots, for people."""
+    return ", ".join(
+        f"{name}: {_text(before.get(name))} → {_text(after.get(name))}"
+        for name in sorted(before.keys() | after.keys())
+        if before.get(name) != after.get(name)
+    )
+
+
+def _text(value: object) -> str:
+    return str(sorted(map(str, value))) if isinstance(value, frozenset) else str(value)

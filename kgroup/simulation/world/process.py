@@ -376,8 +376,11 @@ class Process:
                 if found.error_code:
                     again = True
                 elif partition in self.holding and partition not in self.positions:
-                    self.positions[partition] = max(found.committed_offset, 0)
-                    self.on_position(self, partition, found.committed_offset)
+                    self._begin_at(partition, found.committed_offset)
         if again:
             self._coordinator = None
             self._later(self.settings.look_up_ms, self._fetch_positions)
+
+    def _begin_at(self, partition: TopicPartition, committed: int) -> None:
+        self.positions[partition] = max(committed, 0)
+        self.on_position(self, partition, committed)

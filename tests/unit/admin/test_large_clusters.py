@@ -13,7 +13,7 @@ from kgroup.admin.admin import Admin
 from kgroup.admin.change.committing import store
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import Description
-from kgroup.admin.read import rounds
+from kgroup.admin.read import describe
 from kgroup.admin.together import together
 from kgroup.broker.embedded import EmbeddedTransport
 from kgroup.domain import OffsetAndMetadata, TopicPartition, offsets_partition_of
@@ -73,8 +73,8 @@ def admin(fake: FakeCluster, groups: Groups) -> Admin:
 
 @pytest.fixture
 def small_rounds(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(rounds, "FIRST", 10)
-    monkeypatch.setattr(rounds, "ROWS", 25 * PARTITIONS)
+    monkeypatch.setattr(describe, "FIRST", 10)
+    monkeypatch.setattr(describe, "ROWS", 25 * PARTITIONS)
     yield
 
 

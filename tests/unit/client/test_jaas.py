@@ -7,8 +7,7 @@ import pytest
 from kgroup.client.auth.credentials import AwsLogin, AwsToken, Bearer, Kerberos, Password
 from kgroup.client.properties import catalogue
 from kgroup.client.properties.given import Given
-from kgroup.client.properties.sasl import credentials_of
-from kgroup.client.properties.security import security_of
+from kgroup.client.properties.security import credentials_of, security_of
 from kgroup.errors import ConfigError
 from kgroup.security.jaas import parse_jaas
 

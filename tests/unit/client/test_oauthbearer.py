@@ -19,7 +19,7 @@ from kgroup.client.auth.login import Login
 from kgroup.client.auth.token import Token, read_token
 from kgroup.client.auth.tokens import Tokens, fetch, renewal_time
 from kgroup.client.properties.given import Given
-from kgroup.client.properties.sasl import credentials_of
+from kgroup.client.properties.security import credentials_of
 from kgroup.errors import BrokerRefused, ConfigError, Unreachable
 from tests.token_server import TokenServer, jwt
 
