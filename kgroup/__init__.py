@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
+from kgroup.version import __version__ as __version__
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # without `typing`, which a start of the command line may do without
     from collections.abc import Mapping
     from pathlib import Path
 
     from kgroup.api import Kafka
-
-__version__ = "0.1.0"
 
 
 def connect(

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 
-from kgroup import __version__
 from kgroup.errors import BrokerRefused, DecodeError, ErrorCode
 from kgroup.protocol.codec import Message
 from kgroup.protocol.frame import FrameBuffer
@@ -16,6 +15,7 @@ from kgroup.protocol.headers import correlation_id_of, decode_body, decode_respo
 from kgroup.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from kgroup.protocol.registry import name_of
 from kgroup.protocol.releases import first_release
+from kgroup.version import __version__
 
 API_VERSIONS = ApiVersionsRequest.API
 # Version 4 only adds features kgroup does not read, and costs a round trip with brokers before 4.0.

@@ -23,7 +23,6 @@ from kgroup.coordinator.classic.timers import renew_session
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.consumer import client_assignor, subscription, timers
 from kgroup.coordinator.consumer.group import ConsumerGroup
-from kgroup.coordinator.groups import Group
 from kgroup.coordinator.ids import Ids
 from kgroup.coordinator.migration import classic_members, consumer_members, streams_members
 from kgroup.coordinator.migration.downgrade import make_way
@@ -36,7 +35,7 @@ from kgroup.coordinator.outcome import Outcome, Record, Reply, Request, Ticket
 from kgroup.coordinator.refusals import refusal
 from kgroup.coordinator.replay import replay
 from kgroup.coordinator.roster import registered_in
-from kgroup.coordinator.state import State, Step
+from kgroup.coordinator.state import Group, State, Step
 from kgroup.coordinator.streams import timers as streams_timers
 from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.coordinator.streams.heartbeat import assign_at_last

@@ -7,8 +7,8 @@ from kgroup.coordinator.classic.group import CONSUMER, ClassicGroup, ClassicMemb
 from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import ConsumerMember, Epochs
-from kgroup.coordinator.groups import STREAMS, Group, type_of
-from kgroup.coordinator.state import Step
+from kgroup.coordinator.groups import STREAMS, type_of
+from kgroup.coordinator.state import Group, Step
 from kgroup.coordinator.streams import describe as streams
 from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.domain import TopicImage

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.records import forget_consumer_group
-from kgroup.coordinator.state import Step
-from kgroup.coordinator.streams.group import StreamsGroup
+from kgroup.coordinator.state import Group, Step
 from kgroup.coordinator.streams.records import forget_streams_group
 from kgroup.protocol.group_records import GroupMetadataKey
 
-Group: TypeAlias = ClassicGroup | ConsumerGroup | StreamsGroup
 CLASSIC, CONSUMER, STREAMS = "classic", "consumer", "streams"
 
 

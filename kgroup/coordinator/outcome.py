@@ -43,6 +43,14 @@ class Reply:
     response: Message
 
 
+@dataclass(slots=True)
+class Parked:
+    """A request whose answer comes later."""
+
+    ticket: Ticket
+    version: int
+
+
 @dataclass(frozen=True, slots=True)
 class Producer:
     """The transactional producer a batch of offset commits belongs to."""

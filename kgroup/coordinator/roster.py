@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from kgroup.coordinator.config import INT32_MAX, whole_number
 from kgroup.errors import ErrorCode, Refused
-
-if TYPE_CHECKING:
-    from kgroup.coordinator.state import State
 
 REGISTERED = "kgroup.registered.instance.ids"
 WAIT = "kgroup.registration.wait.ms"
@@ -59,14 +56,6 @@ class Hold(NamedTuple):
     epoch: int
     until_ms: int
     first: bool
-
-
-def roster_of(state: State, group_id: str) -> Roster | None:
-    """The group's roster; None where no setting of one is made, as for nearly all groups."""
-    settings = state.group_configs.get(group_id)
-    if settings is None or settings.keys().isdisjoint(SETTINGS):
-        return None
-    return Roster.of(settings)
 
 
 def registered_in(settings: Mapping[str, str]) -> tuple[str, ...]:

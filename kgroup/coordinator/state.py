@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from kgroup.coordinator.assignors import SERVER_ASSIGNORS
 from kgroup.coordinator.assignors.interface import Assignor
@@ -12,8 +12,8 @@ from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.ids import Ids
 from kgroup.coordinator.metrics import Counters
 from kgroup.coordinator.offset_store import OffsetStore
-from kgroup.coordinator.outcome import Producer, Record, Reply, Request, Ticket
-from kgroup.coordinator.roster import Hold
+from kgroup.coordinator.outcome import Parked, Producer, Record, Reply, Request, Ticket
+from kgroup.coordinator.roster import SETTINGS, Hold, Roster
 from kgroup.coordinator.tasks.sticky import AssignTasks
 from kgroup.coordinator.tasks.sticky import assign as assign_tasks
 from kgroup.domain import EndMarker, Topic, TopicImage
@@ -24,8 +24,23 @@ from kgroup.timers import TimerKey, Timers
 
 if TYPE_CHECKING:
     from kgroup.coordinator.classic.group import ClassicGroup
-    from kgroup.coordinator.consumer.client_assignor import Computation
-    from kgroup.coordinator.groups import Group
+    from kgroup.coordinator.consumer.group import ConsumerGroup
+    from kgroup.coordinator.streams.group import StreamsGroup
+
+Group: TypeAlias = "ClassicGroup | ConsumerGroup | StreamsGroup"
+
+
+@dataclass(slots=True)
+class Computation:
+    """Who computes, until when it is waited for, and what was handed out; soft state."""
+
+    member_id: str
+    deadline_ms: int
+    epoch: int | None = None
+    instances: Mapping[str, str] = field(default_factory=dict)
+    """Instance id → member id, as handed out."""
+    subscribed: Mapping[str, frozenset[bytes]] = field(default_factory=dict)
+    partitions: Mapping[bytes, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -55,13 +70,12 @@ class State:
     holds: dict[str, Hold] = field(default_factory=dict)
     missing_topics: dict[str, tuple[TopicInfo, ...]] = field(default_factory=dict)
 
-
-@dataclass(slots=True)
-class Parked:
-    """A request whose answer comes later."""
-
-    ticket: Ticket
-    version: int
+    def roster_of(self, group_id: str) -> Roster | None:
+        """Return the group's roster; None where no setting of one is made, as for nearly all groups."""
+        settings = self.group_configs.get(group_id)
+        if settings is None or settings.keys().isdisjoint(SETTINGS):
+            return None
+        return Roster.of(settings)
 
 
 class Step:

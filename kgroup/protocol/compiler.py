@@ -9,9 +9,9 @@ from typing import Any
 
 from kgroup.errors import DecodeError
 from kgroup.protocol import primitives
-from kgroup.protocol.codec import Reader, Struct, Writer
 from kgroup.protocol.primitives import MAX_STRING
 from kgroup.protocol.shapes import Shape, Slot, slots_of
+from kgroup.protocol.structs import Reader, Struct, Writer
 
 
 def compile_writer(cls: type[Struct], version: int, flexible: bool) -> Writer:

@@ -7,7 +7,7 @@ from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from kgroup.domain import value
-from kgroup.protocol.codec import NEVER_FLEXIBLE, Struct
+from kgroup.protocol.structs import NEVER_FLEXIBLE, Struct
 from kgroup.protocol.types import Absent, Fixed, NullableSince, Since, Tagged, Until, Variable
 
 

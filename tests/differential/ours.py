@@ -12,10 +12,9 @@ from kgroup.coordinator.assignors.interface import Assignment, AssignorError, Gr
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.coordinator import Coordinator
-from kgroup.coordinator.groups import Group
 from kgroup.coordinator.ids import Ids
 from kgroup.coordinator.offset_store import GroupOffsets
-from kgroup.coordinator.state import State
+from kgroup.coordinator.state import Group, State
 from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.coordinator.streams.member import HeldTasks
 from kgroup.coordinator.tasks.sticky import Placed, TaskKind

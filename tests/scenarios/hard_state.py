@@ -7,7 +7,7 @@ from typing import Any
 
 from kgroup.coordinator.classic.group import NO_REBALANCE_TIMEOUT, ClassicGroup, ClassicMember
 from kgroup.coordinator.coordinator import Coordinator
-from kgroup.coordinator.groups import Group
+from kgroup.coordinator.state import Group
 from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.log.interface import Log
 from kgroup.log.memory import MemoryLog

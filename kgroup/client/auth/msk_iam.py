@@ -13,11 +13,11 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
-from kgroup import __version__
 from kgroup.client.auth.bounded import within
 from kgroup.client.auth.credentials import MSK_IAM, AwsLogin
 from kgroup.client.auth.exchanges import Exchange, broker_is_wrong, not_authenticated
 from kgroup.errors import ConfigError, require_extra
+from kgroup.version import __version__
 
 if TYPE_CHECKING:
     from botocore.credentials import ReadOnlyCredentials

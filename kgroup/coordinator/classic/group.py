@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kgroup.coordinator.classic.states import ClassicState, Phase
-from kgroup.coordinator.outcome import Record
-from kgroup.coordinator.state import Parked
+from kgroup.coordinator.outcome import Parked, Record
 from kgroup.errors import DecodeError
 from kgroup.protocol.group_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from kgroup.protocol.messages.join_group import JoinGroupRequestProtocol

@@ -11,7 +11,7 @@ from kgroup.coordinator.classic.answers import refused_join
 from kgroup.coordinator.classic.group import ClassicGroup, ClassicMember
 from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.classic.timers import hold_timer, session_timer
-from kgroup.coordinator.roster import Roster, roster_of
+from kgroup.coordinator.roster import Roster
 from kgroup.coordinator.state import Step
 from kgroup.errors import ErrorCode
 from kgroup.protocol.messages.leave_group import MemberIdentity
@@ -19,7 +19,7 @@ from kgroup.protocol.messages.leave_group import MemberIdentity
 
 def hold(step: Step, group: ClassicGroup, member: ClassicMember) -> bool:
     """Whether the join under way, of a registered id, waits for others that are registered (SM-80, OC-06)."""
-    roster = roster_of(step.state, group.group_id)
+    roster = step.state.roster_of(group.group_id)
     # In a group that prepares a rebalance a join disturbs nobody; one that completes it would start anew.
     if roster is None or group.state not in (ClassicState.STABLE, ClassicState.COMPLETING):
         return False
@@ -39,7 +39,7 @@ def hold(step: Step, group: ClassicGroup, member: ClassicMember) -> bool:
 
 def wait_ms(step: Step, group: ClassicGroup, joining: ClassicMember | None = None) -> int:
     """How long a group waits for those it expects; its rebalance timeout if no setting says (OC-06)."""
-    roster = roster_of(step.state, group.group_id)
+    roster = step.state.roster_of(group.group_id)
     if roster is not None and roster.wait_ms is not None:
         return roster.wait_ms
     return max(group.rebalance_timeout_ms, joining.rebalance_timeout_ms if joining is not None else 0)
@@ -47,18 +47,18 @@ def wait_ms(step: Step, group: ClassicGroup, joining: ClassicMember | None = Non
 
 def is_awaited(step: Step, group: ClassicGroup) -> bool:
     """Whether somebody whom the group's settings name or count is still to come."""
-    roster = roster_of(step.state, group.group_id)
+    roster = step.state.roster_of(group.group_id)
     return roster is not None and roster.is_awaited(group.static, len(group.members))
 
 
 def is_complete(step: Step, group: ClassicGroup) -> bool:
     """Whether the group's settings name or count its members, and all of them have come."""
-    return roster_of(step.state, group.group_id) is not None and not is_awaited(step, group)
+    return step.state.roster_of(group.group_id) is not None and not is_awaited(step, group)
 
 
 def is_over(step: Step, group: ClassicGroup) -> bool:
     """Whether joins are held that have nobody left to wait for, as after a change of the settings."""
-    roster = roster_of(step.state, group.group_id)
+    roster = step.state.roster_of(group.group_id)
     return bool(group.held) and (roster is None or not _missing(roster, group))
 
 

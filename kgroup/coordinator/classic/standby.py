@@ -16,7 +16,6 @@ from kgroup.coordinator.classic.answers import joined
 from kgroup.coordinator.classic.group import CONSUMER, SKIP_ASSIGNMENT_SINCE, ClassicGroup, ClassicMember
 from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.classic.timers import renew_session
-from kgroup.coordinator.roster import roster_of
 from kgroup.coordinator.state import Step
 from kgroup.domain import TopicPartition
 from kgroup.errors import DecodeError
@@ -150,7 +149,7 @@ def has_orphans(step: Step, group: ClassicGroup) -> bool:
 def _target_size(step: Step, group: ClassicGroup) -> int | None:
     if group.protocol_type != CONSUMER:
         return None
-    roster = roster_of(step.state, group.group_id)
+    roster = step.state.roster_of(group.group_id)
     return None if roster is None else roster.target_size
 
 

@@ -8,15 +8,14 @@ ConsumerGroupInstallAssignment. A member that refuses makes the server's assigno
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection
 
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import ConsumerMember
 from kgroup.coordinator.consumer.records import listed, write_target_epoch
 from kgroup.coordinator.consumer.target import may_compute
 from kgroup.coordinator.group_settings import session_timeout_ms
-from kgroup.coordinator.state import Step
+from kgroup.coordinator.state import Computation, Step
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.group_records import (
     ClientAssignor,
@@ -37,19 +36,6 @@ from kgroup.protocol.messages.consumer_group_prepare_assignment import (
     TopicMetadata,
     TopicPartitions,
 )
-
-
-@dataclass(slots=True)
-class Computation:
-    """Who computes, until when it is waited for, and what was handed out; soft state."""
-
-    member_id: str
-    deadline_ms: int
-    epoch: int | None = None
-    instances: Mapping[str, str] = field(default_factory=dict)
-    """Instance id → member id, as handed out."""
-    subscribed: Mapping[str, frozenset[bytes]] = field(default_factory=dict)
-    partitions: Mapping[bytes, int] = field(default_factory=dict)
 
 
 def recorded(offered: tuple[Offered, ...]) -> tuple[ClientAssignor, ...]:

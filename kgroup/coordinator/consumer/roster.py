@@ -14,7 +14,7 @@ from kgroup.coordinator.assignors.interface import Assignment, GroupSpec
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import ConsumerMember
 from kgroup.coordinator.consumer.records import write_target, write_target_epoch
-from kgroup.coordinator.roster import Hold, Roster, roster_of
+from kgroup.coordinator.roster import Hold, Roster
 from kgroup.coordinator.state import Step
 
 
@@ -24,7 +24,7 @@ def awaits_others(step: Step, group: ConsumerGroup, epoch: int, after: ConsumerM
     The first target waits for all of them. A later one waits while nothing but joins of registered ids asks
     for it: partitions that somebody gave up must not lie idle for the sake of who is still to come.
     """
-    roster = roster_of(step.state, group.group_id)
+    roster = step.state.roster_of(group.group_id)
     if roster is None:
         return False
     hold = _present_hold(step, group)
@@ -45,7 +45,7 @@ def only_active(step: Step, group: ConsumerGroup, spec: GroupSpec) -> GroupSpec:
 
     Active are those with partitions, then those that read anything at all, in the order in which they came.
     """
-    roster = roster_of(step.state, group.group_id)
+    roster = step.state.roster_of(group.group_id)
     if roster is None or roster.target_size is None or len(spec.members) <= roster.target_size:
         return spec
     ranked = sorted(spec.members, key=lambda m: (not spec.members[m].current, not spec.members[m].topic_ids))
@@ -58,7 +58,7 @@ def take_over(step: Step, group: ConsumerGroup, gone: Collection[ConsumerMember]
 
     Where there are not enough of them that read the topics, the next heartbeat computes the target, as ever.
     """
-    roster = roster_of(step.state, group.group_id)
+    roster = step.state.roster_of(group.group_id)
     if roster is None or roster.target_size is None or not group.targets:
         return
     leavers = {member.member_id for member in gone}

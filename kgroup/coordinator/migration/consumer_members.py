@@ -12,10 +12,9 @@ from kgroup.coordinator.consumer.leave import go_for_a_while, leaver
 from kgroup.coordinator.consumer.member import LEFT_EPOCH
 from kgroup.coordinator.consumer.quiet import said_before
 from kgroup.coordinator.consumer.validation import validate
-from kgroup.coordinator.groups import Group
 from kgroup.coordinator.migration.fence import fence
 from kgroup.coordinator.migration.upgrade import refuse_if_not_upgradable, upgrade
-from kgroup.coordinator.state import Step
+from kgroup.coordinator.state import Group, Step
 from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.consumer_group_heartbeat import (

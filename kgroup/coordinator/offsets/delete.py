@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from kgroup.coordinator.classic.group import CONSUMER, ClassicGroup
-from kgroup.coordinator.groups import Group
-from kgroup.coordinator.state import Step
+from kgroup.coordinator.state import Group, Step
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.group_records import OffsetCommitKey
 from kgroup.protocol.messages.offset_delete import (

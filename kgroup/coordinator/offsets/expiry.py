@@ -7,10 +7,10 @@ from typing import TypeAlias
 
 from kgroup.coordinator.classic.group import CONSUMER, ClassicGroup
 from kgroup.coordinator.classic.states import ClassicState
-from kgroup.coordinator.groups import Group, forget_group
+from kgroup.coordinator.groups import forget_group
 from kgroup.coordinator.offset_store import StoredOffset
 from kgroup.coordinator.offsets.delete import forget
-from kgroup.coordinator.state import Step
+from kgroup.coordinator.state import Group, Step
 from kgroup.coordinator.timer_kinds import SWEEP
 from kgroup.domain import NO_EXPIRY, ZERO_UUID, Topic
 from kgroup.protocol.group_records import OffsetCommitKey

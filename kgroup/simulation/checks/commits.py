@@ -5,8 +5,8 @@ from __future__ import annotations
 from kgroup.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.coordinator import Coordinator
-from kgroup.coordinator.groups import Group
 from kgroup.coordinator.outcome import Record, Reply
+from kgroup.coordinator.state import Group
 from kgroup.domain import TopicPartition
 from kgroup.errors import ErrorCode
 from kgroup.protocol import group_records as r

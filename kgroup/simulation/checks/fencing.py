@@ -7,7 +7,7 @@ from typing import TypeAlias
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.consumer.group import ConsumerGroup
-from kgroup.coordinator.groups import Group
+from kgroup.coordinator.state import Group
 from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.domain import TopicImage, TopicPartition
 from kgroup.errors import ErrorCode

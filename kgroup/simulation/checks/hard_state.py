@@ -7,8 +7,8 @@ from operator import itemgetter
 
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.coordinator import Coordinator
-from kgroup.coordinator.groups import Group
 from kgroup.coordinator.outcome import Record
+from kgroup.coordinator.state import Group
 from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.log.memory import MemoryLog
 from kgroup.protocol import group_records as r

@@ -9,8 +9,8 @@ from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import LEFT_EPOCH, MemberState
 from kgroup.coordinator.coordinator import Coordinator
-from kgroup.coordinator.groups import Group
 from kgroup.coordinator.outcome import Record, Reply
+from kgroup.coordinator.state import Group
 from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.coordinator.streams.member import MemberState as StreamsMemberState
 from kgroup.domain import TopicImage, TopicPartition

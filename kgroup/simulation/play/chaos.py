@@ -12,7 +12,7 @@ from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.consumer.group import ConsumerGroup, ConsumerState
 from kgroup.coordinator.coordinator import Coordinator
-from kgroup.coordinator.groups import Group
+from kgroup.coordinator.state import Group
 from kgroup.coordinator.streams.group import StreamsGroup, StreamsState, readers_of
 from kgroup.domain import TopicPartition
 from kgroup.members.classic import ClassicMember

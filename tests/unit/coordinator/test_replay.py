@@ -8,10 +8,10 @@ from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.committed import CommittedOffsets, OfTopic
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import MemberState
-from kgroup.coordinator.groups import Group
 from kgroup.coordinator.inconsistency import InconsistentLog
 from kgroup.coordinator.offset_store import StoredOffset
 from kgroup.coordinator.outcome import Record
+from kgroup.coordinator.state import Group
 from kgroup.domain import ZERO_UUID
 from kgroup.errors import DecodeError
 from kgroup.log.memory import MemoryLog

@@ -1,0 +1,49 @@
+"""What messages are made of: slotted dataclasses, and the compiled functions of one in one version."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias, dataclass_transform
+
+from kgroup.domain import sharing_methods
+
+NEVER_FLEXIBLE = 1 << 15
+Writer: TypeAlias = Callable[[Any, bytearray], None]
+"""Appends a message in one version to bytes."""
+Reader: TypeAlias = Callable[[bytes, int, int], tuple[Any, int]]
+"""Reads one from bytes, between a start and an end: the message, and the position behind it."""
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+class _Declared(type):
+    """Makes each class a slotted, keyword-only dataclass, frozen for the type checker.
+
+    Not frozen at run time: a frozen `__init__` costs four times as much (docs/decisions/0002).
+    What is said of the whole message stands in the class statement: `api=12, versions=range(5), flexible=4`
+    become its `API`, `VERSIONS` and `FLEXIBLE`; a response that `answers` a request has the request's.
+    """
+
+    def __new__(
+        mcls,
+        name: str,
+        bases: tuple[type, ...],
+        body: dict[str, object],
+        answers: Any = None,
+        **facts: object,
+    ) -> Any:
+        if "__slots__" in body:  # A base, or `dataclass` making the class once more with its slots.
+            return super().__new__(mcls, name, bases, body)
+        if answers is not None:
+            facts = {"api": answers.API, "versions": answers.VERSIONS, "flexible": answers.FLEXIBLE}
+        body |= {fact.upper(): value for fact, value in facts.items()} | {"WRITERS": {}, "READERS": {}}
+        made = super().__new__(mcls, name, bases, body)
+        return sharing_methods(dataclass(slots=True, kw_only=True, eq=False, repr=False)(made))
+
+
+class Struct(metaclass=_Declared):
+    """A part of a message; knows its fields, and nothing of API keys."""
+
+    __slots__ = ()
+    WRITERS: ClassVar[dict[int, Writer]]
+    READERS: ClassVar[dict[int, Reader]]
