@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.classic.states import ClassicState
-from kgroup.coordinator.groups import Group
-from kgroup.coordinator.state import State
+from kgroup.coordinator.state import Group, State
 from kgroup.coordinator.timer_kinds import MEMBER_KINDS, SESSION_KINDS, STREAMS_MEMBER_KINDS, TimerKind
 from kgroup.timers import TimerKey
 
