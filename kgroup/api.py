@@ -5,16 +5,16 @@ the command line, these and the values they return are what stays stable. What a
 None in the value, or raises: `Incomplete` has the rest. Every error is a `KgroupError`.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
+from typing import Self, TypeAlias, TypeVar
 
 from kgroup.admin.admin import Admin
 from kgroup.admin.change.journal import Journal
+from kgroup.admin.change.offset_changes import OffsetsExecution
+from kgroup.admin.diagnose.doctor import Checkup
 from kgroup.admin.discovery import machine_ms
 from kgroup.admin.models import (
     ChangeStatus,
@@ -46,12 +46,8 @@ from kgroup.errors import (
     Unreachable,
 )
 from kgroup.history.fold.events import Event, Kind
+from kgroup.history.fold.explain import Blame
 from kgroup.protocol.log_records import LogRecord
-
-if TYPE_CHECKING:
-    from kgroup.admin.change.offset_changes import OffsetsExecution
-    from kgroup.admin.diagnose.doctor import Checkup
-    from kgroup.history.fold.explain import Blame
 
 __all__ = [
     "BrokerRefused",

@@ -17,8 +17,6 @@ KgroupError                 everything a user may be shown without a traceback
 Refused                     leaves a coordinator operation early; becomes a reply in one place
 """
 
-from __future__ import annotations
-
 from enum import IntEnum
 from importlib import import_module
 

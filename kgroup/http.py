@@ -3,8 +3,6 @@
 It imports httpx, which is slow: import it where it is used.
 """
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

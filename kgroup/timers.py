@@ -1,7 +1,5 @@
 """Deadlines of the machine: kept as data, fired one at a time, in the order they fall due."""
 
-from __future__ import annotations
-
 from heapq import heappop, heappush
 from typing import NamedTuple
 

@@ -3,8 +3,6 @@
 Coordinators are remembered and forgotten when a broker denies the role or stops answering.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """A broker's error codes put into words, with what to do next."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import TypeGuard
 

@@ -1,7 +1,5 @@
 """Commands to paste into a shell: whatever a name holds, it stays one word and nothing of it is run."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-")

@@ -1,7 +1,5 @@
 """Several brokers asked at the same time, so that the slowest of them is all that is waited for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from threading import Thread
 from typing import TypeVar

@@ -1,9 +1,6 @@
 """A few records of a topic, written or read at once, for tests and repairs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import TopicDescription
@@ -13,7 +10,14 @@ from kgroup.admin.refusals import check, refused
 from kgroup.domain import TopicPartition, value
 from kgroup.errors import ConfigError, ErrorCode, KgroupError
 from kgroup.protocol.batches import batches_in, encode_batch
-from kgroup.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from kgroup.protocol.log_records import LogRecord
+from kgroup.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
 from kgroup.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -21,10 +25,6 @@ from kgroup.protocol.messages.produce import (
     TopicProduceData,
 )
 from kgroup.security.rights import READ, WRITE, on_topic
-
-if TYPE_CHECKING:
-    from kgroup.protocol.log_records import LogRecord
-    from kgroup.protocol.messages.fetch import PartitionData
 
 READ_COMMITTED = 1
 FETCH_BYTES = 8 << 20

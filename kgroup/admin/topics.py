@@ -1,7 +1,5 @@
 """Topics and brokers: what the cluster consists of, and how to add a topic."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Annotated

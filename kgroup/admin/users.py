@@ -1,7 +1,5 @@
 """The users that brokers let in by SCRAM: who they are, new ones, and those that go (KIP-554)."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass

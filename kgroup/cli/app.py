@@ -34,10 +34,6 @@ def main() -> None:
     sys.exit(code)
 
 
-if __name__ == "__main__":
-    main()
-
-
 _SIGNS = {"·": "-", "…": "...", "→": "->", "└": "`", "█": "#", "░": "."}
 
 
@@ -62,3 +58,7 @@ def widen() -> None:
             stream.reconfigure(errors="kgroup")
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -3,8 +3,6 @@
 It numbers requests, matches answers, and knows which versions the broker serves (KIP-511, KIP-482).
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator
 

@@ -3,8 +3,6 @@
 A request that may have been processed is repeated only if doing it twice is the same as once.
 """
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """How to reach a cluster: addresses and security, as one frozen value."""
 
-from __future__ import annotations
-
 from kgroup.client.security import PLAINTEXT, Security
 from kgroup.domain import value
 from kgroup.errors import ConfigError

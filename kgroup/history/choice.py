@@ -1,7 +1,5 @@
 """Which groups of a log are decoded, and how their commits are put together."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import TypedDict
 

@@ -5,8 +5,6 @@ history every message is a batch of its own, and its records are read as those o
 Kafka calls the formats magic 0 and 1; 1 has timestamps. Wrapped offsets are relative in format 1 (KIP-31).
 """
 
-from __future__ import annotations
-
 import re
 import struct
 import zlib

@@ -1,7 +1,5 @@
 """Processes that work ahead of the one that started them: how they send what they have, and it takes that."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections import deque

@@ -1,7 +1,5 @@
 """Every record of a log, decoded one by one: for eyes, and for comparing with Kafka's own tool."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any, TypeAlias

@@ -1,7 +1,5 @@
 """Logs → the whole story: events of all partitions in one order, states, and what is complete from where."""
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext

@@ -1,7 +1,5 @@
 """A replayed state against what a cluster says: the differences, in words."""
 
-from __future__ import annotations
-
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence

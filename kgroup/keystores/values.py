@@ -1,7 +1,5 @@
 """Where keys and certificates are, as frozen values; no file is opened here."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 PEM, PKCS12, JKS = "PEM", "PKCS12", "JKS"

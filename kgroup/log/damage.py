@@ -1,7 +1,5 @@
 """Where a segment stops being the batches that were stored in it: found by reading, told to the operator."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

@@ -5,8 +5,6 @@ Compaction writes `.cleaned` files, renames them to `.swap` once whole, deletes 
 and renames them into place; indexes can always be rebuilt, so only the `.log` files decide.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterable, Iterator

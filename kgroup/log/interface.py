@@ -1,7 +1,5 @@
 """What every log promises, whether it lives in memory or in a folder."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, Protocol, Unpack

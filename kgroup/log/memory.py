@@ -1,7 +1,5 @@
 """A log in memory: for tests, simulations and clusters that need not outlive their process."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from typing import Unpack

@@ -4,8 +4,6 @@ Connections and logs share what the system allows (`ulimit -n`). A few stay free
 instant: sealed segments, manifests, the catalog. Of the rest, logs have at most half.
 """
 
-from __future__ import annotations
-
 import contextlib
 import resource
 from collections import OrderedDict

@@ -5,8 +5,6 @@ file beside the segment. Anything else that is missing or wrong is damage: the l
 file is touched.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """A partition's log in a folder of Kafka's layout: segments of record batches, rolled by size."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from bisect import bisect_right

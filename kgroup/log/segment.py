@@ -4,8 +4,6 @@ The index files are written when a segment is closed or rolled, and are made aga
 whenever they are missing or not sane; between, the indexes live in memory only.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import struct

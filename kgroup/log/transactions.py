@@ -1,7 +1,5 @@
 """Which transactions a log holds, read from its batch headers and markers (KIP-98)."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field

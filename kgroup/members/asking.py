@@ -1,7 +1,5 @@
 """What members of every protocol do alike: one request at a time, one moment to be woken at."""
 
-from __future__ import annotations
-
 from kgroup.errors import ErrorCode
 from kgroup.members.effects import Effect, Send, WakeAt
 from kgroup.protocol.codec import Message

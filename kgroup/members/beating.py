@@ -5,8 +5,6 @@ A heartbeat joins, goes on and leaves; what it says and what its answer means is
 (KIP-848, KIP-1071).
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from enum import Enum

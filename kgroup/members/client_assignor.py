@@ -4,8 +4,6 @@ The coordinator asks one member to compute: the member fetches the group (Consum
 runs its assignor, and hands the result in (ConsumerGroupInstallAssignment). An experiment.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

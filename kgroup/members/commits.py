@@ -1,7 +1,5 @@
 """OffsetCommit requests of members, and their answers by partition."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from kgroup.domain import TopicPartition, grouped

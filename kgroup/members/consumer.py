@@ -3,8 +3,6 @@
 Behaves as Kafka's own consumer does towards the coordinator, except that the host confirms each revocation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypedDict, Unpack

@@ -1,7 +1,5 @@
 """Run one member against a cluster: a blocking loop that carries out what the member asks for."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 

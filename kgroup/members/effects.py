@@ -4,8 +4,6 @@ A member does no I/O and knows no time: the host passes in the moment and the an
 the effects that come back, in order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias

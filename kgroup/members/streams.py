@@ -4,8 +4,6 @@ Behaves as Kafka's own Streams client does towards the coordinator, except that 
 revocation. Nothing is processed: what its active tasks read is what it owns.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias

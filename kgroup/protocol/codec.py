@@ -5,8 +5,6 @@ nested structs are inlined into their loops. Same bytes as Kafka's own generated
 (Kafka protocol guide; KIP-482 for flexible versions and tagged fields).
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable
 from typing import ClassVar, Self, TypeVar

@@ -1,7 +1,5 @@
 """Generates the reader and the writer of one message in one version."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable
 from dataclasses import replace

@@ -4,8 +4,6 @@ gzip, LZ4 frames with independent blocks (Java refuses linked ones), zstd frames
 xerial stream format of snappy-java; raw snappy blocks are read too, as some clients write them.
 """
 
-from __future__ import annotations
-
 from enum import IntEnum
 from struct import Struct
 from types import ModuleType

@@ -1,7 +1,5 @@
 """The records inside a batch (magic 2): varint-framed, timestamps and offsets relative to the batch."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 

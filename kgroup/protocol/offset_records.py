@@ -4,8 +4,6 @@ A group commits the same topics all the time, and what one commit says of a topi
 offset and leader epoch. The bytes are those of `encode_key`, `encode_value` and `encode_records`.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache

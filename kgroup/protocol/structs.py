@@ -29,13 +29,13 @@ class _Declared(type):
         name: str,
         bases: tuple[type, ...],
         body: dict[str, object],
-        answers: Any = None,
+        answers: type[Struct] | None = None,
         **facts: object,
     ) -> Any:
         if "__slots__" in body:  # A base, or `dataclass` making the class once more with its slots.
             return super().__new__(mcls, name, bases, body)
         if answers is not None:
-            facts = {"api": answers.API, "versions": answers.VERSIONS, "flexible": answers.FLEXIBLE}
+            facts = {fact: getattr(answers, fact.upper()) for fact in ("api", "versions", "flexible")}
         body |= {fact.upper(): value for fact, value in facts.items()} | {"WRITERS": {}, "READERS": {}}
         made = super().__new__(mcls, name, bases, body)
         return sharing_methods(dataclass(slots=True, kw_only=True, eq=False, repr=False)(made))

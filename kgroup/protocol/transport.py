@@ -1,7 +1,5 @@
 """The one way to ask the brokers of a cluster: sockets and the embedded cluster both offer it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Protocol
 

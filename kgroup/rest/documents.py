@@ -1,7 +1,5 @@
 """Documents of the REST API v3: fields by their names in its OpenAPI document, each checked for its type."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

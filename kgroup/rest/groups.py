@@ -27,16 +27,15 @@ from kgroup.admin.models import (
 )
 from kgroup.admin.read.findings import find
 from kgroup.admin.read.lag import behind, total
-from kgroup.admin.read.lag_report import sampled
+from kgroup.admin.read.lag_report import LagReport, sampled
 from kgroup.admin.read.members import assignment_of, described, in_order
 from kgroup.admin.refusals import item_error, not_found
 from kgroup.domain import MemberStatus, TopicPartition
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, Unreachable
+from kgroup.rest.documents import Document
 
 if TYPE_CHECKING:
-    from kgroup.admin.read.lag_report import LagReport
     from kgroup.rest.api import Api
-    from kgroup.rest.documents import Document
 
 GROUPS, CONSUMERS, ASSIGNMENTS, LAGS, BROKERS = (
     "consumer-groups",

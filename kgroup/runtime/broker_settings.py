@@ -4,8 +4,6 @@ The first two are changed by request while it runs (KIP-226) and kept in the cat
 under its id, those of all under "". Kafka's DynamicBrokerConfig is the source.
 """
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import NamedTuple
 

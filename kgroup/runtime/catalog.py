@@ -1,7 +1,5 @@
 """What a cluster remembers besides its logs: topics, settings of groups, producer ids handed out."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress

@@ -9,8 +9,6 @@ block never reached the disk. Those bytes are cut off and kept. Any other line t
 is damage: the file is refused and left alone.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """What is being changed of a cluster together, so that it is written once and told once."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from kgroup.coordinator.outcome import Reply

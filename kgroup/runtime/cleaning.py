@@ -1,7 +1,5 @@
 """Compaction of the logs of state while the cluster runs: when, and by which settings."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 from typing import Protocol

@@ -1,7 +1,5 @@
 """Where hosts get the time. The coordinator itself is told the time with every call."""
 
-from __future__ import annotations
-
 import time
 from typing import Protocol
 

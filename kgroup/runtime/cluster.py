@@ -1,7 +1,5 @@
 """A whole cluster in one process: topics and their logs, the shards of `__consumer_offsets`, placement."""
 
-from __future__ import annotations
-
 import logging
 import secrets
 from collections.abc import Iterator, Mapping, Sequence

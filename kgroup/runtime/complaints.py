@@ -1,7 +1,5 @@
 """What may go wrong a thousand times a second is said once, and then now and again with how often it did."""
 
-from __future__ import annotations
-
 import logging
 
 from kgroup.errors import KgroupError

@@ -1,7 +1,5 @@
 """The SCRAM users of a cluster: what is kept of their passwords, in a file of its own (KIP-554)."""
 
-from __future__ import annotations
-
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from pathlib import Path

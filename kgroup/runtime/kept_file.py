@@ -1,7 +1,5 @@
 """A file of entries that belongs to one cluster: JSON with a checksum, replaced as a whole."""
 
-from __future__ import annotations
-
 import json
 import zlib
 from collections.abc import Callable

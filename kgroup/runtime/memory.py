@@ -1,7 +1,5 @@
 """What came lately, to be known again: hosts give a request of the same bytes as the same object."""
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 K = TypeVar("K")

@@ -1,22 +1,17 @@
 """A data folder and the folders of partitions in it: held, opened, found to be gone, deleted."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from kgroup.errors import StorageError
 from kgroup.log.files import remove_partitions
 from kgroup.log.interface import DamagedLog
+from kgroup.log.open_files import OpenFiles
 from kgroup.log.partition import PartitionLog
+from kgroup.runtime.catalog import CatalogTopic
 from kgroup.runtime.complaints import told
-
-if TYPE_CHECKING:
-    from kgroup.log.open_files import OpenFiles
-    from kgroup.runtime.catalog import CatalogTopic
-    from kgroup.runtime.topic_settings import TopicSettings
+from kgroup.runtime.topic_settings import TopicSettings
 
 log = logging.getLogger(__name__)
 

@@ -3,8 +3,6 @@
 A setting of a topic or group and the broker's default for it share a text. Units are in the names.
 """
 
-from __future__ import annotations
-
 from kgroup.runtime.topic_settings import SETTINGS
 
 _TOPICS = {

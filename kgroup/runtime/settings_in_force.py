@@ -1,7 +1,5 @@
 """The settings that act now: of the process, and of each topic at each broker."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 

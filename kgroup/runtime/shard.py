@@ -1,7 +1,5 @@
 """One `__consumer_offsets` partition: a coordinator, its log, and the order in which the two are touched."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """One `__transaction_state` partition: a transaction coordinator, its log, and which is touched first."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 

@@ -4,8 +4,6 @@ Numbers, names and what a filter matches are Kafka's (KIP-11, KIP-290; ResourceP
 AccessControlEntryFilter, AclEntry).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TypeVar

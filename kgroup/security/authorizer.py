@@ -5,8 +5,6 @@ where some are, but none allows what is asked, it is forbidden. Super users may 
 (StandardAuthorizerData; Authorizer.authorizeByResourceType).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from kgroup.security.acls import ANYBODY, WILDCARD, Acl, Operation, PatternType, Permission, ResourceType

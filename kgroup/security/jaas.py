@@ -1,7 +1,5 @@
 """`sasl.jaas.config`: a login module, its flag and its options, read as Kafka's JaasConfig does."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

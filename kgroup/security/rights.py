@@ -1,7 +1,5 @@
 """A right as Kafka's ACLs have it: an operation on a resource, and which one a refusal says is missing."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from kgroup.errors import ErrorCode

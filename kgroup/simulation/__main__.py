@@ -1,7 +1,5 @@
 """Run many seeds: `python -m kgroup.simulation --seeds 10000 --jobs 2`."""
 
-from __future__ import annotations
-
 import argparse
 import gc
 import sys

@@ -1,7 +1,5 @@
 """Virtual time: what happens next, and when."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from heapq import heappop, heappush
 

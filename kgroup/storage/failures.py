@@ -1,7 +1,5 @@
 """What a store's library says went wrong → one sentence, of the kind that has the right exit code."""
 
-from __future__ import annotations
-
 import re
 
 from kgroup.errors import StorageChanged, StorageDenied, StorageError, StorageMissing, StorageUnreachable

@@ -1,7 +1,5 @@
 """The store of a location, opened once in a process."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 from kgroup.errors import require_extra

@@ -1,7 +1,5 @@
 """What every place for files can do, and what is said of a file in it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol

@@ -1,7 +1,5 @@
 """Calls of libraries that may take any time: made beside, waited for no longer than agreed."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Self
 
 from kgroup.errors import ConfigError
 from kgroup.protocol.releases import NEWEST, Release
+from kgroup.security.acls import Acl
 from kgroup.testing.verbs import Verbs
 
 if TYPE_CHECKING:
     from kgroup.runtime.cluster import Cluster as Embedded
-    from kgroup.security.acls import Acl
     from kgroup.testing.serving import Serving
 
 DEFAULTS = {

@@ -1,7 +1,5 @@
 """The brokers of a cluster in a thread of their own."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Sequence

@@ -1,7 +1,5 @@
 """What the transaction coordinator can be told."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -5,8 +5,6 @@ Deterministic and free of I/O. The host appends an outcome's records as one batc
 coordinator that is loaded again goes on where the last one ended.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from enum import StrEnum
 

@@ -1,7 +1,5 @@
 """DescribeTransactions and ListTransactions: what operators see (KIP-664, KIP-994, KIP-1152)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from kgroup.domain import numbers_by_topic

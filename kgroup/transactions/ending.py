@@ -5,8 +5,6 @@ transaction may fall into the next one. From transaction version 2 on, each end 
 (KIP-890): a request with the epoch before is a retry of the last end, one with the epoch of now is new.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from kgroup.domain import EndMarker

@@ -1,7 +1,5 @@
 """What one step of the transaction coordinator asks of its host."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from kgroup.domain import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, EndMarker, TopicPartition

@@ -1,7 +1,5 @@
 """AddPartitionsToTxn and AddOffsetsToTxn: what takes part in a transaction."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from kgroup.domain import TopicPartition

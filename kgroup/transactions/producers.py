@@ -1,7 +1,5 @@
 """InitProducerId: which id and epoch a transactional id's next producer gets (KIP-98, KIP-360)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple

@@ -4,8 +4,6 @@ A coordinator's host carries effects out in order. It has one ZooKeeper client f
 calls first in, first out, and answers each once (era 3). A consumer's has one connection at a time (era 9.0).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum

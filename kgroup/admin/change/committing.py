@@ -16,19 +16,18 @@ from kgroup.protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
+    OffsetCommitResponseTopic,
 )
 from kgroup.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
     OffsetDeleteResponse,
+    OffsetDeleteResponseTopic,
 )
 from kgroup.security.rights import DELETE, READ, on_group
 
 if TYPE_CHECKING:
-    from kgroup.protocol.messages.offset_commit import OffsetCommitResponseTopic
-    from kgroup.protocol.messages.offset_delete import OffsetDeleteResponseTopic
-
     AnyTopic = OffsetCommitResponseTopic | OffsetDeleteResponseTopic
 
 NAMES_UNTIL = 9

@@ -1,7 +1,5 @@
 """Delete groups with their offsets, item by item."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 

@@ -1,7 +1,5 @@
 """Execute a plan of committed offsets: checked again, journalled first, a result for every partition."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial

@@ -3,8 +3,6 @@
 The list is a setting of the group that an embedded cluster of kgroup knows; no Kafka does (SM-80 to SM-85).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

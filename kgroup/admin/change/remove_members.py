@@ -3,8 +3,6 @@
 LeaveGroup serves classic and consumer groups alike: one request and one rebalance for any number of members.
 """
 
-from __future__ import annotations
-
 import fnmatch
 import hashlib
 import json

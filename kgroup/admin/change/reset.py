@@ -4,8 +4,6 @@ Judged against `kafka-consumer-groups --reset-offsets` of Kafka 4.3: requested o
 log, times without a record fall to the end of the log, and "current" is the end where nothing is committed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """Change settings of a group, and record what they were before."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 

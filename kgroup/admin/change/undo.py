@@ -1,7 +1,5 @@
 """Take back a change of committed offsets, from the journal's before-image, if nobody has committed since."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 Either takes about as long, and each is work for one core (docs/decisions/0066-what-each-trick-is-worth.md).
 """
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import os

@@ -1,7 +1,5 @@
 """Whether members of share groups finish records, from several polls: no broker reports deliveries."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 

@@ -4,8 +4,6 @@ The verdict is healthy only when every look was taken and found no error. A look
 it unknown; one that the operator leaves out is not missed (docs/decisions/0025-what-healthy-means.md).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 

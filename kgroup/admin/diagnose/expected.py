@@ -1,7 +1,5 @@
 """Members that a group expects, by its settings, and that are not there."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from kgroup.admin.diagnose.facts import Facts

@@ -1,7 +1,5 @@
 """Groups with as many members as their broker allows: it refuses any other, and no record says so."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from kgroup.admin.diagnose.facts import SETTINGS, Facts

@@ -1,7 +1,5 @@
 """Committed offsets that went with their topic: what the group had read of it is no longer known."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import chain
 

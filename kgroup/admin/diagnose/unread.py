@@ -1,7 +1,5 @@
 """What becomes of unread records: held back by a transaction that does not end, or about to be deleted."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 

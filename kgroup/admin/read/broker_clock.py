@@ -4,8 +4,6 @@ No request answers with a broker's time. Coordinators stamp what they write, so 
 `__consumer_offsets` is a lower bound, and on a cluster with any consumer it is seconds old.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from kgroup.admin.discovery import ClusterView

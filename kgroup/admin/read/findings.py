@@ -4,8 +4,6 @@ KG1xx members and assignment · KG2xx migration between protocols · KG3xx offse
 A code, once released, keeps its meaning. Nothing is guessed: no finding needs history or a second look.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

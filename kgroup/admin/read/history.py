@@ -1,7 +1,5 @@
 """The history of groups, as the live `__consumer_offsets` has it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 

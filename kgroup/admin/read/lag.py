@@ -1,7 +1,5 @@
 """How far each group is behind, partition by partition, and who reads the partition now."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar

@@ -1,7 +1,5 @@
 """Every group of the cluster, broker by broker; one that does not answer does not hide the others."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
         OffsetFetchResponseTopics,
     )
 
-    FetchedTopics: TypeAlias = Sequence[OffsetFetchResponseTopic | OffsetFetchResponseTopics]
 
+FetchedTopics: TypeAlias = "Sequence[OffsetFetchResponseTopic | OffsetFetchResponseTopics]"
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 LIST_OFFSETS, OFFSET_FETCH = 2, 9

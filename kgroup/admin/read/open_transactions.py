@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import Answers, ClusterView
-from kgroup.admin.read.offsets import OFFSET_FETCH, STABLE_SINCE, fetched
+from kgroup.admin.read.offsets import OFFSET_FETCH, STABLE_SINCE, FetchedTopics, fetched
 from kgroup.admin.refusals import check, refused
 from kgroup.domain import TopicPartition
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.security.rights import DESCRIBE, on_topic
 
 if TYPE_CHECKING:
-    from kgroup.admin.read.offsets import FetchedTopics
     from kgroup.protocol.messages.describe_transactions import TransactionState
 
 ONGOING = ("Ongoing", "PrepareCommit", "PrepareAbort")

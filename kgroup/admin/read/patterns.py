@@ -1,7 +1,5 @@
 """A topic pattern read three ways: by brokers (RE2, whole names), by Java's clients, by Python's and C's."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Records from positions on, one look at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

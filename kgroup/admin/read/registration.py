@@ -3,8 +3,6 @@
 These are settings of a group that an embedded cluster of kgroup has, and no Kafka (SM-80 to SM-85).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 

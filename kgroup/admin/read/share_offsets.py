@@ -5,8 +5,6 @@ A share group has no committed offset: all records before its *start offset* are
 are done follows from the lag; which ones, no broker reports.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 

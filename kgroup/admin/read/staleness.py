@@ -1,7 +1,5 @@
 """When a group last wrote anything: told by `__consumer_offsets` alone, no request answers it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from kgroup.admin.discovery import ClusterView

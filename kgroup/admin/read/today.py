@@ -1,7 +1,5 @@
 """What a cluster says about committed offsets that were removed: its records leave it open."""
 
-from __future__ import annotations
-
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import TopicDescription
 from kgroup.admin.read.visibility import sees_every_topic

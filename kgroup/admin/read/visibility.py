@@ -5,19 +5,14 @@ answer is complete only where something proves it. This is the one place that as
 (docs/decisions/0023-what-cannot-be-seen.md).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING
 
+from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import ItemError, Partition, TopicDescription
 from kgroup.admin.refusals import code_name, is_gone, item_error
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.protocol.messages.metadata import MetadataRequest, MetadataResponse
-
-if TYPE_CHECKING:
-    from kgroup.admin.discovery import Answers, ClusterView
 
 PROBES = ("kgroup.may.i.see.any.topic", "_may.i.see.any.topic.kgroup")
 """Names that no topic has. A principal may describe them only if it may describe every topic: brokers refuse

@@ -1,7 +1,5 @@
 """What changed in a group between two looks at it, as events."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 

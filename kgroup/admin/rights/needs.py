@@ -4,8 +4,6 @@ Read, Write and Delete bring Describe with them, AlterConfigs brings DescribeCon
 named again. An interop test gives a principal these rights and takes each away again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 Where they do not tell it is unknown. A DENY for one name beside a right to all others goes unnoticed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable
 from functools import reduce
 from operator import and_

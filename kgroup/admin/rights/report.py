@@ -1,7 +1,5 @@
 """Which commands a principal can use on a group, what it lacks for the others, and the ACLs to ask for."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin import shell
-from kgroup.admin.change.journal import Journal
+from kgroup.admin.change.journal import Entry, Journal
 from kgroup.admin.models import GroupDescription
 from kgroup.admin.refusals import is_absent
 from kgroup.cli.env.invocation import Env
@@ -30,7 +30,6 @@ from kgroup.history.fold.events import Kind
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
-    from kgroup.admin.change.journal import Entry
     from kgroup.history.fold.explain import Blame
 
 REMOVE, DELETE = "remove-members", "delete"

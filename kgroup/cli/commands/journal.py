@@ -2,9 +2,9 @@
 
 import json
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-from kgroup.admin.change.journal import Journal
+from kgroup.admin.change.journal import Entry, Journal
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.frame.declaring import argument, option
@@ -15,9 +15,6 @@ from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.times import iso
 from kgroup.domain import Document
-
-if TYPE_CHECKING:
-    from kgroup.admin.change.journal import Entry
 
 
 @make(

@@ -1,7 +1,7 @@
 """`kgroup lag`: how far groups are behind, in records and in time."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from kgroup.admin.models import ItemError
 from kgroup.admin.read.lag_report import LagReport
@@ -33,9 +33,6 @@ from kgroup.cli.views.lagging import (
 )
 from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError
-
-if TYPE_CHECKING:
-    from kgroup.cli.views.lagging import Limit
 
 
 @make(

@@ -1,7 +1,7 @@
 """`kgroup list`: every group of the cluster."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,8 +23,6 @@ from kgroup.domain import Document
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     Key = Callable[[GroupListing], tuple[object, ...]]
 
 TYPES = ("classic", "consumer", "share", "streams")

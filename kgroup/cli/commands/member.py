@@ -24,13 +24,12 @@ from kgroup.client.settings import parse_bootstrap
 from kgroup.domain import TopicPartition, uuid_text
 from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError, ErrorCode, Unreachable
-from kgroup.members.effects import Assigned, Committed, Failed, Left, Lost, Revoke
+from kgroup.members.effects import Assigned, Committed, Failed, GroupMember, Left, Lost, Revoke
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
     from kgroup.coordinator.assignors.client_side import ClientAssignor
     from kgroup.members.driver import Event
-    from kgroup.members.effects import GroupMember
     from kgroup.zookeeper.entry.member import Happened
 
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from kgroup.admin import shell
-from kgroup.admin.change.registering import RegistrationPlan
+from kgroup.admin.change.registering import Registering, RegistrationPlan
 from kgroup.admin.models import ChangeStatus, ItemError
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
@@ -20,10 +20,6 @@ from kgroup.cli.views.expected import wait_text
 from kgroup.coordinator.roster import TARGET_SIZE, WAIT
 from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError
-
-if TYPE_CHECKING:
-    from kgroup.admin.change.registering import Registering
-
 
 Group = Annotated[str, argument("GROUP", "The group; it need not exist yet.")]
 InstanceIds = Annotated[

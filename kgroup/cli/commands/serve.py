@@ -3,6 +3,7 @@
 import logging
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,8 +21,6 @@ from kgroup.protocol.releases import NEWEST, Release
 from kgroup.runtime.claim import Claim
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from kgroup.runtime.cluster import Cluster
     from kgroup.zookeeper.entry.serve import LegacyBrokers
 

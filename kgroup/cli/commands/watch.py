@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin.models import GroupDescription, ItemError
-from kgroup.admin.read.watching import differences, sight_changes
+from kgroup.admin.read.watching import Change, differences, sight_changes
 from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.secrets import read_secret, secret_or_file
@@ -30,8 +30,6 @@ from kgroup.errors import ConfigError, require_extra
 
 if TYPE_CHECKING:
     from kgroup.admin.read.conditions import Condition, Looks
-    from kgroup.admin.read.watching import Change
-    from kgroup.cli.env.webhook import Webhook
 
 
 _HOME_AND_CLEAR = "\033[H\033[2J"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.env.setting_names import REST_PASSWORD, REST_TOKEN
+from kgroup.cli.env.setting_names import REST_PASSWORD, REST_TOKEN, Resolved
 from kgroup.cli.env.zookeeper import Opened as InZooKeeper
 from kgroup.cli.env.zookeeper import open_groups as in_zookeeper
 from kgroup.domain import Document, value
@@ -17,7 +17,6 @@ from kgroup.errors import ConfigError
 if TYPE_CHECKING:
     import ssl
 
-    from kgroup.cli.env.setting_names import Resolved
     from kgroup.rest.api import Api, Login
     from kgroup.rest.groups import Groups
 

@@ -7,9 +7,8 @@ the place that named it, so `--command-config` beats the environment and a conte
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from kgroup.cli.env.config import load_config
+from kgroup.cli.env.config import Context, load_config
 from kgroup.cli.env.known_settings import SECRETS
 from kgroup.cli.env.properties import read_command_config
 from kgroup.cli.env.setting_names import (
@@ -29,10 +28,6 @@ from kgroup.cli.env.setting_names import (
 from kgroup.client.properties.catalogue import FROM_COMMAND, FROM_ENVIRONMENT
 from kgroup.domain import value
 from kgroup.errors import ConfigError
-
-if TYPE_CHECKING:
-    from kgroup.cli.env.config import Context
-
 
 # Option of the shared set → (setting, flag).
 _FLAGS = {

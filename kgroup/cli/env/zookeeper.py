@@ -11,11 +11,11 @@ import typer
 from kgroup.cli.env.config import connection_to
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import LEAST_S
+from kgroup.cli.env.setting_names import Resolved
 from kgroup.domain import Document, value
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kgroup.cli.env.setting_names import Resolved
     from kgroup.zookeeper.entry.tree import Broker, Ensemble, Groups, OldCluster, Security, Session
 
 ZooKeeper = Annotated[

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypedDict
 
+from kgroup.admin.admin import Admin
 from kgroup.cli.env.config import load_config
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import connection_of
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from typer._click import Context
     from typer._click.core import Parameter
 
-    from kgroup.admin.admin import Admin
 
 PATIENCE_S = 1.0
 KEPT_S = 15.0

@@ -1,7 +1,5 @@
 """Access rules as options say them, with the names of kafka-acls.sh."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from kgroup.admin.discovery import Answers
 from kgroup.admin.models import SHARE, GroupDescription, ItemError, Listing
 from kgroup.admin.read.lag import readers_known
 from kgroup.admin.refusals import item_error
@@ -10,7 +11,6 @@ from kgroup.errors import ErrorCode, KgroupError
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
-    from kgroup.admin.discovery import Answers
 
 
 def reading(

@@ -1,7 +1,5 @@
 """Members of Kafka Connect, Kafka Streams and Schema Registry as a line and as rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from kgroup.admin.models import GroupDescription, Member

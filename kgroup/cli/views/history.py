@@ -37,11 +37,11 @@ from kgroup.cli.views.history_state import description
 from kgroup.domain import Document, TopicPartition
 from kgroup.errors import ConfigError
 from kgroup.history.fold.events import Event, duration_text, partitions_text
+from kgroup.history.fold.folding import Holdings
+from kgroup.history.items import BadRange
 from kgroup.history.raw import raw_rows
 
 if TYPE_CHECKING:
-    from kgroup.history.fold.folding import Holdings
-    from kgroup.history.items import BadRange
     from kgroup.history.replay import At, Story
 
 

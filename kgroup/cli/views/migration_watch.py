@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
+from kgroup.admin.admin import Admin
 from kgroup.admin.migrate.watch import DONE, WATCHING, Look
 from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
@@ -15,9 +15,6 @@ from kgroup.cli.output.times import iso
 from kgroup.cli.output.wording import assignment_text
 from kgroup.domain import Document
 from kgroup.durations import parse_duration
-
-if TYPE_CHECKING:
-    from kgroup.admin.admin import Admin
 
 _SECOND = 1000
 _COLUMNS = tuple(

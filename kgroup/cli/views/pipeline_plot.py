@@ -14,10 +14,9 @@ from kgroup.domain import TopicPartition
 from kgroup.errors import ConfigError
 from kgroup.pipeline.ask.picture import check_installed, write_png
 from kgroup.pipeline.ask.plot import page
-from kgroup.pipeline.ask.timeline import Ends, Span, span_seconds, timeline
+from kgroup.pipeline.ask.timeline import Ends, Span, Timeline, span_seconds, timeline
 
 if TYPE_CHECKING:
-    from kgroup.pipeline.ask.timeline import Timeline
     from kgroup.pipeline.spark.session import SparkSession
     from kgroup.pipeline.tables.store import Store
 

@@ -1,11 +1,10 @@
 """`doctor --rights`: which commands this principal can use, what it lacks, and the ACLs to ask for."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from kgroup.admin.models import ItemError
 from kgroup.admin.rights.needs import COMMANDS, WITHOUT_CLUSTER
-from kgroup.admin.rights.report import NOBODY, Asked, kafka_acls
+from kgroup.admin.rights.report import NOBODY, Ability, Asked, kafka_acls
 from kgroup.cli.env.config import LocalTarget
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
@@ -16,10 +15,7 @@ from kgroup.cli.output.wording import UNKNOWN
 from kgroup.client.auth.credentials import Password
 from kgroup.domain import Document
 from kgroup.errors import ConfigError
-
-if TYPE_CHECKING:
-    from kgroup.admin.rights.report import Ability
-    from kgroup.security.rights import Right
+from kgroup.security.rights import Right
 
 _COLUMNS = (
     Column("command"),

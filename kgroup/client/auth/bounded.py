@@ -3,8 +3,6 @@
 A resolver, a KDC or a cloud's metadata service may keep a call for minutes, whatever was asked of it.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

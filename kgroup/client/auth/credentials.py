@@ -3,8 +3,6 @@
 Values only, so that settings can be made, compared and pickled without the libraries that use them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -3,8 +3,6 @@
 It yields what the client says and is sent what the broker answered, and ends when the client is satisfied.
 """
 
-from __future__ import annotations
-
 from base64 import b64encode
 from collections.abc import Generator, Iterable
 

@@ -1,7 +1,5 @@
 """Who we are, for as long as a command runs: an exchange for each connection, tokens kept and renewed."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

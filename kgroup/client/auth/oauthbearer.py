@@ -1,7 +1,5 @@
 """OAUTHBEARER (RFC 7628) as an exchange of tokens, as Kafka's client has it."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

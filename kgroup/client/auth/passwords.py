@@ -1,7 +1,5 @@
 """PLAIN (RFC 4616) and SCRAM (RFC 5802, 7677) as exchanges of tokens."""
 
-from __future__ import annotations
-
 import re
 
 from kgroup.client.auth.credentials import Password

@@ -1,7 +1,5 @@
 """A secret that a command prints: run without a shell, given a time, never shown."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Sequence
 

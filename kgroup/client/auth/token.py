@@ -1,7 +1,5 @@
 """A bearer token and how long it lives."""
 
-from __future__ import annotations
-
 import base64
 import json
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The options of MSK's login module."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from kgroup.client.auth.credentials import AwsLogin

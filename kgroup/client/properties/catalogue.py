@@ -3,8 +3,6 @@
 Imported by every command that reads settings, so names only.
 """
 
-from __future__ import annotations
-
 USED = frozenset(
     {
         "security.protocol",

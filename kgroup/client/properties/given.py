@@ -1,7 +1,5 @@
 """Properties as they were given, each with who gave it, so that an error can say where to look."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """A client's properties as one `Security`: Java's names and librdkafka's, both at once where they differ."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The `ssl.*` properties of Java's and of librdkafka's clients as one `Tls`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

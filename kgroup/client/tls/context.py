@@ -4,8 +4,6 @@ Imported only when the security protocol asks for it: the ssl module costs a not
 command's start.
 """
 
-from __future__ import annotations
-
 import ssl
 
 from kgroup.client.tls.values import Tls

@@ -1,7 +1,5 @@
 """How TLS is spoken: whom we trust and what we show, as frozen values; no file is opened here."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from kgroup.keystores.values import Pem, PemPair, Store

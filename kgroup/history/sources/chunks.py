@@ -1,7 +1,5 @@
 """A segment file → chunks of whole batches: the one loop that feeds a scanner from the start of a file."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 from kgroup.history.decode.scan import BatchHeader, Scanner

@@ -6,8 +6,6 @@ __consumer_offsets-TOPICID/7/00000000000000000023-SEGMENTID.log   as Aiven's tie
 __consumer_offsets-7-TOPICID/00000000000000000023-SEGMENTID.log   as Kafka's own LocalTieredStorage does
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import TypeAlias

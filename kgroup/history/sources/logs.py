@@ -1,7 +1,5 @@
 """Where a history comes from: segment files and folders of Kafka, of our own data folder, or of a capture."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

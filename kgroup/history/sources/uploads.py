@@ -6,8 +6,6 @@
 What waits when the process ends by force is not lost: the next capture begins behind the last object.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -7,8 +7,6 @@ are taken as none, and bytes behind the last field are left alone (ConnectProtoc
 IncrementalCooperativeConnectProtocol and WorkerCoordinator.onJoinComplete of connect-runtime 4.3.1).
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterable
 from dataclasses import dataclass

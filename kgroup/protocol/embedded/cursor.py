@@ -1,7 +1,5 @@
 """Reads bytes as Java's DataOutputStream writes them; every step raises only DecodeError."""
 
-from __future__ import annotations
-
 from kgroup.errors import DecodeError
 
 

@@ -1,7 +1,5 @@
 """A member's bytes by the protocol type of its group: whichever of the applications known here wrote them."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Annotated

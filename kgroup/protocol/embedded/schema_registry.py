@@ -4,8 +4,6 @@ The layout is that of SchemaRegistryIdentity and SchemaRegistryProtocol.Assignme
 not known are left alone there and here. Eligibility and the leader are called "master" in the bytes.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from typing import TypeVar

@@ -5,8 +5,6 @@ had and how far their state is; what it is given says which tasks to run and to 
 are those of SubscriptionInfoData.json and AssignmentInfo in kafka-streams 4.3.1, versions 1 to 11.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Annotated

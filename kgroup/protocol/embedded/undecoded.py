@@ -1,7 +1,5 @@
 """Bytes that could not be read, and what is known of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, TypeVar

@@ -1,7 +1,5 @@
 """What must hold for the tasks of streams groups, told from their records alone (KIP-1071, KIP-1251)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 

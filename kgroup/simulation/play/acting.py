@@ -1,7 +1,5 @@
 """What a scenario's steps do to a group, whichever protocol it speaks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from random import Random
 from typing import Generic, Protocol, TypeVar

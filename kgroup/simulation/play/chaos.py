@@ -1,7 +1,5 @@
 """One seed, one run: a made-up world, faults for some minutes, then rest; every invariant all the time."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b

@@ -1,7 +1,5 @@
 """What goes wrong in a run: brokers, disks, clocks, networks, processes, operators."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random

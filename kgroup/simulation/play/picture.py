@@ -1,7 +1,5 @@
 """A plan's results as one HTML page: a table, and for each kind how many partitions were read when."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from html import escape
 

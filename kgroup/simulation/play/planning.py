@@ -1,7 +1,5 @@
 """Play a scenario on a group of each kind and say what it costs: the planning side of the simulator."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial

@@ -1,7 +1,5 @@
 """What happens to a group in a plan: named scenarios, and those of a YAML file."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields

@@ -1,7 +1,5 @@
 """What a scenario costs a group: partitions nobody read, partitions that moved, records read twice."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 

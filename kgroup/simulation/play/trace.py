@@ -1,7 +1,5 @@
 """A run told as its log tells it: the events of history, with the faults between them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated

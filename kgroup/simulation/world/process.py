@@ -1,7 +1,5 @@
 """A client process: one group member, what it reads and commits, and the answers it waits for."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ transaction coordinator there is what groups can notice: commits outside an open
 written again and again until its leader has answered.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any

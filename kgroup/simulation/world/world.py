@@ -1,7 +1,5 @@
 """Everything together: topics, brokers, processes, operators, under one clock and one seed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from random import Random

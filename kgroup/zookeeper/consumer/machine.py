@@ -1,7 +1,5 @@
 """The consumer: finds the coordinator, registers, answers, and delivers while its lease is good (9)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum

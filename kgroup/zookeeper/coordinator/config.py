@@ -1,7 +1,5 @@
 """The coordinator's settings; the draft names few of them and gives no defaults (era 11)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any

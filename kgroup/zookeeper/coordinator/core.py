@@ -1,7 +1,5 @@
 """What every part of the machine shares: the moment, the effects so far, calls that are unanswered."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Protocol

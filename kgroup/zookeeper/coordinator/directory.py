@@ -1,7 +1,5 @@
 """The brokers of the cluster, as ZooKeeper lists them (1), for metadata answers and Starts."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Which broker is active: the node, the epoch that fences writes, the lease (era 3.1 to 3.6)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from enum import Enum
 

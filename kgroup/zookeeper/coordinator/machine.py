@@ -1,9 +1,6 @@
 """The coordinator of the ZooKeeper era: `step(event, now)` and `wake(now)` in, effects out (era 3)."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
-from typing import TYPE_CHECKING
 
 from kgroup.zookeeper.coordinator.config import LegacyConfig
 from kgroup.zookeeper.coordinator.core import Core
@@ -36,10 +33,6 @@ from kgroup.zookeeper.wire.messages import (
     RegisterConsumerResponse,
     Registered,
 )
-
-if TYPE_CHECKING:
-    from kgroup.zookeeper.coordinator.term import Answer, Term
-
 
 NOBODY = -1
 

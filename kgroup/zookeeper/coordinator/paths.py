@@ -1,7 +1,5 @@
 """Where things lie in ZooKeeper (era 1)."""
 
-from __future__ import annotations
-
 from kgroup.zookeeper.wire.messages import Partition
 
 CONSUMERS = "/consumers"

@@ -1,7 +1,5 @@
 """What an active coordinator has, from election to resignation: registries and all that works on them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from kgroup.zookeeper.coordinator import paths

@@ -1,7 +1,5 @@
 """A consumer of the ZooKeeper era on a socket: a blocking loop that carries out what its machine asks for."""
 
-from __future__ import annotations
-
 import select
 import socket
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """The coordinators of a served cluster: each broker elects, one coordinates, on a listener of its own."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 from collections.abc import Iterable, Iterator

@@ -3,8 +3,6 @@
 They tell where the logs begin and end, and the committed offsets of consumers with offsets.storage=kafka.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 from kgroup.admin.discovery import ClusterView

@@ -1,7 +1,5 @@
 """Groups in ZooKeeper as descriptions: who is registered, who owns what, how far it is read."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """What the nodes of a group prove, as findings: those of other groups that hold here, and its own (KG4xx)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from kgroup.admin.change.journal import Journal
 from kgroup.admin.models import (
     ZOOKEEPER,
     ChangeStatus,
@@ -16,13 +17,13 @@ from kgroup.admin.models import (
     ItemError,
     Listing,
 )
-from kgroup.admin.read.lag_report import sampled
+from kgroup.admin.read.lag_report import LagReport, sampled
 from kgroup.admin.refusals import code_name, is_absent, item_error
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.patterns import LONGEST_QUOTE, fault_of
 from kgroup.zookeeper.groups import nodes as tree
-from kgroup.zookeeper.groups.brokers import Logs, none_registered
+from kgroup.zookeeper.groups.brokers import Logs, OldCluster, none_registered
 from kgroup.zookeeper.groups.coordinator import AskRegistered, ask, with_coordinator
 from kgroup.zookeeper.groups.describing import (
     EMPTY,
@@ -40,10 +41,7 @@ from kgroup.zookeeper.store.names import path_of
 from kgroup.zookeeper.store.operations import Children, Delete, Failure, Result
 
 if TYPE_CHECKING:
-    from kgroup.admin.change.journal import Journal
     from kgroup.admin.change.offset_plans import GroupNow
-    from kgroup.admin.read.lag_report import LagReport
-    from kgroup.zookeeper.groups.brokers import OldCluster
 
 
 Connect = Callable[[Sequence[Broker]], "OldCluster"]

@@ -4,8 +4,6 @@ A node that goes away between two rounds is one that is not there. What may not 
 writes, is an error of the group's own and makes nothing empty.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial

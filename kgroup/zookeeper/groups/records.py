@@ -1,7 +1,5 @@
 """What Kafka 0.8 to 1.1 writes into the nodes of a tree, as values; DecodeError for anything else."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Collection, Mapping

@@ -1,7 +1,5 @@
 """What a host needs of ZooKeeper: a session of its own, in a tree of this process or with a real ensemble."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import Counter, defaultdict

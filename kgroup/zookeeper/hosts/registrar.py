@@ -1,7 +1,5 @@
 """Keeps a tree's brokers and topics as the served cluster has them, as brokers of the era did themselves."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

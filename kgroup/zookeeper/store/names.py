@@ -1,7 +1,5 @@
 """Where an ensemble is, and what its nodes may be called."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

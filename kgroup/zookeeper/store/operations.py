@@ -3,8 +3,6 @@
 Source: ZooKeeper 3.9's wire protocol, of which this is the part the coordinator of the ZooKeeper era needs.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 

@@ -4,8 +4,6 @@ Source: ZooKeeper 3.9's behaviour, as far as `operations` can ask for it. Sessio
 whoever drives the tree decides when a client has been silent for too long.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ Source: ZooKeeper 3.9, zookeeper.jute and OpCode: big-endian, texts and buffers 
 null).
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass

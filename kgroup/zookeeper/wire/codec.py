@@ -1,7 +1,5 @@
 """Bytes of the messages, as their fields declare them (era 2.1 to 2.7)."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

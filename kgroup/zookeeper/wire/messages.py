@@ -3,8 +3,6 @@
 The fields and their order are the draft's; the numbers of types and errors are ours (era 2.3, 2.4).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Annotated, NamedTuple

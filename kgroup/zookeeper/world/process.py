@@ -1,7 +1,5 @@
 """A process that can stand still or die, around a machine that wants to be woken."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from kgroup.simulation.schedule import Schedule

@@ -139,7 +139,8 @@ def test_the_plugin_is_found_and_imports_nothing_before_it_is_used(tmp_path: Pat
 import sys
 
 def test_modules():
-    assert {name for name in sys.modules if name.startswith("kgroup")} == {"kgroup", "kgroup.pytest_plugin"}
+    ours = {name for name in sys.modules if name.startswith("kgroup")}
+    assert ours == {"kgroup", "kgroup.pytest_plugin", "kgroup.version"}
 """
     done = run(tmp_path, text)
     assert done.returncode == 0, done.stdout
