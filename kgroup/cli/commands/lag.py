@@ -1,38 +1,22 @@
 """`kgroup lag`: how far groups are behind, in records and in time."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from kgroup.admin.models import ItemError
-from kgroup.admin.read.lag_report import LagReport
 from kgroup.cli.commands.describe import Sort, Top, pick_of
 from kgroup.cli.env import rest as by_rest
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.rest import Rest, elsewhere
 from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.env.zookeeper import ZooKeeper, refuse
-from kgroup.cli.exit_codes import ExitCode, of_batch
+from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
-from kgroup.cli.inputs.group_names import Named, expand
-from kgroup.cli.output.parts import Answer, Ending, Part, show_parts
-from kgroup.cli.output.tables import Table
-from kgroup.cli.output.wording import exit_codes, of_seen
-from kgroup.cli.views.description import Pick, held_open, unstable
-from kgroup.cli.views.lagging import (
-    Limit,
-    Verdict,
-    columns_of,
-    documents,
-    headline,
-    no_verdict,
-    notes,
-    over_limit,
-    rows_of,
-    verdict_of,
-)
+from kgroup.cli.inputs.group_names import expand
 from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kgroup.cli.views.lagging import Limit
 
 
 @make(
@@ -72,6 +56,8 @@ def command(
     partitions could not be read. Partitions that no longer exist are named and left out. A name with * ? [ is
     a pattern; '[*]' is the group called *.
     """
+    from kgroup.cli.views.lag_parts import Shown
+
     pick = pick_of(sort, top)
     limit = _limit(fail_above) if fail_above is not None else None
     interval_s = parse_duration(rate) if rate is not None else None
@@ -106,95 +92,3 @@ def _limit(text: str) -> "Limit":
     if text.strip().isdigit():
         return {"limit": int(text), "unit": "records"}
     return {"limit": int(parse_duration(text) * 1000), "unit": "ms"}
-
-
-class Shown:
-    """Prints reports one after the other; BAD_VERDICT when a group is over the limit, whatever else failed.
-
-    A verdict that cannot be given is not a good one: BAD_VERDICT too where only partitions without a commit,
-    or with one beyond the end of the log, stand in its way; else what could not be read decides.
-    """
-
-    def __init__(
-        self,
-        env: Env,
-        limit: Limit | None,
-        by_topic: bool,
-        in_time: bool,
-        where: Mapping[str, object] | None,
-        named: Named,
-    ) -> None:
-        self._env, self._by_topic, self._in_time = env, by_topic, in_time
-        self._where, self._named = where, named
-        self._limit = limit
-        self._verdict: Verdict | None = {**limit, "over": [], "unknown": []} if limit else None
-        self._told: list[ItemError] = []
-        self._errors: list[ItemError] = []
-        self._absent: list[ItemError] = []
-        self._measured = 0
-
-    def show(self, reports: Iterator[LagReport], pick: Pick) -> ExitCode:
-        """Print them all, of each group the rows that `pick` takes; the exit code."""
-        self._pick = pick
-        return show_parts(self._env, Answer("groups", self._where), map(self._part, reports), self._ending)
-
-    def _part(self, measured: LagReport) -> Part:
-        self._measured += len(measured.groups)
-        self._errors += measured.errors
-        self._absent += (error for error in measured.errors if error.item in measured.missing)
-        self._judge(measured)
-        for group in measured.groups:
-            for line in notes(group):
-                self._env.note(line)
-        return Part(
-            documents=lambda: documents(measured.groups),
-            blocks=lambda: self._blocks(measured),
-            main=lambda: self._table(measured),
-            names=lambda: (group.group_id for group in measured.groups),
-        )
-
-    def _judge(self, measured: LagReport) -> None:
-        if self._verdict is None or self._limit is None:
-            return
-        found = verdict_of(measured, self._limit)
-        by_id = {group.group_id: group for group in measured.groups}
-        self._verdict["over"] += found["over"]
-        self._verdict["unknown"] += found["unknown"]
-        self._told += [over_limit(by_id[group_id], found) for group_id in found["over"]]
-        self._told += [no_verdict(by_id[told["group_id"]], told) for told in found["unknown"]]
-
-    def _blocks(self, measured: LagReport) -> list[str | Table]:
-        table = self._table(measured)
-        lines: list[str | Table] = [
-            line for group in measured.groups for line in (headline(group), *held_open(group.offsets))
-        ]
-        if not table.rows:
-            return lines
-        rows = sum(len(list(rows_of(group, self._by_topic))) for group in measured.groups)
-        left = [] if len(table.rows) == rows else [f"{len(table.rows)} of {rows} rows shown"]
-        return [*lines, "", table, *left]
-
-    def _table(self, measured: LagReport) -> Table:
-        rated = any(group.consumed_per_s is not None for group in measured.groups)
-        several = len(self._named.groups) > len(self._absent) + 1
-        held = any(unstable(row) for group in measured.groups for row in group.offsets)
-        columns = columns_of(self._by_topic, self._in_time, rated, several, held)
-        rows = (self._pick(list(rows_of(group, self._by_topic))) for group in measured.groups)
-        return Table(columns, [row for of_group in rows for row in of_group])
-
-    def _ending(self) -> Ending:
-        unseen: Iterable[ItemError] = self._named.unseen
-        code = of_seen(of_batch(exit_codes(self._absent), bool(self._measured)), [*self._errors, *unseen])
-        if self._verdict is not None:
-            unknown = self._verdict["unknown"]
-            if self._verdict["over"] or any(
-                told["never_committed"] or told["beyond_end"] for told in unknown
-            ):
-                code = ExitCode.BAD_VERDICT
-            elif unknown:
-                code = code or ExitCode.PARTIAL
-        return Ending(
-            errors=[*self._errors, *unseen, *self._told],
-            exit_code=code,
-            data={"verdict": self._verdict},
-        )

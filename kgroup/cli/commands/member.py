@@ -2,7 +2,6 @@
 
 import json
 import signal
-import socket
 import sys
 import threading
 import time
@@ -20,18 +19,17 @@ from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group
 from kgroup.cli.output.schema_ids import schema_id
-from kgroup.client.settings import parse_bootstrap
 from kgroup.domain import TopicPartition, uuid_text
 from kgroup.durations import parse_duration
-from kgroup.errors import ConfigError, ErrorCode, Unreachable
-from kgroup.members.effects import Assigned, Committed, Failed, GroupMember, Left, Lost, Revoke
+from kgroup.errors import ConfigError, ErrorCode
+from kgroup.members.effects import Assigned, Committed, Failed, Left, Lost, Revoke
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
     from kgroup.coordinator.assignors.client_side import ClientAssignor
     from kgroup.members.driver import Event
+    from kgroup.members.effects import GroupMember
     from kgroup.zookeeper.entry.member import Happened
-
 
 PROTOCOLS = ("classic", "consumer")
 ASSIGNORS = ("range", "roundrobin", "cooperative-sticky")
@@ -162,9 +160,11 @@ def _run_legacy(
     env: Env, group_id: str, topics: list[str], where: str, session_timeout: str | None, stop: _Stop
 ) -> ExitCode:
     """Be a consumer of the ZooKeeper era; Unreachable if it never got as far as being given partitions."""
+    from kgroup.cli.frame.legacy_member import Legacy, topic_count
+
     with open_admin(env) as admin:
         session_ms = round(parse_duration(session_timeout) * 1000) if session_timeout else None
-        member = LegacyMember(group_id, where, session_ms)
+        member = Legacy(group_id, where, session_ms)
         events = _Events(env, member)
         _prepare(admin, stop)
         member.run(admin, topic_count(topics), lambda: stop.pause(0), events.tell, env.note)
@@ -272,65 +272,3 @@ command = group(
     register,
     unregister,
 )
-
-
-SESSION_MS = 6000
-
-
-class LegacyMember:
-    """One consumer; `member_id` has the form of those that consumers of the era made themselves."""
-
-    def __init__(self, group_id: str, where: str, session_ms: int | None) -> None:
-        self.group_id = group_id
-        moment, word = time.time_ns() // 1_000_000, uuid.uuid4().hex[:8]
-        self.member_id = f"{group_id}_{socket.gethostname()}-{moment}-{word}"
-        self._addresses = parse_bootstrap(where)
-        self._where = where
-        self._session_ms = SESSION_MS if session_ms is None else session_ms
-        if self._session_ms < 1000:
-            raise ConfigError(f"a session timeout of {self._session_ms} ms is too short", "at least 1s")
-
-    def run(
-        self,
-        admin: "Admin",
-        topic_count: str,
-        stop: Callable[[], bool],
-        on_event: "Callable[[Happened], None]",
-        on_log: Callable[[str], None],
-    ) -> None:
-        """Consume until told to stop; Unreachable if no coordinator has ever given it anything to read."""
-        from kgroup.zookeeper.entry.member import Broker, ConsumerConfig, LegacyConsumer, LegacyDriver
-
-        brokers = tuple(Broker(-1, host, port) for host, port in self._addresses)
-        config = ConsumerConfig(
-            group_id=self.group_id,
-            consumer_id=self.member_id,
-            brokers=brokers,
-            session_timeout_ms=self._session_ms,
-        )
-        said: list[str] = []
-
-        def log(text: str) -> None:
-            said.append(text)
-            on_log(text)
-
-        driver = LegacyDriver(
-            LegacyConsumer(config),
-            # A look that takes longer than this would keep pings waiting.
-            admin.records(self._session_ms / 6000),
-            clock_ms=lambda: time.monotonic_ns() // 1_000_000,
-            stop=stop,
-            on_event=on_event,
-            on_log=log,
-        )
-        driver.run(topic_count)
-        if not driver.joined:
-            why = said[-1] if said else "no coordinator has answered"
-            raise Unreachable(
-                f"{self.group_id}: never joined at {self._where}: {why}", "is kgroup serve --legacy there?"
-            )
-
-
-def topic_count(topics: list[str]) -> str:
-    """The subscription on the wire: each topic with one stream."""
-    return json.dumps(dict.fromkeys(topics, 1))

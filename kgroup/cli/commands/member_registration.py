@@ -1,25 +1,20 @@
 """`kgroup member register|unregister`: the instance ids that a group waits for."""
 
-from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin import shell
-from kgroup.admin.change.registering import Registering, RegistrationPlan
-from kgroup.admin.models import ChangeStatus, ItemError
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes, undo_of_settings, with_undo
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
-from kgroup.cli.output.messages import NOT_YET
-from kgroup.cli.output.result import Result, show
-from kgroup.cli.output.tables import Column, Table
-from kgroup.cli.views.expected import wait_text
-from kgroup.coordinator.roster import TARGET_SIZE, WAIT
+from kgroup.cli.output.result import show
 from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kgroup.admin.change.registering import Registering
 
 Group = Annotated[str, argument("GROUP", "The group; it need not exist yet.")]
 InstanceIds = Annotated[
@@ -104,6 +99,8 @@ def unregister(
 def _change(
     env: Env, group: str, wanted: "Registering", yes: bool, execute: bool, reason: str | None
 ) -> ExitCode:
+    from kgroup.cli.views.registration import shown
+
     with open_admin(env) as admin:
         plan = admin.plan_registration(group, wanted)
         where = identity(admin, env)
@@ -116,86 +113,3 @@ def _change(
         own_before = {name: plan.before.get(name) for name in plan.changes}
         result = with_undo(result, undo_of_settings(env, group, own_before))
     return show(env, result)
-
-
-_COLUMNS = (
-    Column("instance_id", "INSTANCE"),
-    Column("member_id", "MEMBER"),
-    Column("registered"),
-    Column("result", style={ChangeStatus.DONE: "green", ChangeStatus.NOT_FOUND: "yellow"}),
-    Column("effect"),
-)
-_SETTINGS = (Column("setting"), Column("before", right=True), Column("after", right=True))
-
-
-def shown(plan: RegistrationPlan, journal_id: str | None, where: Mapping[str, object] | None) -> Result:
-    """The plan, or once it is journalled what was done; NOT_FOUND if none of the ids was registered."""
-    done = ChangeStatus.PLANNED if journal_id is None else ChangeStatus.DONE
-    rows = [
-        {**asdict(row), "result": done if row.result == ChangeStatus.PLANNED else row.result}
-        for row in plan.registrants
-    ]
-    absent = [row for row in plan.registrants if row.result == ChangeStatus.NOT_FOUND]
-    after = plan.after
-    settings = [
-        {"setting": name, "before": plan.before.get(name), "after": after.get(name)} for name in plan.changes
-    ]
-    data = {
-        "group_id": plan.group_id,
-        "executed": journal_id is not None,
-        "journal_id": journal_id,
-        "instances": rows,
-        "missing": list(plan.missing),
-        "settings": settings,
-    }
-    return Result(
-        data,
-        (
-            _headline(plan),
-            *([Table(_COLUMNS, rows)] if rows else []),
-            *([Table(_SETTINGS, settings)] if settings else []),
-            _last(plan, journal_id),
-        ),
-        items="instances",
-        names=[row.instance_id for row in plan.registrants if row.result == ChangeStatus.PLANNED],
-        errors=[
-            ItemError(
-                row.instance_id,
-                "NOT_REGISTERED",
-                f"{row.instance_id} is not registered in {plan.group_id}",
-                "kgroup describe shows registered ids",
-            )
-            for row in absent
-        ],
-        exit_code=ExitCode.NOT_FOUND if absent and not plan.changes else ExitCode.OK,
-        cluster=where,
-    )
-
-
-def _headline(plan: RegistrationPlan) -> str:
-    group = plan.group
-    what = "no such group yet" if group is None else f"{group.type}, {group.state}"
-    if group is not None and group.members is not None:
-        what += f", {len(group.members)} members"
-    after = plan.after
-    wait = after.get(WAIT)
-    parts = [f"PLAN  {plan.group_id} ({what})"]
-    if any(row.registered for row in plan.registrants):
-        parts.append(f"waits up to {wait_text(None if wait is None else int(wait))}")
-    if TARGET_SIZE in after:
-        parts.append(f"target size {after[TARGET_SIZE]}")
-    return "   ".join(parts)
-
-
-def _last(plan: RegistrationPlan, journal_id: str | None) -> str:
-    if not plan.changes:
-        return "Nothing to do."
-    registered = sum(row.registered for row in plan.registrants)
-    told = f"after: {registered} registered, {len(plan.missing)} missing"
-    removed = sum(
-        row.member_id is not None and row.result == ChangeStatus.PLANNED and not row.registered
-        for row in plan.registrants
-    )
-    if removed:
-        told += f", {removed} removed"
-    return f"{told}   " + (f"journal {journal_id}" if journal_id else NOT_YET)
