@@ -283,7 +283,7 @@ class Kafka:
             raise _error_of(ItemError(group, item.error_code or "FAILED", f"{group}: {item.effect}"))
 
     def _now_ms(self) -> int:
-        """The time by which ages are measured, and records written."""
+        """Return the time by which ages are measured, and records written."""
         return machine_ms()
 
     def last_events(self, group: str) -> str:

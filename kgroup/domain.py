@@ -28,7 +28,7 @@ def value(cls: type[V]) -> type[V]:
 
 
 def sharing_methods(made: type[V]) -> type[V]:
-    """A dataclass with the comparing, hashing and showing of all others: making its own takes long.
+    """Return a dataclass with the comparing, hashing and showing of all others: making its own takes long.
 
     Fields with `compare=False` or `repr=False` are left out of them, as `dataclass` leaves them out.
     """
@@ -70,12 +70,12 @@ INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTION_TOPIC})
 
 
 def uuid_text(value: bytes) -> str:
-    """A topic or member uuid as Kafka prints it: 22 characters of URL-safe base64, no padding."""
+    """Return a topic or member uuid as Kafka prints it: 22 characters of URL-safe base64, no padding."""
     return base64.urlsafe_b64encode(value).rstrip(b"=").decode("ascii")
 
 
 def uuid_bytes(text: str) -> bytes:
-    """The 16 bytes behind `uuid_text`; raises ValueError for anything else."""
+    """Return the 16 bytes behind `uuid_text`; raises ValueError for anything else."""
     value = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     if len(value) != 16:
         raise ValueError(f"{text!r} is not a uuid in Kafka's form (22 characters of URL-safe base64)")
@@ -187,7 +187,7 @@ class TopicImage:
         )
 
     def changed(self, topics: Mapping[str, Topic | None]) -> "TopicImage":
-        """The next image: the same but for these topics, by name; None for one that is gone."""
+        """Return the next image: the same but for these topics, by name; None for one that is gone."""
         topics = {name: topic for name, topic in topics.items() if self.by_name.get(name) != topic}
         by_name, by_id = self.by_name.copy(), self.by_id.copy()
         for name in topics:
@@ -211,7 +211,7 @@ class TopicImage:
         )
 
     def changes_since(self, before: "TopicImage") -> TopicChanges:
-        """What differs from an earlier image; known already if this was made from that."""
+        """Return what differs from an earlier image; known already if this was made from that."""
         if self.made_from is not None and self.made_from[0] is before.by_name:
             return self.made_from[1]
         names = before.by_name.keys() | self.by_name.keys()
@@ -239,7 +239,7 @@ def _changes(
 
 @cache
 def _low_halves(bits: int, lanes: int) -> int:
-    """A number with the lower `bits` of each of its lanes set, which are twice as wide."""
+    """Return a number with the lower `bits` of each of its lanes set, which are twice as wide."""
     return int.from_bytes((bytes(bits // 8) + b"\xff" * (bits // 8)) * lanes, "big")
 
 
@@ -270,7 +270,7 @@ def java_string_hash(text: str) -> int:
 
 
 def offsets_partition_of(group_id: str, partitions: int) -> int:
-    """The `__consumer_offsets` partition that holds a group, of `partitions` in all.
+    """Return the `__consumer_offsets` partition that holds a group, of `partitions` in all.
 
     Kafka takes the absolute value (0 for -2^31), not the lower 31 bits; the two differ.
     """

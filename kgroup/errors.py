@@ -170,7 +170,7 @@ class ErrorCode(IntEnum):
 
     @classmethod
     def name_of(cls, code: int) -> str:
-        """The code's name, or `ERROR_<n>` for one this version of kgroup does not know."""
+        """Return the code's name, or `ERROR_<n>` for one this version of kgroup does not know."""
         try:
             return cls(code).name
         except ValueError:

@@ -158,12 +158,12 @@ def _complaint(pattern: str, error: Exception) -> str:
 
 
 def matching_topics(pattern: Pattern, names: Iterable[str]) -> frozenset[str]:
-    """The names that match from the first to the last character."""
+    """Return the names that match from the first to the last character."""
     return frozenset(name for name in names if pattern.fullmatch(name))
 
 
 def fault_of(pattern: str) -> Fault | None:
-    """What is wrong with a pattern, or None for a valid one."""
+    """Return what is wrong with a pattern, or None for a valid one."""
     error = _error(pattern)
     return None if error is None else _fault(pattern, error)
 
@@ -177,7 +177,7 @@ def _fault(pattern: str, error: Exception) -> Fault:
 
 
 def _shortened(text: str) -> str:
-    """What a message quotes of a text: a response has no room for two as long as a string can be."""
+    """Return what a message quotes of a text: a response has no room for two as long as a string can be."""
     return text if len(text) <= LONGEST_QUOTE else text[:LONGEST_QUOTE] + "..."
 
 

@@ -27,7 +27,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def kafka_session() -> Iterator[Cluster]:
-    """The cluster behind `kafka`: one for each process of pytest."""
+    """Yield the cluster behind `kafka`: one for each process of pytest."""
     from kgroup.testing.cluster import Cluster
 
     with Cluster() as cluster:
@@ -36,7 +36,7 @@ def kafka_session() -> Iterator[Cluster]:
 
 @pytest.fixture
 def kafka(request: pytest.FixtureRequest, kafka_session: Cluster) -> Cluster:
-    """A cluster that the tests of this process share: take names from `unique_name`."""
+    """Return a cluster that the tests of this process share: take names from `unique_name`."""
     if request.node.get_closest_marker(MARKER) is not None:
         pytest.fail(f"{MARKER} is for kafka_fresh: the cluster of `kafka` is shared", pytrace=False)
     return _noted(request, "kafka", kafka_session)
@@ -44,7 +44,7 @@ def kafka(request: pytest.FixtureRequest, kafka_session: Cluster) -> Cluster:
 
 @pytest.fixture
 def kafka_fresh(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """A cluster of this test alone, with the arguments of its marker `kafka_cluster`."""
+    """Yield a cluster of this test alone, with the arguments of its marker `kafka_cluster`."""
     from kgroup.testing.cluster import Cluster
 
     marker = request.node.get_closest_marker(MARKER)
@@ -84,7 +84,7 @@ def _noted(request: pytest.FixtureRequest, fixture: str, cluster: Cluster) -> Cl
 
 
 def _histories(cluster: Cluster, since_ms: int) -> str:
-    """The end of the history of each group that has changed since."""
+    """Return the end of the history of each group that has changed since."""
     from kgroup.errors import KgroupError
 
     try:

@@ -45,7 +45,7 @@ class Timers:
         return None if armed is None else armed[0]
 
     def next_ms(self) -> int | None:
-        """The earliest deadline, or None."""
+        """Return the earliest deadline, or None."""
         while self._heap:
             due, _, key = self._heap[0]
             if self._queued.get(key) != due:

@@ -42,7 +42,7 @@ class ListedAcl:
 
     @classmethod
     def of(cls, acl: Acl) -> ListedAcl:
-        """The same rule."""
+        """Return the same rule."""
         return cls(
             acl.resource_type, acl.name, acl.pattern, acl.principal, acl.host, acl.operation, acl.permission
         )
@@ -55,7 +55,7 @@ class Acls:
         self._cluster = cluster
 
     def list(self, wanted: Iterable[AclFilter]) -> tuple[ListedAcl, ...]:
-        """The rules that any of the filters means, in order.
+        """Return the rules that any of the filters means, in order.
 
         BrokerRefused with SECURITY_DISABLED by brokers that have no authorizer.
         """

@@ -75,14 +75,14 @@ class Admin:
     def list_groups(
         self, states: Iterable[str] = (), types: Iterable[str] = (), *, count_members: bool = False
     ) -> Listing:
-        """The groups of all brokers, by id; counting members costs a describe."""
+        """Return the groups of all brokers, by id; counting members costs a describe."""
         from kgroup.admin.read import listing
 
         found = listing.list_groups(self._cluster, tuple(states), tuple(types))
         return listing.described(self._cluster, found) if count_members else found
 
     def describe(self, group_ids: Iterable[str], *, offsets: bool = True) -> Description:
-        """Groups in full, of whatever type; only with members when `offsets` is False."""
+        """Return groups in full, of whatever type; only with members when `offsets` is False."""
         from kgroup.admin.read.describe import describe
 
         return describe(self._cluster, group_ids, offsets=offsets, expected=offsets, stable_ends=offsets)
@@ -100,13 +100,13 @@ class Admin:
         return groups_only(self._cluster, group_ids)
 
     def count_members(self, listing: Listing, known: Answers[GroupDescription] | None = None) -> Listing:
-        """The listing with members counted; of groups in `known` without asking once more."""
+        """Return the listing with members counted; of groups in `known` without asking once more."""
         from kgroup.admin.read import listing as listings
 
         return listings.described(self._cluster, listing, known)
 
     def topics_stored(self, group_ids: Iterable[str], share: Collection[str] = ()) -> Answers[frozenset[str]]:
-        """The topics of which each group has offsets (`share`: its share groups), or why unknown."""
+        """Return the topics of which each group has offsets (`share`: its share groups), or why unknown."""
         from kgroup.admin.read.share_offsets import topics_stored
 
         return topics_stored(self._cluster, group_ids, share)
@@ -127,7 +127,7 @@ class Admin:
         return stale(self._cluster, group_ids, limit_ms)
 
     def today(self, node: int | None) -> Today:
-        """What the cluster says about offsets that were removed (today.py)."""
+        """Return what the cluster says about offsets that were removed (today.py)."""
         from kgroup.admin.read.today import today
 
         return today(self._cluster, node)
@@ -135,7 +135,7 @@ class Admin:
     def examine(
         self, group_ids: Iterable[str], *, window_ms: int, left_out: Iterable[str], patience_s: float
     ) -> Examined:
-        """A check-up of groups, all of them together (doctor.py)."""
+        """Return a check-up of groups, all of them together (doctor.py)."""
         from kgroup.admin.diagnose.doctor import examine_all
 
         return examine_all(
@@ -196,7 +196,7 @@ class Admin:
         return list_offsets(self._cluster, wanted)
 
     def records(self, within_s: float) -> Records:
-        """The records of the cluster's topics; each look ends within `within_s`."""
+        """Return the records of the cluster's topics; each look ends within `within_s`."""
         from kgroup.admin.read.records import Records
 
         return Records(self._cluster, within_s)
@@ -247,7 +247,7 @@ class Admin:
         return execute(self._cluster, self.journal, plan)
 
     def plan_delete_groups(self, group_ids: Iterable[str]) -> tuple[GroupResult, ...]:
-        """What deleting the groups would do: planned, not_found, or failed with the reason."""
+        """Return what deleting the groups would do: planned, not_found, or failed with the reason."""
         from kgroup.admin.change import delete
 
         return delete.plan(self._cluster, group_ids)
@@ -259,13 +259,13 @@ class Admin:
         return delete.recorded(self._cluster, self.journal, list(dict.fromkeys(group_ids)), reason)
 
     def evidence(self, group_id: str, *, read_log: bool = False) -> Evidence:
-        """What is to be known about a group before it is migrated (migrate_evidence.py)."""
+        """Return what is to be known about a group before it is migrated (migrate_evidence.py)."""
         from kgroup.admin.migrate.evidence import gather
 
         return gather(self._cluster, group_id, read_log=read_log)
 
     def logged(self, group_id: str) -> Logged | None:
-        """What only the group's records tell; None where there are none."""
+        """Return what only the group's records tell; None where there are none."""
         from kgroup.admin.migrate.evidence import read_logged
 
         found = read_logged(self._cluster, [group_id])[group_id]
@@ -282,25 +282,25 @@ class Admin:
     def plan_migration(
         self, group_id: str, direction: str, *, patterns: Sequence[str] = (), read_log: bool = False
     ) -> MigrationPlan:
-        """What the broker would say to a roll of the group's clients now; changes nothing."""
+        """Return what the broker would say to a roll of the group's clients now; changes nothing."""
         from kgroup.admin.migrate.plan import plan
 
         return plan(self._cluster, group_id, direction, patterns=patterns, read_log=read_log)
 
     def plan_static(self, group_id: str, *, read_log: bool = False) -> MigrationPlan:
-        """What it takes to give every member of a group an instance id (migrate/static.py)."""
+        """Return what it takes to give every member of a group an instance id (migrate/static.py)."""
         from kgroup.admin.migrate.static import plan_static
 
         return plan_static(self._cluster, group_id, read_log=read_log)
 
     def plan_fleet(self, group_ids: Iterable[str], *, read_log: bool = False) -> Fleet:
-        """The upgrade plans of many groups, in one pass (migrate/fleet.py)."""
+        """Return the upgrade plans of many groups, in one pass (migrate/fleet.py)."""
         from kgroup.admin.migrate.fleet import plan_fleet
 
         return plan_fleet(self._cluster, group_ids, read_log=read_log)
 
     def against_kafka_5(self, fleet: Fleet) -> tuple[Check, ...]:
-        """What the brokers and these groups have against Kafka 5.0 (migrate/release.py)."""
+        """Return what the brokers and these groups have against Kafka 5.0 (migrate/release.py)."""
         from kgroup.admin.migrate.release import against_kafka_5
 
         return against_kafka_5(self._cluster, fleet)
@@ -320,7 +320,7 @@ class Admin:
         return watch(self._cluster, group_id, direction, interval_s=interval_s, stuck_after_s=stuck_after_s)
 
     def group_settings(self, group_id: str) -> tuple[Setting, ...]:
-        """A group's settings by name; the group need not exist."""
+        """Return a group's settings by name; the group need not exist."""
         from kgroup.admin.settings import group_settings
 
         return group_settings(self._cluster, group_id)
@@ -357,7 +357,7 @@ class Admin:
         return execute(self._cluster, self.journal, plan, reason)
 
     def cluster_id(self, *, ask: bool = True) -> str | None:
-        """The cluster's id; without `ask` None where no answer has told it so far."""
+        """Return the cluster's id; without `ask` None where no answer has told it so far."""
         return self._cluster.cluster_id(ask=ask)
 
     def cluster_status(self) -> ClusterStatus:
@@ -367,13 +367,13 @@ class Admin:
         return cluster_status(self._cluster)
 
     def topics(self, names: Iterable[str] | None = None) -> tuple[TopicDescription, ...]:
-        """The topics named, or all, by name; raises for a named one that cannot be told."""
+        """Return the topics named, or all, by name; raises for a named one that cannot be told."""
         from kgroup.admin.topics import topics
 
         return topics(self._cluster, names)
 
     def list_topics(self) -> tuple[tuple[TopicDescription, ...], tuple[ItemError, ...]]:
-        """The topics that can be seen, by name, and what could not."""
+        """Return the topics that can be seen, by name, and what could not."""
         from kgroup.admin.topics import list_topics
 
         return list_topics(self._cluster)
@@ -438,7 +438,7 @@ class Admin:
         return produce(self._cluster, topic, records, partition)
 
     def read(self, topic: str, partition: int | None = None) -> tuple[Record, ...]:
-        """The records that a topic has now, only committed ones (topic_records.py)."""
+        """Return the records that a topic has now, only committed ones (topic_records.py)."""
         from kgroup.admin.topic_records import read
 
         return read(self._cluster, topic, partition)

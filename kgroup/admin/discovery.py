@@ -34,7 +34,7 @@ BATCH = 5_000
 
 
 def machine_ms() -> int:
-    """The time of this machine, in ms since 1970, UTC."""
+    """Return the time of this machine, in ms since 1970, UTC."""
     return time.time_ns() // 1_000_000
 
 
@@ -59,7 +59,7 @@ class ClusterView:
         self._cluster_id: str | None = None
 
     def cluster_id(self, *, ask: bool = True) -> str | None:
-        """The id in the metadata, asked for (if at all) only when no answer has told it yet."""
+        """Return the id in the metadata, asked for (if at all) only when no answer has told it yet."""
         if self._cluster_id is None and ask:
             self.metadata(())
         return self._cluster_id
@@ -90,14 +90,14 @@ class ClusterView:
         idempotent: bool = True,
         versions: tuple[int, int | None] = (0, None),
     ) -> R:
-        """The same, asked again within the retry's time where that is safe and may help."""
+        """Return the same, asked again within the retry's time where that is safe and may help."""
         return self.retry.call(
             lambda left_s: self.ask(node, message, response, versions=versions, timeout_s=left_s),
             idempotent=idempotent,
         )
 
     def ask_controller(self, message: Message, response: type[R], *, idempotent: bool = True) -> R:
-        """The same of the controller, looked up for each try; of any broker while none is known."""
+        """Return the same of the controller, looked up for each try; of any broker while none is known."""
 
         def ask(left_s: float) -> R:
             controller = self.metadata(()).controller_id
@@ -121,7 +121,7 @@ class ClusterView:
             self.retry = before
 
     def brokers(self) -> tuple[Node, ...]:
-        """The brokers alive now, by id."""
+        """Return the brokers alive now, by id."""
         alive = self.transport.nodes()
         return tuple(Node(node, *alive[node]) for node in sorted(alive))
 
@@ -159,7 +159,7 @@ class ClusterView:
         return found
 
     def coordinators(self, group_ids: Iterable[str], left_s: float | None = None) -> Answers[Node]:
-        """The broker that coordinates each group, or why none is known; remembered between calls.
+        """Return the broker that coordinates each group, or why none is known; remembered between calls.
 
         `left_s` is the time left to ask for those not known, by default the retry's.
         """

@@ -74,13 +74,13 @@ def describing(group_id: str) -> Needs:
 
 
 def hint_of(name: str) -> str | None:
-    """What to do about a code by name; None where there is nothing to say."""
+    """Return what to do about a code by name; None where there is nothing to say."""
     known = ErrorCode.__members__.get(name)
     return None if known is None else HINTS.get(known)
 
 
 def code_name(error: KgroupError) -> str:
-    """The stable name of a failure: Kafka's error name, UNREACHABLE, or the class in capitals."""
+    """Return the stable name of a failure: Kafka's error name, UNREACHABLE, or the class in capitals."""
     if isinstance(error, BrokerRefused):
         return error.name
     return "UNREACHABLE" if isinstance(error, Unreachable) else type(error).__name__.upper()
@@ -102,5 +102,5 @@ def is_absent(answer: object) -> TypeGuard[BrokerRefused]:
 
 
 def not_found(group_id: str) -> BrokerRefused:
-    """What a group that does not exist is answered with."""
+    """Return what a group that does not exist is answered with."""
     return refused(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id}")

@@ -52,7 +52,7 @@ Wanted = str | Items | None
 
 
 def group_settings(cluster: ClusterView, group_id: str) -> tuple[Setting, ...]:
-    """A group's settings by name, those of the consumer protocol first; the group need not exist.
+    """Return a group's settings by name, those of the consumer protocol first; the group need not exist.
 
     BrokerRefused with UNSUPPORTED_VERSION on brokers without settings of groups.
     """
@@ -121,7 +121,7 @@ def _settings_of(
 def _asked(
     cluster: ClusterView, node: int | None, kind: int, of: Sequence[str], names: tuple[str, ...] | None
 ) -> Sequence[DescribeConfigsResult]:
-    """What a broker, or any for None, answers about each resource: these settings, or all for None."""
+    """Return what a broker, or any for None, answers about each resource: these settings, or all for None."""
     from kgroup.protocol.messages.describe_configs import (
         DescribeConfigsRequest,
         DescribeConfigsResource,

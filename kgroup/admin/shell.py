@@ -27,7 +27,7 @@ def items(text: str) -> list[str]:
 
 
 def all_items(texts: Iterable[str] | None) -> tuple[str, ...]:
-    """The values of several comma lists, each once."""
+    """Return the values of several comma lists, each once."""
     return tuple(dict.fromkeys(value for text in texts or () for value in items(text)))
 
 

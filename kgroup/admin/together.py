@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def together(works: Mapping[K, Callable[[], T]], *, concurrent: bool) -> dict[K, T | KgroupError]:
-    """What each work returned, or the KgroupError it raised, in the order given.
+    """Return what each work returned, or the KgroupError it raised, in the order given.
 
     Each in a thread of its own where the transport is `concurrent`. Any other exception is raised here, once
     all have ended.

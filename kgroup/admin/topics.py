@@ -129,7 +129,7 @@ def _create_request(
 
 
 def _once_known(cluster: ClusterView, name: str) -> TopicDescription:
-    """The new topic, as soon as the broker asked has heard of all its leaders."""
+    """Return the new topic, as soon as the broker asked has heard of all its leaders."""
 
     def ask(_: float) -> TopicDescription:
         found = cluster.topics([name])[name]

@@ -47,7 +47,7 @@ class Users:
         self._cluster = cluster
 
     def list(self, names: Iterable[str] = ()) -> tuple[tuple[ScramUser, ...], tuple[ItemError, ...]]:
-        """The users named, or all, by name, and what was refused of those named; BrokerRefused."""
+        """Return the users named, or all, by name, and what was refused of those named; BrokerRefused."""
         asked = tuple(UserName(name=name) for name in dict.fromkeys(names)) or None
         request = DescribeUserScramCredentialsRequest(users=asked)
 

@@ -44,7 +44,7 @@ class Call(Request, Generic[R]):
     peer: Peer | None = None
 
     def part(self, body: Message, answer: Callable[[Message | None], None]) -> Call[Message]:
-        """A request of its own for a part of this one."""
+        """Return a request of its own for a part of this one."""
         return Call(
             body,
             self.version,

@@ -338,7 +338,7 @@ class Connection(asyncio.Protocol):
 
 
 def _as_java_writes(address: str) -> str:
-    """An IP address as Java's getHostAddress has it: no short forms of IPv6, no IPv4 inside of it."""
+    """Return an IP address as Java's getHostAddress has it: no short forms of IPv6, no IPv4 inside of it."""
     if ":" not in address:
         return address
 

@@ -94,7 +94,7 @@ class Dispatcher:
         return self.tickets.wakeups
 
     def sessions(self, node: int) -> FetchSessions:
-        """The fetch sessions of a broker."""
+        """Return the fetch sessions of a broker."""
         found = self._sessions.get(node)
         if found is None:
             found = self._sessions[node] = FetchSessions(self.cluster.settings.fetch_sessions_max)
@@ -105,11 +105,11 @@ class Dispatcher:
         return self.addresses.get(call.listener, self.cluster.endpoints)
 
     def versions(self, key: int) -> range | None:
-        """The versions of an API that are served; None for none."""
+        """Return the versions of an API that are served; None for none."""
         return self.cluster.kafka.versions(key) if key in self.apis else None
 
     def handle(self, call: Call[Message]) -> Answer:
-        """The response to a call, NoResponse, or None when `call.answer` will be called later.
+        """Return the response to a call, NoResponse, or None when `call.answer` will be called later.
 
         Never raises: what goes wrong is logged and answered with UNKNOWN_SERVER_ERROR.
         """
@@ -145,7 +145,7 @@ class Dispatcher:
         call.answer(None if isinstance(response, NoResponse) else response)
 
     def partition_of(self, group_id: str) -> int:
-        """The offsets partition of a group, remembered: the hash costs more than the lookup."""
+        """Return the offsets partition of a group, remembered: the hash costs more than the lookup."""
         found = self._partitions.get(group_id)
         if found is None:
             found = offsets_partition_of(group_id, len(self.cluster.shards))

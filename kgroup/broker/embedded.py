@@ -60,7 +60,7 @@ class EmbeddedTransport:
         max_version: int | None = None,
         timeout_s: float | None = None,
     ) -> Message:
-        """The response of broker `node` (None: the first), in the highest version within the limits.
+        """Return the response of broker `node` (None: the first), in the highest version within the limits.
 
         Unreachable for a broker there is not, or when no answer came in time (of the cluster's clock).
         """
@@ -80,11 +80,11 @@ class EmbeddedTransport:
         return type(answer).decode(answer.encode(version), version)
 
     def versions(self, node: int | None, api_key: int) -> range | None:
-        """The versions of an API that every broker here serves; None when they do not serve it."""
+        """Return the versions of an API that every broker here serves; None when they do not serve it."""
         return self.dispatcher.versions(api_key)
 
     def nodes(self) -> Mapping[int, tuple[str, int]]:
-        """The brokers: id → (host, port); port 0, as nobody listens."""
+        """Return the brokers: id → (host, port); port 0, as nobody listens."""
         return dict(self.cluster.endpoints)
 
     def close(self) -> None:

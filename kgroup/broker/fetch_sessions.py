@@ -106,11 +106,11 @@ class FetchSessions:
         return len(self._by_id)
 
     def __iter__(self) -> Iterator[Session]:
-        """The one used longest ago first."""
+        """Return the one used longest ago first."""
         return iter(self._by_id.values())
 
     def plan(self, request: FetchRequest, version: int, wanted: dict[Named, Wanted], now_ms: int) -> Plan:
-        """What to read for a request that names `wanted`.
+        """Return what to read for a request that names `wanted`.
 
         Refused with FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH or FETCH_SESSION_TOPIC_ID_ERROR.
         """
@@ -139,7 +139,7 @@ class FetchSessions:
         return Plan(session.partitions, by_id, session, opens=False)
 
     def answered(self, plan: Plan, answers: Answers, now_ms: int) -> tuple[int, Answers]:
-        """The session id for the answer, and what of `answers` goes into it.
+        """Return the session id for the answer, and what of `answers` goes into it.
 
         Refused with INVALID_FETCH_SESSION_EPOCH if the session went on while this request waited.
         """
@@ -188,7 +188,7 @@ class FetchSessions:
 
 
 def next_epoch(epoch: int) -> int:
-    """The epoch of the request behind one with this epoch."""
+    """Return the epoch of the request behind one with this epoch."""
     return 1 if epoch == INT32_MAX else epoch + 1
 
 

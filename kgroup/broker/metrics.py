@@ -83,7 +83,7 @@ class Activity:
         return grown * 1000 / elapsed_ms
 
     def idle_ratio(self, now_ms: int, busy_s: float) -> float | None:
-        """The part of the time in which the thread used no processor; None at the very start."""
+        """Return the part of the time in which the thread used no processor; None at the very start."""
         oldest = self._marks[0]
         elapsed_ms = now_ms - oldest.at_ms
         if elapsed_ms <= 0:

@@ -66,7 +66,7 @@ class MetricsEndpoint:
             self._server.server_close()
 
     def now(self) -> list[Metric]:
-        """The metrics as they are, for any thread but the loop's own."""
+        """Return the metrics as they are, for any thread but the loop's own."""
         return asyncio.run_coroutine_threadsafe(self._take(), self._loop).result(ANSWER_S)
 
     async def _take(self) -> list[Metric]:

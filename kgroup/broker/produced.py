@@ -50,7 +50,7 @@ def transactional(records: bytes | None) -> bool:
 
 
 def sole_batch(records: bytes | None, version: int) -> bytes:
-    """The one batch there has to be, not looked into; an incomplete one behind it is dropped."""
+    """Return the one batch there has to be, not looked into; an incomplete one behind it is dropped."""
     data = records or b""
     size = _batch_size(data, 0)
     many = f"Produce requests with version {version}"
@@ -90,14 +90,14 @@ def _batch_size(data: bytes, at: int) -> int | None:
 
 
 def header_of(raw: bytes) -> Batch:
-    """The header of a batch that nothing else is known of yet."""
+    """Return the header of a batch that nothing else is known of yet."""
     if len(raw) < HEADER_BYTES:
         raise Refused(ErrorCode.CORRUPT_MESSAGE, f"the record batch has only {len(raw)} bytes")
     return Batch(raw)
 
 
 def checked(batch: Batch, topic: TopicSettings, now_ms: int) -> Batch:
-    """The batch as it may be stored; Refused with the code and the reason if it may not."""
+    """Return the batch as it may be stored; Refused with the code and the reason if it may not."""
     _check_header(batch, topic)
     records, in_order = _records(batch)
     errors = [
@@ -151,7 +151,7 @@ def _check_header(batch: Batch, topic: TopicSettings) -> None:
 
 
 def _records(batch: Batch) -> tuple[list[LogRecord], bool]:
-    """The records, and whether their offsets count up from the first to the last.
+    """Return the records, and whether their offsets count up from the first to the last.
 
     Kafka, too, fails with UNKNOWN_SERVER_ERROR for those it cannot decompress or would have to compress anew.
     """
@@ -177,7 +177,7 @@ def _records(batch: Batch) -> tuple[list[LogRecord], bool]:
 def _bad_timestamps(
     batch: Batch, records: list[LogRecord], topic: TopicSettings, now_ms: int
 ) -> list[tuple[int, str]]:
-    """The records whose time is out of range, with the reason."""
+    """Return the records whose time is out of range, with the reason."""
     earliest, latest = now_ms - topic.timestamp_before_max_ms, now_ms + topic.timestamp_after_max_ms
     bad = []
     for index, record in enumerate(records):

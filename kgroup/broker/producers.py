@@ -73,11 +73,11 @@ class PartitionProducers:
         return [(each.producer_id, each.first_offset) for each in self._transactions.aborted_in(start, end)]
 
     def transaction_start(self, producer_id: int) -> int:
-        """The first offset of the producer's open transaction, -1 for none."""
+        """Return the first offset of the producer's open transaction, -1 for none."""
         return self._transactions.open.get(producer_id, -1)
 
     def check(self, batch: Batch, *, starts_at_zero: bool = False) -> int | None:
-        """The base offset if the batch is stored already, None if it is the next one; else Refused.
+        """Return the base offset if the batch is stored already, None if it is the next one; else Refused.
 
         With `starts_at_zero`, a producer nobody knows here is no old one whose records are gone.
         """
@@ -164,7 +164,7 @@ class ProducerStates:
         self._by_log: dict[tuple[bytes, int], PartitionProducers] = {}
 
     def of(self, topic: str, partition: int, log: Log) -> PartitionProducers:
-        """The producers of a partition as of the end of its log."""
+        """Return the producers of a partition as of the end of its log."""
         key = self._cluster.catalog.topics[topic].topic_id, partition
         found = self._by_log.get(key)
         if found is None:

@@ -121,7 +121,7 @@ def _body(route: Route, frame: bytes, pos: int) -> Message:
 
 
 def encoded(route: Route, correlation: int, answer: Message) -> bytearray:
-    """An answer as it goes over the wire; raises whatever there is for one that has no encoding."""
+    """Return an answer as it goes over the wire; raises whatever there is for one that has no encoding."""
     answers = route.answers
     known = None if answers is None else answers.get(id(answer))
     # The table holds the answer as well, so that no other can have its identity.

@@ -316,7 +316,7 @@ async def _serve(
 
 
 def _doors(listeners: Sequence[ListenerSettings], cluster: Cluster) -> dict[str, Door]:
-    """The listeners with locks, made ready, by name."""
+    """Return the listeners with locks, made ready, by name."""
     locked = [each for each in listeners if each.protocol != PLAIN]
     if not locked:
         return {}

@@ -33,7 +33,7 @@ class Tickets:
         self.wakeups = Wakeups(cluster.live_shards, self.wake, self.deliver)
 
     def submit(self, partition: int, call: Call[Message]) -> Message | None:
-        """The shard's answer, or None if the call is parked; NOT_COORDINATOR if it is not led here."""
+        """Return the shard's answer, or None if the call is parked; NOT_COORDINATOR if it is not led here."""
         wakeups = self.wakeups
         now_ms = self._clock.now_ms()
         if now_ms >= wakeups.due_ms:

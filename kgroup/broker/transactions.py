@@ -58,7 +58,7 @@ class Transactions:
         self._load()
 
     def node_of(self, transactional_id: str) -> int:
-        """The broker that coordinates a transactional id."""
+        """Return the broker that coordinates a transactional id."""
         self.ready()
         return self._cluster.leader_of(TRANSACTION_TOPIC, self._partition_of(transactional_id))
 

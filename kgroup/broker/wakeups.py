@@ -62,7 +62,7 @@ class Wakeups:
                 self.on_earlier()
 
     def next_ms(self) -> int | None:
-        """The earliest deadline there is; None when nobody waits for time."""
+        """Return the earliest deadline there is; None when nobody waits for time."""
         while self._deadlines and self._deadlines[0].callback is None:
             heapq.heappop(self._deadlines)
         found = self._deadlines[0].ms if self._deadlines else FAR

@@ -38,7 +38,7 @@ _SIGNS = {"·": "-", "…": "...", "→": "->", "└": "`", "█": "#", "░": "
 
 
 def _replaced(error: UnicodeError) -> tuple[str, int]:
-    """The characters as ASCII: signs of ours by what they look like, others as JSON escapes them."""
+    """Return the characters as ASCII: signs of ours by what they look like, others as JSON escapes them."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     taken = error.object[error.start : error.end]

@@ -113,7 +113,7 @@ _UNREACHABLE = frozenset(
 
 
 def of_kafka_code(code: int) -> ExitCode:
-    """The exit code for a Kafka error code; codes with no meaning of their own are FAILED."""
+    """Return the exit code for a Kafka error code; codes with no meaning of their own are FAILED."""
     if code == ErrorCode.NONE:
         return ExitCode.OK
     for codes, result in (
@@ -138,7 +138,7 @@ _KINDS: tuple[tuple[tuple[type[KgroupError], ...], ExitCode, str], ...] = (
 
 
 def of_error(error: KgroupError) -> ExitCode:
-    """The exit code a command ends with when `error` ended it."""
+    """Return the exit code a command ends with when `error` ended it."""
     if isinstance(error, Failure):
         return error.exit_code
     if isinstance(error, BrokerRefused):
@@ -156,7 +156,7 @@ def name_of(error: KgroupError) -> str:
 
 
 def of_batch(failed: Collection[ExitCode], any_succeeded: bool) -> ExitCode:
-    """The exit code of a batch: PARTIAL when some items failed, the common reason when all did."""
+    """Return the exit code of a batch: PARTIAL when some items failed, the common reason when all did."""
     if not failed:
         return ExitCode.OK
     if any_succeeded:

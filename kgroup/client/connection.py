@@ -33,7 +33,7 @@ class Connection:
         self._heard = b""
 
     def hello(self, version: int = HELLO_VERSION) -> bytes:
-        """The first bytes to send: ask what the broker serves."""
+        """Return the first bytes to send: ask what the broker serves."""
         request = ApiVersionsRequest(client_software_name="kgroup", client_software_version=__version__)
         return self.send(request, version)
 
@@ -65,7 +65,7 @@ class Connection:
         self.served = dict(_SERVED_BY_ALL)
 
     def pick_version(self, request: Message, lowest: int = 0, highest: int | None = None) -> int:
-        """The highest version of the request that both sides have within the limits.
+        """Return the highest version of the request that both sides have within the limits.
 
         BrokerRefused with UNSUPPORTED_VERSION says what the broker serves and what was needed.
         """
@@ -96,7 +96,7 @@ class Connection:
         return data
 
     def receive(self, data: bytes) -> Iterator[Message]:
-        """The answers that these bytes complete, in order.
+        """Yield the answers that these bytes complete, in order.
 
         DecodeError, naming the peer, for bytes that are not the answer awaited; nothing read from the
         connection after that can be trusted.

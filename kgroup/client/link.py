@@ -68,7 +68,7 @@ class Link:
             raise
 
     def call(self, request: Message, version: int, deadline: float) -> Message:
-        """The answer to a request.
+        """Return the answer to a request.
 
         Unreachable when the request cannot have reached the broker whole; OutcomeUnknown when it may have.
         A session that is about to end is renewed first, on the same connection (KIP-368).

@@ -69,12 +69,12 @@ class SocketTransport:
                 raise
 
     def versions(self, node: int | None, api_key: int) -> range | None:
-        """The versions of an API that the broker serves; None when it does not serve it."""
+        """Return the versions of an API that the broker serves; None when it does not serve it."""
         with self._link(node, self._deadline(None)) as link:
             return link.connection.served.get(api_key)
 
     def nodes(self) -> Mapping[int, tuple[str, int]]:
-        """The brokers alive now, as any broker's Metadata tells."""
+        """Return the brokers alive now, as any broker's Metadata tells."""
         self._learn_nodes(self._deadline(None))
         return dict(self._nodes)
 
@@ -190,7 +190,7 @@ def _listed(nodes: Mapping[int, tuple[str, int]]) -> str:
 
 
 def _none_reached(failures: list[KgroupError]) -> KgroupError:
-    """The one failure, or all in one."""
+    """Return the one failure, or all in one."""
     if len(failures) == 1:
         return failures[0]
     tried = "; ".join(error.message for error in failures)

@@ -19,6 +19,6 @@ def runs_as(package: str) -> str:
 
 
 def modules(package: str) -> list[str]:
-    """The modules of a package by their full names; not the package itself."""
+    """Return the modules of a package by their full names; not the package itself."""
     root = importlib.import_module(package)
     return sorted(f"{package}.{found.name}" for found in pkgutil.iter_modules(root.__path__))

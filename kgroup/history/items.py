@@ -169,7 +169,7 @@ class Undecodable:
 
 
 def gap_between(next_offset: int, first_offset: int, timestamp_ms: int) -> Gap | None:
-    """The gap between two parts of a log, if there is one.
+    """Return the gap between two parts of a log, if there is one.
 
     The first ends before `next_offset` (-1: nothing was read yet), the other begins at `first_offset`.
     """
@@ -197,7 +197,7 @@ Places = dict[TopicPartition, TopicPartition]
 
 
 def unpacked(value: Packed, places: Places) -> Item:
-    """The inverse of `packed`; equal partitions come out as one object, which `places` holds."""
+    """Return the inverse of `packed`; equal partitions come out as one object, which `places` holds."""
     if type(value) is not tuple:
         return value  # type: ignore[return-value]
     group, first, last, flat, backs = value

@@ -131,7 +131,7 @@ class Workers:
             job.end()
 
     def items_of(self, log: SegmentLog, seen: Seen, progress: Progress | None = None) -> Iterator[Item]:
-        """The items of one log; logs are asked for in their order. `seen` and `log.bad` grow along."""
+        """Yield the items of one log; logs are asked for in their order. `seen` and `log.bad` grow along."""
         while self._running and self._running[0].split.part == log.partition:
             job = self._running[0]
             yield from self._share(job, log, seen, progress)

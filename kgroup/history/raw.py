@@ -85,7 +85,7 @@ def _typed(number: int, name: str) -> Row:
 
 
 def plain(value: object, topic_names: Mapping[bytes, str]) -> object:
-    """A decoded key or value as dicts, lists and scalars; topic ids get their names beside them."""
+    """Return a decoded key or value as dicts, lists and scalars; topic ids get their names beside them."""
     if isinstance(value, Struct):
         out: Row = {}
         for field in fields(value):
@@ -105,7 +105,7 @@ def plain(value: object, topic_names: Mapping[bytes, str]) -> object:
 
 
 def _payload(name: str, data: bytes) -> object:
-    """What a consumer put into a group's record, if it is the consumer protocol's; else hex."""
+    """Return what a consumer put into a group's record, if it is the consumer protocol's; else hex."""
     try:
         if name in ("subscription", "metadata"):
             told = Subscription.decode(data)

@@ -77,7 +77,7 @@ class Story:
         return [bad for covered in self.coverage for bad in covered.bad]
 
     def complete_from(self, group: str) -> Coverage | None:
-        """The coverage of the partition a group lives in, None for a group that was not seen."""
+        """Return the coverage of the partition a group lives in, None for a group that was not seen."""
         for covered in self.coverage:
             if group in self.folds[covered.partition].groups:
                 return covered
@@ -160,7 +160,7 @@ class Reader:
     def advance(
         self, at: At | None = None, progress: Progress | None = None, workers: Workers | None = None
     ) -> list[Event]:
-        """The events of what has come since the last time, complete as far as the log goes.
+        """Return the events of what has come since the last time, complete as far as the log goes.
 
         With `workers` these have decoded the log, all of it.
         """
@@ -190,7 +190,7 @@ def in_order(events: Iterable[Event]) -> list[Event]:
 def items_of(
     log: OffsetsLog, decoder: Decoder, at: At | None = None, progress: Progress | None = None
 ) -> Iterator[Item]:
-    """The items of a whole log, or of it up to `at`."""
+    """Yield the items of a whole log, or of it up to `at`."""
     for chunk, headers in log.batches(progress):
         yield from decoder.feed(chunk, headers) if at is None else _until(decoder, chunk, headers, at)
         if decoder.stopped:
@@ -199,7 +199,7 @@ def items_of(
 
 
 def _until(decoder: Decoder, chunk: bytes, headers: Iterator[BatchHeader], at: At) -> Iterator[Item]:
-    """The items of the batches up to a moment; a batch is written as one, so it is never cut."""
+    """Yield the items of the batches up to a moment; a batch is written as one, so it is never cut."""
     before: list[BatchHeader] = []
     for header in headers:
         late = at.offset is not None and header.last_offset > at.offset
@@ -217,7 +217,7 @@ def coverage_of(
     bad: Iterable[BadRange] = (),
     failure: KgroupError | None = None,
 ) -> Coverage:
-    """What a decoder, or several, have seen of a log so far."""
+    """Return what a decoder, or several, have seen of a log so far."""
     return Coverage(
         partition=partition,
         source=source,
@@ -241,7 +241,7 @@ def chosen(
     instances: frozenset[str] = frozenset(),
     kinds: frozenset[Kind] = frozenset(),
 ) -> list[Event]:
-    """The events in a span of time (ms, both ends included), about some instance ids, of some kinds.
+    """Return the events in a span of time (ms, both ends included), about some instance ids, of some kinds.
 
     An event without a time (message format 0 has none) is in no span.
     """

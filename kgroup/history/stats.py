@@ -98,7 +98,7 @@ class Statistics:
         return self._merged(lambda key: key[1])
 
     def commits(self, group: str) -> Tally:
-        """The commits of a group."""
+        """Return the commits of a group."""
         return self._merged(lambda key: key[0] == group and key[1] in COMMIT_TYPES).get(True, Tally())
 
     def total(self) -> Tally:

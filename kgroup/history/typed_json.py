@@ -92,12 +92,12 @@ class Codec(Generic[T]):
         return hashlib.sha256("\n".join([self._form.layout, *self._layouts]).encode()).hexdigest()[:16]
 
     def encode(self, value: T) -> bytes:
-        """The JSON of a value, which must be of the declared type."""
+        """Return the JSON of a value, which must be of the declared type."""
         to = self._form.to
         return _text(value if to is None else to(value)).encode()
 
     def decode(self, data: bytes) -> T:
-        """The value in `data`; Foreign if anything in it is not of the declared type."""
+        """Return the value in `data`; Foreign if anything in it is not of the declared type."""
         if len(data) > MAX_BYTES:
             raise Foreign(f"{len(data)} bytes, and no value has more than {MAX_BYTES}")
         if len(self._known) > _MOST_SHARED:
@@ -149,7 +149,7 @@ class Codec(Generic[T]):
         return self._class(declared)
 
     def _class(self, cls: Plain) -> _Form:
-        """A dataclass or a named tuple."""
+        """Return a dataclass or a named tuple."""
         label: str = cls.__name__
         if self._calls.setdefault(label, cls) is not cls:
             label = f"{cls.__module__.rpartition('.')[2]}_{label}"
@@ -264,7 +264,7 @@ _text = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=("
 
 
 def _checked(form: _Form) -> Callable[[Plain], Plain]:
-    """The way back for JSON of any type."""
+    """Return the way back for JSON of any type."""
     wanted, way, layout = form.json, form.back, form.layout
 
     def back(told: Plain) -> Plain:

@@ -80,7 +80,7 @@ def hidden_positions(said: Said) -> str | None:
 
 
 def hiding_error(said: Said) -> Said | None:
-    """The error that keeps positions of this group from being told; None where all are told."""
+    """Return the error that keeps positions of this group from being told; None where all are told."""
     told = _committed(said)
     for error in said["errors"]:
         # An error about the ends of logs goes by the same name, but then positions were read.
@@ -157,7 +157,7 @@ def _consumers(
 
 
 def _streams(client: StreamsClient, theirs: Said) -> list[tuple[str, object, object]]:
-    """What the members of streams groups have: by task, as both sides tell them."""
+    """Return what the members of streams groups have: by task, as both sides tell them."""
     pairs: list[tuple[str, object, object]] = []
     if theirs["tasks"] is not None:
         pairs.append(("tasks", client.has.text, _tasks(theirs["tasks"]).text))
@@ -182,7 +182,7 @@ def _tasks(said: Said) -> TaskSets:
 
 
 def _recorded(topology: StreamsGroupTopologyValue | None) -> str:
-    """A topology by its epoch and the names of its topics, in order."""
+    """Return a topology by its epoch and the names of its topics, in order."""
     if topology is None:
         return "none"
     parts = [

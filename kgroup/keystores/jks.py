@@ -42,7 +42,7 @@ class JavaStore:
 
 
 def parse(data: bytes, password: str | None) -> JavaStore:
-    """The store's entries; without a password its integrity is not checked, as in Java.
+    """Return the store's entries; without a password its integrity is not checked, as in Java.
 
     WrongPassword when the digest does not match, ValueError for what is no JKS.
     """
@@ -126,7 +126,7 @@ def unlock(entry: KeyEntry, password: str) -> bytes:
 
 
 def _octets(protected: bytes) -> bytes:
-    """The OCTET STRING of an EncryptedPrivateKeyInfo whose algorithm is Sun's own."""
+    """Return the OCTET STRING of an EncryptedPrivateKeyInfo whose algorithm is Sun's own."""
     _, outer = _der(protected)
     _, algorithm = _der(outer)
     if not algorithm.startswith(_SUN_PROTECTION):
@@ -149,5 +149,5 @@ def _der(data: bytes) -> tuple[int, bytes]:
 
 
 def _chars(password: str) -> bytes:
-    """A password as Java's char array: two bytes each."""
+    """Return a password as Java's char array: two bytes each."""
     return password.encode("utf-16-be", "surrogatepass")

@@ -195,7 +195,7 @@ class Identity:
 
 
 def content_of(store: Store) -> bytes:
-    """The file's bytes; ConfigError names it when it cannot be read."""
+    """Return the file's bytes; ConfigError names it when it cannot be read."""
     try:
         return Path(store.location).expanduser().read_bytes()
     except OSError as error:
@@ -244,7 +244,7 @@ def _kind_seen(data: bytes) -> str | None:
 
 
 def trusted_in(store: Store, data: bytes, kind: str) -> tuple[bytes, ...]:
-    """The certificates (DER) that a PKCS12 or JKS store trusts; ConfigError when there are none.
+    """Return the certificates (DER) that a PKCS12 or JKS store trusts; ConfigError when there are none.
 
     Of a key's entry Java trusts the key's own certificate and so does this.
     """
@@ -262,7 +262,7 @@ def trusted_in(store: Store, data: bytes, kind: str) -> tuple[bytes, ...]:
 
 
 def identity_in(store: Store, data: bytes, kind: str) -> Identity:
-    """The first key of a PKCS12 or JKS store, unlocked, with its certificates; ConfigError if none."""
+    """Return the first key of a PKCS12 or JKS store, unlocked, with its certificates; ConfigError if none."""
     if kind == PKCS12:
         return _identity_in_pkcs12(store, data)
     found = _java(store, data)
@@ -354,7 +354,7 @@ def _no_key(store: Store) -> ConfigError:
 
 
 def pem_text(source: Store | Pem, data: bytes | None = None) -> str:
-    """The PEM text of a file or a property."""
+    """Return the PEM text of a file or a property."""
     if isinstance(source, Pem):
         return source.text
     return (content_of(source) if data is None else data).decode("utf-8", "replace")

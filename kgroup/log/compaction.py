@@ -25,7 +25,7 @@ DELETE_RETENTION_MS = 86_400_000
 
 
 def dirty_ratio(log: PartitionLog, stable: int | None = None) -> float:
-    """The share of the sealed segments' bytes that no pass has cleaned yet, 0 if there are none.
+    """Return the share of the sealed segments' bytes that no pass has cleaned yet, 0 if there are none.
 
     Segments that do not end by the last stable offset, if that is given, do not count.
     """
@@ -87,7 +87,7 @@ def _groups(segments: Sequence[Segment], segment_bytes: int) -> Iterator[list[Se
 
 
 def _write(log: PartitionLog, group: Sequence[Segment], cleaner: _Cleaner) -> Segment:
-    """The group's kept batches as one whole `.cleaned` segment."""
+    """Return the group's kept batches as one whole `.cleaned` segment."""
     cleaned = Segment(log.folder, group[0].base_offset, CLEANED)
     try:
         cleaned.path.unlink(missing_ok=True)
@@ -132,7 +132,7 @@ class _Cleaner:
                     self._latest[record.key] = record.offset
 
     def clean(self, batch: Batch) -> bytes | None:
-        """What is left of the next batch of the log, None if nothing is."""
+        """Return what is left of the next batch of the log, None if nothing is."""
         if batch.last_offset >= self.limit:
             return batch.raw
         if batch.control:

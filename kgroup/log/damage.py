@@ -33,7 +33,7 @@ class Damaged(Exception):
 
 
 def scan(path: Path, position: int, end: int) -> Iterator[tuple[int, Batch]]:
-    """The verified batches of a file between two positions, each with its own; raises Damaged."""
+    """Yield the verified batches of a file between two positions, each with its own; raises Damaged."""
     with path.open("rb", buffering=0) as file:
         want = CHUNK_BYTES
         while position < end:
@@ -58,7 +58,7 @@ def scan(path: Path, position: int, end: int) -> Iterator[tuple[int, Batch]]:
 
 
 def head_of(batch: Batch) -> bytes:
-    """What a segment's digest is made of."""
+    """Return what a segment's digest is made of."""
     return batch.data[batch.position : batch.position + HEAD_BYTES]
 
 

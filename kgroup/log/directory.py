@@ -179,7 +179,7 @@ def holds_cluster(path: Path) -> bool:
 
 
 def owner_of(path: Path) -> Owner | None:
-    """The process that holds the data folder now, None if none does or the folder does not exist.
+    """Return the process that holds the data folder now, None if none does or the folder does not exist.
 
     Its `pid` is 0 if the holder has not said who it is.
     """

@@ -46,7 +46,7 @@ def remove_segment(folder: Path, base_offset: int) -> None:
 
 
 def partition_folders(folder: Path) -> Iterator[tuple[Path, str, int]]:
-    """The folders named like a partition's, with topic and number, by name."""
+    """Yield the folders named like a partition's, with topic and number, by name."""
     for path in sorted(folder.iterdir()):
         name, _, number = path.name.rpartition("-")
         if name and number.isdecimal() and path.is_dir():
@@ -126,7 +126,7 @@ def keep_rest(path: Path, position: int, name: str) -> Path:
 
 
 def read_checkpoint(folder: Path, name: str) -> int | None:
-    """The stored offset, None if there is none; raises StorageError if it is no number."""
+    """Return the stored offset, None if there is none; raises StorageError if it is no number."""
     path = folder / name
     try:
         text = path.read_bytes().decode("utf-8", "replace")

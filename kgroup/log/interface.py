@@ -120,7 +120,7 @@ class Placed(NamedTuple):
 
 
 def place_records(records: Appended, offset: int, leader_epoch: int, head: BatchHead) -> Placed:
-    """The records as one batch at `offset`, of this leader epoch unless the head says another."""
+    """Return the records as one batch at `offset`, of this leader epoch unless the head says another."""
     head.setdefault("leader_epoch", leader_epoch)
     raw = encode_batch(records, base_offset=offset, **head)
     last_delta, latest = LATEST.unpack_from(raw)
@@ -128,7 +128,7 @@ def place_records(records: Appended, offset: int, leader_epoch: int, head: Batch
 
 
 def place_batches(raw: bytes, offset: int, leader_epoch: int, append_time_ms: int | None) -> list[Placed]:
-    """The produced batches of `raw` with offsets from `offset` on.
+    """Return the produced batches of `raw` with offsets from `offset` on.
 
     Raises DecodeError for corrupt data, gaps in a batch's offsets, a partial batch, or none.
     """
@@ -156,7 +156,7 @@ def out_of_range(offset: int, start: int, end: int) -> OffsetOutOfRange:
 
 
 def first_at_or_after(batch: Batch, timestamp_ms: int, start_offset: int) -> tuple[int, int] | None:
-    """The first record of the batch at or behind `start_offset` that is not older than `timestamp_ms`.
+    """Return the first record of the batch at or behind `start_offset` that is not older than `timestamp_ms`.
 
     Raises DamagedLog for records that do not decode.
     """

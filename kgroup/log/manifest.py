@@ -53,7 +53,7 @@ class Manifest(NamedTuple):
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """What the folder should hold, None if nothing says so; DamagedLog for a damaged list; or OSError.
+    """Return what the folder should hold, None if nothing says so; DamagedLog for a damaged list; or OSError.
 
     An empty file, or one of zeros, is what a power loss leaves of a new one: it says nothing either.
     """

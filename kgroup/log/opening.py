@@ -42,7 +42,7 @@ class Opened(NamedTuple):
 
 
 def open_segments(folder: Path, write: Write) -> Opened:
-    """The segments of a folder; the last one is active, and was read whole.
+    """Return the segments of a folder; the last one is active, and was read whole.
 
     Raises DamagedLog if anything that was stored is missing or damaged; or OSError.
     """

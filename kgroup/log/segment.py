@@ -319,7 +319,7 @@ class Segment:
             raise damaged_file(self.path, error.damage) from None
 
     def offset_for_timestamp(self, timestamp_ms: int, start_offset: int) -> tuple[int, int] | None:
-        """The first record from `start_offset` on that is not older than `timestamp_ms`."""
+        """Return the first record from `start_offset` on that is not older than `timestamp_ms`."""
         if self.max_timestamp < timestamp_ms:
             return None
         entry = bisect_left(self._times, timestamp_ms) - 1

@@ -61,12 +61,12 @@ class Transactions:
         return found
 
     def first_unstable_offset(self, end_offset: int) -> int:
-        """The offset up to which every transaction has ended (the last stable offset)."""
+        """Return the offset up to which every transaction has ended (the last stable offset)."""
         return min(self.open.values(), default=end_offset)
 
 
 def transactions_in(batches: Iterable[Batch]) -> Transactions:
-    """The transactions of a whole log."""
+    """Return the transactions of a whole log."""
     found = Transactions()
     for batch in batches:
         found.saw(batch)

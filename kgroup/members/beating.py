@@ -90,7 +90,7 @@ class BeatingMember(Asking, ABC, Generic[R]):
 
     @abstractmethod
     def _on_heartbeat(self, response: R, now_ms: int) -> list[Effect]:
-        """What follows from an answer that is no refusal."""
+        """Return what follows from an answer that is no refusal."""
 
     @abstractmethod
     def _tell_all_again(self) -> None:
@@ -156,7 +156,7 @@ class BeatingMember(Asking, ABC, Generic[R]):
         return [*effects, self._send(self._request(STATIC_LEAVE_EPOCH if returning else LEAVE_EPOCH))]
 
     def _on_error(self, code: int, message: str | None, now_ms: int) -> list[Effect]:
-        """What a refusal means: join again, ask again, or give up."""
+        """Return what a refusal means: join again, ask again, or give up."""
         self._tell_all_again()
         if code in _FENCED:
             lost = self._lose_all()

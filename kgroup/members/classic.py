@@ -344,7 +344,7 @@ class ClassicMember(Asking):
         return [Committed(errors), *self._on_error(min(serious), now_ms)]
 
     def _on_error(self, code: int, now_ms: int) -> list[Effect]:
-        """What any refusal means: join again, ask again, or give up."""
+        """Return what any refusal means: join again, ask again, or give up."""
         if code in MOVED:
             return [CoordinatorMoved(), *self._retry(now_ms)]
         if code == E.REBALANCE_IN_PROGRESS:
@@ -408,7 +408,7 @@ class Led:
     def of(
         cls, known: Mapping[str, Topic], subscriptions: Mapping[str, MemberSubscription], rack: str | None
     ) -> Led:
-        """What is known of the topics that some member wants; `rack` is the leader's own."""
+        """Return what is known of the topics that some member wants; `rack` is the leader's own."""
         topics = [known[name] for name in subscribed_topics(subscriptions) if name in known]
         racks = {topic.name: topic.racks for topic in topics if topic.racks}
         return cls({topic.name: topic.partitions for topic in topics}, racks, racks if rack else {})
@@ -417,7 +417,7 @@ class Led:
 def assign(
     assignor: ClientAssignor, led: Led, subscriptions: Mapping[str, MemberSubscription]
 ) -> tuple[SyncGroupRequestAssignment, ...]:
-    """What the leader's SyncGroup carries: an encoded assignment for every member."""
+    """Return what the leader's SyncGroup carries: an encoded assignment for every member."""
     targets = assignor.assign(led.partitions, subscriptions, led.racks)
     return tuple(
         SyncGroupRequestAssignment(member_id=member_id, assignment=_assignment(target))

@@ -42,7 +42,7 @@ class OfferedAssignor:
 
 
 def offer(offered: Sequence[OfferedAssignor]) -> tuple[heartbeat.Assignor, ...] | None:
-    """What a heartbeat says of the assignors, most wanted first; None where there are none."""
+    """Return what a heartbeat says of the assignors, most wanted first; None where there are none."""
     return (
         tuple(
             heartbeat.Assignor(
@@ -66,7 +66,7 @@ def compute(
     member_id: str,
     epoch: int,
 ) -> ConsumerGroupInstallAssignmentRequest:
-    """The assignment of the group as it was handed out; says so where none can be computed."""
+    """Return the assignment of the group as it was handed out; says so where none can be computed."""
     chosen = next((one for one in offered if one.assignor.name == prepared.assignor_name), None)
     members: tuple[Member, ...] = ()
     if chosen is not None:

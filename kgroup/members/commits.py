@@ -21,7 +21,7 @@ def commit_request(
     instance_id: str | None,
     offsets: Mapping[TopicPartition, int],
 ) -> OffsetCommitRequest:
-    """A commit of these positions; to be sent in a version up to `NAMES_UNTIL`."""
+    """Return a commit of these positions; to be sent in a version up to `NAMES_UNTIL`."""
     topics = grouped(
         (place.topic, OffsetCommitRequestPartition(partition_index=place.partition, committed_offset=offset))
         for place, offset in sorted(offsets.items())
@@ -38,7 +38,7 @@ def commit_request(
 
 
 def commit_errors(response: OffsetCommitResponse) -> dict[TopicPartition, int]:
-    """The error code of each partition of a commit."""
+    """Return the error code of each partition of a commit."""
     return {
         TopicPartition(topic.name, part.partition_index): part.error_code
         for topic in response.topics
@@ -47,7 +47,7 @@ def commit_errors(response: OffsetCommitResponse) -> dict[TopicPartition, int]:
 
 
 def all_failed(request: OffsetCommitRequest, code: int) -> dict[TopicPartition, int]:
-    """The same error code for each partition of a commit that got no answer."""
+    """Return the same error code for each partition of a commit that got no answer."""
     return {
         TopicPartition(topic.name, part.partition_index): code
         for topic in request.topics

@@ -153,7 +153,7 @@ class Driver:
         self._take(self._member.unanswered(send.request, self._clock_ms()))
 
     def _find_coordinator(self) -> int | None:
-        """The coordinator's node id; None if no broker names one now."""
+        """Return the coordinator's node id; None if no broker names one now."""
         if self._coordinator is None:
             group = self._member.group_id
             served = self._transport.versions(None, FIND_COORDINATOR)
@@ -199,7 +199,7 @@ class Driver:
 
 
 def _topic(told: MetadataResponseTopic, racks: Mapping[int, str | None]) -> Topic:
-    """A topic with the racks of its replicas, () where no broker has one."""
+    """Return a topic with the racks of its replicas, () where no broker has one."""
     placed = sorted(told.partitions, key=lambda entry: entry.partition_index)
     replicas = tuple(
         tuple(sorted({rack for node in entry.replica_nodes if (rack := racks.get(node))})) for entry in placed

@@ -106,11 +106,11 @@ class GroupMember(Protocol):
         ...
 
     def receive(self, request: Message, response: Message, now_ms: int) -> list[Effect]:
-        """The answer to a request sent earlier."""
+        """Return the answer to a request sent earlier."""
         ...
 
     def unanswered(self, request: Message, now_ms: int) -> list[Effect]:
-        """A request got no answer, and never will; whether it was carried out is unknown."""
+        """Return a request got no answer, and never will; whether it was carried out is unknown."""
         ...
 
     def wake(self, now_ms: int) -> list[Effect]:
@@ -122,7 +122,7 @@ class GroupMember(Protocol):
         ...
 
     def revoked(self, now_ms: int) -> list[Effect]:
-        """The partitions of the last `Revoke` are given up."""
+        """Return the partitions of the last `Revoke` are given up."""
         ...
 
     def commit(self, offsets: Mapping[TopicPartition, int], now_ms: int) -> list[Effect]:

@@ -164,7 +164,7 @@ class Batch:
         return self._records
 
     def decoded(self, body: bytes, *, in_order: bool = True) -> list[LogRecord]:
-        """The records in `body`, this batch's own once decompressed; DecodeError if they are not its.
+        """Return the records in `body`, this batch's own once decompressed; DecodeError if they are not its.
 
         Unless `in_order`, their offsets may be any.
         """
@@ -252,7 +252,7 @@ class BatchReader:
 
 
 def batches_in(data: bytes, start: int = 0, *, origin: int = 0) -> BatchReader:
-    """The whole batches of `data` from byte `start` on, each with length, magic and checksum verified.
+    """Return the whole batches of `data` from byte `start` on, each with length, magic and checksum verified.
 
     Raises DecodeError, naming the position, at the first corrupt batch. A partial last batch is no
     error: see `BatchReader.trailing_bytes`. `origin` is where `data` lies in its file, for messages.
@@ -332,7 +332,7 @@ def rebuild_batch(batch: Batch, kept: Sequence[LogRecord], delete_horizon_ms: in
 
 
 def with_base_offset(raw_batch: bytes, offset: int, leader_epoch: int) -> bytes:
-    """A produced batch at its place in the log; neither field is under the checksum."""
+    """Return a produced batch at its place in the log; neither field is under the checksum."""
     return b"".join(
         (
             _OFFSET_AND_LENGTH.pack(offset, len(raw_batch) - LENGTH_OFFSET),
@@ -372,12 +372,12 @@ def _resealed(raw_batch: bytes, checked: bytes) -> bytes:
 
 
 def end_marker_record(committed: bool, coordinator_epoch: int = 0) -> LogRecord:
-    """The record of a marker; append it alone, with `transactional` and `control` set."""
+    """Return the record of a marker; append it alone, with `transactional` and `control` set."""
     return LogRecord(_MARKER_KEY.pack(0, 1 if committed else 0), _MARKER_VALUE.pack(0, coordinator_epoch))
 
 
 def records_in(batches: Iterable[Batch]) -> Iterator[LogRecord]:
-    """The records of all data batches, in order; control records are left out."""
+    """Yield the records of all data batches, in order; control records are left out."""
     for batch in batches:
         if not batch.attributes & _CONTROL:
             yield from batch.records

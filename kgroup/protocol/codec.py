@@ -25,7 +25,7 @@ class Message(Struct):
     FLEXIBLE: ClassVar[int] = NEVER_FLEXIBLE
 
     def encode(self, version: int) -> bytes:
-        """The body's bytes in `version`.
+        """Return the body's bytes in `version`.
 
         ValueError for a version the message does not have, and for a number or length that does not fit.
         A field that the version does not have is left out, whatever its value.
@@ -44,7 +44,7 @@ class Message(Struct):
 
     @classmethod
     def decode(cls, data: bytes, version: int) -> Self:
-        """The message in `data`, all of it; raises only DecodeError, whatever the bytes."""
+        """Return the message in `data`, all of it; raises only DecodeError, whatever the bytes."""
         value, end = cls.decode_prefix(data, 0, version)
         if end != len(data):
             raise DecodeError(f"{cls.__name__} v{version} ends at byte {end} of {len(data)}")
@@ -52,7 +52,7 @@ class Message(Struct):
 
     @classmethod
     def decode_prefix(cls, data: bytes, start: int, version: int) -> tuple[Self, int]:
-        """The message that starts at `start`, and the position behind it; raises only DecodeError."""
+        """Return the message that starts at `start`, and the position behind it; raises only DecodeError."""
         read = cls.READERS.get(version)
         if read is None:
             try:

@@ -13,12 +13,12 @@ from kgroup.protocol.structs import Reader, Struct, Writer
 
 
 def compile_writer(cls: type[Struct], version: int, flexible: bool) -> Writer:
-    """The writer of `cls` in `version`; `flexible` decides lengths and tag sections (KIP-482)."""
+    """Return the writer of `cls` in `version`; `flexible` decides lengths and tag sections (KIP-482)."""
     return WriterSource(version, flexible).compile(cls)
 
 
 def compile_reader(cls: type[Struct], version: int, flexible: bool) -> Reader:
-    """The reader of `cls` in `version`, of lengths and tag sections as `flexible` says (KIP-482)."""
+    """Return the reader of `cls` in `version`, of lengths and tag sections as `flexible` says (KIP-482)."""
     return ReaderSource(version, flexible).compile(cls)
 
 
@@ -68,7 +68,7 @@ class _Source:
         return made
 
     def alive(self, cls: type[Struct]) -> tuple[list[Slot], list[Slot], list[Slot]]:
-        """The fields of this version: plain, tagged, and those it does not have."""
+        """Return the fields of this version: plain, tagged, and those it does not have."""
         plain: list[Slot] = []
         tagged: list[Slot] = []
         absent: list[Slot] = []

@@ -49,7 +49,7 @@ def compress(data: bytes, codec: Compression) -> bytes:
 
 
 def decompress(data: bytes, codec: int, limit: int = MAX_DECOMPRESSED_BYTES) -> bytes:
-    """What `data` holds under this codec, never more than `limit` bytes.
+    """Return what `data` holds under this codec, never more than `limit` bytes.
 
     Raises DecodeError for an unknown codec, for corrupt or cut data, and past the limit.
     """

@@ -11,7 +11,7 @@ _LENGTH = struct.Struct(">i")
 
 
 def frame(payload: bytes) -> bytes:
-    """The payload with its length in front."""
+    """Return the payload with its length in front."""
     return _LENGTH.pack(len(payload)) + payload
 
 

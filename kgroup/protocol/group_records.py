@@ -303,13 +303,13 @@ _INT16 = struct.Struct(">h")
 
 
 def group_of(key: RecordKey) -> str:
-    """The id of the group a key belongs to."""
+    """Return the id of the group a key belongs to."""
     name: str = key.group_id if hasattr(key, "group_id") else key.group  # type: ignore[attr-defined]
     return name
 
 
 def record_classes() -> dict[int, tuple[type[RecordKey], type[RecordValue]]]:
-    """The key and value class of every record type read and written here."""
+    """Return the key and value class of every record type read and written here."""
     return dict(_PAIRS)
 
 
@@ -322,7 +322,7 @@ def decode_key(data: bytes) -> RecordKey | UnknownKey:
 
 
 def decode_value(key: RecordKey, data: bytes | None) -> RecordValue | None:
-    """The value that goes with `key`, None for a tombstone; raises only DecodeError.
+    """Return the value that goes with `key`, None for a tombstone; raises only DecodeError.
 
     A version newer than those known is a DecodeError, as in Kafka, which refuses to load the partition.
     """
@@ -333,7 +333,7 @@ def decode_value(key: RecordKey, data: bytes | None) -> RecordValue | None:
 
 
 def encode_key(key: RecordKey | UnknownKey) -> bytes:
-    """The key's bytes, its type first."""
+    """Return the key's bytes, its type first."""
     if isinstance(key, UnknownKey):
         return key.raw
     return _encoded(key, 0, key.TYPE)
@@ -349,7 +349,7 @@ def encode_value(value: RecordValue | None, version: int | None = None) -> bytes
 
 
 def _encoded(part: Message, version: int, lead: int) -> bytes:
-    """A key or value in `version` behind the int16 it begins with."""
+    """Return a key or value in `version` behind the int16 it begins with."""
     begin, write = _encoder(type(part), version, lead)
     out = bytearray(begin)
     write(part, out)

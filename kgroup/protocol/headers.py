@@ -29,7 +29,7 @@ class RequestHeader:
     client_id: str | None = None
 
     def encode(self) -> bytes:
-        """The header's bytes, in the version that goes with the API version."""
+        """Return the header's bytes, in the version that goes with the API version."""
         name = None if self.client_id is None else self.client_id.encode()
         size = -1 if name is None else len(name)
         out = _REQUEST.pack(self.api_key, self.api_version, self.correlation_id, size) + (name or b"")
@@ -37,7 +37,7 @@ class RequestHeader:
 
     @classmethod
     def decode(cls, data: bytes) -> tuple["RequestHeader", int]:
-        """The header at the start of a request, and the position of the body.
+        """Return the header at the start of a request, and the position of the body.
 
         Reads API versions that are not served, as the answer to them needs the correlation id; raises
         only DecodeError, also for an API key without messages.
@@ -65,7 +65,7 @@ class RequestHeader:
 
 
 def encode_request(request: Message, version: int, correlation_id: int, client_id: str | None) -> bytes:
-    """A request as it goes over the wire: length, header, body."""
+    """Return a request as it goes over the wire: length, header, body."""
     out = bytearray(4)
     out += RequestHeader(request.API, version, correlation_id, client_id).encode()
     request.encode_into(out, version)
@@ -74,13 +74,13 @@ def encode_request(request: Message, version: int, correlation_id: int, client_i
 
 
 def decode_request(frame: bytes) -> tuple[RequestHeader, Message]:
-    """The header and the request in a frame; DecodeError also for a version that is not served."""
+    """Return the header and the request in a frame; DecodeError also for a version that is not served."""
     header, pos = RequestHeader.decode(frame)
     return header, decode_body(request_class(header.api_key), frame, pos, header.api_version)
 
 
 def encode_response(response: Message, version: int, correlation_id: int) -> bytes:
-    """A response as it goes over the wire: length, header, body."""
+    """Return a response as it goes over the wire: length, header, body."""
     out = bytearray(4)
     out += _CORRELATION.pack(correlation_id)
     if header_versions(response.API, version)[1] == 1:
@@ -91,7 +91,7 @@ def encode_response(response: Message, version: int, correlation_id: int) -> byt
 
 
 def correlation_id_of(frame: bytes) -> int:
-    """The correlation id a response begins with, which tells whose answer it is."""
+    """Return the correlation id a response begins with, which tells whose answer it is."""
     if len(frame) < 4:
         raise DecodeError(f"response header: cut short at {len(frame)} bytes")
     correlation: int = _CORRELATION.unpack_from(frame)[0]
@@ -99,7 +99,7 @@ def correlation_id_of(frame: bytes) -> int:
 
 
 def decode_response(frame: bytes, api_key: int, version: int) -> tuple[int, Message]:
-    """The correlation id and the response in a frame that answers a request of `api_key` in `version`.
+    """Return the correlation id and the response in a frame that answers a request of `api_key` in `version`.
 
     An ApiVersions answer may come in version 0 though a later one was asked for (KIP-511): who sends the
     request looks at its error code, the first two bytes of the body, and asks again with version 0.
@@ -115,7 +115,7 @@ def decode_response(frame: bytes, api_key: int, version: int) -> tuple[int, Mess
 
 
 def decode_body(cls: type[Message], frame: bytes, pos: int, version: int) -> Message:
-    """The message that fills a frame from `pos` to its end."""
+    """Return the message that fills a frame from `pos` to its end."""
     found, end = cls.decode_prefix(frame, pos, version)
     if end != len(frame):
         raise DecodeError(f"{cls.__name__} v{version} ends at byte {end} of {len(frame)}")
@@ -123,7 +123,7 @@ def decode_body(cls: type[Message], frame: bytes, pos: int, version: int) -> Mes
 
 
 def skip_tags(data: bytes, pos: int, most: int = MAX_TAGS) -> int:
-    """The position behind a tag section none of which is known; raises DecodeError or IndexError."""
+    """Return the position behind a tag section none of which is known; raises DecodeError or IndexError."""
     count, pos = read_uvarint(data, pos)
     if count > most:
         raise DecodeError(f"{count} tagged fields before byte {pos}, {most} are allowed")

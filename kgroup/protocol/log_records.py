@@ -42,7 +42,7 @@ _VARINTS = tuple(_varint(n) for n in range(1024))
 
 
 def varint(value: int) -> bytes:
-    """A number that is not negative, as records have it."""
+    """Return a number that is not negative, as records have it."""
     return _VARINTS[value] if value < 1024 else _varint(value)
 
 
@@ -53,7 +53,7 @@ _NULL = b"\x01"
 def encode_records(
     records: Sequence[LogRecord], deltas: Iterable[int], first: int, default_timestamp: int
 ) -> tuple[bytes, int]:
-    """The records' bytes and their largest timestamp."""
+    """Return the records' bytes and their largest timestamp."""
     out: list[bytes] = []
     latest = NO_TIMESTAMP
     for (key, value, headers, timestamp, _), delta in zip(records, deltas, strict=True):
@@ -105,7 +105,7 @@ class Promised(NamedTuple):
 
 
 def decode_records(body: bytes, promised: Promised, *, in_order: bool = True) -> list[LogRecord]:
-    """The records in `body`; DecodeError, naming no position, if they are not the ones promised.
+    """Return the records in `body`; DecodeError, naming no position, if they are not the ones promised.
 
     Unless `in_order`, their offsets are not looked at.
     """

@@ -38,7 +38,7 @@ class Committed(Protocol):
 def encode_offsets(
     group: str, topics: Iterable[tuple[str, Sequence[int], Sequence[Committed]]]
 ) -> EncodedRecords:
-    """The records of a group's offsets: each topic with its partitions and what was committed of each.
+    """Return the records of a group's offsets: each topic with its partitions and what was committed of each.
 
     What was committed of one topic has one time and one topic id. The records take the time of their batch.
     Raises ValueError for a name or metadata that is too long for a record.
@@ -63,7 +63,7 @@ def encode_offsets(
 
 
 def value_of(commit: Committed) -> OffsetCommitValue:
-    """What a record says of a commit."""
+    """Return what a record says of a commit."""
     return OffsetCommitValue(
         offset=commit.offset,
         leader_epoch=commit.leader_epoch,
@@ -91,7 +91,7 @@ def _frame(nth: int, key: int, version: int, tail: int) -> tuple[bytes, Callable
 
 @lru_cache(maxsize=4096)
 def _key_start(group: str, topic: str) -> bytes:
-    """A key's length and its bytes without the partition, which comes last."""
+    """Return a key's length and its bytes without the partition, which comes last."""
     key = encode_key(OffsetCommitKey(group=group, topic=topic, partition=0))
     return varint(len(key)) + key[:-_INT32_BYTES]
 

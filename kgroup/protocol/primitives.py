@@ -14,7 +14,7 @@ def append_uvarint(out: bytearray, value: int) -> None:
 
 
 def read_uvarint(buf: bytes, pos: int) -> tuple[int, int]:
-    """The unsigned varint at `pos` and the position behind it; DecodeError past 5 bytes."""
+    """Return the unsigned varint at `pos` and the position behind it; DecodeError past 5 bytes."""
     value = shift = 0
     while True:
         byte = buf[pos]
@@ -36,7 +36,7 @@ def append_varint(out: bytearray, value: int) -> None:
 
 
 def read_varint(buf: bytes, pos: int) -> tuple[int, int]:
-    """The signed (zigzag) varint at `pos`, up to 64 bits, and the position behind it."""
+    """Return the signed (zigzag) varint at `pos`, up to 64 bits, and the position behind it."""
     value = shift = 0
     while True:
         byte = buf[pos]
@@ -51,17 +51,17 @@ def read_varint(buf: bytes, pos: int) -> tuple[int, int]:
 
 
 def short(pos: int, size: int, end: int) -> DecodeError:
-    """The error for a length that points past the end of the data, or is negative."""
+    """Return the error for a length that points past the end of the data, or is negative."""
     if size < 0:
         return DecodeError(f"negative length {size} before byte {pos}")
     return DecodeError(f"{size} bytes wanted at byte {pos}, {end - pos} left")
 
 
 def long(pos: int, size: int) -> DecodeError:
-    """The error for a string above the length Kafka allows."""
+    """Return the error for a string above the length Kafka allows."""
     return DecodeError(f"a string of {size} bytes at byte {pos}, {MAX_STRING} are allowed")
 
 
 def many(pos: int, most: int) -> DecodeError:
-    """The error for more items than one message may have."""
+    """Return the error for more items than one message may have."""
     return DecodeError(f"more than {most} items before byte {pos}")

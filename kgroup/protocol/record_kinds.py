@@ -24,12 +24,12 @@ class RecordValue(Message):
     WRITTEN: ClassVar[int] = 0
 
     def written_version(self) -> int:
-        """The version Kafka 4.3.1 would write this very value in."""
+        """Return the version Kafka 4.3.1 would write this very value in."""
         return self.WRITTEN
 
 
 def leading_int16(data: bytes, what: str) -> int:
-    """The type a key begins with, or the version of a value; DecodeError where neither is there."""
+    """Return the type a key begins with, or the version of a value; DecodeError where neither is there."""
     if len(data) < 2:
         raise DecodeError(f"record {what}: cut short at {len(data)} bytes")
     number: int = _INT16.unpack_from(data)[0]

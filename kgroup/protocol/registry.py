@@ -98,19 +98,19 @@ def known(key: int) -> bool:
 
 
 def name_of(key: int) -> str:
-    """The API's name, or `API_<n>` for one kgroup has no messages for."""
+    """Return the API's name, or `API_<n>` for one kgroup has no messages for."""
     return _NAMES.get(key, f"API_{key}")
 
 
 @cache
 def request_class(key: int) -> type[Message]:
-    """The request class of an API; DecodeError if kgroup has no messages for it."""
+    """Return the request class of an API; DecodeError if kgroup has no messages for it."""
     return _class(key, "Request")
 
 
 @cache
 def response_class(key: int) -> type[Message]:
-    """The response class of an API; DecodeError if kgroup has no messages for it."""
+    """Return the response class of an API; DecodeError if kgroup has no messages for it."""
     return _class(key, "Response")
 
 
@@ -124,7 +124,7 @@ def response_class_at(key: int, version: int) -> type[Message]:
 
 
 def response_class_of(request: Message) -> type[Message]:
-    """The class of the answer to `request`."""
+    """Return the class of the answer to `request`."""
     return response_class(request.API)
 
 

@@ -42,7 +42,7 @@ _SLOTS: dict[type[Any], list[Slot]] = {}  # reading the annotations costs more t
 
 
 def slots_of(cls: type[Struct]) -> list[Slot]:
-    """The declared fields of a struct, in wire order."""
+    """Return the declared fields of a struct, in wire order."""
     found = _SLOTS.get(cls)
     if found is None:
         declared = fields(cls)

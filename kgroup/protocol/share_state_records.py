@@ -75,7 +75,7 @@ PAIRS: dict[int, tuple[type[StateKey], type[StateValue]]] = {
 
 
 def decode_key(data: bytes) -> StateKey:
-    """The key in `data`; raises only DecodeError, also for a type of tomorrow."""
+    """Return the key in `data`; raises only DecodeError, also for a type of tomorrow."""
     kind = leading_int16(data, "key")
     if kind not in PAIRS:
         raise DecodeError(f"record key: no record of share groups' state has type {kind}")
@@ -83,7 +83,7 @@ def decode_key(data: bytes) -> StateKey:
 
 
 def decode_value(key: StateKey, data: bytes | None) -> StateValue | None:
-    """The value that goes with `key`, None for a tombstone; raises only DecodeError."""
+    """Return the value that goes with `key`, None for a tombstone; raises only DecodeError."""
     if data is None:
         return None
     return PAIRS[key.TYPE][1].decode_prefix(data, 2, leading_int16(data, "value"))[0]

@@ -166,7 +166,7 @@ class Subtopology(Struct):
 
 
 def sources_of(part: Subtopology) -> tuple[str, ...]:
-    """The topics that a subtopology reads, repartition topics last."""
+    """Return the topics that a subtopology reads, repartition topics last."""
     return (*part.source_topics, *(topic.name for topic in part.repartition_source_topics))
 
 

@@ -59,7 +59,7 @@ class Subscription:
     rack: str | None = None
 
     def encode(self, version: int = NEWEST) -> bytes:
-        """The bytes Kafka's consumer would send: topics and owned partitions sorted."""
+        """Return the bytes Kafka's consumer would send: topics and owned partitions sorted."""
         return _encode(
             ConsumerProtocolSubscription(
                 topics=tuple(sorted(self.topics)),
@@ -92,7 +92,7 @@ class Assignment:
     user_data: bytes | None = None
 
     def encode(self, version: int = NEWEST) -> bytes:
-        """The bytes Kafka's consumer would send: topics in order of first appearance."""
+        """Return the bytes Kafka's consumer would send: topics in order of first appearance."""
         body = ConsumerProtocolAssignment(
             assigned_partitions=_by_topic(self.partitions), user_data=self.user_data
         )
@@ -100,13 +100,13 @@ class Assignment:
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        """The assignment in a SyncGroup answer; raises only DecodeError, also for no bytes at all."""
+        """Return the assignment in a SyncGroup answer; raises only DecodeError, also for no bytes at all."""
         body = _decode(ConsumerProtocolAssignment, data)
         return cls(_flat(body.assigned_partitions), body.user_data)
 
 
 def subscribed_topics(data: bytes) -> tuple[str, ...]:
-    """The topics of a subscription of any version, read as version 0, which all of them begin with.
+    """Return the topics of a subscription of any version, read as version 0, which all of them begin with.
 
     So a group's topics are known even where later fields are cut short or unknown, as in Kafka
     (ClassicGroup.computeSubscribedTopics). Raises only DecodeError.

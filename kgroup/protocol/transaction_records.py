@@ -56,7 +56,7 @@ class TransactionLogValue(RecordValue, versions=range(2), flexible=1, written=1)
 
 
 def decode_key(data: bytes) -> TransactionLogKey:
-    """The key in `data`; raises only DecodeError, also for a type that is not 0."""
+    """Return the key in `data`; raises only DecodeError, also for a type that is not 0."""
     kind = leading_int16(data, "key")
     if kind != TransactionLogKey.TYPE:
         raise DecodeError(f"record key: no transaction record has type {kind}")
@@ -64,7 +64,7 @@ def decode_key(data: bytes) -> TransactionLogKey:
 
 
 def decode_value(data: bytes | None) -> TransactionLogValue | None:
-    """The value in `data`, None for a tombstone; raises only DecodeError."""
+    """Return the value in `data`, None for a tombstone; raises only DecodeError."""
     if data is None:
         return None
     return TransactionLogValue.decode_prefix(data, 2, leading_int16(data, "value"))[0]

@@ -29,7 +29,7 @@ class Transport(Protocol):
         max_version: int | None = None,
         timeout_s: float | None = None,
     ) -> Message:
-        """The response, from broker `node`, or from any broker when it is None.
+        """Return the response, from broker `node`, or from any broker when it is None.
 
         Sent in the highest version that both sides have within the limits; BrokerRefused with
         UNSUPPORTED_VERSION when they share none.
@@ -37,11 +37,11 @@ class Transport(Protocol):
         ...
 
     def versions(self, node: int | None, api_key: int) -> range | None:
-        """The versions of an API that the broker serves; None when it does not serve it."""
+        """Return the versions of an API that the broker serves; None when it does not serve it."""
         ...
 
     def nodes(self) -> Mapping[int, tuple[str, int]]:
-        """The brokers alive now: id → (host, port)."""
+        """Return the brokers alive now: id → (host, port)."""
         ...
 
     def close(self) -> None:

@@ -36,7 +36,7 @@ class Login:
     password: str | None = field(default=None, repr=False)
 
     def headers(self) -> dict[str, str]:
-        """The header that carries it."""
+        """Return the header that carries it."""
         if self.token is not None:
             return {"authorization": f"Bearer {self.token}"}
         if self.username is None:
@@ -96,7 +96,7 @@ class Api:
         return self._place.base.rstrip("/")
 
     def cluster_id(self) -> str:
-        """The cluster that is asked; ConfigError where there are several and none was chosen."""
+        """Return the cluster that is asked; ConfigError where there are several and none was chosen."""
         if self._cluster_id is None:
             told = [document.text("cluster_id") for document in self._pages("clusters")]
             if len(told) != 1:
@@ -109,7 +109,7 @@ class Api:
         return self._cluster_id
 
     def one(self, *path: str) -> Document:
-        """The document at a path below the cluster."""
+        """Return the document at a path below the cluster."""
         url = self._url(*path)
         return Document(self._get(url), url)
 
@@ -138,7 +138,7 @@ class Api:
             url = None if following is None else self._of_ours(url, following)
 
     def _of_ours(self, url: str, following: str) -> str:
-        """The next page at the address that was given: a proxy may know itself by another name."""
+        """Return the next page at the address that was given: a proxy may know itself by another name."""
         told, ours = urlsplit(urljoin(url, following)), urlsplit(self._place.base)
         return told._replace(scheme=ours.scheme, netloc=ours.netloc).geturl()
 
@@ -179,7 +179,7 @@ class Api:
 
 
 def client(login: Login, context: ssl.SSLContext | None) -> httpx.Client:
-    """A client that sends the login to the addresses it is asked for and follows no redirection."""
+    """Return a client that sends the login to the addresses it is asked for and follows no redirection."""
     require_extra("http", "--rest", "httpx")
     import httpx
 
@@ -202,7 +202,7 @@ def _refusal(answer: httpx.Response, url: str) -> BrokerRefused | KgroupError:
 
 
 def _said(answer: httpx.Response) -> str:
-    """The status, and the API's own code and words where it gives them."""
+    """Return the status, and the API's own code and words where it gives them."""
     try:
         told: object = answer.json()
     except ValueError:

@@ -14,25 +14,25 @@ class Document:
     url: str
 
     def text(self, name: str) -> str:
-        """A string that the API requires."""
+        """Return a string that the API requires."""
         found = self._fields().get(name)
         if not isinstance(found, str):
             raise self._not(name, "a string")
         return found
 
     def text_or_none(self, name: str) -> str | None:
-        """A string; None for null and for a field that is not there."""
+        """Return a string; None for null and for a field that is not there."""
         return None if self._fields().get(name) is None else self.text(name)
 
     def number(self, name: str) -> int:
-        """An integer that the API requires."""
+        """Return an integer that the API requires."""
         found = self._fields().get(name)
         if not isinstance(found, int) or isinstance(found, bool):
             raise self._not(name, "an integer")
         return found
 
     def truth(self, name: str) -> bool | None:
-        """A boolean; None where it is not told."""
+        """Return a boolean; None where it is not told."""
         found = self._fields().get(name)
         return found if isinstance(found, bool) else None
 
@@ -41,7 +41,7 @@ class Document:
         return name in self._fields()
 
     def related(self, name: str) -> str | None:
-        """The URL of what a relationship leads to; None where there is none."""
+        """Return the URL of what a relationship leads to; None where there is none."""
         found = self._fields().get(name)
         url = found.get("related") if isinstance(found, dict) else None
         return url if isinstance(url, str) else None
@@ -56,7 +56,7 @@ class Document:
 
 
 def page_of(value: object, url: str) -> tuple[list[Document], str | None]:
-    """The documents of a page of a collection, and the URL of the next page; None behind the last."""
+    """Return the documents of a page of a collection, and the URL of the next page; None behind the last."""
     page = value if isinstance(value, dict) else {}
     data, metadata = page.get("data"), page.get("metadata")
     if not isinstance(data, list) or not isinstance(metadata, dict):

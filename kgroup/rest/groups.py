@@ -63,11 +63,11 @@ class Groups:
         self._nodes: dict[str, Node | None] = {}
 
     def cluster_id(self) -> str:
-        """The cluster that is asked."""
+        """Return the cluster that is asked."""
         return self._api.cluster_id()
 
     def list_groups(self, *, count_members: bool = False) -> Listing:
-        """The groups that REST tells, by id; that there may be more is among the errors, always."""
+        """Return the groups that REST tells, by id; that there may be more is among the errors, always."""
         errors: list[ItemError] = []
         groups = []
         for document in self._api.all(GROUPS):
@@ -82,7 +82,7 @@ class Groups:
         return Listing(tuple(sorted(groups, key=lambda group: group.group_id)), (*errors, _MORE_GROUPS))
 
     def describe(self, group_ids: Iterable[str]) -> Description:
-        """Groups in full, in the order given; those that cannot be described are among the errors."""
+        """Return groups in full, in the order given; those that cannot be described are among the errors."""
         groups: list[GroupDescription] = []
         errors: list[ItemError] = []
         for group_id in dict.fromkeys(group_ids):
@@ -174,7 +174,7 @@ class Groups:
     def _rows(
         self, group_id: str, members: Sequence[Member], errors: list[ItemError]
     ) -> tuple[OffsetRow, ...] | None:
-        """A row for each partition with a lag or an owner; None where the lags could not be read."""
+        """Return a row for each partition with a lag or an owner; None where the lags could not be read."""
         rows: dict[TopicPartition, OffsetRow] = {}
         try:
             for told in self._lags(group_id):
@@ -204,7 +204,7 @@ class Groups:
         return tuple(rows[place] for place in sorted(rows))
 
     def _lags(self, group_id: str) -> list[Document]:
-        """The lags; that there are none REST says as if the group were not there."""
+        """Return the lags; that there are none REST says as if the group were not there."""
         try:
             return self._api.all(GROUPS, group_id, LAGS)
         except BrokerRefused as error:
@@ -213,7 +213,7 @@ class Groups:
             return []
 
     def _node(self, url: str | None) -> Node | None:
-        """The broker that a relationship leads to; None where REST does not tell its address."""
+        """Return the broker that a relationship leads to; None where REST does not tell its address."""
         if url is None:
             return None
         name = url.rstrip("/").rpartition("/")[2]

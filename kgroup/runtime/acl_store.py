@@ -25,7 +25,7 @@ HINT = "restore it from a backup; nothing is served without it, as everything mi
 def access_rules(
     folder: Path | None, cluster_id: str, catalog: Catalog, settings: BrokerSettings
 ) -> AclStore | None:
-    """The rules of a cluster with an authorizer; None without one, whatever is in the folder.
+    """Return the rules of a cluster with an authorizer; None without one, whatever is in the folder.
 
     The catalog remembers that there were some: from then on, a folder without is one they were taken from.
     """

@@ -48,7 +48,7 @@ class Layer(NamedTuple):
 
 
 def in_force(name: str, layers: Sequence[Layer]) -> Layer:
-    """The layer that decides on a topic setting; its default where no layer gives a value."""
+    """Return the layer that decides on a topic setting; its default where no layer gives a value."""
     return layers[0] if layers else Layer(name, SETTINGS[name].default, FROM_DEFAULT)
 
 
@@ -78,12 +78,12 @@ class BrokerConfigs:
         return found
 
     def of_topics(self, node: int | None) -> dict[str, str]:
-        """What broker `node` (None: all of them) gives topics that set nothing of their own."""
+        """Return what broker `node` (None: all of them) gives topics that set nothing of their own."""
         given = {name: self.given[name] for name in OF_TOPICS if name in self.given}
         return {**given, **self._changed(OF_TOPICS, node)}
 
     def of_the_process(self, node: int | None) -> dict[str, str]:
-        """What was changed of the settings that act on the whole process."""
+        """Return what was changed of the settings that act on the whole process."""
         return self._changed(OF_THE_PROCESS, node)
 
     def _changed(self, names: Container[str], node: int | None) -> dict[str, str]:

@@ -66,7 +66,7 @@ class _Table(Generic[V]):
         self._set(name, entry)
 
     def changed(self) -> dict[str, tuple[V | None, V | None]]:
-        """The entries before and now that differ, by name."""
+        """Return the entries before and now that differ, by name."""
         found = {name: (before, self.entries.get(name)) for name, before in self._before.items()}
         return {name: pair for name, pair in found.items() if pair[0] != pair[1]}
 
@@ -78,7 +78,7 @@ class _Table(Generic[V]):
         self._before.clear()
 
     def changes(self) -> dict[str, object]:
-        """What changed, as it is written."""
+        """Return what changed, as it is written."""
         changed = self.changed().items()
         return {name: None if now is None else self._written(now) for name, (_, now) in changed}
 
@@ -213,7 +213,7 @@ class Catalog:
                 self._alike[_confusable(name)].discard(name)
 
     def alike(self, name: str) -> str | None:
-        """A topic whose name differs from this one at most in '.' and '_'."""
+        """Return a topic whose name differs from this one at most in '.' and '_'."""
         if not self._alike:
             for known in self.topics:
                 self._alike.setdefault(_confusable(known), set()).add(known)
@@ -249,14 +249,14 @@ class Catalog:
             self._settled.put(name, True)
 
     def new_topic_id(self) -> bytes:
-        """A random id that no topic has; never one that Kafka reserves or that begins with a dash."""
+        """Return a random id that no topic has; never one that Kafka reserves or that begins with a dash."""
         while True:
             found = secrets.token_bytes(16)
             if not uuid_text(found).startswith("-") and found not in self.image.by_id:
                 return found
 
     def allocate_producer_id(self) -> int:
-        """An id never given out before, also across restarts (a crash may skip some)."""
+        """Return an id never given out before, also across restarts (a crash may skip some)."""
         if self._next_producer_id >= self._reserved:
             self._reserve(self._next_producer_id + PRODUCER_ID_BLOCK)
         self._next_producer_id += 1
@@ -369,7 +369,7 @@ def _topics_of(folder: Path, catalog: Catalog) -> Iterable[CatalogTopic]:
 
 
 def _topic_id_in(path: Path) -> bytes | None:
-    """The topic id Kafka keeps beside a partition's segments (KIP-516)."""
+    """Return the topic id Kafka keeps beside a partition's segments (KIP-516)."""
     try:
         lines = path.read_text().splitlines()
         return next(uuid_bytes(line.split(":")[1].strip()) for line in lines if line.startswith("topic_id:"))

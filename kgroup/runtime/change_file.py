@@ -119,7 +119,7 @@ def _line(content: Noted) -> bytes:
 
 
 def _parsed(line: bytes) -> Noted | None:
-    """What a line says, None if it is not as it was written; the newline may be missing."""
+    """Return what a line says, None if it is not as it was written; the newline may be missing."""
     body = line[_PREFIX:].removesuffix(b"\n")
     if line[:_PREFIX] != b"%08x " % zlib.crc32(body):
         return None

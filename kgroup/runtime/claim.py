@@ -16,7 +16,7 @@ class Claim(NamedTuple):
     owner: str = "kgroup"
 
     def lock(self, node_id: int | None = None) -> DataDirectory:
-        """The folder, locked and identified; StorageError if another process or broker holds it."""
+        """Return the folder, locked and identified; StorageError if another process or broker holds it."""
         from kgroup.log.directory import DataDirectory
 
         return DataDirectory(self.folder, command=self.owner, node_id=node_id)

@@ -118,11 +118,11 @@ class Cluster:
             self._directory.announce(listeners, metrics)
 
     def live_shards(self) -> Iterator[Shard]:
-        """The shards that are loaded."""
+        """Return the shards that are loaded."""
         return (shard for shard in self.shards if shard is not None)
 
     def leader_of(self, topic: str, partition: int) -> int:
-        """The broker that leads a partition."""
+        """Return the broker that leads a partition."""
         placed = self._placed.get((topic, partition)) if self._placed else None
         return self.nodes[partition % self.brokers] if placed is None else placed.leader
 
@@ -138,14 +138,14 @@ class Cluster:
         return unloaded or (topic, partition) in self._damaged
 
     def topic_settings(self, name: str, node: int | None = None) -> TopicSettings:
-        """The settings in force for a topic that exists: its own, the broker's, else the defaults.
+        """Return the settings in force for a topic that exists: its own, the broker's, else the defaults.
 
         Broker `node` is the one that leads the partition in question; without it, what all brokers share.
         """
         return self.in_force.of_topic(name, node)
 
     def log(self, topic: str, partition: int) -> Log | None:
-        """The log of a partition, opened on first use; None if there is no such partition.
+        """Return the log of a partition, opened on first use; None if there is no such partition.
 
         DamagedLog for one that was found damaged, until the process is started again; StorageError.
         """
@@ -202,7 +202,7 @@ class Cluster:
             changes.replies += self._topics_changed()
 
     def size_of(self, topic: str, partition: int) -> int:
-        """The bytes of a partition's segments; of one that nobody wrote to, 0. Raises OSError."""
+        """Return the bytes of a partition's segments; of one that nobody wrote to, 0. Raises OSError."""
         opened = self._logs.get((topic, partition))
         if opened is not None:
             return opened.size

@@ -35,7 +35,7 @@ class Credentials:
         return self._known
 
     def find(self, user: str, mechanism: ScramMechanism) -> ScramCredential | None:
-        """What is kept of a user's password for this mechanism; None for a user who has none."""
+        """Return what is kept of a user's password for this mechanism; None for a user who has none."""
         return self._known.get((user, mechanism))
 
     def change(self, changes: Mapping[Key, ScramCredential | None]) -> None:

@@ -33,7 +33,7 @@ def discard(data: Path | None, topics: Mapping[str, int]) -> None:
 def open_partition(
     folder: Path, settings: TopicSettings, files: OpenFiles, *, was_there: bool
 ) -> PartitionLog:
-    """The log in `folder`, which is made unless it `was_there` once.
+    """Return the log in `folder`, which is made unless it `was_there` once.
 
     DamagedLog for one that somebody took away: an empty log in its place would lose what it held in silence.
     """

@@ -65,7 +65,7 @@ class Placement:
         return replace(self, leader=self.replicas[0])._begun(end_offset)
 
     def among(self, nodes: Container[int]) -> Placement | None:
-        """What is left of it when only these brokers are there; None for nothing."""
+        """Return what is left of it when only these brokers are there; None for nothing."""
         left = tuple(replica for replica in self.replicas if replica in nodes)
         if not left:
             return None
@@ -81,7 +81,7 @@ class Placement:
         return (self.epochs[later - 1][0] if later else epoch), self.epochs[later][1]
 
     def epoch_at(self, offset: int) -> int:
-        """The epoch in which the record at an offset was written."""
+        """Return the epoch in which the record at an offset was written."""
         later = bisect_right(self.epochs, offset, key=lambda known: known[1])
         return self.epochs[max(later - 1, 0)][0]
 

@@ -58,7 +58,7 @@ def _principals(text: str, kind: Kind) -> str:
 
 
 def split_principals(text: str) -> tuple[str, ...]:
-    """The principals of `super.users`, as Kafka separates them."""
+    """Return the principals of `super.users`, as Kafka separates them."""
     return tuple(each.strip() for each in text.split(";") if each.strip())
 
 
@@ -117,13 +117,13 @@ class BrokerSettings:
 
     @classmethod
     def bounds(cls, key: str) -> tuple[int, int]:
-        """The lowest and the highest value of a setting that is a number."""
+        """Return the lowest and the highest value of a setting that is a number."""
         kind = next(f.metadata["kind"] for f in fields(cls) if f.metadata["kind"].key == key)
         return kind.low, kind.high
 
     @classmethod
     def of(cls, settings: Mapping[str, str]) -> Self:
-        """The settings given, on top of the defaults; names not known here raise ConfigError."""
+        """Return the settings given, on top of the defaults; names not known here raise ConfigError."""
         values: dict[str, Any] = {}
         kinds = {f.metadata["kind"].key: (f.name, f.metadata["kind"]) for f in fields(cls)}
         for key, text in settings.items():

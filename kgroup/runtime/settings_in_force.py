@@ -29,7 +29,7 @@ class SettingsInForce:
         self.forget_all()
 
     def of_topic(self, name: str, node: int | None) -> TopicSettings:
-        """What is in force for a topic that exists, where broker `node` leads (None: anywhere)."""
+        """Return what is in force for a topic that exists, where broker `node` leads (None: anywhere)."""
         if node is None:
             node = self.only_node
         of_topic = self._of_topics.setdefault(name, {})
@@ -40,7 +40,7 @@ class SettingsInForce:
         return found
 
     def own_of(self, topic: CatalogTopic) -> Mapping[str, str]:
-        """What a topic sets of its own; topics of state are born with smaller segments than others."""
+        """Return what a topic sets of its own; topics of state are born with smaller segments than others."""
         if topic.name == OFFSETS_TOPIC:
             return {"segment.bytes": str(self.process.offsets_segment_bytes), **topic.config}
         if topic.name == TRANSACTION_TOPIC:

@@ -144,7 +144,7 @@ class TopicSettings:
 
     @classmethod
     def of(cls, own: Mapping[str, str], broker: Mapping[str, str]) -> TopicSettings:
-        """What is in force with the topic's own settings, and the broker's by the broker's names."""
+        """Return what is in force with the topic's own settings, and the broker's by the broker's names."""
 
         def number(name: str) -> int:
             return int(_text(name, own, broker))
@@ -168,7 +168,7 @@ class TopicSettings:
 
 
 def parse(name: str, text: str, setting: TopicSetting) -> object:
-    """The value of a setting as Kafka reads it; Refused with INVALID_CONFIG for one it cannot have."""
+    """Return the value of a setting as Kafka reads it; Refused with INVALID_CONFIG for one it cannot have."""
     value, problem = _read(text, setting)
     if problem is None:
         problem = setting.check(value)
@@ -178,7 +178,7 @@ def parse(name: str, text: str, setting: TopicSetting) -> object:
 
 
 def _read(text: str, setting: TopicSetting) -> tuple[object, str | None]:
-    """The value, and why there is none."""
+    """Return the value, and why there is none."""
     trimmed = text.strip()
     value: object = trimmed
     problem: str | None = None
@@ -204,7 +204,7 @@ def _read(text: str, setting: TopicSetting) -> tuple[object, str | None]:
 
 
 def written(name: str, text: str) -> str:
-    """A value as Kafka tells it: read and written again, so without the blanks around it.
+    """Return a value as Kafka tells it: read and written again, so without the blanks around it.
 
     One in force that could not be set, as the length of a segment of state, is told all the same.
     """

@@ -38,7 +38,7 @@ class Rule:
     case: str = ""
 
     def apply(self, name: str) -> str | None:
-        """What the rule makes of a name; None where it does not match as a whole."""
+        """Return what the rule makes of a name; None where it does not match as a whole."""
         if self.pattern is None:
             return name
         if self.pattern.fullmatch(name) is None:
@@ -74,7 +74,7 @@ class PrincipalMapping:
         self.rules = tuple(_rules(text.strip() or DEFAULT_RULES))
 
     def name_of(self, distinguished_name: str) -> str | None:
-        """The principal's name, or None where no rule applies: whoever it is does not get in."""
+        """Return the principal's name, or None where no rule applies: whoever it is does not get in."""
         for rule in self.rules:
             made = rule.apply(distinguished_name)
             if made is not None:

@@ -16,7 +16,7 @@ class Principal:
 
     @classmethod
     def parse(cls, text: str) -> Principal:
-        """The principal that `str()` gave; ValueError for a text without a kind or without a name."""
+        """Return the principal that `str()` gave; ValueError for a text without a kind or without a name."""
         kind, colon, name = text.partition(":")
         if not (kind and colon and name):
             raise ValueError(f"{text!r} is not a principal: write KIND:NAME, as {USER}:alice")

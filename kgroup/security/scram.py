@@ -49,7 +49,7 @@ class ScramMechanism(IntEnum):
 
     @classmethod
     def named(cls, spelling: str) -> ScramMechanism:
-        """The mechanism of that name; ValueError for another."""
+        """Return the mechanism of that name; ValueError for another."""
         for each in cls:
             if each.spelling == spelling:
                 return each
@@ -69,14 +69,14 @@ class ScramCredential:
     def of(
         cls, mechanism: ScramMechanism, salted_password: bytes, salt: bytes, iterations: int
     ) -> ScramCredential:
-        """The credential behind a salted password."""
+        """Return the credential behind a salted password."""
         client_key = _hmac(mechanism, salted_password, b"Client Key")
         stored = hashlib.new(mechanism.digest, client_key).digest()
         return cls(salt, stored, _hmac(mechanism, salted_password, b"Server Key"), iterations)
 
 
 def salted(mechanism: ScramMechanism, password: str, salt: bytes, iterations: int) -> bytes:
-    """The salted password, which is all that a broker is told of one."""
+    """Return the salted password, which is all that a broker is told of one."""
     return hashlib.pbkdf2_hmac(mechanism.digest, password.encode(), salt, iterations)
 
 

@@ -28,7 +28,7 @@ def summary_of(seed: int) -> Summary:
 
 
 def summaries(seeds: Sequence[int], jobs: int) -> Iterator[Summary]:
-    """The runs of all seeds, in order; in `jobs` processes."""
+    """Yield the runs of all seeds, in order; in `jobs` processes."""
     if jobs <= 1:
         yield from map(summary_of, seeds)
         return

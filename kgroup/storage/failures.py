@@ -48,7 +48,7 @@ _CREDENTIALS = {
 
 
 def told(error: Exception, at: Location, options: StorageOptions) -> StorageError:
-    """The failure of a call at a location, fit for a user; never holds a credential."""
+    """Return the failure of a call at a location, fit for a user; never holds a credential."""
     if isinstance(error, StorageError):
         return error
     text = _as_lines(options.hidden(str(error)))

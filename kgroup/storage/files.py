@@ -27,7 +27,7 @@ class RemoteFile:
 
     @classmethod
     def at(cls, location: Location, options: StorageOptions) -> RemoteFile:
-        """The object that is there now; StorageMissing if none is."""
+        """Return the object that is there now; StorageMissing if none is."""
         return cls.of(open_store(location, options).look(location), options)
 
     @property
@@ -80,7 +80,7 @@ class RangeReader:
         return position
 
     def read(self, size: int) -> bytes:
-        """The next `size` bytes, fewer at the end of the object."""
+        """Return the next `size` bytes, fewer at the end of the object."""
         start, end = self._at, min(self._at + size, self._file.size)
         if start >= end:
             return b""

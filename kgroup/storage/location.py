@@ -40,7 +40,7 @@ class Location:
 
     @classmethod
     def parse(cls, text: str | Path) -> Location:
-        """What a user named; ConfigError for a URL that nothing here can open."""
+        """Return what a user named; ConfigError for a URL that nothing here can open."""
         if isinstance(text, Path) or "://" not in text:
             return cls("", "", str(text))
         scheme, _, rest = text.partition("://")

@@ -141,7 +141,7 @@ def _opened(location: Location, options: StorageOptions) -> ObjectStore:
 
 
 def _endpoint(given: dict[str, str], kind: str) -> str:
-    """The endpoint that was chosen, else the one of the environment, else ""."""
+    """Return the endpoint that was chosen, else the one of the environment, else ""."""
     option, *names = _ENDPOINTS[kind]
     if option in given:
         return given[option]

@@ -10,7 +10,7 @@ from kgroup.storage.store import Store
 
 
 def open_store(location: Location, options: StorageOptions) -> Store:
-    """What holds a location that is not on this machine.
+    """Return what holds a location that is not on this machine.
 
     ConfigError if the extra for it is missing or options make no sense; StorageDenied without credentials.
     """

@@ -110,13 +110,13 @@ class StorageOptions:
         return {k: v for k, v in self.values.items() if k.startswith(_HADOOP)}
 
     def for_tables(self, location: Location) -> dict[str, str]:
-        """What delta-rs takes as `storage_options` for a table at this place, by its own names."""
+        """Return what delta-rs takes as `storage_options` for a table at this place, by its own names."""
         kind = location.kind
         chosen = {k: v for k, v in self.values.items() if k in KEYS and kind in KEYS[k].kinds}
         return chosen | (self.hadoop() if kind == HDFS else {})
 
     def hidden(self, text: str) -> str:
-        """A library's text with the values of secrets taken out."""
+        """Return a library's text with the values of secrets taken out."""
         for name, value in self.values.items():
             if value and name in KEYS and KEYS[name].secret:
                 text = text.replace(value, "…")

@@ -31,11 +31,11 @@ class Store(Protocol):
         ...
 
     def look(self, location: Location) -> Found:
-        """What is there now."""
+        """Return what is there now."""
         ...
 
     def read(self, found: Found, start: int, end: int) -> bytes:
-        """The bytes from `start` to before `end`, cut at the object's own end.
+        """Return the bytes from `start` to before `end`, cut at the object's own end.
 
         StorageChanged if it is another version than the one that was found.
         """

@@ -29,7 +29,7 @@ class Pending(Generic[T]):
         self._done.set()
 
     def result(self, timeout_s: float) -> T:
-        """What the call returned, or its error; TimeoutError if it is not done in time."""
+        """Return what the call returned, or its error; TimeoutError if it is not done in time."""
         if not self._done.wait(timeout_s):
             raise TimeoutError(f"no answer within {timeout_s:g} s")
         if self._error is not None:
@@ -38,5 +38,5 @@ class Pending(Generic[T]):
 
 
 def within(timeout_s: float, call: Callable[[], T]) -> T:
-    """What the call returns; TimeoutError if that takes longer."""
+    """Return what the call returns; TimeoutError if that takes longer."""
     return Pending(call).result(timeout_s)

@@ -184,7 +184,7 @@ class TransactionCoordinator:
         return known
 
     def _owned(self, transactional_id: str, producer: producers.ProducerEpoch) -> Transaction:
-        """The transaction, if `producer` is its current one and its last end is complete."""
+        """Return the transaction, if `producer` is its current one and its last end is complete."""
         known = self._known(transactional_id)
         if known.producer_id != producer.producer_id:
             raise Refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING)

@@ -35,7 +35,7 @@ def describe(transactional_id: str, known: Transaction | None) -> described.Tran
 def list_transactions(
     request: listed.ListTransactionsRequest, known: Iterable[Transaction], now_ms: int
 ) -> listed.ListTransactionsResponse:
-    """The transactional ids that pass every filter; a filter for a state there is not is named."""
+    """Return the transactional ids that pass every filter; a filter for a state there is not is named."""
     states = set(request.state_filters)
     producers = set(request.producer_id_filters)
     pattern = _pattern(request.transactional_id_pattern)

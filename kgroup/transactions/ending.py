@@ -19,7 +19,7 @@ COORDINATOR_EPOCH = 0
 
 
 def first_protocol(known: Transaction, producer: ProducerEpoch, committed: bool) -> Status | None:
-    """The status to write, None if the transaction has ended so already; Refused for anything else."""
+    """Return the status to write, None if the transaction has ended so already; Refused for anything else."""
     if known.producer_id != producer.producer_id:
         raise Refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     if known.producer_epoch != producer.epoch:
@@ -73,7 +73,7 @@ def second_protocol(known: Transaction, producer: ProducerEpoch, committed: bool
 def prepared(
     known: Transaction, status: Status, version: int, next_producer_id: int, now_ms: int
 ) -> Transaction:
-    """The transaction with its end decided; nothing can stop it from here on."""
+    """Return the transaction with its end decided; nothing can stop it from here on."""
     bumps = version >= BUMPS_SINCE
     return replace(
         known,
@@ -88,7 +88,7 @@ def prepared(
 
 
 def markers_of(decided: Transaction) -> Markers:
-    """The markers that carry out a decided end."""
+    """Return the markers that carry out a decided end."""
     committed = decided.status is Status.PREPARE_COMMIT
     marker = EndMarker(decided.producer_id, decided.producer_epoch, committed, COORDINATOR_EPOCH)
     return Markers(decided.transactional_id, marker, decided.partitions, decided.version)

@@ -8,7 +8,7 @@ from kgroup.transactions.state import Record, Status, Transaction
 
 
 def add(known: Transaction, added: Collection[TopicPartition], version: int, now_ms: int) -> list[Record]:
-    """The record that says the transaction has these partitions too; none if it has."""
+    """Return the record that says the transaction has these partitions too; none if it has."""
     # A retry, or a producer that sends to a partition again: nothing changes, so nothing is written.
     if known.status is Status.ONGOING and known.partitions.issuperset(added):
         return []

@@ -51,7 +51,7 @@ def next_producer(
     now_ms: int,
     new_producer_id: Callable[[], int],
 ) -> Started:
-    """The next epoch, or a new id when this one's epochs are used up."""
+    """Return the next epoch, or a new id when this one's epochs are used up."""
     fresh = replace(
         known,
         status=Status.EMPTY,

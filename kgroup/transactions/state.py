@@ -72,7 +72,7 @@ class Transaction:
         return is_exhausted(self.producer_epoch)
 
     def record(self) -> Record:
-        """The record that makes a coordinator hold exactly this."""
+        """Return the record that makes a coordinator hold exactly this."""
         value = TransactionLogValue(
             producer_id=self.producer_id,
             previous_producer_id=self.previous_producer_id,
@@ -88,7 +88,7 @@ class Transaction:
         return TransactionLogKey(transactional_id=self.transactional_id), value
 
     def tombstone(self) -> Record:
-        """The record that makes a coordinator forget this id."""
+        """Return the record that makes a coordinator forget this id."""
         return TransactionLogKey(transactional_id=self.transactional_id), None
 
     def with_partitions(self, added: Iterable[TopicPartition], now_ms: int, version: int) -> Transaction:
@@ -125,7 +125,7 @@ def is_exhausted(epoch: int) -> bool:
 
 
 def replayed(key: TransactionLogKey, value: TransactionLogValue) -> Transaction:
-    """The transaction a record tells of; ValueError for a state Kafka does not have."""
+    """Return the transaction a record tells of; ValueError for a state Kafka does not have."""
     return Transaction(
         transactional_id=key.transactional_id,
         producer_id=value.producer_id,

@@ -16,7 +16,7 @@ from kgroup.security.rights import DELETE, on_group
 
 
 def plan(cluster: ClusterView, group_ids: Iterable[str]) -> tuple[GroupResult, ...]:
-    """What deleting these groups would do, and of share groups what could not be brought back."""
+    """Return what deleting these groups would do, and of share groups what could not be brought back."""
     described = groups_only(cluster, group_ids)
     items = {group_id: _planned(group_id, found) for group_id, found in described.items()}
     share = [
@@ -95,7 +95,7 @@ def recorded(
 
 
 def _image(now: GroupNow) -> str | list[list[str | int]]:
-    """The offsets of a group as the journal keeps them, or why they are not known."""
+    """Return the offsets of a group as the journal keeps them, or why they are not known."""
     if now.error:
         return str(now.error)
     rows = sorted(now.committed.items())

@@ -60,7 +60,7 @@ class Journal:
 
     @classmethod
     def default(cls) -> Journal:
-        """The user's own journal, in the platform's folder for state."""
+        """Return the user's own journal, in the platform's folder for state."""
         from platformdirs import user_state_path
 
         return cls(user_state_path("kgroup") / FILE_NAME)

@@ -141,7 +141,7 @@ def _change(
 def _committed_after_doubt(
     cluster: ClusterView, group_id: str, share: bool
 ) -> Mapping[TopicPartition, CommittedOffset] | None:
-    """What is committed now, to tell whether a request without a reply was carried out."""
+    """Return what is committed now, to tell whether a request without a reply was carried out."""
     try:
         group = look(cluster, [group_id], [group_id] if share else ())[group_id]
     except KgroupError:
@@ -177,7 +177,7 @@ def _became(
 
 
 def _image(items: Iterable[OffsetChange]) -> dict[str, list[list[str | int]]]:
-    """The committed offsets before, by group, of the partitions about to change."""
+    """Return the committed offsets before, by group, of the partitions about to change."""
     image: dict[str, list[list[str | int]]] = {}
     for item in items:
         if item.planned:

@@ -265,7 +265,7 @@ class Purpose:
 
 
 def make_plan(purpose: Purpose, now: Mapping[str, GroupNow], drafts: Mapping[str, Drafts]) -> OffsetsPlan:
-    """The plan that turns what is there `now` into the drafts."""
+    """Return the plan that turns what is there `now` into the drafts."""
     items = [
         _item(now[group_id], partition, draft, keep_equal=purpose.mark)
         for group_id, wanted in drafts.items()
@@ -326,12 +326,12 @@ def actor() -> str:
 
 
 def plan_document(plan: OffsetsPlan) -> Document:
-    """A plan as a JSON object that `plan_from` reads back."""
+    """Return a plan as a JSON object that `plan_from` reads back."""
     return document(plan)
 
 
 def plan_from(document: Mapping[str, Any]) -> OffsetsPlan:
-    """The plan behind `plan_document`'s object; ConfigError when it is not one."""
+    """Return the plan behind `plan_document`'s object; ConfigError when it is not one."""
     try:
         items = tuple(item_from(item) for item in document["items"])
         groups = tuple(PlannedGroup(**group) for group in document["groups"])

@@ -90,7 +90,7 @@ class RegistrationPlan:
 
 
 def plan(cluster: ClusterView, group_id: str, wanted: Registering) -> RegistrationPlan:
-    """What the change would do, the broker asked whether it would take it; the group need not exist.
+    """Return what the change would do, the broker asked whether it would take it; the group need not exist.
 
     ConfigError for ids that a list cannot hold; SafetyRefused for a group of another type; BrokerRefused
     with UNSUPPORTED_VERSION by a broker that knows no registered ids, and as `groups_only` and the broker
@@ -146,7 +146,7 @@ def _group(cluster: ClusterView, group_id: str) -> GroupDescription | None:
 
 
 def _changes(wanted: Registering, before: Mapping[str, str]) -> dict[str, Wanted]:
-    """What there is to change: nothing for what is so already."""
+    """Return what there is to change: nothing for what is so already."""
     known = registered_in(before)
     changes: dict[str, Wanted] = {}
     if wanted.all:

@@ -59,7 +59,7 @@ class Selection:
 
 
 def plan(cluster: ClusterView, group_id: str, selection: Selection, reason: str | None = None) -> Plan:
-    """What removing the selected members would do; changes nothing.
+    """Return what removing the selected members would do; changes nothing.
 
     Members asked for by id that are not in the group are items with the result not_found. SafetyRefused
     for an empty selection or a group of another type; BrokerRefused when the group cannot be described.
@@ -104,14 +104,14 @@ def plan(cluster: ClusterView, group_id: str, selection: Selection, reason: str 
 
 
 def plan_document(plan: Plan) -> dict[str, object]:
-    """A plan as a JSON object, without the group as it was; `plan_from` reads it back."""
+    """Return a plan as a JSON object, without the group as it was; `plan_from` reads it back."""
     document = asdict(plan)
     del document["before"]
     return document
 
 
 def plan_from(document: Mapping[str, Any]) -> Plan:
-    """The plan behind `plan_document`'s object; ConfigError when it is not one."""
+    """Return the plan behind `plan_document`'s object; ConfigError when it is not one."""
     try:
         items = tuple(
             ItemResult(**{**item, "result": ChangeStatus(item["result"])}) for item in document["items"]
@@ -122,7 +122,7 @@ def plan_from(document: Mapping[str, Any]) -> Plan:
 
 
 def validity(group: GroupDescription) -> dict[str, int | str]:
-    """What must not change between plan and execution.
+    """Return what must not change between plan and execution.
 
     Brokers do not tell a classic group's generation, so who is in it with which assignment stands for it.
     """
@@ -138,7 +138,7 @@ def validity(group: GroupDescription) -> dict[str, int | str]:
 
 
 def check_fresh(cluster: ClusterView, made: Plan) -> GroupDescription:
-    """The group as it is now; SafetyRefused if it is no longer what the plan was made for."""
+    """Return the group as it is now; SafetyRefused if it is no longer what the plan was made for."""
     group = _described(cluster, made.group_id)
     now = validity(group)
     if now != made.valid_while:
@@ -223,7 +223,7 @@ _REJOINS = "if still running it rejoins at once as a new member"
 
 
 def effect_of(member: Member, heirs: int) -> str:
-    """What removing a member does, where `heirs` stay in the group."""
+    """Return what removing a member does, where `heirs` stay in the group."""
     count = member.partition_count
     running = member.connect.running if member.connect is not None else None
     if running is not None:
@@ -243,7 +243,7 @@ def effect_of(member: Member, heirs: int) -> str:
 
 
 def _leave(cluster: ClusterView, node: int, made: Plan, left_s: float) -> list[int] | KgroupError:
-    """The broker's error code for each item."""
+    """Return the broker's error code for each item."""
     served = cluster.transport.versions(node, LEAVE_GROUP)
     reason = (made.reason or DEFAULT_REASON)[:REASON_LIMIT]
     if served is not None and served[-1] < BATCH_VERSION:
@@ -268,7 +268,7 @@ def _leave(cluster: ClusterView, node: int, made: Plan, left_s: float) -> list[i
 
 
 def _only_member_id(items: Sequence[ItemResult], served: range) -> str:
-    """The one dynamic member that an old LeaveGroup can name."""
+    """Return the one dynamic member that an old LeaveGroup can name."""
     has = f"the broker serves LeaveGroup {served[0]}-{served[-1]}"
     if any(item.instance_id is not None for item in items):
         need = f"removing by instance id needs {BATCH_VERSION}+"

@@ -68,7 +68,7 @@ def plan_reset(
     reason: str | None = None,
     share: Collection[str] = (),
 ) -> OffsetsPlan:
-    """What the reset would do to each group, whether or not it may be done now; changes nothing.
+    """Return what the reset would do to each group, whether or not it may be done now; changes nothing.
 
     Partitions that cannot be reset are failed items. Raises for a topic named that does not exist, and
     ConfigError for groups that the file does not mention. Groups in `share` that do not exist are made share
@@ -123,7 +123,7 @@ class _Log:
         self._known: dict[int, Mapping[TopicPartition, ListedOffset | KgroupError]] = {}
 
     def at(self, partition: TopicPartition, when: int) -> int:
-        """The offset for EARLIEST, LATEST or a time in ms; -1 for a time after the last record."""
+        """Return the offset for EARLIEST, LATEST or a time in ms; -1 for a time after the last record."""
         if when not in self._known:
             asked = dict.fromkeys(self._partitions, when)
             self._known[when] = list_offsets(self._cluster, asked, self._topics)
@@ -133,7 +133,7 @@ class _Log:
         return found.offset
 
     def within(self, partition: TopicPartition, offset: int) -> Draft:
-        """The offset, or the end of the log that it lies beyond."""
+        """Return the offset, or the end of the log that it lies beyond."""
         start, end = self.at(partition, EARLIEST), self.at(partition, LATEST)
         if offset > end:
             return Draft(CommittedOffset(end), f"{offset} lies beyond the end of the log, {end}")

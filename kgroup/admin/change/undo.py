@@ -63,7 +63,7 @@ def plan_undo(
 
 
 def changed_groups(journal: Journal, entry_id: str) -> tuple[str, ...]:
-    """The groups of which an entry has changed offsets, or may have: `plan_undo` restores those."""
+    """Return the groups of which an entry has changed offsets, or may have: `plan_undo` restores those."""
     entry = journal.find(entry_id)
     return tuple(group for group, rows in _changed(entry).items() if rows) if entry else ()
 
@@ -105,14 +105,14 @@ def _groups_of(entry: Entry) -> frozenset[str]:
 
 
 def _share_groups(entry: Entry) -> list[str]:
-    """The groups of an entry that were share groups: one that is gone since becomes one again."""
+    """Return the groups of an entry that were share groups: one that is gone since becomes one again."""
     if entry.command == DELETE:
         return list(entry.plan.get("share", ()))
     return [group["group_id"] for group in entry.plan["groups"] if group.get("type") == SHARE]
 
 
 def _changed(entry: Entry) -> _Changes:
-    """What the entry changed; ConfigError for one that was written by another version, or by hand."""
+    """Return what the entry changed; ConfigError for one that was written by another version, or by hand."""
     try:
         return _changed_by_deletion(entry) if entry.command == DELETE else _changed_by_plan(entry)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -120,7 +120,7 @@ def _changed(entry: Entry) -> _Changes:
 
 
 def _changed_by_plan(entry: Entry) -> _Changes:
-    """The partitions a plan changed: those done, and those of which the journal cannot tell."""
+    """Return the partitions a plan changed: those done, and those of which the journal cannot tell."""
     results = {(r["group_id"], r["topic"], r["partition"]): r for r in entry.results or ()}
     changed: _Changes = {}
     for item in map(item_from, entry.plan["items"]):
@@ -133,7 +133,7 @@ def _changed_by_plan(entry: Entry) -> _Changes:
 
 
 def _changed_by_deletion(entry: Entry) -> _Changes:
-    """The committed offsets of groups deleted, and of those of which the journal cannot tell."""
+    """Return the committed offsets of groups deleted, and of those of which the journal cannot tell."""
     results = entry.results or ()
     deleted = {r["group_id"] for r in results if r["result"] == ChangeStatus.DELETED}
     doubtful = {r["group_id"] for r in results if r.get("error_code") in IN_DOUBT}

@@ -47,7 +47,7 @@ class Ahead:
         Thread(target=_give, args=(self._connection, work), daemon=True).start()
 
     def look_into(self, number: int) -> dict[str, Recorded]:
-        """What is recorded of the groups of a partition; KgroupError when it cannot be read.
+        """Return what is recorded of the groups of a partition; KgroupError when it cannot be read.
 
         Partitions are asked for in their order; one passed over is not told any more.
         """

@@ -75,7 +75,7 @@ _LOOKS: dict[str, Callable[[Facts], Iterator[tuple[str, str, Sequence[str]]]]] =
 
 
 def diagnoses(facts: Facts) -> Iterator[Diagnosis]:
-    """What the description found, with evidence, and what the facts prove beyond it."""
+    """Yield what the description found, with evidence, and what the facts prove beyond it."""
     for found in facts.group.findings:
         evidence = tuple(_evidence(found.code, facts))
         yield Diagnosis(found.code, found.severity, found.message, found.hint, evidence)
@@ -89,7 +89,7 @@ def diagnoses(facts: Facts) -> Iterator[Diagnosis]:
 
 
 def _evidence(code: str, facts: Facts) -> Iterator[str]:
-    """What the facts add to a finding of the description."""
+    """Yield what the facts add to a finding of the description."""
     if code in ("KG101", "KG102"):
         started = _last(facts.history, "rebalance-started")
         completed = _last(facts.history, "rebalance-completed")
@@ -280,7 +280,7 @@ def _deleted_unread(facts: Facts) -> Iterator[Diagnosis]:
 
 
 def _expiring(facts: Facts) -> Iterator[Diagnosis]:
-    """An empty group whose newest record is older than nine tenths of the retention."""
+    """Yield an empty group whose newest record is older than nine tenths of the retention."""
     if facts.group.known_members or not facts.history or not facts.retention_ms:
         return
     if not any(row.committed_offset is not None for row in facts.group.offsets):

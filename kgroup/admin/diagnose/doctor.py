@@ -124,6 +124,6 @@ def _settled(cluster: ClusterView, facts: Sequence[Facts], patience_s: float) ->
 
 
 def _unseen(group_id: str, error: ItemError) -> Unseen:
-    """A part of the description that could not be read; the group is named beside it anyway."""
+    """Return a part of the description that could not be read; the group is named beside it anyway."""
     look = "committed offsets" if error.item == group_id else error.item
     return Unseen(look, error.code, error.message.removeprefix(f"{group_id}: "))

@@ -14,7 +14,7 @@ Expected = tuple[str, str, str, tuple[str, ...]]
 
 
 def expected(facts: Facts) -> Iterator[Expected]:
-    """What is missing; how long an id has been, only the group's history tells."""
+    """Yield what is missing; how long an id has been, only the group's history tells."""
     yield from _missing(facts)
     yield from _too_few(facts)
 

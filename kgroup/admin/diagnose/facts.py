@@ -248,7 +248,7 @@ def _transactions(cluster: ClusterView, facts: Sequence[Facts]) -> None:
 
 
 def _committed_or_held(facts: Facts) -> Collection[TopicPartition] | None:
-    """What to ask for; None for all that is committed, where that is all there is to ask for.
+    """Return what to ask for; None for all that is committed, where that is all there is to ask for.
 
     Of what it is not asked for by name, a broker tells nothing to whom it may not.
     """
@@ -321,7 +321,7 @@ def _look_again(cluster: ClusterView, facts: Sequence[Facts], patience_s: float)
 
 
 def _or_error(names: Iterable[str], ask: Callable[[], Answers[T]]) -> Answers[T]:
-    """What was answered, or for all of them why nothing was."""
+    """Return what was answered, or for all of them why nothing was."""
     try:
         return ask()
     except KgroupError as error:

@@ -44,7 +44,7 @@ class Past:
             self._ahead.close()
 
     def in_order(self) -> list[str]:
-        """The groups partition by partition; as they were named where that is not known."""
+        """Return the groups partition by partition; as they were named where that is not known."""
         topic = self._opened()
         if isinstance(topic, KgroupError):
             return self._wanted

@@ -21,7 +21,7 @@ SHOWN = 5
 
 
 def slow_restarts(facts: Facts) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """What was seen since history counts, what to do about it, and each restart with its figures.
+    """Yield what was seen since history counts, what to do about it, and each restart with its figures.
 
     A member that has a session by now which would have covered its restart is not told again.
     """

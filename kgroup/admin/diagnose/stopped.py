@@ -124,7 +124,7 @@ def _bound_ms(usual_ms: int | None, poll_ms: int, unknown_ms: int) -> int:
 
 
 def _usual_interval_ms(facts: Facts) -> int | None:
-    """The average time between two commits of a partition lately, where there were some; else None."""
+    """Return the average time between two commits of a partition lately, where there were some; else None."""
     spans = [e for e in facts.history or () if e.kind == "committed" and e.count > 2 * len(e.partitions)]
     return max(
         (

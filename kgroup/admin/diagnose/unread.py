@@ -121,7 +121,7 @@ def _going(
 def _written_before(
     cluster: ClusterView, ages_ms: Mapping[TopicPartition, int], behind: Sequence[tuple[Facts, Behind]]
 ) -> set[TopicPartition]:
-    """The partitions of which some group's first unread record is older than this."""
+    """Return the partitions of which some group's first unread record is older than this."""
     now_ms = behind[0][0].now_ms
     told = list_offsets(cluster, {place: max(now_ms - age, 0) for place, age in ages_ms.items()})
     found = set()

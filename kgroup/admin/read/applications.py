@@ -46,7 +46,7 @@ _HINT = "-o json has the bytes; a newer kgroup may know them"
 def with_application(
     group: GroupDescription, members: Sequence[DescribedGroupMember], tells_instances: bool
 ) -> GroupDescription:
-    """The group with its application, and its members with what their bytes say."""
+    """Return the group with its application, and its members with what their bytes say."""
     application = application_of(group.group_id, group.protocol_type, group.assignor)
     wire = {member.member_id: member for member in members}
 
@@ -59,7 +59,7 @@ def with_application(
 
 
 def of_application(group: GroupDescription, application: Application | None) -> GroupDescription:
-    """The group as one of this application, with why such a group has no committed offsets.
+    """Return the group as one of this application, with why such a group has no committed offsets.
 
     Its errors name the members whose bytes could not be understood.
     """
@@ -75,7 +75,7 @@ def of_application(group: GroupDescription, application: Application | None) -> 
 
 
 def told_by(member: Member, told: Embedded) -> Member:
-    """The member with what its bytes say; who leads too, where they do."""
+    """Return the member with what its bytes say; who leads too, where they do."""
     return replace(
         member,
         is_leader=member.is_leader if told.leader is None else member.member_id == told.leader,

@@ -37,7 +37,7 @@ class Condition:
 
     @classmethod
     def parse(cls, text: str) -> Condition:
-        """The condition in words; ConfigError for anything else."""
+        """Return the condition in words; ConfigError for anything else."""
         kind, equals, value = text.strip().partition("=")
         if kind in ("stable", "empty", GONE, STATIC) and not equals:
             return cls(kind)
@@ -201,7 +201,7 @@ class Looks:
 def look_until(
     cluster: ClusterView, find: Find, limit_s: float, interval_s: float, *, offsets: bool
 ) -> Iterator[Looks]:
-    """The same looks after each look at the groups that `find` means, the last when time is up."""
+    """Yield the same looks after each look at the groups that `find` means, the last when time is up."""
     looks = Looks(cluster, find, offsets=offsets, until=cluster.retry.clock() + limit_s)
     start = cluster.retry.clock()
     for _ in cluster.retry.looks(interval_s, limit_s):
@@ -274,7 +274,7 @@ def is_passing(error: KgroupError) -> bool:
 
 
 def raised(error: ItemError) -> KgroupError:
-    """The exception behind an entry of a description's errors."""
+    """Return the exception behind an entry of a description's errors."""
     if error.code == "UNREACHABLE":
         return Unreachable(error.message, error.hint)
     code = ErrorCode.__members__.get(error.code, ErrorCode.UNKNOWN_SERVER_ERROR)

@@ -66,7 +66,7 @@ def describe(
 def describe_each(
     cluster: ClusterView, group_ids: Iterable[str], *, expected: bool = False, stable_ends: bool = False
 ) -> Iterator[Description]:
-    """The same with offsets, round by round (rounds.py): for more groups than memory should hold."""
+    """Return the same with offsets, round by round (rounds.py): for more groups than memory should hold."""
     topics = Topics(cluster)
     return in_rounds(
         group_ids, lambda named: _look(cluster, named, topics, expected=expected, stable_ends=stable_ends)
@@ -112,7 +112,7 @@ def groups_only(cluster: ClusterView, group_ids: Iterable[str]) -> Answers[Group
 
 
 def one_group(cluster: ClusterView, group_id: str) -> GroupDescription:
-    """The same of one group; raise why it cannot be described."""
+    """Return the same of one group; raise why it cannot be described."""
     group = groups_only(cluster, [group_id])[group_id]
     if isinstance(group, KgroupError):
         raise group
@@ -214,7 +214,7 @@ def _as_classic(request: Ask, groups: Sequence[str], tells_instances: bool) -> A
 def _with_application(
     group: GroupDescription, members: Sequence[DescribedGroupMember], tells_instances: bool
 ) -> GroupDescription:
-    """The group with what its members' own bytes say, if it is not one of plain consumers."""
+    """Return the group with what its members' own bytes say, if it is not one of plain consumers."""
     if group.protocol_type in ("", CONSUMER) and group.assignor != STREAM_ASSIGNOR:
         return group
     from kgroup.admin.read.applications import with_application
@@ -225,7 +225,7 @@ def _with_application(
 def _with_offsets(
     cluster: ClusterView, groups: Sequence[GroupDescription], topics: Topics
 ) -> list[GroupDescription]:
-    """The groups with offsets, lag and findings: one round for all of them."""
+    """Return the groups with offsets, lag and findings: one round for all of them."""
     # Not at the top: listing counts members with this module and pays for its imports.
     from kgroup.admin.read.lag import log_ends, log_starts, never_committed, topics_read
     from kgroup.admin.read.share_offsets import SHARE_STATE, stored_offsets
@@ -356,7 +356,7 @@ def _all_offsets(group: GroupDescription, seen: _Seen) -> bool:
 
 
 def unread_ends(group_id: str, offsets: Iterable[OffsetRow], item: str) -> Iterator[ItemError]:
-    """The log ends that could not be read, by reason; partitions that are gone are no failure."""
+    """Yield the log ends that could not be read, by reason; partitions that are gone are no failure."""
     unread = ((row.error_code, row) for row in offsets if row.error_code and not row.gone)
     for code, rows in grouped(unread).items():
         where = first_of([f"{row.topic}-{row.partition}" for row in rows], 1)
@@ -373,7 +373,7 @@ MOST = 5_000
 def in_rounds(
     group_ids: Iterable[str], look: Callable[[Sequence[str]], Description]
 ) -> Iterator[Description]:
-    """What `look` tells of the groups, round by round in the order given; at least one round.
+    """Yield what `look` tells of the groups, round by round in the order given; at least one round.
 
     A failure of the first round is raised; one of a later round ends the rounds, and is why each group
     that is left is missing.

@@ -35,7 +35,7 @@ Topics = Mapping[str, tuple[str, ...]]
 
 
 def as_listed(cluster: ClusterView, node: int, ask: Ask, groups: Sequence[str]) -> Answers[GroupDescription]:
-    """The groups as what their coordinator lists them as; not found for those that it does not list.
+    """Return the groups as what their coordinator lists them as; not found for those that it does not list.
 
     Where the coordinator does not serve the request that tells them, members are None and an error says so.
     """
@@ -109,7 +109,7 @@ def _as_streams(cluster: ClusterView, ask: Ask, group_ids: Sequence[str]) -> Ans
 def streams_described(
     told: streams_group_describe.DescribedGroup, sizes: Mapping[str, int]
 ) -> GroupDescription:
-    """A group out of StreamsGroupDescribe (KIP-1071).
+    """Return a group out of StreamsGroupDescribe (KIP-1071).
 
     `sizes` has the partitions of topics that a subtopology reads beside others.
     """
@@ -132,7 +132,7 @@ _READERS = {SHARE: (SHARE_GROUP_DESCRIBE, _as_share), STREAMS: (STREAMS_GROUP_DE
 
 
 def _topics_of(topology: streams_group_describe.Topology | None) -> Topics | None:
-    """What each subtopology reads; None while the group has no topology that can run."""
+    """Return what each subtopology reads; None while the group has no topology that can run."""
     if topology is None or topology.subtopologies is None:
         return None
     return {

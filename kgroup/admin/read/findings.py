@@ -72,7 +72,7 @@ Pair = tuple[str, str | None]
 
 
 def find(group: GroupDescription, topics: PartitionCounts) -> tuple[Finding, ...]:
-    """The findings of a group described with members and offsets, by code."""
+    """Return the findings of a group described with members and offsets, by code."""
     found = [
         Finding(code, CODES[code].severity, message, hint)
         for code, check in _CHECKS.items()
@@ -100,7 +100,7 @@ def _behind(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
 
 
 def _who(member: Member) -> str:
-    """A member with its client and host: a member id alone leads nobody to a process."""
+    """Return a member with its client and host: a member id alone leads nobody to a process."""
     client = f"client {member.client_id}" if member.client_id else ""
     host = f"on {member.host}" if member.host else ""
     return f"{member.name} ({' '.join(filter(None, (client, host)))})" if client or host else member.name

@@ -30,7 +30,7 @@ def log_ends(
     partitions: Iterable[TopicPartition],
     topics: Answers[TopicDescription] | None = None,
 ) -> Ends:
-    """The end of each partition's log, or why it is not known."""
+    """Return the end of each partition's log, or why it is not known."""
     return list_offsets(cluster, dict.fromkeys(partitions, LATEST), topics)
 
 
@@ -127,12 +127,12 @@ Row = TypeVar("Row", bound=Behind)
 
 
 def counted(offsets: Iterable[Row]) -> list[Row]:
-    """The rows that count: a partition that is gone holds nothing to read, and has no reader."""
+    """Return the rows that count: a partition that is gone holds nothing to read, and has no reader."""
     return [row for row in offsets if row.lag is not None or not row.gone]
 
 
 def total(offsets: Iterable[Behind], *, all_rows: bool = True) -> Total:
-    """The total of some rows; `all_rows` is off where there may be partitions without a row."""
+    """Return the total of some rows; `all_rows` is off where there may be partitions without a row."""
     those = counted(offsets)
     known = [row.lag for row in those if row.lag is not None]
     unknown = len(those) - len(known)

@@ -128,7 +128,7 @@ def measure(
 def measure_each(
     cluster: ClusterView, group_ids: Iterable[str], *, times: bool = False
 ) -> Iterator[LagReport]:
-    """The same without rates, round by round (rounds.py): for more groups than memory should hold."""
+    """Yield the same without rates, round by round (rounds.py): for more groups than memory should hold."""
     for told in describe_each(cluster, group_ids, stable_ends=True):
         yield report_of(told, {}, None, _ages(cluster, told.groups) if times else None)
 
@@ -160,7 +160,7 @@ def sampled(
 
 
 def by_partition(told: Description) -> dict[tuple[str, str, int], OffsetRow]:
-    """The rows of groups described, by group, topic and partition."""
+    """Return the rows of groups described, by group, topic and partition."""
     return {(g.group_id, row.topic, row.partition): row for g in told.groups for row in g.offsets}
 
 
@@ -277,7 +277,7 @@ def _row(row: OffsetRow, age: Age | None, before: OffsetRow | None, interval_s: 
 
 
 def _plain_row(row: OffsetRow) -> PartitionLag:
-    """A row without times and rates, of which there may be a million."""
+    """Return a row without times and rates, of which there may be a million."""
     return PartitionLag(
         row.topic,
         row.partition,
@@ -317,6 +317,6 @@ def _at_most(rows: Sequence[PartitionLag]) -> int | None:
 
 
 def rate_of(rates: Iterable[float | None]) -> float | None:
-    """The sum of some rates; None when one of them is not known, or when there are none."""
+    """Return the sum of some rates; None when one of them is not known, or when there are none."""
     known = list(rates)
     return round(sum(r for r in known if r is not None), 3) if known and None not in known else None

@@ -13,7 +13,7 @@ from kgroup.protocol.messages.list_groups import ListGroupsRequest, ListGroupsRe
 
 
 def list_groups(cluster: ClusterView, states: tuple[str, ...] = (), types: tuple[str, ...] = ()) -> Listing:
-    """The groups of every broker, by id, limited to states and types (in any case) where given.
+    """Return the groups of every broker, by id, limited to states and types (in any case) where given.
 
     What cannot be seen is in `errors`: brokers that fail, and whatever else hides groups (visibility.py).
     Old brokers list no states and no types: where these are filtered by, the groups are described. Raises the
@@ -44,7 +44,7 @@ def list_groups(cluster: ClusterView, states: tuple[str, ...] = (), types: tuple
 def described(
     cluster: ClusterView, listing: Listing, known: Answers[GroupDescription] | None = None
 ) -> Listing:
-    """The same listing with members counted, and with states and types that no broker listed.
+    """Return the same listing with members counted, and with states and types that no broker listed.
 
     Groups that cannot be described keep what is known of them, and are among the errors. Asked for are those
     neither in `known` nor counted already.
@@ -72,7 +72,7 @@ def _filled(group: GroupListing, found: GroupDescription | KgroupError | None) -
 
 
 def _filtered(cluster: ClusterView, listing: Listing, states: set[str], types: set[str]) -> Listing:
-    """The groups in one of the states and of one of the types; what cannot be told is said."""
+    """Return the groups in one of the states and of one of the types; what cannot be told is said."""
 
     def untold(group: GroupListing) -> bool:
         return bool((states and group.state is None) or (types and group.type is None))

@@ -42,7 +42,7 @@ def assignment_of(partitions: Iterable[TopicPartition]) -> Assignment:
 
 
 def partitions_of(assignment: Assignment | None) -> frozenset[TopicPartition]:
-    """The partitions of an assignment; none for None."""
+    """Return the partitions of an assignment; none for None."""
     entries = assignment or ()
     return frozenset(TopicPartition(entry.topic, number) for entry in entries for number in entry.partitions)
 
@@ -50,7 +50,7 @@ def partitions_of(assignment: Assignment | None) -> frozenset[TopicPartition]:
 def classic_member(
     wire: DescribedGroupMember, group_state: str, protocol_type: str, tells_instances: bool = True
 ) -> Member:
-    """A member out of DescribeGroups.
+    """Return a member out of DescribeGroups.
 
     Subscription and assignment are decoded for the consumer protocol; bytes of other protocols, and
     bytes that do not decode, are kept as base64. The broker tells both of Stable groups only.
@@ -84,7 +84,7 @@ def classic_member(
 
 
 def metadata_of(wire: DescribedGroupMember, tells_instances: bool) -> bytes:
-    """The metadata of a member out of DescribeGroups; empty where the assignment stands in its place.
+    """Return the metadata of a member out of DescribeGroups; empty where the assignment stands in its place.
 
     Kafka 2.3 answers so, for every member (seen on 2.3.1); 2.4 and later do not.
     """
@@ -93,7 +93,7 @@ def metadata_of(wire: DescribedGroupMember, tells_instances: bool) -> bytes:
 
 
 def consumer_member(wire: consumer_group_describe.Member, assignment_epoch: int) -> Member:
-    """A member out of ConsumerGroupDescribe (KIP-848)."""
+    """Return a member out of ConsumerGroupDescribe (KIP-848)."""
     has, target = _topics(wire.assignment), _topics(wire.target_assignment)
     return Member(
         member_id=wire.member_id,
@@ -137,7 +137,7 @@ def streams_member(
     topics: tuple[str, ...] | None,
     sources: Sources,
 ) -> Member:
-    """A member out of StreamsGroupDescribe (KIP-1071); `topics` are what the topology reads."""
+    """Return a member out of StreamsGroupDescribe (KIP-1071); `topics` are what the topology reads."""
     tasks, target = _tasks(wire.assignment), _tasks(wire.target_assignment)
     at = wire.user_endpoint
     tags = sorted(wire.client_tags, key=lambda tag: tag.key)
@@ -167,7 +167,7 @@ def streams_member(
 def streams_topology(
     epoch: int, parts: Iterable[streams_records.Subtopology | streams_group_describe.Subtopology]
 ) -> StreamsTopology:
-    """A topology out of StreamsGroupDescribe or out of record 23, all names in order."""
+    """Return a topology out of StreamsGroupDescribe or out of record 23, all names in order."""
     return StreamsTopology(
         epoch,
         tuple(
@@ -183,7 +183,7 @@ def streams_topology(
 
 
 def _read_by(tasks: Tasks, sources: Sources) -> Assignment | None:
-    """The source partitions of the active tasks; None when those of one are not known."""
+    """Return the source partitions of the active tasks; None when those of one are not known."""
     wanted = [(entry.subtopology_id, number) for entry in tasks.active for number in entry.partitions]
     if any(task not in sources for task in wanted):
         return None
@@ -246,5 +246,5 @@ def in_order(members: Iterable[Member]) -> tuple[Member, ...]:
 
 
 def described(group_id: str, kind: str, protocol_type: str, state: str) -> GroupDescription:
-    """A description with what every answer tells, and all else, members too, unknown."""
+    """Return a description with what every answer tells, and all else, members too, unknown."""
     return GroupDescription(group_id, kind, protocol_type, state)

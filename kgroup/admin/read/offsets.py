@@ -149,7 +149,7 @@ def list_offsets(
     *,
     isolation: int = READ_UNCOMMITTED,
 ) -> dict[TopicPartition, ListedOffset | KgroupError]:
-    """The offset for a time in ms, LATEST, EARLIEST or MAX_TIMESTAMP, of each partition.
+    """Return the offset for a time in ms, LATEST, EARLIEST or MAX_TIMESTAMP, of each partition.
 
     Asked from the leaders, uncommitted transactions included, as Kafka's own tools count; with READ_COMMITTED
     LATEST is the last stable offset. A partition that cannot be told has its error. `topics` saves asking for
@@ -205,7 +205,7 @@ def by_leader(
 
 
 def leader_of(partition: TopicPartition, topics: Answers[TopicDescription]) -> int | KgroupError:
-    """The broker that leads a partition, or why it has no leader."""
+    """Return the broker that leads a partition, or why it has no leader."""
     topic = topics.get(partition.topic)
     if topic is None:
         return refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {partition.topic}")
@@ -275,7 +275,7 @@ def _ask_leader(
 def _ask_oldest(
     cluster: ClusterView, leader: int, asked: Mapping[TopicPartition, int], left_s: float
 ) -> dict[TopicPartition, ListedOffset | KgroupError]:
-    """The ends or the beginnings of logs from brokers before 0.10.1, which serve version 0 alone."""
+    """Return the ends or the beginnings of logs from brokers before 0.10.1, which serve version 0 alone."""
     by_topic = grouped(
         (place.topic, ListOffsets0Partition(partition_index=place.partition, timestamp=when))
         for place, when in sorted(asked.items())
@@ -308,5 +308,5 @@ def _worth_repeating(answer: ListedOffset | KgroupError) -> bool:
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> Iterator[tuple[str, list[TopicPartition]]]:
-    """The partitions topic by topic, both in order."""
+    """Return the partitions topic by topic, both in order."""
     return iter(grouped((partition.topic, partition) for partition in sorted(partitions)).items())

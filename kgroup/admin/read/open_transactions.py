@@ -48,7 +48,7 @@ def unstable(
 
 
 def _unstable_of(topics: FetchedTopics) -> frozenset[TopicPartition] | KgroupError:
-    """The partitions held open; the refusal of one that the broker does not tell of."""
+    """Return the partitions held open; the refusal of one that the broker does not tell of."""
     held = set()
     for topic in topics:
         for p in topic.partitions:
@@ -107,7 +107,7 @@ def _listed(cluster: ClusterView, node: int) -> list[str]:
 
 
 def _described(cluster: ClusterView, node: int, transactional_ids: Sequence[str]) -> list[TransactionState]:
-    """The broker that lists a transaction coordinates it."""
+    """Return the broker that lists a transaction coordinates it."""
     from kgroup.protocol.messages.describe_transactions import (
         DescribeTransactionsRequest,
         DescribeTransactionsResponse,

@@ -34,7 +34,7 @@ RecordTimes = dict[TopicPartition, int | Untimed | KgroupError]
 
 
 def record_times(cluster: ClusterView, offsets: Mapping[TopicPartition, int]) -> RecordTimes:
-    """The timestamp in ms of the first record at or after each offset, or why there is none to tell.
+    """Return the timestamp in ms of the first record at or after each offset, or why there is none to tell.
 
     An offset before the start of the log counts from the start: those records are the oldest unread.
     A partition that cannot be read has its error; none is fatal for the others.

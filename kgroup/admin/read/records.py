@@ -32,7 +32,7 @@ class Records:
         self._within_s = within_s
 
     def read(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, Chunk | KgroupError]:
-        """What there is from each position on, as much as one answer holds; never raises."""
+        """Return what there is from each position on, as much as one answer holds; never raises."""
         try:
             with self._cluster.within(self._within_s):
                 topics = self._cluster.topics({partition.topic for partition in positions})

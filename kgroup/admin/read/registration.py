@@ -17,7 +17,7 @@ _NO_SUCH_SETTINGS = frozenset({ErrorCode.INVALID_REQUEST, ErrorCode.UNSUPPORTED_
 
 
 def with_registrations(cluster: ClusterView, groups: Sequence[GroupDescription]) -> list[GroupDescription]:
-    """The groups with whom they expect, asked for in one request for all classic and consumer groups.
+    """Return the groups with whom they expect, asked for in one request for all classic and consumer groups.
 
     That it may not be asked is no failure of a description: Kafka has nothing to tell (decision 53).
     """

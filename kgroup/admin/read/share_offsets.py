@@ -109,7 +109,7 @@ def topics_stored(
 
 
 def share_rows(rows: Iterable[OffsetRow], found: ShareOffsets | None) -> tuple[OffsetRow, ...]:
-    """The rows of a share group with the lag its coordinator reports; its partitions have no owner."""
+    """Return the rows of a share group with the lag its coordinator reports; its partitions have no owner."""
     if found is None:
         return tuple(rows)
     return tuple(_row(row, found, place_of(row.topic, row.partition)) for row in rows)

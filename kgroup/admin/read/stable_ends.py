@@ -76,7 +76,7 @@ def _with(
 def _producers(
     cluster: ClusterView, places: Collection[TopicPartition], topics: Answers[TopicDescription]
 ) -> dict[TopicPartition, tuple[OpenProducer, ...]]:
-    """The producers of open transactions, of partitions whose leader reports them."""
+    """Return the producers of open transactions, of partitions whose leader reports them."""
     from kgroup.admin.read.offsets import by_leader, by_topic
     from kgroup.protocol.messages.describe_producers import (
         DescribeProducersRequest,

@@ -102,7 +102,7 @@ def sees_every_group(cluster: ClusterView) -> bool:
 
 
 def cluster_operations(cluster: ClusterView) -> int:
-    """The bits of the operations allowed on the cluster; UNTOLD where no broker tells them."""
+    """Return the bits of the operations allowed on the cluster; UNTOLD where no broker tells them."""
     from kgroup.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 
     def ask(left_s: float) -> int:

@@ -30,7 +30,7 @@ class Change:
 
 
 def sight_changes(before: Mapping[str, ItemError], now: Mapping[str, ItemError]) -> tuple[Change, ...]:
-    """What got out of sight between two looks and why, and what is seen again."""
+    """Return what got out of sight between two looks and why, and what is seen again."""
     lost = [
         Change(NOT_SEEN, name, None, None, {"code": error.code, "reason": error.message})
         for name, error in now.items()

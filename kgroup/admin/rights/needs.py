@@ -45,7 +45,7 @@ class Need:
     when: str = ""
 
     def rights(self, names: Mapping[str, Collection[str]]) -> tuple[Right, ...]:
-        """The rights meant, with the names that the stand-ins stand for."""
+        """Return the rights meant, with the names that the stand-ins stand for."""
         return tuple(Right(self.operation, self.resource, n) for n in names.get(self.name, (self.name,)))
 
 
@@ -57,7 +57,7 @@ class Needs:
     note: str = ""
 
     def rights(self, names: Mapping[str, Collection[str]]) -> tuple[Right, ...]:
-        """The rights, each once; of two that differ only in their name EVERY stands for both."""
+        """Return the rights, each once; of two that differ only in their name EVERY stands for both."""
         found = dict.fromkeys(right for need in self.needs for right in need.rights(names))
         return tuple(
             right

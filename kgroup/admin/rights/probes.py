@@ -112,7 +112,7 @@ class Held:
         return held
 
     def _probe(self, right: Right) -> bool | None:
-        """What a question that changes nothing tells of a right that no operations tell of."""
+        """Return what a question that changes nothing tells of a right that no operations tell of."""
         if right not in self._probed:
             cluster = self._cluster
             questions: dict[tuple[str, str], Callable[[str], object]] = {
@@ -178,7 +178,7 @@ class Held:
 
 
 def _told(ask: Callable[[], T]) -> T | None:
-    """The answer; None where the broker does not give it."""
+    """Return the answer; None where the broker does not give it."""
     try:
         return ask()
     except BrokerRefused:

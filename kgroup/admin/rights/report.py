@@ -55,7 +55,7 @@ class Asked:
 
 
 def abilities(cluster: ClusterView, commands: Iterable[str], asked: Asked) -> tuple[Ability, ...]:
-    """What this principal can do, command by command, in the order given; nothing is changed.
+    """Return what this principal can do, command by command, in the order given; nothing is changed.
 
     Where it may see the group, the topics it reads are named; else rights to every topic are asked about.
     """
@@ -67,7 +67,7 @@ def abilities(cluster: ClusterView, commands: Iterable[str], asked: Asked) -> tu
 
 
 def kafka_acls(rights: Iterable[Right], principal: str | None, where: str) -> tuple[str, ...]:
-    """A line of kafka-acls for each right: the least that gives it to `principal`, on any host."""
+    """Return a line of kafka-acls for each right: the least that gives it to `principal`, on any host."""
     return tuple(
         shlex.join(
             [
@@ -97,12 +97,12 @@ def _ability(command: str, rights: Collection[Right], held: Held) -> Ability:
 
 
 def _applying(needs: Needs, without: frozenset[str]) -> Needs:
-    """The needs but those whose condition is known not to hold."""
+    """Return the needs but those whose condition is known not to hold."""
     return Needs(tuple(need for need in needs.needs if need.when not in without), needs.note)
 
 
 def _names(cluster: ClusterView, asked: Asked) -> tuple[Mapping[str, Collection[str]], frozenset[str]]:
-    """What the stand-ins of the table stand for, and the conditions known not to hold."""
+    """Return what the stand-ins of the table stand for, and the conditions known not to hold."""
     topic = (asked.topic or EVERY,)
     names: dict[str, Collection[str]] = {
         table.THE_GROUP: (asked.group_id or EVERY,),
@@ -136,7 +136,7 @@ def _names(cluster: ClusterView, asked: Asked) -> tuple[Mapping[str, Collection[
 def _look(
     cluster: ClusterView, group_id: str
 ) -> tuple[GroupDescription | None, frozenset[TopicPartition] | None]:
-    """The group, and all it has committed, each None where it cannot be seen."""
+    """Return the group, and all it has committed, each None where it cannot be seen."""
     from kgroup.admin.read.share_offsets import stored_offsets
 
     group = groups_only(cluster, [group_id])[group_id]
@@ -150,7 +150,7 @@ def _look(
 
 
 def _topics_read(group: GroupDescription) -> list[str]:
-    """What the members read; nothing where that is not known of all of them."""
+    """Return what the members read; nothing where that is not known of all of them."""
     if not readers_known(group):
         return []
     owned = {place.topic for member in group.known_members for place in partitions_of(member.assignment)}

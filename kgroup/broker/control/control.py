@@ -72,7 +72,7 @@ class Control:
         return not (isinstance(group, ClassicGroup) and group.pending_sync)
 
     def shown(self, group_id: str) -> str:
-        """A group's state and size, in words."""
+        """Return a group's state and size, in words."""
         group = self._state_of(group_id).groups.get(group_id)
         return "absent" if group is None else f"{group.state}, members {len(group.members)}"
 

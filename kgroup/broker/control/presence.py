@@ -47,14 +47,14 @@ class Presence:
 
 
 def sender(call: AnyCall) -> Key | None:
-    """The member that a call names as its sender; None where it names none."""
+    """Return the member that a call names as its sender; None where it names none."""
     body = call.body
     member_id = getattr(body, "member_id", "")
     return (body.group_id, member_id) if member_id and hasattr(body, "group_id") else None
 
 
 def the_one(name: str, group_id: str | None, known: Iterable[MemberName], what: str) -> MemberName:
-    """The member of that member id, instance id or client id; ConfigError unless there is just one."""
+    """Return the member of that member id, instance id or client id; ConfigError unless there is just one."""
     there = [member for member in known if group_id in (None, member.group_id)]
     found = [member for member in there if name in member[1:]]
     if len(found) == 1:

@@ -60,7 +60,7 @@ def refuse_create(request: CreateAclsRequest, code: ErrorCode, message: str | No
 
 
 def describe_acls(broker: Dispatcher, call: Call[DescribeAclsRequest]) -> DescribeAclsResponse:
-    """The rules that a filter matches, by what they are about."""
+    """Return the rules that a filter matches, by what they are about."""
     found: dict[tuple[ResourceType, str, PatternType], list[Acl]] = {}
     wanted = _filter(call.body)
     for acl in sorted(filter(wanted.matches, _store(broker).authorizer.acls)):

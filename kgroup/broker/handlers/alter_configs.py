@@ -62,7 +62,7 @@ def _response(request: AnyRequest, responses: Iterable[AlterConfigsResourceRespo
 
 
 def _checked(broker: Dispatcher, node: int, resource: AnyResource) -> Callable[[], None]:
-    """The change to a resource, found to be allowed."""
+    """Return the change to a resource, found to be allowed."""
     check_changes(resource)
     if resource.resource_type == GROUP:
         return _group(broker, resource)
@@ -90,7 +90,7 @@ def check_changes(resource: AnyResource) -> None:
 
 
 def _changes(resource: AnyResource) -> tuple[AlterableConfig, ...]:
-    """What replaces all settings sets each that it names."""
+    """Return what replaces all settings sets each that it names."""
     if isinstance(resource, AlterConfigsResource):
         return resource.configs
     return tuple(AlterableConfig(name=c.name, config_operation=SET, value=c.value) for c in resource.configs)

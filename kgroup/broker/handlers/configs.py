@@ -146,7 +146,7 @@ def _broker_entries(broker: Dispatcher, name: str, synonyms: bool) -> Iterable[D
 
 
 def _node(broker: Dispatcher, name: str) -> int:
-    """The broker with this id; all of them know of each other here."""
+    """Return the broker with this id; all of them know of each other here."""
     try:
         node = int(name)
     except ValueError:
@@ -179,7 +179,7 @@ def _group_entries(
 def _entry(
     name: str, first: Layer | None, layers: list[Layer], synonyms: bool, kind: int, *, read_only: bool = False
 ) -> DescribeConfigsResourceResult:
-    """The setting as the first layer gives it; one that no layer gives has no value by default."""
+    """Return the setting as the first layer gives it; one that no layer gives has no value by default."""
     return DescribeConfigsResourceResult(
         name=name,
         value=first.value if first else None,

@@ -28,7 +28,7 @@ _MESSAGES = {
 
 
 def find_coordinator(broker: Dispatcher, call: Call[FindCoordinatorRequest]) -> FindCoordinatorResponse:
-    """The leader of the partition that a key belongs to; INVALID_REQUEST for other kinds of key."""
+    """Return the leader of the partition that a key belongs to; INVALID_REQUEST for other kinds of key."""
     request = call.body
     if call.version >= MANY_KEYS_SINCE:
         found = tuple(_coordinator(broker, call, key) for key in request.coordinator_keys)

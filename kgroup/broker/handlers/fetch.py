@@ -87,7 +87,7 @@ class Found(NamedTuple):
 
 
 def read(broker: Dispatcher, call: Call[FetchRequest], plan: Plan) -> Found:
-    """What there is as of now.
+    """Return what there is as of now.
 
     The first batch found is returned whatever its size, so that a consumer always gets on (KIP-74).
     """
@@ -152,7 +152,7 @@ def _data(
 
 
 def respond(broker: Dispatcher, call: Call[Message], plan: Plan, found: Found) -> FetchResponse:
-    """The answer with what was read; in a session, with what is new."""
+    """Return the answer with what was read; in a session, with what is new."""
     try:
         session_id, answers = broker.sessions(call.node).answered(plan, found.answers, broker.clock.now_ms())
     except Refused as refused:
@@ -260,7 +260,7 @@ class ParkedFetch:
 
 
 def _name(broker: Dispatcher, wanted: Wanted, by_id: bool) -> str:
-    """The topic's name; a session keeps the one it found first, whatever the id stands for later."""
+    """Return the topic's name; a session keeps the one it found first, whatever the id stands for later."""
     if wanted.name is None:
         wanted.name = topic_name(broker, wanted.topic, wanted.topic_id)
     elif by_id:
@@ -304,7 +304,7 @@ def _partition(
 
 
 def decided(records: bytes, stable: int) -> tuple[bytes, int]:
-    """The whole batches before the last stable offset, and the offset behind them (0 for none)."""
+    """Return the whole batches before the last stable offset, and the offset behind them (0 for none)."""
     at, end = 0, 0
     while at < len(records):
         base_offset, length, last_delta = EXTENT.unpack_from(records, at)

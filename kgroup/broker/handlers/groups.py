@@ -71,14 +71,14 @@ class Gather:
             self._call.answer(merged)
 
     def take(self, index: int, response: Message | None) -> Message | None:
-        """The whole response if this was the last part missing."""
+        """Return the whole response if this was the last part missing."""
         self._parts[index] = response
         self._left -= 1
         return None if self._left else self._merge(self._parts)
 
 
 def to_shard(broker: Dispatcher, call: Call[Any]) -> Answer:
-    """The whole request to the shard of its group."""
+    """Return the whole request to the shard of its group."""
     return broker.tickets.submit(broker.partition_of(call.body.group_id), call)
 
 
@@ -174,7 +174,7 @@ def describe_consumer_groups(broker: Dispatcher, call: Call[ConsumerGroupDescrib
 
 
 def delete_groups(broker: Dispatcher, call: Call[DeleteGroupsRequest]) -> Answer:
-    """Groups of any kind, each by its shard; a group named twice is answered once."""
+    """Return groups of any kind, each by its shard; a group named twice is answered once."""
     return by_group(
         broker,
         call,

@@ -76,7 +76,7 @@ def refuse_metadata(request: MetadataRequest, code: ErrorCode, message: str | No
 
 
 def describe_cluster(broker: Dispatcher, call: Call[DescribeClusterRequest]) -> DescribeClusterResponse:
-    """The brokers; controllers are not asked for here (KIP-919)."""
+    """Return the brokers; controllers are not asked for here (KIP-919)."""
     request = call.body
     if request.endpoint_type != BROKERS:
         known = request.endpoint_type == CONTROLLERS
@@ -203,7 +203,7 @@ def _page(
 
 
 def _state(broker: Dispatcher, topic: CatalogTopic, partition: int) -> dict[str, Any]:
-    """What both ways to ask tell of a partition, by the fields' names."""
+    """Return what both ways to ask tell of a partition, by the fields' names."""
     placement = broker.cluster.placement_of(topic, partition)
     offline = broker.cluster.offline(topic.name, partition)
     return {

@@ -12,7 +12,7 @@ from kgroup.runtime.catalog import CatalogTopic
 
 
 def topic_name(broker: Dispatcher, name: str, topic_id: bytes) -> str:
-    """The name asked for, or the one behind an id; Refused with UNKNOWN_TOPIC_ID."""
+    """Return the name asked for, or the one behind an id; Refused with UNKNOWN_TOPIC_ID."""
     if topic_id == ZERO_UUID:
         return name
     found = broker.cluster.catalog.image.name_of(topic_id)
@@ -34,7 +34,7 @@ def code_of(broker: Dispatcher, call: Call[Message], error: Refused | StorageErr
 def partition_log(
     broker: Dispatcher, node: int, topic: str, partition: int, leader_epoch: int = NO_LEADER_EPOCH
 ) -> tuple[CatalogTopic, Log]:
-    """The topic and the log of a partition that broker `node` leads.
+    """Return the topic and the log of a partition that broker `node` leads.
 
     Refused also for a client that knows an older or a newer leader epoch than there is (KIP-320).
     """

@@ -13,7 +13,7 @@ FENCED_SINCE = 4  # PRODUCER_FENCED is understood
 
 
 def init_producer_id(broker: Dispatcher, call: Call[InitProducerIdRequest]) -> InitProducerIdResponse:
-    """A new producer id with epoch 0; the transactional id's next producer if one is named."""
+    """Return a new producer id with epoch 0; the transactional id's next producer if one is named."""
     request = call.body
     name = request.transactional_id
     if (request.producer_id < 0) != (request.producer_epoch < 0):

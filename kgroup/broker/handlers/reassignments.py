@@ -173,7 +173,7 @@ def _elected(broker: Dispatcher, request: elect.ElectLeadersRequest, name: str, 
 
 
 def _known(broker: Dispatcher, name: str, partition: int) -> tuple[Placement, int]:
-    """A partition's place, and where its log ends."""
+    """Return a partition's place, and where its log ends."""
     topic = broker.cluster.catalog.topics.get(name)
     if topic is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")

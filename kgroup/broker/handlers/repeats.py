@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def as_often_as_asked(items: Iterable[T], name: Callable[[T], Hashable]) -> list[T]:
-    """The items in order; with more than MOST repeated names, the last of each name only.
+    """Return the items in order; with more than MOST repeated names, the last of each name only.
 
     A few bytes that ask for a large group ten thousand times would otherwise make an answer of gigabytes.
     """

@@ -120,7 +120,7 @@ def _invalid(message: str) -> Refused:
 def _created(
     broker: Dispatcher, missing: Iterable[TopicInfo], answer: StreamsGroupHeartbeatResponse
 ) -> StreamsGroupHeartbeatResponse:
-    """The answer, with the reasons why topics could not be created, if any could not."""
+    """Return the answer, with the reasons why topics could not be created, if any could not."""
     refused: dict[str, str] = {}
     with broker.together():
         for info in missing:

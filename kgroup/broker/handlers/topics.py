@@ -144,7 +144,7 @@ def _planned(broker: Dispatcher, wanted: CreatableTopic) -> CatalogTopic:
 
 
 def _placed(broker: Dispatcher, wanted: CreatableTopic) -> dict[int, Placement]:
-    """A manual assignment, found to be one; by Kafka's rules and in its order."""
+    """Return a manual assignment, found to be one; by Kafka's rules and in its order."""
     for given, what in (
         (wanted.replication_factor, "replication factor"),
         (wanted.num_partitions, "numPartitions"),

@@ -170,7 +170,7 @@ def describe_transactions(
 
 
 def list_all(broker: Dispatcher, call: Call[ListTransactionsRequest]) -> ListTransactionsResponse:
-    """The transactional ids this broker coordinates."""
+    """Return the transactional ids this broker coordinates."""
     request = call.body
     known = [t for c in broker.transactions.coordinators_at(call.node) for t in c.transactions.values()]
     return list_transactions(request, known, broker.clock.now_ms())

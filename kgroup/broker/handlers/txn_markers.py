@@ -87,7 +87,7 @@ def _refuse_markers(
 def describe_producers(
     broker: Dispatcher, call: Call[described.DescribeProducersRequest]
 ) -> described.DescribeProducersResponse:
-    """The producers each partition remembers, with the start of their open transactions."""
+    """Return the producers each partition remembers, with the start of their open transactions."""
     request = call.body
     return described.DescribeProducersResponse(
         topics=tuple(

@@ -164,7 +164,7 @@ _ESCAPED = frozenset(',=+<>#;"\\')
 
 
 def principal_of(tls: ssl.SSLObject | ssl.SSLSocket, mapping: PrincipalMapping) -> Principal | None:
-    """The principal behind a handshake: ANONYMOUS without a certificate, None if no rule names it."""
+    """Return the principal behind a handshake: ANONYMOUS without a certificate, None if no rule names it."""
     certificate = tls.getpeercert(binary_form=True)
     if certificate is None:
         return ANONYMOUS
@@ -173,7 +173,7 @@ def principal_of(tls: ssl.SSLObject | ssl.SSLSocket, mapping: PrincipalMapping) 
 
 
 def distinguished_name(certificate: bytes) -> str:
-    """The subject of a certificate in DER, most specific part first; ValueError for what is none."""
+    """Return the subject of a certificate in DER, most specific part first; ValueError for what is none."""
     from cryptography.x509 import load_der_x509_certificate
 
     subject = load_der_x509_certificate(certificate).subject

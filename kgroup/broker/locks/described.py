@@ -31,7 +31,7 @@ class Described(NamedTuple):
 
 
 def described(listeners: Sequence[Open], node: int) -> Iterator[Described]:
-    """The settings of the listeners of one broker.
+    """Yield the settings of the listeners of one broker.
 
     Those for a single listener (`listener.name.…`) have no value and no type, as Kafka has no definition of
     them and takes them for secret.

@@ -39,7 +39,7 @@ class Door:
 
 
 def open_doors(listeners: Iterable[ListenerSettings], credentials: Credentials) -> tuple[Door, ...]:
-    """The doors of these listeners; ConfigError says which setting or file cannot be used."""
+    """Return the doors of these listeners; ConfigError says which setting or file cannot be used."""
     return tuple(_door(listener, credentials) for listener in listeners)
 
 

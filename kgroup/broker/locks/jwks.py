@@ -39,7 +39,7 @@ class Jwks(Protocol):
     """Keys that signatures are checked with."""
 
     def fitting(self, key_id: str | None, algorithm: str) -> Iterator[PyJWK]:
-        """The keys that may have signed a token with this header."""
+        """Return the keys that may have signed a token with this header."""
         ...
 
     async def keep_fresh(self) -> None:
@@ -152,7 +152,7 @@ class UrlJwks:
 
 
 def open_jwks(url: str, refresh_ms: int) -> FileJwks | UrlJwks:
-    """The keys at a URL, fetched for the first time; ConfigError when that does not work."""
+    """Return the keys at a URL, fetched for the first time; ConfigError when that does not work."""
     parts = urlsplit(url)
     try:
         if parts.scheme == "file":

@@ -135,7 +135,7 @@ class OAuthBearer:
 def exchanges(
     listener: ListenerSettings, credentials: Credentials, validator: TokenValidator | None
 ) -> dict[str, Callable[[], Exchange]]:
-    """What begins an authentication, by mechanism, in the order they are enabled; ConfigError."""
+    """Return what begins an authentication, by mechanism, in the order they are enabled; ConfigError."""
     made: dict[str, Callable[[], Exchange]] = {}
     for name in listener.mechanisms:
         handler = listener.get("sasl.server.callback.handler.class", name)
@@ -155,7 +155,7 @@ def exchanges(
 
 
 def login_module(listener: ListenerSettings, mechanism: str) -> LoginModule | None:
-    """The login module set for a mechanism; ConfigError for a line that is none."""
+    """Return the login module set for a mechanism; ConfigError for a line that is none."""
     text = listener.get(JAAS, mechanism)
     if text is None:
         return None

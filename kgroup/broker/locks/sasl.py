@@ -96,7 +96,7 @@ class Authentication:
         """Who it is, once a step says DONE."""
 
     def take(self, frame: bytes) -> SaslStep:
-        """What a frame, without its length, leads to; never raises for what is in it."""
+        """Return what a frame, without its length, leads to; never raises for what is in it."""
         if self._state is _State.BARE_TOKENS:
             return self._bare_token(frame)
         if self._state is _State.OTHER_MECHANISM:

@@ -103,7 +103,7 @@ class ListenerSettings:
         return f"listener {self.name}"
 
     def get(self, name: str, mechanism: str = "") -> str | None:
-        """A setting as it holds here: for this mechanism, for this listener, else for all."""
+        """Return a setting as it holds here: for this mechanism, for this listener, else for all."""
         own = f"{_PREFIX}{self.name.lower()}."
         names = [own + name, name]
         if mechanism:
@@ -114,7 +114,7 @@ class ListenerSettings:
         return None
 
     def number(self, name: str, default: int, mechanism: str = "") -> int:
-        """A setting that is a number of at least 0; ConfigError for one that is none."""
+        """Return a setting that is a number of at least 0; ConfigError for one that is none."""
         text = self.get(name, mechanism)
         if text is None:
             return default
@@ -142,7 +142,7 @@ def is_of_listeners(name: str) -> bool:
 
 
 def listeners_apart(settings: Mapping[str, str]) -> tuple[tuple[ListenerSettings, ...], dict[str, str]]:
-    """The listeners that the settings describe, and the settings that are not of listeners.
+    """Return the listeners that the settings describe, and the settings that are not of listeners.
 
     ConfigError as `read_listeners`.
     """
@@ -151,7 +151,7 @@ def listeners_apart(settings: Mapping[str, str]) -> tuple[tuple[ListenerSettings
 
 
 def read_listeners(settings: Mapping[str, str]) -> tuple[ListenerSettings, ...]:
-    """The listeners that the settings describe, in their order; none where `listeners` is not set.
+    """Return the listeners that the settings describe, in their order; none where `listeners` is not set.
 
     ConfigError for a setting there is not, an address or protocol that makes no sense, and for an address
     beyond this machine that anybody could enter.
@@ -282,7 +282,7 @@ def _check_names(values: Mapping[str, str], listeners: list[ListenerSettings]) -
 
 
 def _bare(full: str, listeners: set[str]) -> str:
-    """A setting's name without listener and mechanism."""
+    """Return a setting's name without listener and mechanism."""
     if not full.startswith(_PREFIX):
         return full
     rest = full[len(_PREFIX) :]

@@ -42,7 +42,7 @@ class BadToken(Exception):
         self.scope = scope
 
     def as_json(self) -> str:
-        """What RFC 7628 tells the client, as Kafka spells it."""
+        """Return what RFC 7628 tells the client, as Kafka spells it."""
         if self.scope is None:
             return '{"status":"invalid_token"}'
         return f'{{"status":"insufficient_scope", "scope":"{self.scope}"}}'

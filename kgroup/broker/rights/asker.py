@@ -103,7 +103,7 @@ class Asker:
         return self.may(Operation.DESCRIBE, ResourceType.TOPIC, topic)
 
     def operations(self, kind: ResourceType, name: str) -> int:
-        """What this asker may do with a resource: a bit for each operation (KIP-430)."""
+        """Return what this asker may do with a resource: a bit for each operation (KIP-430)."""
         return sum(1 << each for each in OPERATIONS[kind] if self.may(each, kind, name))
 
 

@@ -137,7 +137,7 @@ def described(
 
 
 def forgotten(topic: OffsetDeleteRequestTopic, code: ErrorCode) -> OffsetDeleteResponseTopic:
-    """The answer of OffsetDelete about a topic whose offsets are all left."""
+    """Return the answer of OffsetDelete about a topic whose offsets are all left."""
     return OffsetDeleteResponseTopic(
         name=topic.name,
         partitions=tuple(
@@ -261,12 +261,12 @@ def _told(
 
 
 def _under(rule: Each, asker: Asker, api: AnyApi) -> AnyApi:
-    """The API with a rule before its handler."""
+    """Return the API with a rule before its handler."""
     return replace(api, handle=lambda broker, call: rule(asker, broker, call, api))
 
 
 def with_operations(asker: Asker, groups: Iterable[Entry]) -> Iterable[Entry]:
-    """The groups that could be described, with what the asker may do with each."""
+    """Yield the groups that could be described, with what the asker may do with each."""
     for group in groups:
         if not group.error_code:
             found = asker.operations(ResourceType.GROUP, group.group_id)

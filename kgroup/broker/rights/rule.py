@@ -136,7 +136,7 @@ class Each:
 def beside(
     broker: Dispatcher, call: AnyCall, api: AnyApi, body: Message, field: str, more: tuple[Entry, ...]
 ) -> Answer:
-    """The handler's answer to `body`, with `more` in one of its fields."""
+    """Return the handler's answer to `body`, with `more` in one of its fields."""
     return asked(
         broker, call, api, body, lambda found: replace(found, **{field: (*getattr(found, field), *more)})
     )
@@ -145,7 +145,7 @@ def beside(
 def asked(
     broker: Dispatcher, call: AnyCall, api: AnyApi, body: Message, finish: Callable[[Entry], Message]
 ) -> Answer:
-    """What `finish` makes of the handler's answer to `body`, now or later."""
+    """Return what `finish` makes of the handler's answer to `body`, now or later."""
 
     def later(response: Message | None) -> None:
         call.answer(None if response is None else finish(response))
@@ -161,7 +161,7 @@ def asked(
 def shown(
     field: str, operation: Operation, kind: ResourceType, name: str, unless: Need | None = None
 ) -> Rule:
-    """The handler's answer without the entries that the asker may not be told of."""
+    """Return the handler's answer without the entries that the asker may not be told of."""
 
     def rule(asker: Asker, broker: Dispatcher, call: AnyCall, api: AnyApi) -> Answer:
         if unless is not None and unless.met(asker, call.body):

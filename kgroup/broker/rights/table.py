@@ -56,7 +56,7 @@ def find_coordinator(
 
 
 def _valid(broker: Dispatcher, entry: Entry) -> str | None:
-    """The topic's name; None for one that no topic can have."""
+    """Return the topic's name; None for one that no topic can have."""
     try:
         check_name(entry.name)
     except Refused as refused:

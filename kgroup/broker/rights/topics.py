@@ -85,7 +85,7 @@ def metadata(asker: Asker, broker: Dispatcher, call: Call[MetadataRequest], api:
 def _refused_metadata(
     asker: Asker, broker: Dispatcher, call: Call[MetadataRequest], wanted: MetadataRequestTopic
 ) -> MetadataResponseTopic | None:
-    """What is said instead of a topic that the asker may not be told of, or not have created."""
+    """Return what is said instead of a topic that the asker may not be told of, or not have created."""
     if wanted.topic_id != ZERO_UUID:
         name = broker.cluster.catalog.image.name_of(wanted.topic_id)
         if name is None or asker.describes(name):
@@ -114,7 +114,7 @@ def _with_operations(asker: Asker, topic: MetadataResponseTopic) -> MetadataResp
 
 
 def _cluster_operations(asker: Asker) -> int:
-    """What the asker may do with the cluster: nothing that is told to one who may not describe it."""
+    """Return what the asker may do with the cluster: nothing that is told to one who may not describe it."""
     if not asker.on_cluster(Operation.DESCRIBE):
         return 0
     return asker.operations(ResourceType.CLUSTER, CLUSTER_NAME)

@@ -108,7 +108,7 @@ def command(
 
 
 def _states(env: Env, admin: "Admin | None", names: Iterable[str]) -> dict[str, str]:
-    """The groups' states now: while a classic group rebalances, no record shows it."""
+    """Return the groups' states now: while a classic group rebalances, no record shows it."""
     found: dict[str, str] = {}
     for name, group in admin.groups(names).items() if admin is not None else ():
         if isinstance(group, GroupDescription):

@@ -116,7 +116,7 @@ class Teller:
             self.env.note(self._text())
 
     def summary(self, out: str) -> str:
-        """What was recorded, and what was not."""
+        """Return what was recorded, and what was not."""
         text = f"{self._text()} of {len(self.capture.parts)} partitions into {out}"
         if self.unread:
             text += f"; NOT READ: partition {', '.join(map(str, sorted(self.unread)))}"

@@ -203,6 +203,6 @@ def metrics_of(env: Env, admin: "Admin") -> tuple[list[Document] | None, str | N
 
 
 def in_words(metric: Mapping[str, Any]) -> Document:
-    """A metric as a row of the table: its name with its tags behind it."""
+    """Return a metric as a row of the table: its name with its tags behind it."""
     tags = ",".join(f"{key}={value}" for key, value in metric["tags"].items())
     return {**metric, "metric": metric["name"] + (f"{{{tags}}}" if tags else "")}

@@ -200,7 +200,7 @@ def _removal(
 
 
 def _undo(env: Env, verb: str, rule: Mapping[str, object]) -> str:
-    """The opposite of adding or removing one rule."""
+    """Return the opposite of adding or removing one rule."""
     names = ("principal", "host", "operation", "pattern")
     options = [f"--{name} {word(str(rule[name]))}" for name in names]
     kind = str(rule["resource_type"]).lower().replace("_", "-")

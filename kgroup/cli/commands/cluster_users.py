@@ -136,12 +136,12 @@ def remove(
 
 
 def _before(known: "Iterable[ScramUser]") -> Document:
-    """The mechanisms that there were; brokers tell nothing of a password."""
+    """Return the mechanisms that there were; brokers tell nothing of a password."""
     return {"mechanisms": [asdict(entry) for user in known for entry in user.mechanisms]}
 
 
 def _password(user: str, file: str | None, variable: str | None) -> str:
-    """The password from where it is said to be; a file's without the end of its line."""
+    """Return the password from where it is said to be; a file's without the end of its line."""
     if file is not None and variable is not None:
         raise ConfigError("--password-file and --password-env both name a password", "give one of them")
     if variable is not None:

@@ -166,7 +166,7 @@ def _shown(
     now: "Mapping[str, Setting] | None",
     journal_id: str | None,
 ) -> Result:
-    """The settings as they would be, or with `journal_id` as they are now."""
+    """Return the settings as they would be, or with `journal_id` as they are now."""
     rows = [_changed(name, value, before, now) for name, value in changes.items()]
     executed = journal_id is not None
     data = {"group_id": group, "executed": executed, "journal_id": journal_id, "settings": rows}

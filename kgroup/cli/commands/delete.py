@@ -120,7 +120,7 @@ def command(
 def _restore(
     env: Env, file: str, groups: list[str], consent: Consent, reason: str | None, wait_empty: bool
 ) -> ExitCode:
-    """What `offsets import` does, under the name one looks for after a deletion."""
+    """Return what `offsets import` does, under the name one looks for after a deletion."""
     text = read_text(file)
     wanted, share = parse_offsets(text, groups, file), share_groups(text, file)
     with open_admin(env) as admin:
@@ -136,7 +136,7 @@ def _restore(
 def _stale(
     admin: "Admin", names: list[str] | None, limit_ms: int
 ) -> tuple[dict[str, int | None], tuple[ItemError, ...]]:
-    """The empty groups among `names` (None: all) that wrote nothing for `limit_ms`, and for how long.
+    """Return the empty groups among `names` (None: all) that wrote nothing for `limit_ms`, and for how long.
 
     And why there may be more.
     """
@@ -220,7 +220,7 @@ def delete(env: Env, where: str, told: Deleting) -> Result:
 
 
 def _stale_there(opened: Opened, named: Named, limit_ms: int) -> Ages:
-    """The groups without consumers that wrote no offset for `limit_ms`, and for how long."""
+    """Return the groups without consumers that wrote no offset for `limit_ms`, and for how long."""
     now_ms = time.time_ns() // 1_000_000
     written = opened.groups.silent_since_ms(named.groups)
     ages = {name: max(now_ms - at, 0) for name, at in written.items() if at is not None}

@@ -154,7 +154,7 @@ def _code_of(checkup: "Checkup") -> ExitCode:
 
 
 def _unseen(checkups: "Iterable[Checkup]") -> list[ItemError]:
-    """What could not be looked at; the same of many groups is said once."""
+    """Return what could not be looked at; the same of many groups is said once."""
     groups = grouped(
         ((each.look, each.code, each.message), checkup.group.group_id)
         for checkup in checkups

@@ -86,7 +86,7 @@ def show_entry(env: Env, entry: Annotated[str, argument("ID|LAST", "The entry's 
 
 
 def _groups(entry: "Entry") -> list[str]:
-    """The groups a change is about, however its plan names them."""
+    """Return the groups a change is about, however its plan names them."""
     named = entry.plan.get("groups") or [entry.plan.get("group_id")]
     if not isinstance(named, list):
         return []

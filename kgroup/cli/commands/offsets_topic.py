@@ -178,7 +178,7 @@ def _summary(found: "Statistics") -> str:
 
 
 def _remarks(found: "Statistics") -> list[str]:
-    """What keeps the topic large, in words."""
+    """Return what keeps the topic large, in words."""
     total, remarks = found.total(), []
     if total.records:
         share = 100 * found.superseded / total.records

@@ -137,7 +137,7 @@ def _told(report: "RunReport") -> str:
 
 
 def _run_result(store: "Store", report: "RunReport", told: bool) -> Result:
-    """What a run ends with; in words too which kgroup its hosts ran, if they are to be `told`."""
+    """Return what a run ends with; in words too which kgroup its hosts ran, if they are to be `told`."""
     bad = store.bad_ranges()
     coverage = store.manifest.coverage(bad)
     data = {

@@ -196,7 +196,7 @@ _DONE = (
 
 
 def planned(plan: Plan, where: Mapping[str, object] | None) -> Result:
-    """What would be done; NOT_FOUND when none of the members asked for is in the group."""
+    """Return what would be done; NOT_FOUND when none of the members asked for is in the group."""
     absent = [item for item in plan.items if item.result == ChangeStatus.NOT_FOUND]
     count = len(plan.items) - len(absent)
     last = NOT_YET if count else "Nothing to do."
@@ -217,7 +217,7 @@ def planned(plan: Plan, where: Mapping[str, object] | None) -> Result:
 def executed(
     plan: Plan, items: tuple[ItemResult, ...], journal_id: str | None, where: Mapping[str, object] | None
 ) -> Result:
-    """What was done, item by item."""
+    """Return what was done, item by item."""
     removed = [item for item in items if item.result == ChangeStatus.REMOVED]
     failed = [item for item in items if item.result != ChangeStatus.REMOVED]
     exit_code = of_batch([_exit_code(item) for item in failed], bool(removed))
@@ -261,7 +261,7 @@ def _headline(plan: Plan) -> str:
 
 
 def _members(plan: Plan) -> dict[str, Mapping[str, Any]]:
-    """The members as they were when the plan was made; none for a plan that comes from a file."""
+    """Return the members as they were when the plan was made; none for a plan that comes from a file."""
     members = plan.before.get("members")
     return {m["member_id"]: m for m in members} if isinstance(members, list | tuple) else {}
 

@@ -135,7 +135,7 @@ def command(
             return notes
 
         def kept() -> "OffsetsPlan":
-            """The plan, written to a file where one is named."""
+            """Return the plan, written to a file where one is named."""
             made = plan()
             if plan_out:
                 write_plan(plan_out, plan_document(made))
@@ -145,7 +145,7 @@ def command(
 
 
 def _stored(admin: "Admin", kind: str, value: str, groups: list[str]) -> "Callable[[], OffsetsPlan]":
-    """A plan that exists already, in a file or as the before-image of a journal entry."""
+    """Return a plan that exists already, in a file or as the before-image of a journal entry."""
     from kgroup.admin.change.offset_plans import plan_from
 
     if kind == "--undo":

@@ -148,7 +148,7 @@ def command(
 
 
 def _of_file(env: Env, path: Path) -> dict[str, str]:
-    """The settings of a server.properties that mean something here; the others are named on stderr."""
+    """Return the settings of a server.properties that mean something here; the others are named on stderr."""
     from kgroup.runtime.settings_in_force import is_setting
 
     try:

@@ -144,7 +144,7 @@ def command(
 
 
 def _expects(result: "PlanResult") -> str | None:
-    """What the group was told of its members before they came."""
+    """Return what the group was told of its members before they came."""
     if result.target_size is not None:
         return f"size {result.target_size}"
     return "ids" if result.registered else None
@@ -174,7 +174,7 @@ def _size(
     session_timeout: str | None,
     like: str | None,
 ) -> "Size":
-    """The group's size: the options first, then the live group, then the scenario's file."""
+    """Return the group's size: the options first, then the live group, then the scenario's file."""
     from kgroup.simulation.play.planning import Size
 
     seen = Live() if like is None else _live(env, like)

@@ -77,7 +77,7 @@ def result(
     limit_s: float,
     where: Mapping[str, object] | None,
 ) -> Result:
-    """The report; `exit_code` says whether time was up or something was not seen.
+    """Return the report; `exit_code` says whether time was up or something was not seen.
 
     `words` are how the condition was asked for.
     """

@@ -176,7 +176,7 @@ class _View:
         show(self._env, Result({}, shown))
 
     def end(self, looks: "Looks", where: Mapping[str, object], failure: Failure | None) -> ExitCode:
-        """The document, where one was asked for, and what went wrong."""
+        """Return the document, where one was asked for, and what went wrong."""
         errors = [error_of(failure)] if failure else []
         lost = () if self._hook is None else self._hook.lost
         errors += [ItemError("", NOT_DELIVERED, each.told) for each in lost]

@@ -51,7 +51,7 @@ class Context:
     properties: Mapping[str, str] = field(default_factory=dict)
 
     def values(self) -> dict[str, str]:
-        """The context's own settings by name, its command-config file not read."""
+        """Return the context's own settings by name, its command-config file not read."""
         own = {BOOTSTRAP: self.bootstrap_servers, LOCAL: self.local, TIMEOUT: self.timeout}
         return {**self.properties, **{k: v for k, v in own.items() if v is not None}}
 
@@ -78,21 +78,21 @@ class Config:
 
 
 def config_path() -> Path:
-    """The config file in the platform's config folder."""
+    """Return the config file in the platform's config folder."""
     from platformdirs import user_config_path
 
     return user_config_path("kgroup") / "config.yaml"
 
 
 def default_local_directory() -> Path:
-    """The data folder of the embedded cluster when none is named."""
+    """Return the data folder of the embedded cluster when none is named."""
     from platformdirs import user_data_path
 
     return user_data_path("kgroup") / "cluster"
 
 
 def load_config(path: Path | None = None) -> Config:
-    """The config file, or an empty one when there is none.
+    """Return the config file, or an empty one when there is none.
 
     ConfigError for a file that is malformed, or that holds secrets others may read.
     """
@@ -183,7 +183,7 @@ def _properties(value: Document, where: str) -> dict[str, str]:
 
 
 def _property(given: Document, key: str, where: str) -> str:
-    """A setting's value; a command may be a list of its words."""
+    """Return a setting's value; a command may be a list of its words."""
     found = given.get(key)
     if key.endswith("-command") and isinstance(found, list):
         return shlex.join(str(word) for word in found)
@@ -191,7 +191,7 @@ def _property(given: Document, key: str, where: str) -> str:
 
 
 def _text(value: Document, key: str, where: str) -> str | None:
-    """A single value as text: YAML makes numbers and booleans of what looks like them."""
+    """Return a single value as text: YAML makes numbers and booleans of what looks like them."""
     found = value.get(key)
     if found is None or isinstance(found, str):
         return found
@@ -225,7 +225,7 @@ def write_current(config: Config, name: str) -> None:
 
 
 def target_of(resolved: Resolved, *, fetch: bool = True) -> Target:
-    """The cluster the settings name; the embedded one in the user's data folder when they name none.
+    """Return the cluster the settings name; the embedded one in the user's data folder when they name none.
 
     Without `fetch` it is only for telling: secrets that are kept elsewhere are left there.
     """

@@ -94,7 +94,7 @@ class Env:
         return self._resolved[0]
 
     def target(self) -> "Target":
-        """The cluster to talk to, made out once; ConfigError when none can be."""
+        """Return the cluster to talk to, made out once; ConfigError when none can be."""
         if not self._target:
             from kgroup.cli.env.config import target_of
 
@@ -102,7 +102,7 @@ class Env:
         return self._target[0]
 
     def target_words(self) -> list[str]:
-        """The options that said where the cluster is, for another command line; secrets hidden."""
+        """Return the options that said where the cluster is, for another command line; secrets hidden."""
         from kgroup.admin.shell import word
         from kgroup.cli.env.known_settings import shown
 

@@ -71,7 +71,7 @@ _HARMLESS = catalogue.HARMLESS | {
 
 
 def shown(name: str, value: str) -> str:
-    """The value, or HIDDEN: only settings known to be harmless are ever printed.
+    """Return the value, or HIDDEN: only settings known to be harmless are ever printed.
 
     A file for other clients holds properties kgroup does not know, and any of them may be a secret.
     """

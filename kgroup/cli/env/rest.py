@@ -36,7 +36,7 @@ class Opened:
     api: "Api"
 
     def identity(self) -> Document:
-        """The envelope's `cluster`: reached by its REST API, not by an address of a broker."""
+        """Return the envelope's `cluster`: reached by its REST API, not by an address of a broker."""
         return {"id": self.groups.cluster_id(), "bootstrap": None, "rest": self.api.where}
 
 
@@ -67,7 +67,7 @@ def open_groups(env: Env, url: str, *, longer_s: float = 0.0) -> Iterator[Opened
 def elsewhere(
     env: Env, zookeeper: str | None, rest: str | None, *, longer_s: float = 0.0
 ) -> "AbstractContextManager[Opened | InZooKeeper] | None":
-    """The groups where one of the two options names them; None without. ConfigError for both."""
+    """Return the groups where one of the two options names them; None without. ConfigError for both."""
     one_source(zookeeper, rest)
     if zookeeper is not None:
         return in_zookeeper(env, zookeeper, longer_s=longer_s)

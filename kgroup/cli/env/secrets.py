@@ -40,7 +40,7 @@ def given(resolved: Resolved, *, fetch: bool = True) -> Given:
 
 
 def secret(resolved: Resolved, name: str) -> str | None:
-    """A secret's value: the setting itself, what its command prints, or what its variable holds."""
+    """Return a secret's value: the setting itself, what its command prints, or what its variable holds."""
     if (value := resolved.get(name)) is not None:
         return value
     if (
@@ -64,7 +64,7 @@ def secret(resolved: Resolved, name: str) -> str | None:
 
 
 def secret_or_file(settings: Resolved, name: str) -> str | None:
-    """The secret `name`, wherever it is kept; of two places that of the stronger setting.
+    """Return the secret `name`, wherever it is kept; of two places that of the stronger setting.
 
     ConfigError for a file that cannot be read, is empty, or that others may read.
     """

@@ -35,7 +35,7 @@ def open_admin(env: Env, *, within_s: float = float("inf"), makes: bool = False)
 
 
 def identity(admin: "Admin", env: Env, *, ask: bool = True) -> Document:
-    """The envelope's `cluster`: its id, and the addresses it was reached by, null when in process.
+    """Return the envelope's `cluster`: its id, and the addresses it was reached by, null when in process.
 
     Without `ask` the id is null when no answer has told it so far.
     """
@@ -138,7 +138,7 @@ def _meant(directory: Path) -> str | None:
 
 
 def _first_name() -> str | None:
-    """The first argument of the command that runs: perhaps a folder typed without its slash."""
+    """Return the first argument of the command that runs: perhaps a folder typed without its slash."""
     from typer._click.globals import get_current_context
 
     context = get_current_context(silent=True)

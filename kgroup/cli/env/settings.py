@@ -108,7 +108,7 @@ def _name_a_cluster(layers: list[_Layer]) -> bool:
 def _context(
     flags: Mapping[str, str], environ: Mapping[str, str], by_flag: bool, by_environment: bool
 ) -> "Context | None":
-    """The context that applies, if any.
+    """Return the context that applies, if any.
 
     A context nobody asked for is left out when something stronger names the cluster: else its
     password would go to a cluster it is not for.
@@ -172,7 +172,7 @@ _WAYS = (_TRUST, _SHOWN, _TOKEN)
 
 
 def without_overruled(settings: Mapping[str, Setting]) -> dict[str, Setting]:
-    """The settings without those that a stronger layer says in another way."""
+    """Return the settings without those that a stronger layer says in another way."""
     kept = dict(settings)
     for name in SECRETS:
         _keep_strongest(kept, [(name + suffix,) for suffix in ("", FROM_COMMAND, FROM_ENVIRONMENT)])

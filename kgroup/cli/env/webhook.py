@@ -150,7 +150,7 @@ class Webhook:
                     self._lose(post, f"{type(error).__name__}: {error}")
 
     def _posts(self) -> Iterator[_Post]:
-        """The events in their order, until it is closed and none is left."""
+        """Yield the events in their order, until it is closed and none is left."""
         while True:
             with self._changed:
                 self._trying = None
@@ -237,7 +237,7 @@ def key_of(secret: str) -> bytes:
 
 
 def shown(url: str) -> str:
-    """The address as it may be printed: paths and passwords of webhooks are secrets."""
+    """Return the address as it may be printed: paths and passwords of webhooks are secrets."""
     try:
         parts = urlsplit(url)
         port = "" if parts.port is None else f":{parts.port}"
@@ -250,6 +250,6 @@ def shown(url: str) -> str:
 
 
 def _retry_after(answer: httpx.Response) -> float | None:
-    """The seconds that the receiver asks to wait, at most a minute; None where it names none."""
+    """Return the seconds that the receiver asks to wait, at most a minute; None where it names none."""
     text = answer.headers.get("retry-after", "").strip()
     return min(float(text), _LONGEST_RETRY_AFTER_S) if text.isascii() and text.isdigit() else None

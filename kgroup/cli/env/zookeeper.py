@@ -38,7 +38,7 @@ class Opened:
     ensemble: "Ensemble"
 
     def identity(self) -> Document:
-        """The envelope's `cluster`: reached by its ZooKeeper, not by an address of a broker."""
+        """Return the envelope's `cluster`: reached by its ZooKeeper, not by an address of a broker."""
         return {"id": self.groups.cluster_id(), "bootstrap": None, "zookeeper": str(self.ensemble)}
 
 
@@ -68,7 +68,7 @@ def open_groups(env: Env, where: str, *, longer_s: float = 0.0) -> Iterator[Open
 
 
 def named(env: Env, where: str) -> "tuple[Ensemble, Security, float]":
-    """The ensemble at `where`, how to authenticate there, and how long to try."""
+    """Return the ensemble at `where`, how to authenticate there, and how long to try."""
     from kgroup.zookeeper.entry.tree import parse_ensemble
 
     ensemble, settings = parse_ensemble(where), env.settings()
@@ -125,7 +125,7 @@ def _security(settings: "Resolved") -> "Security":
 def _brokers(
     settings: "Resolved", alive: "Sequence[Broker]", until: float, closing: ExitStack
 ) -> "OldCluster":
-    """The brokers that the tree names, reached as the settings say, until the command's time is up."""
+    """Return the brokers that the tree names, reached as the settings say, until the command's time is up."""
     from kgroup.client.retry import Retry
     from kgroup.client.transport import SocketTransport
     from kgroup.zookeeper.entry.tree import OWN_LISTENER, OldCluster

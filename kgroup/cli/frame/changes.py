@@ -72,12 +72,12 @@ class Consent:
 
 
 def with_undo(result: Result, line: str) -> Result:
-    """The outcome of a change, and below it how to take it back."""
+    """Return the outcome of a change, and below it how to take it back."""
     return replace(result, blocks=(*result.blocks, line))
 
 
 def undo_line(env: Env, verb: str, *names: str, options: Sequence[str] = ()) -> str:
-    """The command that takes a change back, on the cluster this command was given."""
+    """Return the command that takes a change back, on the cluster this command was given."""
     return "undo: " + shell.command(verb, *names, options=" ".join([*options, *env.target_words()]))
 
 

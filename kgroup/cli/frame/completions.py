@@ -53,7 +53,7 @@ def complete(offer: Offer) -> Callable[["Context", "Parameter", str], list[str]]
 
 
 def offer_for(path: str, parameter: "Parameter") -> Offer | None:
-    """What to offer for a parameter of the command `path`, by what its metavar says it takes."""
+    """Return what to offer for a parameter of the command `path`, by what its metavar says it takes."""
     kind = (parameter.metavar or parameter.name or "").strip("[]{}….").upper()
     if path == "cluster topics" and kind == "GLOB":
         return topics
@@ -71,17 +71,17 @@ def offer_for(path: str, parameter: "Parameter") -> Offer | None:
 
 
 def groups(ctx: "Context", incomplete: str) -> Iterable[str]:
-    """The groups of the cluster that the words so far name."""
+    """Return the groups of the cluster that the words so far name."""
     return _of_cluster(ctx, "groups", lambda admin: [g.group_id for g in admin.list_groups().groups])
 
 
 def topics(ctx: "Context", incomplete: str) -> Iterable[str]:
-    """The topics of the cluster, internal ones left out."""
+    """Return the topics of the cluster, internal ones left out."""
     return _of_cluster(ctx, "topics", lambda admin: [t.name for t in admin.topics() if not t.internal])
 
 
 def instances(ctx: "Context", incomplete: str) -> Iterable[str]:
-    """The instance ids in the groups named so far, behind those of a comma list already typed."""
+    """Return the instance ids in the groups named so far, behind those of a comma list already typed."""
     named = ctx.params.get("group") or ()
     wanted = [named] if isinstance(named, str) else list(named)
     done = incomplete.rpartition(",")[0]
@@ -96,12 +96,12 @@ def _instances(admin: "Admin", group_ids: list[str]) -> list[str]:
 
 
 def contexts(ctx: "Context", incomplete: str) -> Iterable[str]:
-    """The contexts of the config file."""
+    """Return the contexts of the config file."""
     return load_config().contexts
 
 
 def settings(ctx: "Context", incomplete: str) -> Iterable[str]:
-    """The settings of the group named so far, as its broker knows them."""
+    """Return the settings of the group named so far, as its broker knows them."""
     group = ctx.params.get("group") or ""
     if not group:
         return []
@@ -111,19 +111,19 @@ def settings(ctx: "Context", incomplete: str) -> Iterable[str]:
 
 
 def assignments(ctx: "Context", incomplete: str) -> Iterable[str]:
-    """The same, ready for a value."""
+    """Return the same, ready for a value."""
     return [f"{name}=" for name in settings(ctx, incomplete)]
 
 
 def entries(ctx: "Context", incomplete: str) -> Iterable[str]:
-    """The changes in the journal."""
+    """Return the changes in the journal."""
     from kgroup.admin.change.journal import Journal
 
     return ["LAST", *(entry.id for entry in Journal.default().entries())]
 
 
 def undoable(ctx: "Context", incomplete: str) -> Iterable[str]:
-    """The changes in the journal that --undo takes."""
+    """Return the changes in the journal that --undo takes."""
     from kgroup.admin.change.journal import Journal
     from kgroup.admin.change.undo import CHANGES
 
@@ -131,7 +131,7 @@ def undoable(ctx: "Context", incomplete: str) -> Iterable[str]:
 
 
 def events(ctx: "Context", incomplete: str) -> Iterable[str]:
-    """The kinds of events, behind those of a comma list already typed."""
+    """Return the kinds of events, behind those of a comma list already typed."""
     from kgroup.history.fold.events import Kind
 
     done = incomplete.rpartition(",")[0]
@@ -139,12 +139,12 @@ def events(ctx: "Context", incomplete: str) -> Iterable[str]:
 
 
 def states(ctx: "Context", incomplete: str) -> Iterable[str]:
-    """The states groups may be in."""
+    """Return the states groups may be in."""
     return STATES
 
 
 def conditions(ctx: "Context", incomplete: str) -> Iterable[str]:
-    """What one may wait for; behind `member=` the instance ids of the groups."""
+    """Return what one may wait for; behind `member=` the instance ids of the groups."""
     from kgroup.admin.read.conditions import KINDS
 
     if incomplete.startswith("member="):
@@ -164,7 +164,7 @@ _BY_KIND: dict[str, Offer] = {
 
 
 def _of_cluster(ctx: "Context", what: str, ask: Callable[["Admin"], list[str]]) -> list[str]:
-    """The answer of the cluster the words so far name, or the one kept from a moment ago."""
+    """Return the answer of the cluster the words so far name, or the one kept from a moment ago."""
     if ctx.params.get("zookeeper") or ctx.params.get("rest"):
         # Another place than the settings name, and too slow to ask at every key.
         return []
@@ -217,7 +217,7 @@ class _Kept:
             self._answers = {k: v for k, v in read.items() if 0 <= self._now - v["time"] < KEPT_S}
 
     def find(self, key: str) -> list[str] | None:
-        """What was answered; None for what was not asked lately."""
+        """Return what was answered; None for what was not asked lately."""
         found = self._answers.get(_digest(key))
         return None if found is None else list(found["words"])
 
@@ -232,7 +232,7 @@ class _Kept:
 
 
 def _digest(key: str) -> str:
-    """Settings may be secrets: the file holds no more of them than this."""
+    """Return settings may be secrets: the file holds no more of them than this."""
     from hashlib import sha256
 
     return sha256(key.encode()).hexdigest()

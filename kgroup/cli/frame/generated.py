@@ -28,7 +28,7 @@ ENVIRONMENT = {
 
 
 def completion_script(shell: str) -> str:
-    """The completion script for bash, zsh or fish; it asks `kgroup` itself for the candidates."""
+    """Return the completion script for bash, zsh or fish; it asks `kgroup` itself for the candidates."""
     from typer._completion_shared import get_completion_script
 
     script = get_completion_script(prog_name="kgroup", complete_var="_KGROUP_COMPLETE", shell=shell)
@@ -36,7 +36,7 @@ def completion_script(shell: str) -> str:
 
 
 def man_name(path: str) -> str:
-    """The page of a command: `kgroup-context-use` for "context use"."""
+    """Return the page of a command: `kgroup-context-use` for "context use"."""
     return "kgroup-" + path.replace(" ", "-")
 
 

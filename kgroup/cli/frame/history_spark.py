@@ -48,7 +48,7 @@ def tell_on_spark(
     master: str | None,
     options: Sequence[str] | None = None,
 ) -> ExitCode:
-    """The timeline that `replay-log` tells, folded by Spark."""
+    """Return the timeline that `replay-log` tells, folded by Spark."""
     from kgroup.cli.views.history import show_story
 
     check_installed()

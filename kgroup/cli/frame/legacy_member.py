@@ -72,5 +72,5 @@ class Legacy:
 
 
 def topic_count(topics: list[str]) -> str:
-    """The subscription on the wire: each topic with one stream."""
+    """Return the subscription on the wire: each topic with one stream."""
     return json.dumps(dict.fromkeys(topics, 1))

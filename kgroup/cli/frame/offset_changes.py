@@ -78,7 +78,7 @@ def import_plan(
     reason: str | None,
     share: Collection[str] = (),
 ) -> "OffsetsPlan":
-    """The plan that gives groups exactly these offsets and leaves their others alone.
+    """Return the plan that gives groups exactly these offsets and leaves their others alone.
 
     Offsets of partitions that do not exist are failed items of it; groups in `share` that do not exist are
     made share groups.
@@ -90,7 +90,7 @@ def import_plan(
 
 
 def once_empty(env: Env, admin: "Admin", groups: Sequence[str]) -> Callable[[], Sequence[str]]:
-    """What waits until none of these groups has members; nothing to say about it."""
+    """Return what waits until none of these groups has members; nothing to say about it."""
 
     def wait() -> Sequence[str]:
         if groups:

@@ -57,7 +57,7 @@ def command(
 
 
 def group(name: str, help_line: str, *commands: KgroupCommand | TyperGroup) -> TyperGroup:
-    """A command with subcommands, e.g. `kgroup context use`, which may have some of their own."""
+    """Return a command with subcommands, e.g. `kgroup context use`, which may have some of their own."""
     return OptionsInFront(
         name=name,
         help=help_line,

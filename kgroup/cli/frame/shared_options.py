@@ -94,7 +94,7 @@ SHARED = inspect.signature(_shared)
 
 
 def shared_names() -> tuple[str, ...]:
-    """The parameters that every command has, as `Env.of` takes them."""
+    """Return the parameters that every command has, as `Env.of` takes them."""
     return tuple(SHARED.parameters)
 
 
@@ -111,7 +111,7 @@ def _takes_value() -> dict[str, bool]:
 
 
 def behind_the_command(args: list[str]) -> list[str]:
-    """The words with the shared options that stand in front of a command's name put right behind it.
+    """Return the words with the shared options that stand in front of a command's name put right behind it.
 
     Where anything else stands in front (--help, --version, a typing error), it all stays as it is.
     """

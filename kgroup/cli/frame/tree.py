@@ -38,7 +38,7 @@ def _print_version(ctx: "Context", param: "CallbackParam", value: bool) -> None:
 
 
 def root() -> RootGroup:
-    """The command tree; commands are imported when they are looked up."""
+    """Return the command tree; commands are imported when they are looked up."""
     version = TyperOption(
         param_decls=["--version"],
         is_flag=True,

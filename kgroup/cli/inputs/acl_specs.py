@@ -52,7 +52,7 @@ class Terms:
 
 
 def new_acls(resources: Resources, terms: Terms) -> list[Acl]:
-    """The rules that options ask for: every principal with every operation on every resource.
+    """Return the rules that options ask for: every principal with every operation on every resource.
 
     ConfigError where a principal, an operation or a resource is missing or makes no sense.
     """

@@ -14,7 +14,7 @@ Plan = TypeVar("Plan")
 
 
 def read_text(name: str) -> str:
-    """The text of a file, or of stdin for `-`; ConfigError when it cannot be read."""
+    """Return the text of a file, or of stdin for `-`; ConfigError when it cannot be read."""
     try:
         if name == "-":
             return sys.stdin.read().removeprefix("\ufeff")
@@ -49,7 +49,7 @@ def write_plan(name: str, document: Mapping[str, object]) -> None:
 
 
 def read_plan(name: str, plan_from: Callable[[Document], Plan]) -> Plan:
-    """The plan in a file, `-` for stdin, as `plan_from` makes it; ConfigError when it is not one."""
+    """Return the plan in a file, `-` for stdin, as `plan_from` makes it; ConfigError when it is not one."""
     try:
         document = json.loads(read_text(name))
     except ValueError:

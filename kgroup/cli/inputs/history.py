@@ -60,7 +60,7 @@ class Source:
     """How many the live topic has; 0 for files."""
 
     def replay(self, selection: Selection, at: "At | None" = None, keep_owners: bool = False) -> "Story":
-        """The whole story of the selected groups, with a progress bar where that is worth one.
+        """Return the whole story of the selected groups, with a progress bar where that is worth one.
 
         Partitions that cannot be read are named in the coverage; if that is all of them, the failure of the
         first is raised.
@@ -206,7 +206,7 @@ def event_json(event: Event) -> Document:
 
 
 def coverage_json(covered: "Coverage") -> Document:
-    """What is complete from where, of one partition of the topic."""
+    """Return what is complete from where, of one partition of the topic."""
     return {
         "partition": covered.partition,
         "source": covered.source,
@@ -243,7 +243,7 @@ def coverage_text(covered: "Coverage") -> str:
 
 
 def coverage_lines(story: "Story", selection: Selection) -> list[str]:
-    """The coverage of the partitions that matter; of very many, the sum and the incomplete ones."""
+    """Return the coverage of the partitions that matter; of very many, the sum and the incomplete ones."""
     read = [c for c in story.coverage if c.records or c.bad or c.failure]
     if selection.patterns:
         read = [c for c in read if story.folds[c.partition].groups or c.failure] or read
@@ -284,7 +284,7 @@ def damage(story: "Story") -> tuple[list[ItemError], ExitCode]:
 
 
 def not_read(source: str, failure: KgroupError) -> ItemError:
-    """The error for a log that could not be read to its end."""
+    """Return the error for a log that could not be read to its end."""
     hint = failure.hint or "groups that live in it are missing here"
     said = failure.message
     text = said if said.startswith(source) else f"{source} was not read: {said}"
@@ -314,7 +314,7 @@ def shortcomings(story: "Story", selection: Selection) -> tuple[list[ItemError],
 
 
 def untimed(count: int, what: str) -> list[ItemError]:
-    """An error for records or events that a span of time leaves out because they have no time."""
+    """Return an error for records or events that a span of time leaves out because they have no time."""
     if not count:
         return []
     those = f"{what} without a time is" if count == 1 else f"{what}s without a time are"
@@ -334,7 +334,7 @@ def foreign(story: "Story") -> set[int]:
 
 
 def unseen(story: "Story", selection: Selection) -> list[ItemError]:
-    """An error for each group asked for by name of which the log holds no record."""
+    """Return an error for each group asked for by name of which the log holds no record."""
     seen = {name for fold in story.folds.values() for name in fold.groups}
     hint = "a deleted group is gone from a compacted log; kgroup offsets-topic top shows which are in it"
     if any(covered.failure is not None for covered in story.coverage):

@@ -59,7 +59,7 @@ class Selection:
         return Globs(self.patterns)
 
     def chosen(self, events: Sequence[Event]) -> list[Event]:
-        """The events that were asked for; what the log lacks is told whatever was asked for."""
+        """Return the events that were asked for; what the log lacks is told whatever was asked for."""
         from kgroup.history.replay import chosen
 
         kept = chosen(
@@ -85,7 +85,7 @@ class Selection:
         return Outside(len(before), max(before, default=-1), len(after), min(after, default=-1), untimed)
 
     def span_json(self, events: Sequence[Event]) -> Document | None:
-        """The span in a document, with how many events lie outside; None where none was asked for."""
+        """Return the span in a document, with how many events lie outside; None where none was asked for."""
         if not self.span.bounded:
             return None
         since, until, out = self.span.since_ms, self.span.until_ms, self.outside(events)
@@ -123,7 +123,7 @@ class Outside:
 
 
 def without_paths(names: Sequence[str], files: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Groups and files as they were meant: all that a shell makes of `--files backup/*.log` are files.
+    """Return groups and files as they were meant: all that a shell makes of `--files backup/*.log` are files.
 
     With --files given, a name that is a segment on this disk, or a folder of them, is one more of the files.
     """

@@ -50,7 +50,7 @@ def parse_csv(
 
 
 def _csv_rows(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
-    """The rows with their line numbers; ConfigError where the text is no CSV."""
+    """Yield the rows with their line numbers; ConfigError where the text is no CSV."""
     reader = csv.reader(io.StringIO(text, newline=""))
     while True:
         try:
@@ -128,7 +128,7 @@ def parse_offsets(
 
 
 def share_groups(text: str, name: str) -> frozenset[str]:
-    """The groups of an export that were share groups; CSV does not say which."""
+    """Return the groups of an export that were share groups; CSV does not say which."""
     if not text.lstrip().startswith(("{", "[")):
         return frozenset()
     return frozenset(str(g["group_id"]) for g in _group_documents(text, name) if g.get("type") == SHARE)

@@ -75,7 +75,7 @@ def opened_spark(
 def segments_at(
     env: Env, sources: Sequence[str], options: Sequence[str] | None, since: "Since | None" = None
 ) -> "Segments":
-    """The segments at these paths and URLs, reached by `options`."""
+    """Return the segments at these paths and URLs, reached by `options`."""
     from kgroup.pipeline.read.inputs import Segments
 
     return Segments.of(list(map(Location.parse, sources)), since, storage_options(env, options))
@@ -113,7 +113,7 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 def opened_store(env: Env, tables: str, options: Sequence[str] | None) -> "Store":
-    """The tables at a path or URL; ConfigError when there are none, or the extra is missing."""
+    """Return the tables at a path or URL; ConfigError when there are none, or the extra is missing."""
     from kgroup.pipeline.spark.session import check_installed
 
     check_installed()
@@ -123,7 +123,7 @@ def opened_store(env: Env, tables: str, options: Sequence[str] | None) -> "Store
 
 
 def filled(store: "Store") -> "Store":
-    """The same tables; ConfigError when there are none."""
+    """Return the same tables; ConfigError when there are none."""
     if store.empty:
         where = store.place.uri()
         hint = f"kgroup pipeline run SEGMENTS --out {word(where)} makes them"

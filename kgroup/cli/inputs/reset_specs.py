@@ -38,12 +38,12 @@ def duration_ms(text: str) -> int:
 
 
 def time_ago_ms(text: str) -> int:
-    """The moment a duration ago, in ms since 1970."""
+    """Return the moment a duration ago, in ms since 1970."""
     return time.time_ns() // 1_000_000 - duration_ms(text)
 
 
 def scope_of(topics: Iterable[str] | None, all_topics: bool) -> "Scope":
-    """What `--topic T[:0,1]` and `--all-topics` choose; ConfigError when a number is none."""
+    """Return what `--topic T[:0,1]` and `--all-topics` choose; ConfigError when a number is none."""
     from kgroup.admin.change.reset import Scope
 
     chosen: dict[str, frozenset[int] | None] = {}
@@ -64,7 +64,7 @@ def _partition(number: str, text: str) -> int:
 
 
 def only_one(given: Mapping[str, object]) -> str:
-    """The one option that is set (not None, not False); ConfigError for none or several."""
+    """Return the one option that is set (not None, not False); ConfigError for none or several."""
     names = [name for name, value in given.items() if value is not None and value is not False]
     if len(names) != 1:
         wrong = f"{' and '.join(names)} exclude each other" if names else "no place to reset to"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def reading(
     admin: "Admin", listing: Listing, topic: str | None, static_only: bool
 ) -> "tuple[Listing, Answers[GroupDescription]]":
-    """The groups that have to do with `topic`, or have static members, and all groups as described.
+    """Return the groups that have to do with `topic`, or have static members, and all groups as described.
 
     Those of which that is not known become errors.
     """

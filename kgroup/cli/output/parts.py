@@ -122,7 +122,7 @@ def _print_json(env: Env, answer: Answer, parts: Iterator[Part], ending: Callabl
     started = False
 
     def around(end: Ending) -> tuple[str, str]:
-        """The document up to its rows, which does not depend on how they end, and from there on."""
+        """Return the document up to its rows, which does not depend on how they end, and from there on."""
         whole = indented(envelope(env, _result(answer, end, [_HERE])))
         before, _, after = whole.partition(indented(_HERE))
         return before, after

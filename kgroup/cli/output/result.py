@@ -80,7 +80,7 @@ _STATUS = {ExitCode.OK: "ok", ExitCode.BAD_VERDICT: "ok", ExitCode.PARTIAL: "par
 
 
 def envelope(env: Env, result: Result) -> Document:
-    """The JSON document: names and their order as docs/json-output.md fixes them."""
+    """Return the JSON document: names and their order as docs/json-output.md fixes them."""
     return {
         "schema": schema_id(env.command),
         "kgroup_version": kgroup.__version__,
@@ -121,7 +121,7 @@ def indented(value: object) -> str:
 
 
 def json_line(command: str, row: Mapping[str, object]) -> str:
-    """A row of a command as one line of JSON, with the schema in front."""
+    """Return a row of a command as one line of JSON, with the schema in front."""
     import json
 
     document = {"schema": schema_id(command), **row}

@@ -5,5 +5,5 @@ _SECOND = frozenset({"describe", "replay-log"})
 
 
 def schema_id(command: str) -> str:
-    """The envelope's `schema` of a command, by its full name ("context list")."""
+    """Return the envelope's `schema` of a command, by its full name ("context list")."""
     return f"kgroup/{command.replace(' ', '-')}@{2 if command in _SECOND else 1}"

@@ -41,7 +41,7 @@ class Table:
     cut: frozenset[str] = frozenset()
 
     def chosen(self, wanted: tuple[str, ...] | None, wide: bool) -> tuple[Column, ...]:
-        """The columns to show; ConfigError names the ones there are when a wanted one is missing."""
+        """Return the columns to show; ConfigError names the ones there are when a wanted one is missing."""
         if wanted is None:
             return tuple(c for c in self.columns if wide or not c.wide)
         by_name = {c.key: c for c in self.columns} | {_normal(c.heading): c for c in self.columns}
@@ -70,7 +70,7 @@ def cell_text(value: object) -> str:
 
 
 def plain_lines(table: Table, columns: tuple[Column, ...], headers: bool) -> Iterator[str]:
-    """The table as aligned lines, two blanks between columns, never cut or wrapped."""
+    """Yield the table as aligned lines, two blanks between columns, never cut or wrapped."""
     aligned = []
     for column in columns:
         cells = [column.heading, *_cells(table, column)] if headers else _cells(table, column)
@@ -113,7 +113,7 @@ def too_narrow(table: Table, columns: tuple[Column, ...], headers: bool, width: 
 
 
 def _unfolded(table: Table, column: Column) -> int:
-    """The width at which a moment stays in one piece; 0 for a column that may fold."""
+    """Return the width at which a moment stays in one piece; 0 for a column that may fold."""
     cells = [cell_text(row.get(column.key)) for row in table.rows]
     return max(map(len, cells)) if cells and all(_MOMENT.fullmatch(cell) for cell in cells) else 0
 
@@ -170,7 +170,7 @@ def folded_lines(
 def _fitted(
     table: Table, columns: tuple[Column, ...], cells: Sequence[Sequence[str]], width: int
 ) -> list[int]:
-    """The columns' widths: those that are cut give way first, then always the widest."""
+    """Return the columns' widths: those that are cut give way first, then always the widest."""
     widths = [max(map(len, column), default=0) for column in cells]
     least = [
         max(min(wide, _READABLE), len(column.heading), _unfolded(table, column))

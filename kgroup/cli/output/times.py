@@ -61,7 +61,7 @@ class Span:
 
 
 def parse_span(since: str | None, until: str | None, now_ms: int | None = None) -> Span:
-    """What --since and --until mean together; ConfigError if nothing can lie between them.
+    """Return what --since and --until mean together; ConfigError if nothing can lie between them.
 
     An hour of day is the last time it was that late, which the span's `note` says.
     """

@@ -48,7 +48,7 @@ def assignment_text(assignment: Assignment) -> str:
 
 
 def owned_text(member: Member) -> str:
-    """What a member owns; where that is not known, why."""
+    """Return what a member owns; where that is not known, why."""
     if member.assignment is not None:
         return assignment_text(member.assignment)
     if member.raw_assignment is not None:
@@ -70,7 +70,7 @@ def tasks_text(tasks: Tasks | None) -> str | None:
 
 
 def short_member_id(member_id: str, instance_id: str | None = None) -> str:
-    """A member id cut to what tells members apart at a glance, for terminals only.
+    """Return a member id cut to what tells members apart at a glance, for terminals only.
 
     What it repeats of the instance id, which stands in the column before it, is left out.
     """
@@ -104,12 +104,12 @@ def absent(group_id: str) -> ItemError:
 
 
 def exit_codes(errors: Iterable[ItemError]) -> list[ExitCode]:
-    """The exit code each error stands for."""
+    """Return the exit code each error stands for."""
     return [of_code_name(error.code) for error in errors]
 
 
 def of_seen(code: ExitCode, unseen: Iterable[ItemError]) -> ExitCode:
-    """The exit code of what ended with `code`, given what could not be seen.
+    """Return the exit code of what ended with `code`, given what could not be seen.
 
     What went wrong stays; OK becomes NOT_AUTHORISED where rights are the only reason, else PARTIAL.
     """

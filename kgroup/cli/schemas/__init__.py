@@ -21,17 +21,17 @@ def _known() -> Mapping[str, Schema]:
 
 
 def commands() -> tuple[str, ...]:
-    """The full names of the commands that have a schema."""
+    """Return the full names of the commands that have a schema."""
     return tuple(sorted(_known()))
 
 
 def data_of(command: str) -> Schema:
-    """The schema of a command's own part of the envelope."""
+    """Return the schema of a command's own part of the envelope."""
     return _known()[command]
 
 
 def schema_for(command: str) -> Document | None:
-    """The schema of the whole envelope a command prints; None for a command without one.
+    """Return the schema of the whole envelope a command prints; None for a command without one.
 
     A failed command prints `data: null`; otherwise `data` is as described here.
     """

@@ -76,6 +76,6 @@ def _worded(schema: Schema, beside: tuple[object, ...]) -> Schema:
 
 @cache
 def _imported_for_types() -> Mapping[str, type]:
-    """What modules of models import for the type checker alone."""
+    """Return what modules of models import for the type checker alone."""
     late = (ConnectWorker, Application, RegistryInstance, StreamsThread, Undecoded)
     return {each.__name__: each for each in late}

@@ -38,5 +38,5 @@ def one_of(*values: str) -> Schema:
 
 
 def record(**fields: Schema) -> Schema:
-    """An object that has all these fields, and may have more."""
+    """Return an object that has all these fields, and may have more."""
     return {"type": "object", "properties": fields, "required": list(fields)}

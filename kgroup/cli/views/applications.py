@@ -45,7 +45,7 @@ _READING = (
 
 
 def columns_of(application: Application) -> tuple[Column, ...]:
-    """The columns that tell of members of this application."""
+    """Return the columns that tell of members of this application."""
     front, back = (_GROUP,), (_MEMBER, _CLIENT, _HOST, _STATE)
     if application.kind == CONNECT:
         return (*front, *_CONNECT[:2], *back, *_CONNECT[2:])
@@ -55,7 +55,7 @@ def columns_of(application: Application) -> tuple[Column, ...]:
 
 
 def further_columns(groups: Iterable[GroupDescription], columns: Iterable[Column]) -> tuple[Column, ...]:
-    """What the applications of some groups have beside these columns, each once."""
+    """Return what the applications of some groups have beside these columns, each once."""
     have = {column.key for column in columns}
     more = {
         column.key: column

@@ -20,7 +20,7 @@ def deletion(
     file: str | None,
     unseen: Sequence[ItemError] = (),
 ) -> Result:
-    """What a deletion would do, or did, group by group."""
+    """Return what a deletion would do, or did, group by group."""
     rows = [{**asdict(item), "stale_ms": ages.get(item.group_id)} for item in items]
     wrong = [item for item in items if item.result in (ChangeStatus.FAILED, ChangeStatus.NOT_FOUND)]
     codes = [of_code_name(item.error_code or "GROUP_ID_NOT_FOUND") for item in wrong]

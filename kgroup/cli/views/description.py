@@ -94,7 +94,7 @@ Pick = Callable[[list[Document]], list[Document]]
 
 
 def picked(rows: list[Document], *, sort: str | None, top: int | None) -> list[Document]:
-    """The first `top` rows; with `sort` "lag" the largest lag first, and before all what is unknown.
+    """Return the first `top` rows; with `sort` "lag" the largest lag first, and before all what is unknown.
 
     Without `sort`, members that are not stable come first among the `top`.
     """
@@ -118,7 +118,7 @@ def _part(rows: list[Document], pick: Pick, what: str) -> tuple[list[Document], 
 def blocks(
     group: GroupDescription, sections: Sequence[str], by: str, short: bool, pick: Pick = list
 ) -> Iterator[str | Table]:
-    """The chosen sections of one group, in the order a person reads them; `short` cuts member ids."""
+    """Yield the chosen sections of one group, in the order a person reads them; `short` cuts member ids."""
     if "summary" in sections:
         yield _headline(group)
         if group.application is not None:
@@ -153,7 +153,7 @@ def blocks(
 
 
 def member_columns(groups: Iterable[GroupDescription]) -> tuple[Column, ...]:
-    """The columns of members: with those that only some of the groups have."""
+    """Return the columns of members: with those that only some of the groups have."""
     told = tuple(groups)
     columns = STREAMS_COLUMNS if any(group.type == STREAMS for group in told) else MEMBER_COLUMNS
     if any(member.session_timeout_ms is not None for group in told for member in group.known_members):
@@ -166,7 +166,7 @@ def member_columns(groups: Iterable[GroupDescription]) -> tuple[Column, ...]:
 
 
 def _columns_of(group: GroupDescription) -> tuple[Column, ...]:
-    """The columns that tell of the members of one group."""
+    """Return the columns that tell of the members of one group."""
     if group.application is None:
         return member_columns((group,))
     from kgroup.cli.views.applications import columns_of
@@ -331,7 +331,7 @@ def _owner(row: OffsetRow, owners_known: bool, short: bool) -> Document:
 
 
 def offset_columns(rows: Iterable[OffsetRow]) -> tuple[Column, ...]:
-    """The columns of partitions; the last stable offset where it differs from the end of a log."""
+    """Return the columns of partitions; the last stable offset where it differs from the end of a log."""
     differs = any(map(unstable, rows))
     return tuple(replace(c, wide=not differs) if c.key == "last_stable_offset" else c for c in OFFSET_COLUMNS)
 
@@ -368,7 +368,7 @@ def _producer(producer: OpenProducer) -> str:
 
 
 def offset_rows(group: GroupDescription, short: bool) -> list[Document]:
-    """A row for each partition that has a committed offset or an owner."""
+    """Return a row for each partition that has a committed offset or an owner."""
     owners_known = readers_known(group)
     return [
         {

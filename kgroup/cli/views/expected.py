@@ -15,7 +15,7 @@ def wait_text(wait_ms: int | None) -> str:
 
 
 def lines(registration: Registration) -> Iterator[str]:
-    """A line about registered ids and one about active members and standbys, where there are such."""
+    """Yield a line about registered ids and one about active members and standbys, where there are such."""
     told = registration
     if told.instance_ids is not None:
         missing = UNKNOWN if told.missing is None else (first_of(told.missing, SHOWN) or "nobody")

@@ -151,7 +151,7 @@ def _summary(rows: "Sequence[FleetRow]") -> str:
 
 
 def _kinds(rows: "Iterable[FleetRow]") -> Iterator[str]:
-    """A line per kind of obstacle, the one that stops the most groups first."""
+    """Yield a line per kind of obstacle, the one that stops the most groups first."""
     groups = grouped(
         ((word, each.code), each)
         for row in rows
@@ -164,7 +164,7 @@ def _kinds(rows: "Iterable[FleetRow]") -> Iterator[str]:
 
 
 def _left_out_lines(left_out: "Sequence[LeftOut]") -> Iterator[str]:
-    """What no plan is for, by its reason."""
+    """Yield what no plan is for, by its reason."""
     for reason, names in grouped((out.reason, out.group_id) for out in left_out).items():
         yield f"  left out: {first_of(names)}: {reason}"
 

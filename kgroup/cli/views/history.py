@@ -234,7 +234,7 @@ def _raw_line(row: Mapping[str, Any]) -> str:
 
 
 def follow(env: Env, source: Source, selection: Selection) -> ExitCode:
-    """What there is, then what comes, until Ctrl-C."""
+    """Return what there is, then what comes, until Ctrl-C."""
     from kgroup.history.replay import Reader, in_order
 
     readers = [
@@ -280,7 +280,7 @@ Bar: TypeAlias = list[int | str]
 
 
 def page(events: Sequence[Event], story: "Story") -> str:
-    """The whole page as text; everything it shows is in it."""
+    """Return the whole page as text; everything it shows is in it."""
     end = max((max(e.timestamp_ms, e.end_timestamp_ms) for e in events), default=0)
     owners = {name: held for fold in story.folds.values() for name, held in (fold.owners or {}).items()}
     shown = sorted({event.group for event in events if event.group})

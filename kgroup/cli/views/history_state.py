@@ -26,7 +26,7 @@ from kgroup.protocol.streams_records import sources_of
 
 
 def description(state: GroupState, partition: int) -> GroupDescription:
-    """The group as `describe` shows one; what only a live cluster knows (lag, log ends) is None."""
+    """Return the group as `describe` shows one; what only a live cluster knows (lag, log ends) is None."""
     view = state.view()
     consumer, unread = view.kind in (CONSUMER, STREAMS), view.unread
     application = application_of(state.group_id, view.protocol_type, view.assignor)
@@ -117,7 +117,7 @@ def _target(state: GroupState, member: RecordedMember) -> Assignment | None:
 
 
 def _read(state: GroupState, tasks: TaskSets) -> Assignment | None:
-    """The source partitions of active tasks; None when those of one are not known."""
+    """Return the source partitions of active tasks; None when those of one are not known."""
     places = all_read_by(state.streams.topology, tasks.active)
     return None if places is None else assignment_of(places)
 

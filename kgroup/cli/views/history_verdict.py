@@ -57,7 +57,7 @@ class Comparison:
     unseen: tuple[ItemError, ...] = ()
 
     def named(self, word: str) -> list[str]:
-        """The groups with this verdict."""
+        """Return the groups with this verdict."""
         return [name for name, verdict in self.verdicts.items() if verdict.word == word]
 
 
@@ -250,7 +250,7 @@ def _verdict(source: Source, state: "GroupState | None", said: Mapping[str, obje
 
 
 def _topics_now(source: Source) -> Mapping[bytes, str]:
-    """The topics there are, by id: members may hold partitions of topics that are gone."""
+    """Return the topics there are, by id: members may hold partitions of topics that are gone."""
     from kgroup.history.sources.live import LiveLog
 
     for log in source.logs:

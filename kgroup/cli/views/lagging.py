@@ -42,7 +42,7 @@ class Verdict(Limit):
 
 
 def verdict_of(measured: LagReport, limit: Limit) -> Verdict:
-    """The groups over the limit, and those of which that cannot be told, with the reason."""
+    """Return the groups over the limit, and those of which that cannot be told, with the reason."""
     over: list[str] = []
     unknown: list[NoVerdict] = []
     for group in measured.groups:
@@ -125,7 +125,7 @@ def no_verdict(group: GroupLag, told: NoVerdict) -> ItemError:
 
 
 def headline(group: GroupLag) -> str:
-    """A group in one line."""
+    """Return a group in one line."""
     rows = len(group.offsets)
     lag = lag_text(group.total_lag, group.lag_at_least, group.unknown_partitions, rows)
     parts = [group.group_id, group.state, lag if group.no_offsets is None else "no committed offsets, no lag"]
@@ -148,7 +148,7 @@ def headline(group: GroupLag) -> str:
 
 
 def columns_of(by_topic: bool, in_time: bool, rated: bool, several: bool, held: bool) -> tuple[Column, ...]:
-    """The columns that what was asked for has."""
+    """Return the columns that what was asked for has."""
     columns = [Column("group_id", "GROUP", wide=not several), Column("topic")]
     if by_topic:
         columns.append(Column("partitions", right=True))
@@ -172,7 +172,7 @@ def columns_of(by_topic: bool, in_time: bool, rated: bool, several: bool, held: 
 
 
 def rows_of(group: GroupLag, by_topic: bool) -> Iterable[Document]:
-    """A row for each partition, or each topic, of a group."""
+    """Return a row for each partition, or each topic, of a group."""
     if by_topic:
         return [_topic_row(group, topic, oldest) for topic, oldest in _topics(group)]
     return [_partition_row(group.group_id, row) for row in group.offsets]

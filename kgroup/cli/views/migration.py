@@ -38,7 +38,7 @@ _ORDER = (
 
 
 def planned(plan: MigrationPlan, where: Mapping[str, object] | None) -> Result:
-    """The plan as a result; exit code 4 when it is blocked, 5 or 6 when it is unknown."""
+    """Return the plan as a result; exit code 4 when it is blocked, 5 or 6 when it is unknown."""
     lines, table = checks_shown(plan.checks)
     return Result(
         {"group_id": plan.group_id, "verdict": plan.verdict, "checks": [asdict(c) for c in plan.checks]},
@@ -53,7 +53,7 @@ def planned(plan: MigrationPlan, where: Mapping[str, object] | None) -> Result:
 
 
 def checks_shown(checks: Sequence[Check]) -> tuple[list[str], Table]:
-    """Checks as lines for a person, and as a table."""
+    """Return checks as lines for a person, and as a table."""
     rows = [
         {"status": _shown(check), "check": check.code, "message": check.message, "hint": check.hint}
         for check in checks
@@ -62,7 +62,7 @@ def checks_shown(checks: Sequence[Check]) -> tuple[list[str], Table]:
 
 
 def _against(plan: MigrationPlan) -> list[ItemError]:
-    """What keeps the plan from being ready, in a line each: the checks say more."""
+    """Return what keeps the plan from being ready, in a line each: the checks say more."""
     if plan.verdict == BLOCKED:
         names = ", ".join(check.code.replace("_", " ") for check in plan.blockers)
         return [ItemError(plan.group_id, "BLOCKED", f"{plan.group_id}: blocked: {names}")]
@@ -88,7 +88,7 @@ def verdict_code(plan: MigrationPlan) -> ExitCode:
 
 
 def headline(plan: MigrationPlan) -> str:
-    """The group, the way it would go, and the verdict with its counts."""
+    """Return the group, the way it would go, and the verdict with its counts."""
     start, end = NEXT[plan.direction]
     counts = {"blocker": BLOCK, "warning": "warn"}
     unknown = len(plan.unknowns)
@@ -107,7 +107,7 @@ def _shown(check: Check) -> str:
 
 
 def _lines(check: Check) -> list[str]:
-    """A check as a person reads it: one line, and its remedy below when there is something to do."""
+    """Return a check as a person reads it: one line, and its remedy below when there is something to do."""
     lines = [f"  {_shown(check):<9}{check.code.replace('_', ' '):<22}{check.message}"]
     if check.hint and check.status != "ok":
         lines.append(f"  {'':<31}→ {check.hint}")

@@ -98,7 +98,7 @@ def _live(looks: Iterator[Look], env: Env) -> Look:
 
 
 def look_json(look: Look) -> Document:
-    """A look as it is printed; names as docs/json-output.md fixes them."""
+    """Return a look as it is printed; names as docs/json-output.md fixes them."""
     row = asdict(look)
     return {"timestamp_ms": row.pop("timestamp_ms"), "timestamp": iso(look.timestamp_ms), **row}
 
@@ -108,7 +108,7 @@ def _code(look: Look) -> ExitCode:
 
 
 def text(look: Look) -> str:
-    """A look in one line."""
+    """Return a look in one line."""
     parts = [(iso(look.timestamp_ms) or "")[11:-1], _head(look)]
     if look.remaining:
         parts.append("remaining " + ", ".join(look.remaining))
@@ -140,7 +140,7 @@ def _unowned(look: Look) -> str:
 
 
 def _block(look: Look) -> list[str]:
-    """A look as a screen."""
+    """Return a look as a screen."""
     lines = [f"{look.group_id}   {look.direction}   {_head(look)}"]
     if look.members:
         filled = round(20 * look.moved / look.members)

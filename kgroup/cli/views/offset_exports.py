@@ -73,7 +73,7 @@ def _none(group: GroupNow) -> str | None:
 
 
 def document_text(now: Mapping[str, GroupNow], where: Mapping[str, object] | None) -> str:
-    """The same document that `offsets export -o json` prints, for a file."""
+    """Return the same document that `offsets export -o json` prints, for a file."""
     offsets = {name: found.committed for name, found in now.items()}
     groups = offsets_document(offsets, {name: found.type for name, found in now.items()})
     document: Document = {

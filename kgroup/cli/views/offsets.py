@@ -35,7 +35,7 @@ _CSV = (Column("topic"), Column("partition"), Column("offset"))
 
 
 def planned(plan: OffsetsPlan, where: Mapping[str, object] | None, *, csv: bool = False) -> Result:
-    """What would be done, and why not where it would be refused now: then REFUSED."""
+    """Return what would be done, and why not where it would be refused now: then REFUSED."""
     refused = {group.group_id for group in plan.refused}
     counted = [item for item in plan.items if item.planned and item.group_id not in refused]
     failing = [item for item in plan.items if item.result == ChangeStatus.FAILED]
@@ -71,7 +71,7 @@ def executed(
     csv: bool = False,
     notes: Sequence[str] = (),
 ) -> Result:
-    """What was done, item by item."""
+    """Return what was done, item by item."""
     wrong = [item for item in done.items if item.result in (ChangeStatus.REFUSED, ChangeStatus.FAILED)]
     counts = {
         name: sum(item.result == name for item in done.items)
@@ -130,7 +130,7 @@ def _row(item: OffsetChange) -> Document:
 
 
 def _cautions(plan: OffsetsPlan) -> list[str]:
-    """What the change leaves behind, group by group."""
+    """Return what the change leaves behind, group by group."""
     return [f"! {group.caution}" for group in plan.groups if group.caution]
 
 
@@ -182,7 +182,7 @@ def _csv(plan: OffsetsPlan, items: Iterable[OffsetChange]) -> Table:
 
 
 def _absent(plan: OffsetsPlan, items: Iterable[OffsetChange]) -> list[PlannedGroup]:
-    """The groups that do not exist and that nothing was to be done with."""
+    """Return the groups that do not exist and that nothing was to be done with."""
     named = {item.group_id for item in items}
     return [group for group in plan.groups if group.state == ABSENT and group.group_id not in named]
 

@@ -56,7 +56,7 @@ def log_ends_of(env: Env) -> EndsOf | None:
 
 
 def draw(spark: "SparkSession", store: "Store", group: str, ends_of: EndsOf | None) -> "Timeline":
-    """The timeline of a group; Failure if the tables hold nothing of it."""
+    """Return the timeline of a group; Failure if the tables hold nothing of it."""
     from kgroup.pipeline.ask.queries import in_ms, progress
     from kgroup.pipeline.ask.story import story_in
 

@@ -21,7 +21,7 @@ _WIDE = frozenset(
 
 
 def query_result(table: str, schema: "pa.Schema", rows: Rows, at_ms: int | None, more: bool) -> Result:
-    """The rows of a table (times in ms) as data and as a table; `more`: some were left out."""
+    """Return the rows of a table (times in ms) as data and as a table; `more`: some were left out."""
     told, columns = _told(schema, rows)
     shown = Table(columns, [{k: _list_of_partitions(v) for k, v in row.items()} for row in told])
     data = {
@@ -36,7 +36,7 @@ def query_result(table: str, schema: "pa.Schema", rows: Rows, at_ms: int | None,
 
 
 def sql_result(schema: "pa.Schema", rows: Rows, more: bool) -> Result:
-    """The rows of any question (times in ms) as data and as a table; `more`: some were left out."""
+    """Return the rows of any question (times in ms) as data and as a table; `more`: some were left out."""
     told, columns = _told(schema, rows, wide=frozenset())
     shown = Table(columns, [{name: _cell(row[name]) for name in schema.names} for row in told])
     described = [{"name": field.name, "type": str(field.type)} for field in schema]
@@ -78,7 +78,7 @@ def _cell(value: object) -> object:
 
 
 def told_row(row: Mapping[str, Any], names: Sequence[str], stamps: set[str]) -> Document:
-    """The row with each of its `stamps`, given in ms, as text, and in ms under its name with `_ms`.
+    """Return the row with each of its `stamps`, given in ms, as text, and in ms under its name with `_ms`.
 
     Unless another column is called so.
     """

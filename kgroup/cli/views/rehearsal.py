@@ -79,7 +79,7 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 def _of_cluster(source: Source, group: str) -> tuple[dict[str, str], dict[str, int]]:
-    """The coordinator's settings, and how many partitions each topic has.
+    """Return the coordinator's settings, and how many partitions each topic has.
 
     Raises for a topic of the group that may not be seen, and for settings that may not be read: a rehearsal
     without them would be of another group. Brokers before 2.8 have no topic ids: topics get one here.
@@ -141,7 +141,7 @@ def _counts_in(source: Source, group: str) -> dict[str, int]:
 
 
 def _made_up(name: str) -> bytes:
-    """An id for a topic of which only the name is known: it has to differ from others, no more."""
+    """Return an id for a topic of which only the name is known: it has to differ from others, no more."""
     return hashlib.sha256(name.encode()).digest()[:16]
 
 

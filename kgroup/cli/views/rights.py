@@ -88,7 +88,7 @@ def _principal(env: Env) -> str | None:
 
 
 def _to_ask_for(each: "Ability", for_another: bool) -> "tuple[Right, ...]":
-    """What is not known to be there; all of it for another principal, of whom nothing is known."""
+    """Return what is not known to be there; all of it for another principal, of whom nothing is known."""
     return tuple(wanted.right for wanted in each.needs) if for_another else (*each.missing, *each.unknown)
 
 

@@ -38,5 +38,5 @@ def within(seconds: float, work: Callable[[], T], what: str, hint: str) -> T:
 
 
 def until(deadline: float, clock: Callable[[], float] = time.monotonic) -> float:
-    """The seconds left, never none."""
+    """Return the seconds left, never none."""
     return max(deadline - clock(), 0.001)

@@ -60,7 +60,7 @@ def _context(login: Kerberos, target: gssapi.Name) -> gssapi.SecurityContext:
 
 
 def _credentials(login: Kerberos) -> gssapi.Credentials | None:
-    """The ticket of the keytab or the cache that was named; None is the default cache's."""
+    """Return the ticket of the keytab or the cache that was named; None is the default cache's."""
     import gssapi
 
     store = {}

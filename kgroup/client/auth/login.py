@@ -29,7 +29,7 @@ class Login:
         return self.credentials.who
 
     def exchange(self, host: str, within_s: float) -> Exchange:
-        """The tokens to exchange with the broker `host`; what is fetched first is fetched in time.
+        """Return the tokens to exchange with the broker `host`; what is fetched first is fetched in time.
 
         Unreachable when nobody answers in time, BrokerRefused when the credentials are not taken elsewhere,
         ConfigError when they cannot be used.
@@ -47,7 +47,7 @@ class Login:
         return kerberos.exchange(credentials, host, within_s)
 
     def hint(self) -> str:
-        """What to check when a broker does not take the credentials."""
+        """Return what to check when a broker does not take the credentials."""
         credentials = self.credentials
         if isinstance(credentials, Password):
             return "check user name, password and mechanism"

@@ -67,7 +67,7 @@ def payload(found: Signer, host: str) -> bytes:
 
 
 def bearer_token(login: AwsLogin) -> tuple[str, float]:
-    """A bearer token for MSK's OAUTHBEARER listeners, and the seconds it lives: the request itself."""
+    """Return a bearer token for MSK's OAUTHBEARER listeners, and the seconds it lives: the request itself."""
     found = signer(login, "")
     url = (
         f"{_presigned(found, f'kafka.{found.region}.amazonaws.com')}&User-Agent={_AGENT.replace('/', '%2F')}"
@@ -111,7 +111,7 @@ def signer(login: AwsLogin, host: str) -> Signer:
 
 
 def _region(session: Session, host: str) -> str:
-    """The broker's region, which its name holds; else the one that AWS's tools would use."""
+    """Return the broker's region, which its name holds; else the one that AWS's tools would use."""
     named = _REGION_IN_HOST.search(host)
     region = named[1] if named else os.environ.get("AWS_REGION") or session.get_config_variable("region")
     if not region:

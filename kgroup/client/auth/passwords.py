@@ -8,7 +8,7 @@ from kgroup.security.scram import MIN_ITERATIONS
 
 
 def exchange(credentials: Password) -> Exchange:
-    """What the client says to prove that it knows the password; SCRAM's broker has to prove it too."""
+    """Return what the client says to prove that it knows the password; SCRAM's broker has to prove it too."""
     if credentials.mechanism == "PLAIN":
         return _plain(credentials.username, credentials.password)
     return _scram(credentials)

@@ -15,7 +15,7 @@ class Token:
 
 
 def read_token(text: str, lives_s: float | None = None, now: float | None = None) -> Token:
-    """A token with the times its claims tell (RFC 7519); else those that its issuer told beside it.
+    """Return a token with the times its claims tell (RFC 7519); else those that its issuer told beside it.
 
     Nothing is verified: that is the broker's work. A token need not be a JWT.
     """

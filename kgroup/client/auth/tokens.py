@@ -97,7 +97,7 @@ def renewal_time(token: Token, now: float, renewal: Renewal, chance: float) -> f
 
 
 def fetch(source: TokenSource, within_s: float, wall: Callable[[], float] = time.time) -> Token:
-    """A token from its source; a KgroupError says in one sentence why there is none."""
+    """Return a token from its source; a KgroupError says in one sentence why there is none."""
     if isinstance(source, GivenToken):
         return read_token(source.token)
     if isinstance(source, TokenFile):
@@ -203,7 +203,7 @@ _CLIENT_ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 
 def fetch_token(source: ClientCredentials, within_s: float, wall: Callable[[], float] = time.time) -> Token:
-    """A fresh token; Unreachable when the endpoint cannot be asked, BrokerRefused when it refuses.
+    """Return a fresh token; Unreachable when the endpoint cannot be asked, BrokerRefused when it refuses.
 
     ConfigError without the extra `oauth`.
     """
@@ -224,7 +224,7 @@ def fetch_token(source: ClientCredentials, within_s: float, wall: Callable[[], f
 
 
 def shown_url(url: str) -> str:
-    """The address without what may be a secret: user, password, query."""
+    """Return the address without what may be a secret: user, password, query."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     port = f":{parts.port}" if parts.port else ""
@@ -260,7 +260,7 @@ def _request(source: ClientCredentials, now: float) -> tuple[dict[str, str], str
 
 
 def _asked(source: ClientCredentials, headers: dict[str, str], body: str, deadline: float) -> httpx.Response:
-    """The endpoint's answer of success; asks again, with doubled pauses, while that may help."""
+    """Return the endpoint's answer of success; asks again, with doubled pauses, while that may help."""
     import httpx
 
     endpoint = source.endpoint
@@ -364,7 +364,7 @@ _OPTION = "unsecuredLogin"
 
 
 def unsecured_token(options: Mapping[str, str], now: float) -> str:
-    """A JWS of algorithm `none` with the claims that the options name; ConfigError for a bad one."""
+    """Return a JWS of algorithm `none` with the claims that the options name; ConfigError for a bad one."""
     where = "sasl.jaas.config"
     try:
         lives_s = int(options.get(f"{_OPTION}LifetimeSeconds", "3600"))
@@ -389,7 +389,7 @@ def unsecured_token(options: Mapping[str, str], now: float) -> str:
 
 
 def _items(value: str) -> list[str]:
-    """A list, whose first character is what its items are separated by."""
+    """Return a list, whose first character is what its items are separated by."""
     return value[1:].split(value[0]) if len(value) > 1 else []
 
 

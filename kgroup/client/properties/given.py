@@ -14,7 +14,7 @@ class Given:
     origins: Mapping[str, str] = field(default_factory=dict)
 
     def get(self, *names: str) -> str | None:
-        """The value of the first of these names that has one."""
+        """Return the value of the first of these names that has one."""
         for name in names:
             value = self.values.get(name, "")
             if value.strip():
@@ -28,7 +28,7 @@ class Given:
         return f"{name} ({origin})" if origin else name
 
     def flag(self, *names: str, default: bool) -> bool:
-        """A boolean as Java reads it; ConfigError for what is neither true nor false."""
+        """Return a boolean as Java reads it; ConfigError for what is neither true nor false."""
         value = self.get(*names)
         if value is None:
             return default
@@ -37,7 +37,7 @@ class Given:
         return value.strip().lower() == "true"
 
     def number(self, *names: str, default: float, least: float = 0.0) -> float:
-        """A number of at least `least`; ConfigError for anything else, never quoting it."""
+        """Return a number of at least `least`; ConfigError for anything else, never quoting it."""
         value = self.get(*names)
         if value is None:
             return default

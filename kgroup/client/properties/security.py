@@ -144,7 +144,7 @@ def credentials_of(given: Given) -> Credentials:
 
 
 def _jaas(given: Given, mechanism: str) -> LoginModule:
-    """The login module given, which must be the mechanism's; one without options if none was."""
+    """Return the login module given, which must be the mechanism's; one without options if none was."""
     text, wanted = given.get(JAAS), _MODULES[mechanism]
     if text is None:
         return LoginModule(wanted, {})

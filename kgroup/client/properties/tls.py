@@ -48,7 +48,7 @@ def https_of(given: Given, options: Mapping[str, str]) -> Tls | None:
 
 
 def _only(given: Given, names: tuple[str, ...]) -> str | None:
-    """The one of these that is given; ConfigError when two are."""
+    """Return the one of these that is given; ConfigError when two are."""
     found = [name for name in names if given.get(name)]
     if len(found) > 1:
         raise ConfigError(
@@ -123,7 +123,7 @@ def _wants_pem(given: Given, type_name: str, kind: str | None, name: str) -> Non
 
 
 def _versions(given: Given) -> tuple[str, str]:
-    """The oldest and the newest version that both `ssl.enabled.protocols` and `ssl.protocol` allow."""
+    """Return the oldest and the newest version that both `ssl.enabled.protocols` and `ssl.protocol` allow."""
     enabled = given.get("ssl.enabled.protocols")
     protocol = given.get("ssl.protocol") or "TLSv1.3"
     wanted = [v.strip() for v in enabled.split(",")] if enabled else list(_VERSIONS)

@@ -14,7 +14,7 @@ _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_
 
 
 def client_context(tls: Tls) -> ssl.SSLContext:
-    """A context that verifies the broker and, when a store is given, shows a client certificate.
+    """Return a context that verifies the broker and, when a store is given, shows a client certificate.
 
     Without `trust` the system's authorities are trusted; what a store trusts is trusted as it is in Java,
     be it an authority in the middle of a chain or the broker's own certificate. ConfigError names the
@@ -58,7 +58,7 @@ def _load_revocations(context: ssl.SSLContext, location: str) -> None:
 
 
 def hint_for(error: ssl.SSLError) -> str:
-    """What to try after a failed handshake."""
+    """Return what to try after a failed handshake."""
     text = reason(error).lower()
     if isinstance(error, ssl.SSLCertVerificationError):
         if "hostname" in text or "ip address" in text:

@@ -120,7 +120,7 @@ class Counter:
             raise DecodeError(f"the batch at offset {header.base_offset} ends inside a record") from None
 
     def _counted(self, key: bytes) -> KeyCount:
-        """What is counted of a key."""
+        """Return what is counted of a key."""
         found = self.keys.get(key)
         if found is None:
             found = self.keys[key] = KeyCount(key, len(self._order))

@@ -285,14 +285,14 @@ class Decoder:
         return None
 
     def _whole(self, offset: i64, ts: i64, start: i64, stop: i64) -> RawRecord:
-        """A record of this batch, its key at `start`, as it is."""
+        """Return a record of this batch, its key at `start`, as it is."""
         key, after = optional_bytes(self._data, start, stop)
         value, after = optional_bytes(self._data, after, stop)
         self._value_at = self._shift + after - len(value or b"")
         return RawRecord(offset, ts, key, value, self._base, self._producer)
 
     def _one(self, record: RawRecord) -> Iterator[Item]:
-        """The items that one record makes, whatever it is."""
+        """Yield the items that one record makes, whatever it is."""
         offset, ts, key, value, batch, producer = record
         if key is None or len(key) < 2:
             yield Undecodable(None, -1, offset, ts, "a record without a key")
@@ -325,7 +325,7 @@ class Decoder:
             yield Undecodable(group_of(key), kind, offset, ts, error.message)
 
     def _commit(self, record: RawRecord, key: bytes) -> Iterator[Item]:
-        """A tombstone of a commit, or a commit that the hot loop leaves alone."""
+        """Yield a tombstone of a commit, or a commit that the hot loop leaves alone."""
         offset, ts, _, value, batch, producer = record
         slot = self._slots[key] if key in self._slots else self._new_slot(key)
         if slot is None:
@@ -348,7 +348,7 @@ class Decoder:
                 yield from self.flush(group)
 
     def _found(self, key: bytes) -> Slot | None:
-        """The slot of a key, a new one if need be; None if its group is not wanted.
+        """Return the slot of a key, a new one if need be; None if its group is not wanted.
 
         A key that is no commit's, makes no sense or is no part of a run has the slot that stands for none.
         """
@@ -361,7 +361,7 @@ class Decoder:
             return self._unseen
 
     def _new_slot(self, key: bytes) -> Slot | None:
-        """The slot of a key met for the first time; None if its group is not wanted."""
+        """Return the slot of a key met for the first time; None if its group is not wanted."""
         group, topic, partition = decode_commit_key(key)
         slot = None
         if self.wanted(group):

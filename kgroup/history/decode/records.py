@@ -25,12 +25,12 @@ _LONGEST: Final = 0xFFFFFFFF
 
 
 def type_name(number: int) -> str:
-    """The record type's name in Kafka 4.3.1, for types kgroup does not interpret too."""
+    """Return the record type's name in Kafka 4.3.1, for types kgroup does not interpret too."""
     return TYPE_NAMES.get(number, f"Type{number}")
 
 
 def body_of(chunk: bytes, header: BatchHeader) -> tuple[bytes, int, int]:
-    """The bytes a batch's records lie in, uncompressed, their start and end; DecodeError if corrupt.
+    """Return the bytes a batch's records lie in, uncompressed, their start and end; DecodeError if corrupt.
 
     Messages of older formats come out as records of a batch.
     """
@@ -67,7 +67,7 @@ def raw_records(chunk: bytes, header: BatchHeader) -> Iterator[RawRecord]:
 
 
 def varint(data: bytes, pos: i64) -> tuple[i64, i64]:
-    """The varint at `pos` as it stands there, zigzag not undone, and the position behind it.
+    """Return the varint at `pos` as it stands there, zigzag not undone, and the position behind it.
 
     IndexError where the data ends, DecodeError past 63 bits.
     """
@@ -99,7 +99,7 @@ def length(data: bytes, pos: i64) -> tuple[i64, i64]:
 
 
 def signed_varint(data: bytes, pos: i64) -> tuple[i64, i64]:
-    """The varint at `pos`, zigzag undone, and the position behind it; raises what `varint` does."""
+    """Return the varint at `pos`, zigzag undone, and the position behind it; raises what `varint` does."""
     value, pos = varint(data, pos)
     return (value >> 1) ^ -(value & 1), pos
 
@@ -125,7 +125,7 @@ def optional_bytes(data: bytes, pos: i64, stop: i64) -> tuple[bytes | None, i64]
 
 
 def decode_commit(value: bytes, log_offset: int, timestamp_ms: int) -> Committed:
-    """The commit in an OffsetCommit value, versions 0 to 4; raises only DecodeError."""
+    """Return the commit in an OffsetCommit value, versions 0 to 4; raises only DecodeError."""
     try:
         version: int = read_i16_be(value, 0)
         offset: int = read_i64_be(value, 2)
@@ -160,7 +160,7 @@ def decode_commit(value: bytes, log_offset: int, timestamp_ms: int) -> Committed
 
 
 def _topic_id(value: bytes, pos: i64) -> bytes:
-    """The topic id among the tagged fields that start at `pos` (tag 0)."""
+    """Return the topic id among the tagged fields that start at `pos` (tag 0)."""
     count, pos = length(value, pos)
     for _ in range(count):
         tag, pos = length(value, pos)
@@ -189,7 +189,7 @@ def decode_commit_key(key: bytes) -> tuple[str, str, int]:
 
 
 def group_of(key: bytes) -> str | None:
-    """The group a key of any known type names: the first string of every key in the topic."""
+    """Return the group a key of any known type names: the first string of every key in the topic."""
     if len(key) < 4:
         return None
     (size,) = _I16.unpack_from(key, 2)

@@ -90,7 +90,7 @@ class Scanner:
         self.bad: list[BadRange] = []
 
     def headers(self, chunk: bytes, final: bool) -> Iterator[BatchHeader]:
-        """The whole batches of `chunk`; `final` says that nothing follows it."""
+        """Yield the whole batches of `chunk`; `final` says that nothing follows it."""
         pos: i64 = 0
         total, check = len(chunk), self.check_crc
         while total - pos >= HEADER_BYTES or total - pos >= SMALLEST and chunk[pos + 16] < 2:
@@ -152,7 +152,7 @@ class Scanner:
             self._tail(chunk, pos)
 
     def _message(self, chunk: bytes, pos: int, end: int) -> BatchHeader | None:
-        """The header of a message of format 0 or 1, None if it is not sound."""
+        """Return the header of a message of format 0 or 1, None if it is not sound."""
         told = message_at(chunk, pos, end, self.check_crc)
         if told is None:
             return None

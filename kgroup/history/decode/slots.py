@@ -91,7 +91,7 @@ class Slot:
         self.data, self.start, self.end = value, 0, len(value)
 
     def _other_topic(self, value: bytes) -> tuple[bytes, bytes] | None:
-        """The topic ids of the newest commit and of this one, where they are of two topics."""
+        """Return the topic ids of the newest commit and of this one, where they are of two topics."""
         try:
             before = decode_commit(self.data[self.start : self.end], -1, -1)
             return other_topic(before.topic_id, decode_commit(value, -1, -1).topic_id)
@@ -122,7 +122,7 @@ class GroupRun:
         self.rewinds: list[Rewind] = []
 
     def close(self) -> list[CommitRun | Undecodable]:
-        """The run, unless it is empty, behind what of it does not decode; a new one begins."""
+        """Return the run, unless it is empty, behind what of it does not decode; a new one begins."""
         found: list[CommitRun | Undecodable] = []
         parts: list[PartProgress] = []
         for slot in self.dirty:
@@ -138,7 +138,7 @@ class GroupRun:
 
 
 def metadata_in(value: bytes) -> str:
-    """The metadata of a commit, where it can be long enough for a mark of kgroup's; else nothing."""
+    """Return the metadata of a commit, where it can be long enough for a mark of kgroup's; else nothing."""
     if len(value) <= _NO_MARK:
         return ""
     try:

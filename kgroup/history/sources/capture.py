@@ -107,7 +107,7 @@ class PartitionCapture:
         """Keep what is waiting; StorageError if that fails."""
 
     def _segments(self, data: bytes) -> Iterator[list[bytes]]:
-        """The new batches by the segment they belong to; `path` is that segment's."""
+        """Yield the new batches by the segment they belong to; `path` is that segment's."""
         part: list[bytes] = []
         for header in Scanner("fetched").headers(data, final=True):
             # A Fetch answers with whole batches, so the first may end before the offset that was asked for.
@@ -137,7 +137,7 @@ class Readable(Protocol):
 
 
 def last_batch(file: Readable, name: str) -> tuple[BatchHeader | None, int]:
-    """The last whole batch of a segment, and where it ends; StorageError for a damaged one.
+    """Return the last whole batch of a segment, and where it ends; StorageError for a damaged one.
 
     To go on behind damage would hide a gap. A torn tail is none: it was never said to be kept.
     """
@@ -154,7 +154,7 @@ def last_batch(file: Readable, name: str) -> tuple[BatchHeader | None, int]:
 
 
 def _compact(data: bytes, header: BatchHeader) -> bytes:
-    """The batch with its records compressed, if they are not, or as it is where that does not pay."""
+    """Return the batch with its records compressed, if they are not, or as it is where that does not pay."""
     raw = data[header.position : header.end]
     # Encoded anew, a compacted batch would lose its holes, and markers are never compressed (KIP-98).
     whole = header.last_offset - header.base_offset + 1 == header.records

@@ -26,7 +26,7 @@ _HINT = "read one cluster at a time: name its folders only"
 
 
 def _cluster_ids(partitions: Mapping[int, Sequence[AnyFile]]) -> Iterator[tuple[AnyFolder, str]]:
-    """The folders of partitions whose cluster is told, with its id."""
+    """Yield the folders of partitions whose cluster is told, with its id."""
     told: dict[AnyFolder, str | None] = {}
     for file in (file for files in partitions.values() for file in files):
         data = folder_of(file).parent
@@ -61,7 +61,7 @@ def check_one_cluster(partitions: Mapping[int, Sequence[AnyFile]]) -> str | None
 
 
 def _first_difference(ours: Sequence[AnyFile], theirs: Sequence[AnyFile]) -> int | None:
-    """The first offset of those compared at which both hold a record, and not the same one."""
+    """Return the first offset of those compared at which both hold a record, and not the same one."""
     a, b = span_of(ours), span_of(theirs)
     if a is None or b is None:
         return None
@@ -103,7 +103,7 @@ def _batches(files: Sequence[AnyFile], check_crc: bool) -> Iterator[tuple[bytes,
 
 
 def _records(files: Sequence[AnyFile], start: int) -> Iterator[_Record]:
-    """The records from an offset on; what does not decode is left out."""
+    """Yield the records from an offset on; what does not decode is left out."""
     last = start
     # A segment is named by its first offset: those before the one that holds `start` need not be read.
     named = [base_offset(file) for file in files]

@@ -32,7 +32,7 @@ class Span:
 
 
 def copies_of(files: Sequence[AnyFile]) -> list[Copy]:
-    """The files of a partition by the folder they are in, in order."""
+    """Return the files of a partition by the folder they are in, in order."""
     found: dict[AnyFolder, list[AnyFile]] = {}
     for file in files:
         found.setdefault(file.parent, []).append(file)
@@ -45,7 +45,7 @@ def in_order(files: Sequence[AnyFile]) -> list[AnyFile]:
 
 
 def span_of(files: Sequence[AnyFile]) -> Span | None:
-    """What a copy holds, looked up at its two ends; None if it holds nothing sound."""
+    """Return what a copy holds, looked up at its two ends; None if it holds nothing sound."""
     first = next((found for file in files if (found := _first(file)) is not None), None)
     last = next((found for file in reversed(files) if (found := _last(file)) is not None), None)
     return None if first is None or last is None else Span(first, last)
@@ -62,7 +62,7 @@ def _first(file: AnyFile) -> int | None:
 
 
 def _last(file: AnyFile) -> int | None:
-    """The last offset of a segment; reads its end, and more of it until a sound batch is found."""
+    """Return the last offset of a segment; reads its end, and more of it until a sound batch is found."""
     try:
         size, length = size_of(file), _CHUNK
         while size:
@@ -84,7 +84,7 @@ def _last(file: AnyFile) -> int | None:
 
 
 def chosen(partitions: Mapping[int, Sequence[AnyFile]]) -> tuple[dict[int, tuple[AnyFile, ...]], list[str]]:
-    """The files to read of each partition, in order, and a sentence for each copy that is not.
+    """Return the files to read of each partition, in order, and a sentence for each copy that is not.
 
     Where no copy is sound all of them are read, so that one helps where another is damaged.
     """

@@ -38,13 +38,13 @@ def is_segment(file: AnyFile) -> bool:
 
 
 def base_offset(file: AnyFile) -> int | None:
-    """A segment's first offset as its name tells it; None for a file of another name."""
+    """Return a segment's first offset as its name tells it; None for a file of another name."""
     named = _BASE.fullmatch(file.name)
     return int(named[1]) if named else None
 
 
 def partition_in(folder: AnyFolder) -> int | None:
-    """The partition of the offsets topic that a folder is named for; None for any other folder."""
+    """Return the partition of the offsets topic that a folder is named for; None for any other folder."""
     if named := _PARTITION.fullmatch(folder.name):
         return int(named[1])
     if folder.name.isdecimal() and _TIERED.fullmatch(folder.parent.name):
@@ -53,7 +53,7 @@ def partition_in(folder: AnyFolder) -> int | None:
 
 
 def folder_of(file: AnyFile) -> AnyFolder:
-    """The folder a file is in, with a local one's real name."""
+    """Return the folder a file is in, with a local one's real name."""
     return file.resolve().parent if isinstance(file, Path) else file.parent
 
 
@@ -70,7 +70,7 @@ def is_packed_segment(file: AnyFile) -> bool:
 
 
 def refuse_packed(file: AnyFile) -> StorageError:
-    """What to say of one: nothing in it can be read in ranges, or at all."""
+    """Return what to say of one: nothing in it can be read in ranges, or at all."""
     how = "unpack it first"
     for end, command in _UNPACK:
         if file.name.lower().endswith(end):
@@ -100,7 +100,7 @@ def size_of(file: AnyFile) -> int:
 
 
 def text_of(folder: AnyFolder, name: str, beside: AnyFile) -> str | None:
-    """A small text in a folder, found as the file `beside` was; None if it is not there or no text."""
+    """Return a small text in a folder, found as the file `beside` was; None if it is not there or no text."""
     try:
         if isinstance(folder, Path):
             return (folder / name).read_text(encoding="utf-8")

@@ -53,14 +53,14 @@ class LiveTopic:
         return sorted(self.leaders)
 
     def by_partition(self, group_ids: Iterable[str]) -> dict[int, list[str]]:
-        """The groups by the partition that has their records, in the order of the partitions."""
+        """Return the groups by the partition that has their records, in the order of the partitions."""
         found: dict[int, list[str]] = {}
         for group_id in group_ids:
             found.setdefault(offsets_partition_of(group_id, len(self.leaders)), []).append(group_id)
         return dict(sorted(found.items()))
 
     def log(self, partition: int) -> LiveLog:
-        """A partition's log; BrokerRefused for one that the metadata does not have."""
+        """Return a partition's log; BrokerRefused for one that the metadata does not have."""
         if partition not in self.leaders:
             missing = f"{OFFSETS_TOPIC}-{partition} is not in the metadata"
             raise BrokerRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, missing)
@@ -96,11 +96,11 @@ class LiveTopic:
         return answer
 
     def bounds(self, partition: int) -> tuple[int, int]:
-        """The first offset the partition still has, and the one behind its last."""
+        """Return the first offset the partition still has, and the one behind its last."""
         return self.offset_at(partition, EARLIEST), self.offset_at(partition, LATEST)
 
     def offset_at(self, partition: int, timestamp: int) -> int:
-        """The offset of the first record stamped at `timestamp` (ms) or later, -1 if there is none."""
+        """Return the offset of the first record stamped at `timestamp` (ms) or later, -1 if there is none."""
         asked = ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
         topic = ListOffsetsTopic(name=OFFSETS_TOPIC, partitions=(asked,))
         told = self._ask(partition, lambda: ListOffsetsRequest(replica_id=-1, topics=(topic,)), None)
@@ -121,7 +121,7 @@ class LiveTopic:
         return bytes(told.records or b""), int(told.high_watermark)
 
     def _ask(self, partition: int, make: Any, max_version: int | None) -> Any:
-        """The answer of the partition's leader; a leader that moved is looked up again.
+        """Return the answer of the partition's leader; a leader that moved is looked up again.
 
         BrokerRefused where there is none, which is looked up once for all partitions, Unreachable if it does
         not answer: then it is not asked for its other partitions either. Both until `try_again`.

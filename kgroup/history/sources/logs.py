@@ -130,7 +130,7 @@ class Look:
 
 
 def segments_of(places: Sequence[Path | Location], options: StorageOptions | None = None) -> Look:
-    """The segment files in these files and folders, on this machine or at URLs; see `segment_logs`."""
+    """Return the segment files in these files and folders, on this machine or at URLs; see `segment_logs`."""
     found: dict[int, set[AnyFile]] = {}
     beside: list[RemoteFile] = []
     for place in places:
@@ -148,7 +148,7 @@ def segments_of(places: Sequence[Path | Location], options: StorageOptions | Non
 def segment_logs(
     places: Sequence[Path | Location], check_crc: bool = True, options: StorageOptions | None = None
 ) -> list[SegmentLog]:
-    """The partitions found in these files and folders (searched through), by number.
+    """Return the partitions found in these files and folders (searched through), by number.
 
     A file counts if it is named like a segment (`layout`); a file named outright always does. The partition
     is in the folder's name (`__consumer_offsets-7`), else 0. Of several copies of a partition the longest
@@ -159,7 +159,7 @@ def segment_logs(
 
 
 def logs_of(look: Look, check_crc: bool = True) -> list[SegmentLog]:
-    """The partitions that a look found, by number."""
+    """Return the partitions that a look found, by number."""
     return [SegmentLog(number, files, check_crc) for number, files in look.partitions.items()]
 
 

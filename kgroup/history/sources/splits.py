@@ -68,7 +68,7 @@ def plan_splits(
     after: Mapping[int, int] | None = None,
     whole: frozenset[int] = frozenset(),
 ) -> list[Split]:
-    """The splits of these logs, in order, of about `split_bytes` each.
+    """Return the splits of these logs, in order, of about `split_bytes` each.
 
     `after` is the last log offset read before, by partition: segments that hold nothing later are left out.
     Partitions in `whole`, and those whose segments come from several folders and may overlap, are one split.
@@ -127,7 +127,7 @@ def _old_format(path: AnyFile) -> bool:
 
 
 def _unread(files: Sequence[AnyFile], after: int) -> list[AnyFile]:
-    """The segments that may hold an offset behind `after`; a segment's name is its first offset."""
+    """Return the segments that may hold an offset behind `after`; a segment's name is its first offset."""
     left = []
     for i, file in enumerate(files):
         # Only within a folder does the next segment's name say where this one ends; tiered storage may hold a

@@ -154,12 +154,12 @@ def worker(metadata: bytes, assignment: bytes) -> tuple[ConnectWorker | None, tu
 
 
 def assignment_of(data: bytes) -> ConnectAssignment | Undecoded:
-    """The assignment in a SyncGroup answer."""
+    """Return the assignment in a SyncGroup answer."""
     return attempt(ASSIGNMENT, data, _assignment, version_of)
 
 
 def version_of(data: bytes) -> int | None:
-    """The version that bytes of either part claim to be; None where they are too short for one."""
+    """Return the version that bytes of either part claim to be; None where they are too short for one."""
     return int(_VERSION.unpack_from(data)[0]) if len(data) >= _VERSION.size else None
 
 

@@ -35,11 +35,11 @@ class Cursor:
         return number
 
     def utf(self) -> str:
-        """A string as writeUTF writes it: its length in two bytes, and UTF-8."""
+        """Return a string as writeUTF writes it: its length in two bytes, and UTF-8."""
         return _text(self.take(int.from_bytes(self.take(2), "big")), "utf-8")
 
     def chars(self) -> str:
-        """A string as a count and Java's chars."""
+        """Return a string as a count and Java's chars."""
         return _text(self.take(2 * self.count(2)), "utf-16-be")
 
 

@@ -81,7 +81,7 @@ def embedded(application: Application | None, client_id: str, metadata: bytes, a
 def _user_data(
     metadata: bytes, assignment: bytes
 ) -> tuple[bytes | None, bytes | None, tuple[Undecoded, ...]]:
-    """What the consumer protocol carries for Streams' assignor."""
+    """Return what the consumer protocol carries for Streams' assignor."""
     subscribed = assigned = None
     unread = []
     try:

@@ -175,7 +175,7 @@ def thread(
 
 
 def version_of(data: bytes) -> int | None:
-    """The version that user data of either part claims to be; None where it is too short for one."""
+    """Return the version that user data of either part claims to be; None where it is too short for one."""
     return int.from_bytes(data[:4], "big", signed=True) if len(data) >= 4 else None
 
 
@@ -186,7 +186,7 @@ def thread_name(client_id: str) -> str | None:
 
 
 def task_name(subtopology: int, partition: int, topology: str | None = None) -> str:
-    """A task as Streams writes it: `1_3`, or `left__1_3` in a named topology."""
+    """Return a task as Streams writes it: `1_3`, or `left__1_3` in a named topology."""
     return f"{topology}__{subtopology}_{partition}" if topology else f"{subtopology}_{partition}"
 
 

@@ -40,7 +40,7 @@ class Unknown(DecodeError):
 def attempt(
     part: str, data: bytes, decode: Callable[[bytes], T], version: Callable[[bytes], int | None]
 ) -> T | Undecoded:
-    """What `decode` makes of `data`, or, where it raises DecodeError, that and the version told."""
+    """Return what `decode` makes of `data`, or, where it raises DecodeError, that and the version told."""
     try:
         return decode(data)
     except Unknown as error:

@@ -16,7 +16,7 @@ from kgroup.protocol.batches import LogRecord
 
 
 def difference(one: Coordinator, other: Coordinator) -> str | None:
-    """The first thing the two disagree on, in words; None if their hard state is the same."""
+    """Return the first thing the two disagree on, in words; None if their hard state is the same."""
     mine, theirs = one.state, other.state
     for group_id in sorted(mine.groups.keys() | theirs.groups.keys()):
         found = group_difference(mine.groups.get(group_id), theirs.groups.get(group_id))
@@ -28,7 +28,7 @@ def difference(one: Coordinator, other: Coordinator) -> str | None:
 
 
 def group_difference(one: Group | None, other: Group | None) -> str | None:
-    """The first thing two versions of a group disagree on; soft state does not count."""
+    """Return the first thing two versions of a group disagree on; soft state does not count."""
     if one is not None and other is not None and type(one) is not type(other):
         return f"{type(one).__name__} and {type(other).__name__}"
     if one is None or other is None:
@@ -107,7 +107,7 @@ def _offsets(
 
 
 def compacted(log: MemoryLog) -> Iterable[tuple[Record, int, int]]:
-    """What a compacted log still says: the last record of every key, its offset, and its producer id.
+    """Yield what a compacted log still says: the last record of every key, its offset, and its producer id.
 
     What was aborted is gone, and what was committed is as any other record (-1). What an open transaction
     holds comes last.

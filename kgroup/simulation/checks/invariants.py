@@ -69,7 +69,7 @@ class Auditor(Watcher):
         return self._world.image
 
     def follower(self, partition: Partition) -> Follower:
-        """The partition's follower, up to what it has read so far."""
+        """Return the partition's follower, up to what it has read so far."""
         found = self._followers.get(partition.number)
         if found is None:
             coordinator = Coordinator(self._world.config, "follower", self._image)

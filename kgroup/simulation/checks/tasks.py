@@ -94,7 +94,7 @@ def tasks_of(topology: StreamsGroupTopologyValue, sizes: Mapping[str, int]) -> l
 
 
 def internal_topics(topology: StreamsGroupTopologyValue, sizes: Mapping[str, int]) -> dict[str, int] | None:
-    """The sizes that internal topics must have; None while a source topic is not there.
+    """Return the sizes that internal topics must have; None while a source topic is not there.
 
     Told a second time, for the topologies that a run makes up: a repartition topic is made as large as the
     first subtopology that writes it, by id, and stays so; a changelog has a partition for each task. That it
@@ -119,7 +119,7 @@ def sizes_of(image: TopicImage) -> dict[str, int]:
 
 
 def read_by(group: StreamsGroup, member: StreamsMember, image: TopicImage) -> dict[TopicPartition, int]:
-    """The partitions that a member may read, each with the epoch in which it got the task."""
+    """Return the partitions that a member may read, each with the epoch in which it got the task."""
     topology = group.topology
     if topology is None:
         return {}

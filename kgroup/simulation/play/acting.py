@@ -92,7 +92,7 @@ class Acting(Generic[A]):
         raise NotImplementedError
 
     def epoch(self) -> int:
-        """A number that grows by one with every rebalance."""
+        """Return a number that grows by one with every rebalance."""
         raise NotImplementedError
 
     def _add(self) -> A:

@@ -230,7 +230,7 @@ def _behind(group: SimulatedGroup, known: Group) -> str | None:
 
 
 def _wanted(world: World, group: SimulatedGroup, known: Group) -> set[TopicPartition]:
-    """What a group at rest reads."""
+    """Return what a group at rest reads."""
     if isinstance(known, StreamsGroup) and _at_rest(world, known) != StreamsState.STABLE:
         return set()
     names = set(group.topics)
@@ -337,7 +337,7 @@ def snapshot(world: World, groups: Sequence[SimulatedGroup]) -> dict[str, object
 
 
 def changes(before: dict[str, object], after: dict[str, object]) -> str:
-    """What differs between two snapshots, for people."""
+    """Return what differs between two snapshots, for people."""
     return ", ".join(
         f"{name}: {_text(before.get(name))} → {_text(after.get(name))}"
         for name in sorted(before.keys() | after.keys())

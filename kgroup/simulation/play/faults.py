@@ -307,7 +307,7 @@ class Faults:
         return f"the operator sets an offset of {group.group_id}"
 
     def _twin(self) -> str | None:
-        """A second process with the instance id of another: one of the two must lose."""
+        """Return a second process with the instance id of another: one of the two must lose."""
         group = self._group()
         if not group.instances:
             return None
@@ -326,7 +326,7 @@ class Faults:
         return f"{name} starts with the instance id of {original.name}"
 
     def _stray(self) -> str | None:
-        """A request of long ago arrives a second time, from nowhere: it must not count any more.
+        """Return a request of long ago arrives a second time, from nowhere: it must not count any more.
 
         Only such as are older than the member's last step: a younger one the protocol cannot tell from the
         member's own.

@@ -25,7 +25,7 @@ _COLUMNS = (
 
 
 def page(title: str, summary: str, results: Sequence[PlanResult]) -> str:
-    """The page; it needs nothing from anywhere else."""
+    """Return the page; it needs nothing from anywhere else."""
     longest = max((result.simulated_ms for result in results), default=1)
     pictures = "\n".join(_picture(result, max(longest, 1)) for result in results)
     head = "".join(f"<th>{escape(title)}</th>" for _, title in _COLUMNS)
@@ -43,7 +43,7 @@ def page(title: str, summary: str, results: Sequence[PlanResult]) -> str:
 
 
 def name_of(result: PlanResult) -> str:
-    """The kind of group: `classic static`, `consumer dynamic`, `push` …"""
+    """Return the kind of group: `classic static`, `consumer dynamic`, `push` …"""
     if result.protocol == PUSH:
         return PUSH
     kind = f"{result.protocol} {'static' if result.static else 'dynamic'}"

@@ -213,7 +213,7 @@ class Stage(Acting[Process]):
         return self.world.network.messages
 
     def epoch(self) -> int:
-        """The group's generation or group epoch: it grows by one with every rebalance."""
+        """Return the group's generation or group epoch: it grows by one with every rebalance."""
         group = self._group()
         if group is None:
             return 0
@@ -225,7 +225,7 @@ class Stage(Acting[Process]):
         return self._computed.count
 
     def _assignment_epoch(self) -> int:
-        """The generation or epoch of the newest assignment."""
+        """Return the generation or epoch of the newest assignment."""
         group = self._group()
         if group is None:
             return 0
@@ -323,7 +323,7 @@ def compare(
     *,
     expecting: bool = False,
 ) -> list[PlanResult]:
-    """The same scenario on groups of several kinds: protocol, and whether the members are static.
+    """Return the same scenario on groups of several kinds: protocol, and whether the members are static.
 
     With `expecting` each is played once more as a group that expects its members, where there is a way to.
     """

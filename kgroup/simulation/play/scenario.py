@@ -104,7 +104,7 @@ NAMED: Mapping[str, Scenario] = {
 
 
 def find(name: str) -> Scenario:
-    """A scenario by name or by file; ConfigError for neither."""
+    """Return a scenario by name or by file; ConfigError for neither."""
     if name in NAMED:
         return NAMED[name]
     path = Path(name)
@@ -151,7 +151,7 @@ def read(path: Path) -> Scenario:
 
 
 def milliseconds(value: object) -> int:
-    """A duration such as 500, 30s, 5m or 1h; a bare number is ms."""
+    """Return a duration such as 500, 30s, 5m or 1h; a bare number is ms."""
     match = _DURATION.fullmatch(str(value).strip())
     if match is None:
         raise ConfigError(f"{value!r} is no duration", "such as 500ms, 30s, 5m or 1h")

@@ -43,7 +43,7 @@ class Line:
 
 
 def trace(run: Run) -> list[Line]:
-    """What happened, in order: what the records say, and what went wrong."""
+    """Return what happened, in order: what the records say, and what went wrong."""
     logs = [SimulatedLog(p.number, p.log) for p in run.world.brokers.partitions]
     names = {topic.topic_id: topic.name for topic in run.world.image.by_name.values()}
     story = replay(logs, topic_names=names)
@@ -56,7 +56,7 @@ def trace(run: Run) -> list[Line]:
 
 
 def text_of(lines: Sequence[Line]) -> str:
-    """The lines for people: moment, group, what happened."""
+    """Return the lines for people: moment, group, what happened."""
     return "\n".join(
         f"{line.at_ms / 1000:9.3f}  {line.group_id or '-':<16} {line.kind:<24} {line.detail}".rstrip()
         for line in lines

@@ -132,7 +132,7 @@ class Brokers:
             self.lead(partition, partition.number % brokers)
 
     def partition_of(self, group_id: str) -> Partition:
-        """The partition that holds a group."""
+        """Return the partition that holds a group."""
         found = self._places.get(group_id)
         if found is None:
             number = offsets_partition_of(group_id, len(self.partitions))
@@ -140,11 +140,11 @@ class Brokers:
         return found
 
     def coordinator_of(self, group_id: str) -> int | None:
-        """The broker that leads the group's partition now; None while there is none."""
+        """Return the broker that leads the group's partition now; None while there is none."""
         return self.partition_of(group_id).leader
 
     def now_ms(self, broker_id: int) -> int:
-        """The time by the broker's clock."""
+        """Return the time by the broker's clock."""
         return self.schedule.now_ms + self.brokers[broker_id].clock_ahead_ms
 
     def lead(self, partition: Partition, broker_id: int, load_ms: int = 0) -> None:
@@ -328,7 +328,7 @@ class Brokers:
 
 
 def group_of(body: Message) -> str:
-    """The one group a request is about."""
+    """Return the one group a request is about."""
     if isinstance(body, OffsetFetchRequest):
         return body.groups[0].group_id
     if isinstance(body, DeleteGroupsRequest):

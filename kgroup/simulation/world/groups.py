@@ -74,7 +74,7 @@ class SimulatedGroup:
 
 
 def made_up(world: World, rng: Random, number: int, *, may_copy: bool = False) -> SimulatedGroup:
-    """A group of a random kind and size, with timeouts short enough to be hit, on some of the topics.
+    """Return a group of a random kind and size, with timeouts short enough to be hit, on some of the topics.
 
     If it `may_copy`, two groups of three commit with transactions. Cooperative ones do not: a static member
     of theirs can read what was given to another (`commits.py`), which no transaction makes exactly once.
@@ -108,7 +108,7 @@ def made_up(world: World, rng: Random, number: int, *, may_copy: bool = False) -
 
 
 def made_up_application(world: World, rng: Random, number: int) -> SimulatedGroup:
-    """A streams group of a random topology and size, with timeouts short enough to be hit."""
+    """Return a streams group of a random topology and size, with timeouts short enough to be hit."""
     names = sorted(name for name in world.image.by_name if "-" not in name)
     topics = tuple(rng.sample(names, rng.randint(1, len(names))))
     patience = Patience(rebalance_ms=rng.choice((5_000, 10_000, 20_000)))
@@ -202,7 +202,7 @@ class StreamsShape:
     other: set[str] = field(default_factory=set)
 
     def application(self, name: str, rebalance_timeout_ms: int) -> Application:
-        """What a thread joins with now."""
+        """Return what a thread joins with now."""
         process = self.processes[name]
         endpoint = Endpoint(host=process, port=80) if process in self.endpoints else None
         newer = replace(self.topology, epoch=self.topology.epoch + 1)
@@ -239,7 +239,7 @@ def made_up_topology(rng: Random, group_id: str, topics: tuple[str, ...]) -> Top
 
 
 def made_up_shape(rng: Random, group_id: str, topics: tuple[str, ...], threads: list[str]) -> StreamsShape:
-    """An application of these threads, one to three of them to a process."""
+    """Return an application of these threads, one to three of them to a process."""
     shape = StreamsShape(made_up_topology(rng, group_id, topics))
     each = rng.choice((1, 1, 2, 3))
     for number, name in enumerate(threads):

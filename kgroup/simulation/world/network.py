@@ -101,7 +101,7 @@ class Network:
         self.messages = 0
 
     def connection(self, client: Endpoint, broker_id: int) -> Connection:
-        """The open connection of the pair, or a new one."""
+        """Return the open connection of the pair, or a new one."""
         pair = (client.name, broker_id)
         found = self._open.get(pair)
         if found is None:

@@ -57,7 +57,7 @@ class Transactions:
         brokers.is_open = self.is_open
 
     def initialise(self, transactional_id: str) -> int:
-        """The producer id; what the id's last producer left open is aborted (InitProducerId)."""
+        """Return the producer id; what the id's last producer left open is aborted (InitProducerId)."""
         producer_id = self._ids.setdefault(transactional_id, 1000 + len(self._ids))
         left = self._open.get(producer_id)
         if left is not None:
@@ -65,7 +65,7 @@ class Transactions:
         return producer_id
 
     def of(self, producer_id: int) -> Transaction | None:
-        """The producer's transaction, until its end is in the log."""
+        """Return the producer's transaction, until its end is in the log."""
         return self._open.get(producer_id)
 
     def begin(

@@ -84,7 +84,7 @@ class World:
         *,
         copies: bool = False,
     ) -> Process:
-        """A process of a group, not started yet; one that `copies` commits with transactions."""
+        """Return a process of a group, not started yet; one that `copies` commits with transactions."""
         kind = partial(Copier, transactions=self.transactions) if copies else Process
         process = kind(name, self.brokers, self.rng, make_member, self.end_of, settings)
         process.on_change = on_change

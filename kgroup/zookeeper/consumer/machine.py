@@ -62,7 +62,7 @@ class Assignment:
             self.must_reset = True
 
     def take(self, request: messages.StartFetcherRequest) -> tuple[events.Fetch, ...]:
-        """What to fetch from now on."""
+        """Return what to fetch from now on."""
         fetches = tuple(
             events.Fetch(
                 thread, messages.Partition(topic, name), self._where(messages.Partition(topic, name), offset)
@@ -128,7 +128,7 @@ class Discovery:
         self._told = tuple(brokers) or self._told
 
     def next(self) -> messages.Broker:
-        """The broker to ask."""
+        """Return the broker to ask."""
         candidates = self.candidates()
         broker = candidates[self._position % len(candidates)]
         self._position += 1
@@ -140,7 +140,7 @@ class Discovery:
         return [*self._told, *(b for b in self._given if (b.host, b.port) not in addresses)]
 
     def address_of(self, broker_id: int) -> messages.Broker | None:
-        """The broker of that id, if anybody has told of it."""
+        """Return the broker of that id, if anybody has told of it."""
         return next((broker for broker in self.candidates() if broker.id == broker_id), None)
 
     def failed(self) -> bool:

@@ -53,7 +53,7 @@ class Timers:
             heapify(self._heap)
 
     def next_ms(self) -> int | None:
-        """The earliest deadline, or None."""
+        """Return the earliest deadline, or None."""
         while self._heap and self._heap[0][3].action is None:
             heappop(self._heap)
         return self._heap[0][0] if self._heap else None
@@ -101,7 +101,7 @@ class Core:
         self._conns: dict[int, Timer | None] = {}
 
     def take_effects(self) -> list[CoordinatorEffect]:
-        """The effects since it was last asked."""
+        """Return the effects since it was last asked."""
         effects, self._effects = self._effects, []
         return effects
 

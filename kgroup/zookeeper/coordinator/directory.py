@@ -98,7 +98,7 @@ class Directory:
 
 
 def broker_of(name: str, data: bytes) -> Broker | None:
-    """The broker a node tells of, in 0.7's form or a JSON of version 1 to 5; None if it is none."""
+    """Return the broker a node tells of, in 0.7's form or a JSON of version 1 to 5; None if it is none."""
     if not name.isdecimal() or int(name) >= _INT32:
         return None
     try:
@@ -203,7 +203,7 @@ class TopicReader:
 
 
 def partitions_of(data: bytes) -> Partitions | Failure:
-    """The partition names in a topic's JSON, in order of number."""
+    """Return the partition names in a topic's JSON, in order of number."""
     try:
         partitions = json.loads(data)["partitions"]
         names = sorted(partitions.keys(), key=int)

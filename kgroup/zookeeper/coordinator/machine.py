@@ -213,7 +213,7 @@ MEMBER_BYTES = 18
 
 
 def describe(term: Term | None, request: DescribeGroupRequest) -> DescribeGroupResponse:
-    """The answer of a broker, NOT_COORDINATOR of one that does not coordinate (`term` None)."""
+    """Return the answer of a broker, NOT_COORDINATOR of one that does not coordinate (`term` None)."""
     if term is None:
         return DescribeGroupResponse(ErrorMapping.NOT_COORDINATOR, "", False, ())
     group = term.groups.get(request.group_id)

@@ -40,6 +40,6 @@ def offset(group_id: str, partition: Partition) -> str:
 
 
 def above(path: str) -> list[str]:
-    """The nodes that have to be there before this one, outermost first; `/consumers` always is."""
+    """Return the nodes that have to be there before this one, outermost first; `/consumers` always is."""
     parts = path.split("/")
     return ["/".join(parts[:end]) for end in range(3, len(parts))]

@@ -438,7 +438,7 @@ def data_of(session_timeout_ms: int, *, starting: bool) -> bytes:
 
 
 def _told(data: bytes) -> tuple[int | None, bool]:
-    """The session timeout, None if it is not told, and whether others may have been started."""
+    """Return the session timeout, None if it is not told, and whether others may have been started."""
     if not data:
         return None, False
     try:
@@ -517,7 +517,7 @@ class _Reading:
 def target_of(
     members: Iterable[RegisteredConsumer], topics: Mapping[str, Sequence[str]]
 ) -> dict[Partition, str]:
-    """The thread of each partition: P div T each, and the first P mod T threads one more."""
+    """Return the thread of each partition: P div T each, and the first P mod T threads one more."""
     members = list(members)
     owners: dict[Partition, str] = {}
     for topic in sorted(topics):
@@ -537,7 +537,7 @@ def thread_id(consumer_id: str, stream: int) -> str:
 
 
 def consumer_of(thread: str) -> str:
-    """The consumer a thread id belongs to, "" if it is none."""
+    """Return the consumer a thread id belongs to, "" if it is none."""
     consumer_id, dash, stream = thread.rpartition("-")
     return consumer_id if dash and stream.isdecimal() else ""
 

@@ -56,7 +56,7 @@ class Subscription:
 
 
 def parse(topic_count: str) -> Subscription | None:
-    """The subscription, or None for a text that is none."""
+    """Return the subscription, or None for a text that is none."""
     wildcard = _WILDCARD.fullmatch(topic_count)
     return _static(topic_count) if wildcard is None else _wildcard(*wildcard.groups())
 
@@ -358,7 +358,7 @@ class Writes:
             self._begin(group)
 
     def multis(self, group: Group, puts: dict[str, bytes], deletes: Sequence[str]) -> Iterator[list[Write]]:
-        """The writes, missing parents first, each multi with the fence in front."""
+        """Yield the writes, missing parents first, each multi with the fence in front."""
         config = self._term.core.config
         fence = Check(paths.EPOCH, self._term.epoch)
         batch, size = [fence], _size(fence)
@@ -480,7 +480,7 @@ class Committer:
         self._term.writes.add(group, Job(puts, done))
 
     def changed(self, group: Group) -> dict[str, bytes]:
-        """What is to be written of the group's offsets."""
+        """Return what is to be written of the group's offsets."""
         return {paths.offset(group.group_id, p): str(group.offsets[p]).encode() for p in group.changed}
 
     def written(self, group: Group, puts: dict[str, bytes]) -> None:

@@ -99,7 +99,7 @@ class LegacyBrokers:
         return None if listener is None else "{}:{}".format(*listener.address)
 
     def metrics(self) -> Iterator[Metric]:
-        """What the coordinators tell of themselves now."""
+        """Return what the coordinators tell of themselves now."""
         return metrics(self.hosts)
 
     def _link(self, tell: OnEvent) -> Link:

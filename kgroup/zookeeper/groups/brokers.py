@@ -50,7 +50,7 @@ class Logs:
     def at(
         self, partitions: Iterable[TopicPartition], when: int = LATEST
     ) -> dict[TopicPartition, ListedOffset | KgroupError]:
-        """The end of each partition's log, or its beginning (EARLIEST)."""
+        """Return the end of each partition's log, or its beginning (EARLIEST)."""
         asked = dict.fromkeys(partitions, when)
         if isinstance(self._cluster, KgroupError):
             return dict.fromkeys(asked, self._cluster)
@@ -60,7 +60,7 @@ class Logs:
             return dict.fromkeys(asked, error)
 
     def committed(self, wanted: Mapping[str, Sequence[TopicPartition]]) -> dict[str, Committed | KgroupError]:
-        """What groups have committed in Kafka for these partitions."""
+        """Return what groups have committed in Kafka for these partitions."""
         if isinstance(self._cluster, KgroupError):
             return dict.fromkeys(wanted, self._cluster)
         cluster = self._cluster
@@ -97,7 +97,7 @@ def _fetch(
 
 
 def none_registered() -> Unreachable:
-    """What is known of logs when the tree names no live broker."""
+    """Return what is known of logs when the tree names no live broker."""
     return Unreachable(
         "no broker is registered in ZooKeeper: the ends of the logs are not known",
         "are the brokers down? what is committed is told all the same",

@@ -108,7 +108,7 @@ CHUNK = 64 * 1024
 def describe_groups(
     address: tuple[str, int], group_ids: Iterable[str], timeout_s: float
 ) -> dict[str, DescribedGroup | KgroupError]:
-    """What the coordinator there tells of each group, all within `timeout_s`; never raises."""
+    """Return what the coordinator there tells of each group, all within `timeout_s`; never raises."""
     wanted = list(group_ids)
     until = time.monotonic() + timeout_s
     found: dict[str, DescribedGroup | KgroupError] = {}

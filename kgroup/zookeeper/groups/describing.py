@@ -120,7 +120,7 @@ class Seen:
 
 
 def listed(seen: Seen) -> GroupListing:
-    """A group in short."""
+    """Return a group in short."""
     return GroupListing(seen.nodes.group_id, ZOOKEEPER, CONSUMER, seen.state, seen.member_count, None)
 
 
@@ -216,7 +216,7 @@ def _described(seen: Seen, stored: CommittedOffsets, ends: lag.Ends, starts: lag
 
 
 def _rows(seen: Seen, stored: CommittedOffsets, ends: lag.Ends, starts: lag.Ends) -> Iterator[OffsetRow]:
-    """A row for every partition with a committed offset, an owner or a subscriber."""
+    """Yield a row for every partition with a committed offset, an owner or a subscriber."""
     owned = seen.nodes.owners
     everybody = replace(_nobody(), assignment=assignment_of(_rows_of(seen, stored)))
     for row in lag.rows(stored.all, (everybody,), ends, starts):
@@ -243,7 +243,7 @@ def _nobody() -> Member:
 
 
 def _errors(group_id: str, stored: CommittedOffsets, rows: Iterable[OffsetRow]) -> Iterator[ItemError]:
-    """What the brokers did not tell: committed offsets in Kafka, and ends of logs, by reason."""
+    """Yield what the brokers did not tell: committed offsets in Kafka, and ends of logs, by reason."""
     if stored.error is not None:
         message = f"{group_id}: whether committed offsets are in Kafka (offsets.storage=kafka) is not known: "
         yield ItemError(group_id, code_name(stored.error), message + stored.error.message, stored.error.hint)

@@ -28,7 +28,7 @@ def find(
     in_kafka: Iterable[TopicPartition],
     differing: Iterable[TopicPartition],
 ) -> tuple[Finding, ...]:
-    """The findings of a group, by code."""
+    """Return the findings of a group, by code."""
     counts: dict[str, int | None] = {}
     for name in {row.topic for row in group.offsets} | subscribed(group):
         found = topics.get(name)

@@ -64,7 +64,7 @@ class Groups:
         self._broker_errors: tuple[ItemError, ...] = ()
 
     def list_groups(self, topic: str | None = None) -> Listing:
-        """The groups of the tree, by id, those that have to do with a topic where one is named."""
+        """Return the groups of the tree, by id, those that have to do with a topic where one is named."""
         found: list[GroupListing] = []
         errors: list[ItemError] = []
         for group_id, seen in self._read(tree.group_ids(self._ask)).items():
@@ -77,7 +77,7 @@ class Groups:
         return Listing(tuple(sorted(found, key=lambda group: group.group_id)), tuple(errors))
 
     def describe(self, group_ids: Iterable[str]) -> Description:
-        """Groups in full; those that cannot be described are among the errors."""
+        """Return groups in full; those that cannot be described are among the errors."""
         found = self._read(group_ids)
         seen = [group for group in found.values() if isinstance(group, Seen)]
         told = describe(seen, self._logs_of_brokers()) if seen else ()
@@ -127,7 +127,7 @@ class Groups:
         }
 
     def plan_delete(self, group_ids: Iterable[str]) -> tuple[GroupResult, ...]:
-        """What deleting these groups would do."""
+        """Return what deleting these groups would do."""
         return tuple(planned(group_id, seen) for group_id, seen in self._read(group_ids).items())
 
     def delete(
@@ -152,7 +152,7 @@ class Groups:
         return Deletion(tuple(items), entry.id)
 
     def cluster_id(self) -> str | None:
-        """The cluster's id; None before Kafka 0.10.1."""
+        """Return the cluster's id; None before Kafka 0.10.1."""
         return tree.cluster_id(self._ask)
 
     def _read(self, group_ids: Iterable[str], *, all_topics: bool = False) -> Answers:
@@ -265,7 +265,7 @@ def may_be_left_over(seen: Seen) -> bool:
 
 
 def planned(group_id: str, seen: Seen | KgroupError) -> GroupResult:
-    """What deleting a group would do."""
+    """Return what deleting a group would do."""
     error = seen if isinstance(seen, KgroupError) else refusal_of(seen)
     if error is None:
         return GroupResult(

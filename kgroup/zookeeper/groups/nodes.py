@@ -147,7 +147,7 @@ def groups(ask: Ask, wanted: Iterable[str]) -> dict[str, GroupNodes | KgroupErro
 
 
 def topics(ask: Ask, wanted: Iterable[str] | None = None) -> dict[str, tuple[int, ...] | KgroupError]:
-    """The partitions of topics, or why they cannot be told; of all there are for None."""
+    """Return the partitions of topics, or why they cannot be told; of all there are for None."""
     if wanted is None:
         (names,) = ask(Children(path_of(BROKERS, "topics")))
         if not isinstance(names, tuple):
@@ -171,7 +171,7 @@ def topics(ask: Ask, wanted: Iterable[str] | None = None) -> dict[str, tuple[int
 
 
 def brokers(ask: Ask) -> tuple[tuple[Broker, ...], tuple[ItemError, ...]]:
-    """The brokers alive, and what their nodes did not tell."""
+    """Return the brokers alive, and what their nodes did not tell."""
     where = path_of(BROKERS, "ids")
     (numbers,) = ask(Children(where))
     if not isinstance(numbers, tuple):
@@ -213,7 +213,7 @@ def coordinated(ask: Ask, names: Sequence[str]) -> frozenset[str]:
 
 
 def cluster_id(ask: Ask) -> str | None:
-    """The cluster's id, which Kafka keeps since 0.10.1; None where none can be read."""
+    """Return the cluster's id, which Kafka keeps since 0.10.1; None where none can be read."""
     (node,) = ask(Get(path_of("cluster", "id")))
     return cluster_id_of(node.data) if isinstance(node, Node) else None
 
@@ -263,7 +263,7 @@ def _read_ids(ask: Ask, found: Sequence[GroupNodes]) -> None:
 
 
 def _children(ask: Ask, found: Sequence[GroupNodes], part: str) -> Iterator[tuple[GroupNodes, str]]:
-    """The names below one part of each group; what cannot be read is taken down in the group."""
+    """Yield the names below one part of each group; what cannot be read is taken down in the group."""
     paths = [path_of(CONSUMERS, group.group_id, part) for group in found]
     for group, path, names in zip(found, paths, ask(*map(Children, paths)), strict=True):
         if isinstance(names, tuple):
@@ -328,5 +328,5 @@ def _take_offset(group: GroupNodes, partition: TopicPartition, node: Node) -> No
 
 
 def existing(found: Mapping[str, tuple[int, ...] | KgroupError]) -> dict[str, tuple[int, ...]]:
-    """The topics of which the partitions are known."""
+    """Return the topics of which the partitions are known."""
     return {name: numbers for name, numbers in found.items() if isinstance(numbers, tuple)}

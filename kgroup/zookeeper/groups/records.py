@@ -53,7 +53,7 @@ class Broker:
 
 
 def registration_of(data: bytes) -> Registration:
-    """What a node below `ids` holds."""
+    """Return what a node below `ids` holds."""
     document = _object(data)
     subscription, pattern = document.get("subscription"), document.get("pattern", STATIC)
     if not isinstance(subscription, dict) or pattern not in (STATIC, WHITE_LIST, BLACK_LIST):
@@ -64,14 +64,14 @@ def registration_of(data: bytes) -> Registration:
 
 
 def registration_of_pattern(text: str, wanted: bool) -> Registration:
-    """A consumer of all topics that a pattern matches, or of all that it does not match."""
+    """Return a consumer of all topics that a pattern matches, or of all that it does not match."""
     # As the old consumer reads it: commas are alternatives, and what quotes it is not part of it.
     choice = text.strip().replace(",", "|").replace(" ", "").strip("\"'")
     return Registration(None, choice, excluded=not wanted)
 
 
 def broker_of(number: str, data: bytes) -> Broker:
-    """What a node below `/brokers/ids` holds, in its versions 1 to 5."""
+    """Return what a node below `/brokers/ids` holds, in its versions 1 to 5."""
     document = _object(data)
     protocols, endpoints = document.get("listener_security_protocol_map"), document.get("endpoints")
     found: dict[str, tuple[str, int]] = {}
@@ -91,7 +91,7 @@ def broker_of(number: str, data: bytes) -> Broker:
 
 
 def partitions_of_topic(data: bytes) -> tuple[int, ...]:
-    """The partition numbers that a node below `/brokers/topics` holds."""
+    """Return the partition numbers that a node below `/brokers/topics` holds."""
     partitions = _object(data).get("partitions")
     if not isinstance(partitions, dict):
         raise DecodeError(f"it holds no partitions: {_quoted(data)}")
@@ -99,7 +99,7 @@ def partitions_of_topic(data: bytes) -> tuple[int, ...]:
 
 
 def cluster_id_of(data: bytes) -> str | None:
-    """The id in `/cluster/id`; None where it is none."""
+    """Return the id in `/cluster/id`; None where it is none."""
     try:
         found = _object(data).get("id")
     except DecodeError:
@@ -108,7 +108,7 @@ def cluster_id_of(data: bytes) -> str | None:
 
 
 def offset_of(data: bytes) -> int:
-    """The committed offset in a node below `offsets`."""
+    """Return the committed offset in a node below `offsets`."""
     offset = number_in(data.strip(), _LONGEST)
     if offset is None:
         raise DecodeError(f"it is not an offset: {_quoted(data)}")
@@ -130,7 +130,7 @@ def number_in(digits: bytes, below: int) -> int | None:
 
 
 def consumer_of(thread: bytes) -> str:
-    """The consumer that a thread in an owner's node belongs to."""
+    """Return the consumer that a thread in an owner's node belongs to."""
     try:
         consumer, _, number = thread.decode().rpartition("-")
     except UnicodeDecodeError:
@@ -141,7 +141,7 @@ def consumer_of(thread: bytes) -> str:
 
 
 def host_of(group_id: str, consumer: str) -> str | None:
-    """The host a consumer was started on, where its id is one that the old consumer makes itself."""
+    """Return the host a consumer was started on, where its id is one that the old consumer makes itself."""
     match = _CONSUMER.fullmatch(consumer.removeprefix(f"{group_id}_"))
     return match["host"] if match else None
 

@@ -166,7 +166,7 @@ class Registrar:
         self._ask([Get(paths.topic(name)) for name in names], found)
 
     def _write_for(self, name: str, partitions: int | None, node: Result) -> Write | None:
-        """What makes a topic's node what it should be; None where nothing does, or nothing may."""
+        """Return what makes a topic's node what it should be; None where nothing does, or nothing may."""
         path = paths.topic(name)
         if isinstance(node, Failure) and node is not Failure.NO_NODE:
             self._done(path, node)

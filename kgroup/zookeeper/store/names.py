@@ -45,7 +45,7 @@ def is_name(text: str) -> bool:
 
 
 def path_of(*names: str) -> str:
-    """The path of a node below the chroot."""
+    """Return the path of a node below the chroot."""
     return "".join(f"/{name}" for name in names) or "/"
 
 

@@ -343,12 +343,12 @@ _CHANGES = {
 
 
 def failure_of(error: BaseException) -> zk.Failure:
-    """The failure an exception of kazoo's stands for; CONNECTION_LOSS where the outcome is unknown."""
+    """Return the failure an exception of kazoo's stands for; CONNECTION_LOSS where the outcome is unknown."""
     return _FAILURES.get(type(error).__name__, zk.Failure.CONNECTION_LOSS)
 
 
 def change_of(event: WatchedEvent) -> zk.Change:
-    """What a watch saw; LOST for the event with which kazoo drops the watches of a lost connection."""
+    """Return what a watch saw; LOST for the event with which kazoo drops the watches of a lost connection."""
     return _CHANGES.get(str(event.type), zk.Change.LOST)
 
 

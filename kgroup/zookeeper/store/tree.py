@@ -82,7 +82,7 @@ class Tree:
         self._denied.add(path)
 
     def walk(self, path: str = "/") -> Iterator[tuple[str, zk.Node]]:
-        """The node and everything below it, parents first and sorted; for who has no session."""
+        """Yield the node and everything below it, parents first and sorted; for who has no session."""
         node = self._nodes.get(path)
         if node is None:
             return

@@ -105,7 +105,7 @@ class JuteReader(codec.Reader):
 
 
 def read_greeting(payload: bytes) -> Greeting:
-    """The first frame of a connection."""
+    """Return the first frame of a connection."""
     reader = JuteReader(payload)
     reader.int32()
     reader.int64()
@@ -173,19 +173,19 @@ def _read_write(reader: JuteReader, kind: int) -> zk.Write:
 
 
 def greeting(answered: Greeting) -> bytes:
-    """The answer to a greeting: how long the session may be silent, and its number; 0 for none."""
+    """Return the answer to a greeting: how long the session may be silent, and its number; 0 for none."""
     told = _INT.pack(0) + _INT.pack(answered.timeout_ms) + _LONG.pack(answered.session)
     return framed(told + _buffer(PASSWORD) + (b"\0" if answered.read_only_known else b""))
 
 
 def event(path: str, change: zk.Change, zxid: int) -> bytes:
-    """What a watch saw."""
+    """Return what a watch saw."""
     head = _HEAD.pack(WATCH_XID, zxid, Code.OK)
     return framed(head + _INT.pack(_CHANGES[change]) + _INT.pack(CONNECTED) + _text(path))
 
 
 def failure(xid: int, zxid: int, code: Code) -> bytes:
-    """An answer that is an error, or OK and nothing else."""
+    """Return an answer that is an error, or OK and nothing else."""
     return framed(_HEAD.pack(xid, zxid, code))
 
 
@@ -262,7 +262,7 @@ def _text(text: str) -> bytes:
 
 
 def framed(payload: bytes) -> bytes:
-    """A frame: the payload behind its size."""
+    """Return a frame: the payload behind its size."""
     return _INT.pack(len(payload)) + payload
 
 

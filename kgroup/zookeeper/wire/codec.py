@@ -117,7 +117,7 @@ class Reader:
 
 
 def framed(out: Writer) -> bytes:
-    """The payload with its size in front."""
+    """Return the payload with its size in front."""
     return _INT32.pack(len(out.data)) + bytes(out.data)
 
 
@@ -193,7 +193,7 @@ class Wire:
         return framed(out)
 
     def from_consumer(self, payload: bytes) -> tuple[messages.FromConsumer, int]:
-        """What a consumer sent, and its correlation; raises DecodeError for anything else."""
+        """Return what a consumer sent, and its correlation; raises DecodeError for anything else."""
         reader = Reader(payload)
         correlation = 0
         if self.header:
@@ -213,7 +213,7 @@ class Wire:
         return message, correlation
 
     def from_coordinator(self, payload: bytes, awaiting: Awaiting) -> tuple[messages.FromCoordinator, int]:
-        """What a coordinator sent, and its correlation; raises DecodeError for anything else."""
+        """Return what a coordinator sent, and its correlation; raises DecodeError for anything else."""
         reader = Reader(payload)
         correlation, key = 0, None
         if self.header:
@@ -233,7 +233,7 @@ class Wire:
         return message, correlation
 
     def _header(self, reader: Reader) -> tuple[int | None, int]:
-        """The type of a request, or None for an answer; and the correlation."""
+        """Return the type of a request, or None for an answer; and the correlation."""
         first = reader.int16()
         if first == 0:
             return None, reader.uint16()

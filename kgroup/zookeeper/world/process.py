@@ -28,7 +28,7 @@ class Process:
         return self.alive and not self.paused
 
     def next_wake_ms(self) -> int | None:
-        """The machine's."""
+        """Return the machine's."""
         raise NotImplementedError
 
     def wake(self) -> None:

@@ -61,12 +61,12 @@ class World:
         self.schedule.after_each = observer.after_event
 
     def administer(self, *ops: Write) -> bool:
-        """What somebody does to the tree by hand, or a broker to its topics; whether it was done."""
+        """Return what somebody does to the tree by hand, or a broker to its topics; whether it was done."""
         results = self.tree.ask(self._admin, ops, now_ms=self.now_ms)
         return not any(isinstance(result, Failure) for result in results)
 
     def read(self, path: str) -> Result:
-        """A node as it is now."""
+        """Return a node as it is now."""
         return self.tree.ask(self._admin, (Get(path),))[0]
 
     def set_topic(self, name: str, partitions: int) -> None:
@@ -78,7 +78,7 @@ class World:
         self.administer(SetData(path, data) if known else Create(path, data))
 
     def add(self, config: ConsumerConfig, topic_count: str) -> ConsumerProcess:
-        """A consumer, not started yet."""
+        """Return a consumer, not started yet."""
         consumer = ConsumerProcess(self, config, topic_count)
         self.consumers.append(consumer)
         return consumer
