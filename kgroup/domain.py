@@ -20,7 +20,7 @@ W = TypeVar("W")
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def value(cls: type[V]) -> type[V]:
-    """A slotted dataclass, frozen for the type checker alone: for what is made often, or at every start.
+    """Make a slotted dataclass, frozen for the type checker alone: for what is made often, or at every start.
 
     A frozen `__init__` costs four times as much (docs/decisions/0002).
     """
@@ -117,7 +117,7 @@ class TopicPartition(NamedTuple):
 
 @lru_cache(maxsize=1 << 14)
 def place_of(topic: str, partition: int) -> TopicPartition:
-    """The same object for a partition that comes again: where thousands of groups commit the same topics."""
+    """Return one object for equal partitions, where thousands of groups commit the same topics."""
     return TopicPartition(topic, partition)
 
 

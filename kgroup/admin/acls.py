@@ -89,7 +89,7 @@ class Acls:
         return tuple(sorted(found))
 
     def add(self, acls: Sequence[Acl]) -> None:
-        """These rules hold from now on, if they did not before. BrokerRefused for the first refused."""
+        """Put rules in force that were not; BrokerRefused for the first refused."""
         request = CreateAclsRequest(
             creations=tuple(
                 AclCreation(
@@ -112,7 +112,7 @@ class Acls:
             check(told.error_code, f"adding {what}", told.error_message, (on_cluster(ALTER),))
 
     def remove(self, acls: Sequence[ListedAcl]) -> tuple[ListedAcl, ...]:
-        """These rules are gone; those of them that were there until now. BrokerRefused."""
+        """Remove rules; return those that were there until now. BrokerRefused."""
         request = DeleteAclsRequest(filters=tuple(map(_exactly, acls)))
 
         gone: list[ListedAcl] = []

@@ -88,7 +88,7 @@ class Admin:
         return describe(self._cluster, group_ids, offsets=offsets, expected=offsets, stable_ends=offsets)
 
     def describe_each(self, group_ids: Iterable[str]) -> Iterator[Description]:
-        """Groups in full, round by round in the order given: for more of them than memory should hold."""
+        """Yield groups in full, round by round in the order given: for more than memory should hold."""
         from kgroup.admin.read.describe import describe_each
 
         return describe_each(self._cluster, group_ids, expected=True, stable_ends=True)
@@ -121,7 +121,7 @@ class Admin:
         return look(self._cluster, group_ids, share)
 
     def stale(self, group_ids: Iterable[str], limit_ms: int) -> Stale:
-        """The groups that wrote nothing for so long, and those of which it is not known (staleness.py)."""
+        """Return the groups that wrote nothing for so long, and those where it is unknown (staleness.py)."""
         from kgroup.admin.read.staleness import stale
 
         return stale(self._cluster, group_ids, limit_ms)
@@ -182,7 +182,7 @@ class Admin:
         return measure(self._cluster, group_ids, times=times, interval_s=interval_s)
 
     def lag_each(self, group_ids: Iterable[str], *, times: bool = False) -> Iterator[LagReport]:
-        """The lag of groups, round by round in the order given: for more of them than memory should hold."""
+        """Yield the lag of groups, round by round in the order given: for more than memory should hold."""
         from kgroup.admin.read.lag_report import measure_each
 
         return measure_each(self._cluster, group_ids, times=times)
@@ -190,7 +190,7 @@ class Admin:
     def list_offsets(
         self, wanted: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, ListedOffset | KgroupError]:
-        """The offset of each partition for a time in ms, or LATEST, EARLIEST, MAX_TIMESTAMP (offsets.py)."""
+        """Return each partition's offset at a time in ms, or LATEST, EARLIEST, MAX_TIMESTAMP (offsets.py)."""
         from kgroup.admin.read.offsets import list_offsets
 
         return list_offsets(self._cluster, wanted)
@@ -229,7 +229,7 @@ class Admin:
     def import_drafts(
         self, wanted: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
     ) -> dict[str, dict[TopicPartition, Draft]]:
-        """What is wanted for each partition, or why it cannot be had: it does not exist, or is not seen."""
+        """Return what is wanted for each partition, or why not: it does not exist, or is hidden."""
         from kgroup.admin.change.offset_plans import imported
 
         return imported(self._cluster, wanted)
@@ -274,7 +274,7 @@ class Admin:
         return found
 
     def history(self, group_id: str | None = None) -> Story:
-        """What the records say of a group, or of all; BrokerRefused if they may not be read (history.py)."""
+        """Return what the records say of a group, or of all; BrokerRefused without the right (history.py)."""
         from kgroup.admin.read.history import story_of
 
         return story_of(self._cluster, group_id)
@@ -345,7 +345,7 @@ class Admin:
         return settings.execute(self._cluster, self.journal, change)
 
     def plan_registration(self, group_id: str, wanted: Registering) -> RegistrationPlan:
-        """What registering or unregistering instance ids would do; changes nothing (registering.py)."""
+        """Return what registering or removing instance ids would do; changes nothing (registering.py)."""
         from kgroup.admin.change.registering import plan
 
         return plan(self._cluster, group_id, wanted)
@@ -389,7 +389,7 @@ class Admin:
         return sees_every_topic(self._cluster)
 
     def may_not_see(self, topic: str) -> tuple[ItemError, ...]:
-        """That brokers leave this topic's committed offsets out where this principal may not describe it."""
+        """Report that brokers omit this topic's offsets where the principal may not describe it."""
         from kgroup.admin.read.visibility import may_not_see
 
         return may_not_see(self._cluster, topic)

@@ -12,7 +12,7 @@ _READERS: dict[type, tuple[tuple[str, ...], Callable[[object], tuple[object, ...
 
 
 def document(model: object) -> Document:
-    """The fields of a dataclass by name, and those of the models in it, as `dataclasses.asdict` has them."""
+    """Return a dataclass's fields by name, and those of the models in it, as `dataclasses.asdict` does."""
     made = _plain(model)
     assert isinstance(made, dict)
     return made

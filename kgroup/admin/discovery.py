@@ -73,7 +73,7 @@ class ClusterView:
         versions: tuple[int, int | None] = (0, None),
         timeout_s: float | None = None,
     ) -> R:
-        """The answer of broker `node`, of any for None, in a version within `versions`, both included."""
+        """Return the answer of broker `node` (None: of any), in a version of `versions`, both included."""
         lowest, highest = versions
         answer = self.transport.request(
             node, message, min_version=lowest, max_version=highest, timeout_s=timeout_s
@@ -107,7 +107,7 @@ class ClusterView:
         return self.retry.call(ask, idempotent=idempotent)
 
     def at_once(self, works: Mapping[K, Callable[[], T]]) -> dict[K, T | KgroupError]:
-        """What each work returned, or the KgroupError it raised; side by side where the transport allows."""
+        """Return what each work returned, or its KgroupError; concurrently where the transport allows."""
         return together(works, concurrent=self.transport.concurrent)
 
     @contextmanager

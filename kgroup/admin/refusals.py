@@ -41,7 +41,7 @@ _MEANINGS = {
 
 
 def refused(code: int, what: str, detail: str | None = None, needs: Needs = ()) -> BrokerRefused:
-    """The exception for `code`; its message reads "what: CODE: meaning", the broker's own words preferred.
+    """Return the exception for `code`, "what: CODE: meaning", the broker's own words preferred.
 
     Where a right is missing it says which of those that the request `needs`.
     """
@@ -53,7 +53,7 @@ def refused(code: int, what: str, detail: str | None = None, needs: Needs = ()) 
 
 
 def _lacking(code: int, needs: Needs, detail: str | None) -> str | None:
-    """The right that is missing; which one of many brokers do not tell, so their own words go along."""
+    """Return the missing right; where the broker does not say which, its own words as well."""
     missing = lacking(code, *needs)
     any_of = any(right.name == EVERY for right in needs)
     return f"{missing} ({detail})" if missing and detail and any_of else missing
@@ -69,7 +69,7 @@ def check(code: int, what: str, detail: str | None = None, needs: Needs = ()) ->
 
 
 def describing(group_id: str) -> Needs:
-    """What describing a group of whatever type needs: brokers hide one whose members read a hidden topic."""
+    """Return the rights to describe a group of any type: a hidden topic hides the group."""
     return (on_group(DESCRIBE, group_id), on_topic(DESCRIBE, EVERY))
 
 

@@ -21,7 +21,7 @@ def list_item(text: str) -> str:
 
 
 def items(text: str) -> list[str]:
-    """The values of a comma list, blank ones left out; `\\,` is a comma in a value, not between two."""
+    """Return the values of a comma list without blank ones; `\\,` is a comma within a value."""
     parts = text.replace("\\,", "\0").split(",")
     return [value for part in parts if (value := part.replace("\0", ",").strip())]
 

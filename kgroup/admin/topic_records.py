@@ -126,7 +126,7 @@ def _records(
 
 
 def _committed(data: PartitionData, position: int) -> tuple[list[LogRecord], int]:
-    """The records from a position on that are no markers and in no aborted transaction; where to go on."""
+    """Return records from a position on without markers and aborted ones, and where to go on."""
     aborted = sorted((each.first_offset, each.producer_id) for each in data.aborted_transactions or ())
     within: set[int] = set()
     records: list[LogRecord] = []

@@ -58,7 +58,7 @@ def cluster_status(cluster: ClusterView) -> ClusterStatus:
 
 
 def topics(cluster: ClusterView, names: Iterable[str] | None = None) -> tuple[TopicDescription, ...]:
-    """The topics named, or all that can be seen, by name; raises the first failure of one that was named."""
+    """Return the topics named, or all visible, by name; raise the first failure of one that was named."""
     found = cluster.topics(names)
     for topic in found.values():
         if isinstance(topic, KgroupError) and names is not None:
@@ -68,7 +68,7 @@ def topics(cluster: ClusterView, names: Iterable[str] | None = None) -> tuple[To
 
 
 def list_topics(cluster: ClusterView) -> tuple[tuple[TopicDescription, ...], tuple[ItemError, ...]]:
-    """The topics that can be seen, by name, and what could not: topics that fail, or that rights may hide."""
+    """Return the visible topics by name, and what fails or may be hidden by rights."""
     known, errors = [], []
     for name, found in sorted(cluster.topics(None).items()):
         if isinstance(found, TopicDescription):

@@ -23,7 +23,7 @@ class Peer(Protocol):
 
 
 def _nobody(response: Message | None) -> None:
-    """The answer to a call that nobody waits for."""
+    """Discard the answer to a call that has no sender any more."""
 
 
 @dataclass(slots=True)

@@ -273,7 +273,7 @@ class Connection(asyncio.Protocol):
                 self._transport.write(out)
 
     def _answered(self, response: Message | None) -> None:
-        """The parked call's answer; the next request is served from the event loop, not from here."""
+        """Send the parked call's answer; the next request is served from the event loop, not from here."""
         parked, self._parked = self._parked, None
         if parked is None or self._transport is None:
             return

@@ -101,7 +101,7 @@ class Dispatcher:
         return found
 
     def endpoints(self, call: Call[Any]) -> Mapping[int, tuple[str, int]]:
-        """The brokers' addresses as whoever sent this call reaches them: by the listener it came by."""
+        """Return the brokers' addresses on the listener by which this call came."""
         return self.addresses.get(call.listener, self.cluster.endpoints)
 
     def versions(self, key: int) -> range | None:

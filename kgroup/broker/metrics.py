@@ -72,7 +72,7 @@ class Activity:
         self._marks = deque([_Mark(now_ms, replace(counters), busy_s)], maxlen=WINDOWS)
 
     def mark(self, now_ms: int, counters: Counters, busy_s: float) -> None:
-        """A window ends."""
+        """End a window."""
         self._marks.append(_Mark(now_ms, replace(counters), busy_s))
 
     def rate(self, name: str, now_ms: int, counters: Counters) -> float:

@@ -40,7 +40,7 @@ class Newcomers:
             self._end(next(iter(self._all)), f"{ROOM} in all")
 
     def leave(self, key: Hashable) -> None:
-        """The connection has shown who it is, or is gone; once is enough, more does no harm."""
+        """Drop a connection that is authenticated or gone; doing so again is harmless."""
         found = self._all.pop(key, None)
         if found is None:
             return

@@ -69,7 +69,7 @@ class PartitionProducers:
         return max(self._transactions.first_unstable_offset(self._log.end_offset), self._log.start_offset)
 
     def aborted_between(self, start: int, end: int) -> list[tuple[int, int]]:
-        """Producer id and first offset of each aborted transaction with records between the two."""
+        """Return producer id and first offset of each aborted transaction with records between the two."""
         return [(each.producer_id, each.first_offset) for each in self._transactions.aborted_in(start, end)]
 
     def transaction_start(self, producer_id: int) -> int:
@@ -127,7 +127,7 @@ class PartitionProducers:
             raise fenced(producer_id, epoch, known.epoch)
 
     def appended(self, batch: Batch, base_offset: int) -> None:
-        """The batch that was checked is in the log now, at this offset."""
+        """Note that the batch that was checked is in the log now, at this offset."""
         if self._next_offset != base_offset:
             self.catch_up()
             return

@@ -142,7 +142,7 @@ class Server:
         self._listeners.clear()
 
     def opened(self, connection: Connection) -> None:
-        """A connection is there; one too many (max.connections) is closed at once."""
+        """Take in a connection; one too many (max.connections) is closed at once."""
         self.connections.add(connection)
         if len(self.connections) > self.cluster.settings.connections_max:
             connection.abort()

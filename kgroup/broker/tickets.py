@@ -109,7 +109,7 @@ class Tickets:
         shard.forget(ticket)
 
     def _replace(self, shard: Shard, now_ms: int) -> None:
-        """What is in memory may differ from the log now: answer who is parked, and read the log again."""
+        """Answer the parked requests and reload the log, from which memory may differ now."""
         replies = shard.abandon()
         self._cluster.reload(shard.partition, now_ms)
         self.deliver(replies)

@@ -60,7 +60,7 @@ def check_config(cluster: Cluster, config: Mapping[str, str]) -> None:
 def new_topic(
     cluster: Cluster, name: str, partitions: int, replication_factor: int, config: Mapping[str, str]
 ) -> CatalogTopic:
-    """A checked topic that may be created; -1 takes the broker's default. Refused says what is wrong."""
+    """Return a checked topic that may be created; -1 is the broker's default. Refused says what is wrong."""
     check_new_name(cluster, name)
     settings = cluster.settings
     if partitions == -1:

@@ -63,7 +63,7 @@ class Transactions:
         return self._cluster.leader_of(TRANSACTION_TOPIC, self._partition_of(transactional_id))
 
     def coordinator_of(self, transactional_id: str, node: int | None = None) -> TransactionCoordinator:
-        """The coordinator of an id, to read from; NOT_COORDINATOR if broker `node` does not lead it."""
+        """Return an id's coordinator, to read from; NOT_COORDINATOR if `node` does not lead it."""
         return self._shard(transactional_id, node).coordinator
 
     def coordinators_at(self, node: int) -> list[TransactionCoordinator]:

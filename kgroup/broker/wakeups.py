@@ -81,7 +81,7 @@ class Wakeups:
             self.on_earlier()
 
     def before_request(self, now_ms: int) -> None:
-        """What fell due comes before a request that is made now, unless the request lay unread since.
+        """Do what fell due before a request that is made now, unless the request lay unread since.
 
         An event loop that was held up meets both at once and cannot tell which came first: there, what is
         due waits until all has been read (Server), and never for a request.

@@ -34,6 +34,6 @@ class Watchers:
                     del self._by_key[key]
 
     def notify(self, key: Key) -> None:
-        """The partition has grown, or is gone."""
+        """Wake who waits for the partition, which has grown or is gone."""
         for callback in tuple(self._by_key.get(key, ())):
             callback(key)

@@ -15,7 +15,7 @@ AT_A_TIME = 50_000
 
 
 def main() -> None:
-    """The console script."""
+    """Run the console script."""
     gc.set_threshold(AT_A_TIME)
     if sys.stderr is None:
         # A closed descriptor: what is said there must not end up among the data.

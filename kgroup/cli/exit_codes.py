@@ -147,7 +147,7 @@ def of_error(error: KgroupError) -> ExitCode:
 
 
 def name_of(error: KgroupError) -> str:
-    """The stable name of an error, as `errors[].code` carries it: a Kafka error name or kgroup's own."""
+    """Return the stable name for `errors[].code`: a Kafka error name or kgroup's own."""
     if isinstance(error, Failure):
         return error.code
     if isinstance(error, BrokerRefused):

@@ -88,7 +88,7 @@ class Connection:
         )
 
     def send(self, request: Message, version: int) -> bytes:
-        """The bytes of a request; its answer is the next that `receive` gives and was not given yet."""
+        """Return the bytes of a request; `receive` returns its answer behind those before it."""
         correlation = self._next_correlation
         data = encode_request(request, version, correlation, self._client_id)
         self._next_correlation = (correlation + 1) & 0x7FFFFFFF

@@ -83,7 +83,7 @@ class Retry:
         raise AssertionError("delays() never ends")
 
     def looks(self, every_s: float, for_s: float = float("inf")) -> Iterator[None]:
-        """The moments to look at something: now, every so often, and for the last time when time is up."""
+        """Yield the moments to poll: now, at intervals, and a last time when time is up."""
         until = self.clock() + for_s
         while True:
             yield

@@ -30,7 +30,7 @@ class ConnectionSettings:
 
 
 def parse_bootstrap(text: str) -> tuple[tuple[str, int], ...]:
-    """The addresses in "host:port,[::1]:9092,host"; a missing port is 9092; ConfigError names a bad one."""
+    """Return the addresses in "host:port,[::1]:9092,host" (port 9092 if missing), or ConfigError."""
     return tuple(_address(part.strip()) for part in text.split(",") if part.strip())
 
 

@@ -55,7 +55,7 @@ class SocketTransport:
         max_version: int | None = None,
         timeout_s: float | None = None,
     ) -> Message:
-        """The response from broker `node`, or from any, within `timeout_s` (default: the settings')."""
+        """Return the response of broker `node`, or of any, within `timeout_s` (default: the settings')."""
         deadline = self._deadline(timeout_s)
         with self._link(node, deadline) as link:
             version = link.connection.pick_version(message, min_version, max_version)
@@ -95,7 +95,7 @@ class SocketTransport:
 
     @contextmanager
     def _link(self, node: int | None, deadline: float) -> Iterator[Link]:
-        """A connection to broker `node`, or to any, for this thread alone meanwhile."""
+        """Give this thread a connection to broker `node`, or to any, meanwhile."""
         if node is None:
             with self._any_link(deadline) as link:
                 yield link
@@ -118,7 +118,7 @@ class SocketTransport:
 
     @contextmanager
     def _turn(self, address: tuple[str, int], deadline: float) -> Iterator[None]:
-        """The connection to an address is this thread's; Unreachable when another has it until `deadline`."""
+        """Give this thread the connection to an address; Unreachable if another has it until `deadline`."""
         lock = self._turns.setdefault(address, Lock())
         if not lock.acquire(timeout=max(deadline - self._clock(), 0.001)):
             raise Unreachable(f"{address_text(*address)}: the requests before this one took too long")

@@ -185,7 +185,7 @@ Packed = tuple[Any, ...] | Item
 
 
 def packed(item: Item) -> Packed:
-    """The item to be pickled: plain tuples take a third of the time, and runs are nearly all there is."""
+    """Return the item to be pickled: plain tuples take a third of the time, and runs are nearly all."""
     if not isinstance(item, CommitRun):
         return item
     parts = [(*part.place, *part[1:6], *part.last) for part in item.parts]

@@ -42,7 +42,7 @@ class Message(NamedTuple):
 
 
 def message_at(chunk: bytes, position: int, end: int, check_crc: bool = True) -> Message | None:
-    """The whole message from `position` to `end`; None if it is not sound: checksum, lengths, order."""
+    """Return the whole message from `position` to `end`; None if it is not sound (checksum, order …)."""
     offset, _, crc, _, attributes = _ENTRY.unpack_from(chunk, position)
     if check_crc and zlib.crc32(memoryview(chunk)[position + _ENTRY_CRC_START : end]) != crc:
         return None
@@ -58,7 +58,7 @@ def message_at(chunk: bytes, position: int, end: int, check_crc: bool = True) ->
 
 
 def body_of_message(chunk: bytes, position: int, end: int) -> bytes:
-    """The records of a message, or those that it wraps, as the body of an uncompressed batch; DecodeError."""
+    """Return a message's records, unwrapped, as the body of an uncompressed batch; DecodeError."""
     try:
         records = _records(chunk, position, end)
     except struct.error:
@@ -86,7 +86,7 @@ def find_message(chunk: bytes, start: int, stop: int, after: int, furthest: int)
 
 
 def _records(chunk: bytes, position: int, end: int) -> list[LogRecord]:
-    """The record a message is, or those it wraps, with their own offsets; DecodeError, or struct.error."""
+    """Yield a message's record, or those it wraps, with their offsets; DecodeError or struct.error."""
     offset, _, _, magic, attributes = _ENTRY.unpack_from(chunk, position)
     stamp, key, value = _content(chunk, position, end, magic)
     if not attributes & _CODEC:

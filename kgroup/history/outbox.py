@@ -50,7 +50,7 @@ class Outbox:
 
 
 def taken(connection: Connection, sender: str) -> object:
-    """The next message of `sender`, as errors name it; StorageError if it was killed, also amid a message."""
+    """Return the next message of `sender`, as errors name it; StorageError if it was killed meanwhile."""
     try:
         return connection.recv()
     except (EOFError, OSError):

@@ -156,7 +156,7 @@ class Workers:
                 yield gap
 
     def _overlapping(self, split: Split, log: SegmentLog, seen: Seen) -> Iterator[Item]:
-        """A share that holds copies of what was read before: decoded here, as one reader would."""
+        """Decode a share with copies of what was read before here, as one reader would."""
         for message in decoded(split, self.choice, seen):
             if isinstance(message, Done):
                 log.bad += message.bad
@@ -192,7 +192,7 @@ def _work(connection: Connection, split: Split, choice: Choice) -> None:
 
 
 def _received(connection: Connection) -> Iterator[Message]:
-    """What a process sends, up to and with `Done`; its errors are raised, StorageError if it was killed."""
+    """Yield what a process sends up to `Done`; raise its errors, StorageError if it was killed."""
     while True:
         message: Any = taken(connection, "a process that decodes")
         if isinstance(message, KgroupError):

@@ -116,7 +116,7 @@ def replay(
 
 
 def _workers(logs: Sequence[OffsetsLog], jobs: int, choice: Choice) -> AbstractContextManager[Workers | None]:
-    """Processes that decode, where there is enough to decode for several, and nothing a split cannot open."""
+    """Return processes that decode, where several have enough to do and a split can open everything."""
     segments = [log for log in logs if isinstance(log, SegmentLog)]
     if jobs < 2 or len(segments) < len(logs) or sum(log.size for log in segments) < MIN_PARALLEL_BYTES:
         return nullcontext()

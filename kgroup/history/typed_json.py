@@ -179,7 +179,7 @@ class Codec(Generic[T]):
         return self._known.setdefault(value, value)
 
     def _rowed(self, name: str, cells: Sequence[tuple[str, _Form]], call: str) -> _Form:
-        """A row: its types are compared at once with those of rows before it, its numbers tried at once.
+        """Return a row; its types are compared with those of rows before, its numbers tried, at once.
 
         Most of what is stored are numbers and names in many rows of few shapes.
         """

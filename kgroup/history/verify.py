@@ -61,7 +61,7 @@ def differences(
 
 
 def uncompared(state: GroupState | None, said: Said) -> list[str]:
-    """What of a group cannot be compared, because the records or the broker do not tell it, and why."""
+    """Yield what of a group the records or the broker do not let compare, and why."""
     kind, hidden = state.kind if state is not None else "", hidden_positions(said)
     found = [] if hidden is None else [f"offsets: {hidden}"]
     if kind == SHARE:
@@ -140,7 +140,7 @@ def _members(state: GroupState, said: Said, topics: Mapping[bytes, str] | None) 
 def _consumers(
     ours: RecordedMember, there: RecordedMember, theirs: Said
 ) -> Iterator[tuple[str, object, object]]:
-    """What the members of other groups have; `there` is ours without partitions of topics that are gone."""
+    """Return what members of other groups have; `there` is ours without topics that are gone."""
     if theirs["subscribed_topics"] is not None:
         yield "topics", sorted(ours.topics), sorted(theirs["subscribed_topics"])
     if theirs["assignment"] is not None:

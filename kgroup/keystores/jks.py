@@ -112,7 +112,7 @@ class _Reader:
 
 
 def unlock(entry: KeyEntry, password: str) -> bytes:
-    """The private key (PKCS#8, DER); WrongPassword, or ValueError for a protection that is not Sun's."""
+    """Return the private key (PKCS#8, DER); WrongPassword, or ValueError unless protected as by Sun's."""
     locked = _octets(entry.protected)
     salt, encrypted, check = locked[:_DIGEST], locked[_DIGEST:-_DIGEST], locked[-_DIGEST:]
     secret, digest, stream = _chars(password), salt, b""

@@ -47,7 +47,7 @@ def _ascii(certificates: str | bytes) -> str | bytes:
 
 
 def show(context: ssl.SSLContext, identity: Store | PemPair) -> None:
-    """This key and its certificates are shown from now on; ConfigError if they cannot be used."""
+    """Show this key and its certificates from now on; ConfigError if they cannot be used."""
     if isinstance(identity, PemPair):
         _show_pem(context, identity)
     else:
@@ -102,7 +102,7 @@ def _no_such_block(chain: bytes, key: bytes, certificate: Store, keyed: Store) -
 
 
 def _still_locked(key: bytes, keyed: Store, password: str | None) -> ConfigError | None:
-    """The error about an encrypted key that its password, or none, does not open; None where it opens."""
+    """Return the error about an encrypted key that its password does not open; None if it does."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 

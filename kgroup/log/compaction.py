@@ -157,7 +157,7 @@ class _Cleaner:
         return horizon is None or self.now_ms < horizon
 
     def _clean_control(self, batch: Batch) -> bytes | None:
-        """A marker stays while its transaction had data in this pass, and until its horizon after."""
+        """Keep a marker while its transaction had data in this pass, and until its horizon after."""
         if batch.end_marker is None or batch.producer_id in self._with_data:
             self._with_data.discard(batch.producer_id)
             return batch.raw

@@ -34,7 +34,7 @@ def segment_file(folder: Path, base_offset: int, suffix: str) -> Path:
 
 
 def segment_bases(folder: Path, suffix: str = ".log") -> list[int]:
-    """Base offsets of the folder's segments, ascending."""
+    """Return base offsets of the folder's segments, ascending."""
     names = (name.removesuffix(suffix) for name in os.listdir(folder) if name.endswith(suffix))
     return sorted(int(name) for name in names if len(name) == 20 and name.isdigit())
 

@@ -49,7 +49,7 @@ class OpenFiles:
         oldest.close()
 
     def forget(self, file: Closable) -> None:
-        """A file was closed for good."""
+        """Note that a file was closed for good."""
         self._open.pop(file, None)
 
 
@@ -69,7 +69,7 @@ def file_limit() -> int:
 
 
 def spare_files() -> int:
-    """The last descriptors, which are not for connections: half of them logs may keep, half stay free."""
+    """Return the last descriptors, not for connections: logs may keep half, half stay free."""
     return min(SPARE_FILES, file_limit() // 4)
 
 

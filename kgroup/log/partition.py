@@ -192,7 +192,7 @@ class PartitionLog:
             raise _os_error(self.folder, "read", error) from None
 
     def transactions(self) -> Transactions:
-        """The transactions of everything appended so far, also of what compaction has dropped meanwhile."""
+        """Return the transactions of everything appended so far, dropped by compaction or not."""
         for batch in self.batches(self._seen_to):
             self._transactions.saw(batch)
             self._seen_to = batch.last_offset + 1

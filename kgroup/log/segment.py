@@ -199,7 +199,7 @@ class Segment:
         self.end_offset = end_offset
 
     def _check_first(self) -> None:
-        """A look at the first batch tells a segment of another partition; the others when they are read."""
+        """Check the first batch for a segment of another partition; the others when they are read."""
         with self.path.open("rb", buffering=0) as file:
             head = file.read(HEAD_BYTES)
         if self.first is not None and crc32c(head) != self.first:
@@ -304,7 +304,7 @@ class Segment:
         return self.size
 
     def batches(self, offset: int) -> Iterator[Batch]:
-        """The verified batches that end at or behind `offset`; raises StorageError where one is damaged."""
+        """Yield the verified batches that end at or behind `offset`; StorageError where one is damaged."""
         position, size, due, end = self.position_of(offset), self.size, self.base_offset, self.end_offset
         digest, found = None if position else self.digest, 0
         try:

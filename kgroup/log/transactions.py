@@ -50,7 +50,7 @@ class Transactions:
         return at >= 0 and offset <= known[at].last_offset
 
     def aborted_in(self, start: int, end: int) -> list[AbortedTransaction]:
-        """The aborted transactions with records from `start` to before `end`, in order of their markers."""
+        """Return aborted transactions with records from `start` to before `end`, in marker order."""
         first = bisect_left(self.aborted, start, key=lambda aborted: aborted.last_offset)
         found = []
         for index in range(first, len(self.aborted)):

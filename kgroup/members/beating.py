@@ -86,7 +86,7 @@ class BeatingMember(Asking, ABC, Generic[R]):
 
     @abstractmethod
     def _request(self, epoch: int) -> Message:
-        """A heartbeat that tells nothing new."""
+        """Return a heartbeat without news."""
 
     @abstractmethod
     def _on_heartbeat(self, response: R, now_ms: int) -> list[Effect]:

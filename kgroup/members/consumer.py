@@ -195,7 +195,7 @@ class ConsumerMember(BeatingMember[ConsumerGroupHeartbeatResponse]):
         return [*beat, *effects]
 
     def _ask_for_group(self) -> Send:
-        """The coordinator wants this member to compute: fetch what there is to assign."""
+        """Fetch what there is to assign: the coordinator wants this member to compute."""
         self._computation = ConsumerGroupPrepareAssignmentRequest(
             group_id=self.group_id, member_id=self.member_id, member_epoch=self.epoch
         )
@@ -232,7 +232,7 @@ class ConsumerMember(BeatingMember[ConsumerGroupHeartbeatResponse]):
         return [Assigned(added), *self._acknowledge(now_ms)]
 
     def _acknowledge(self, now_ms: int) -> list[Effect]:
-        """What is owned changed: say so without waiting for the next heartbeat to fall due."""
+        """Report what is owned now, before the next heartbeat falls due."""
         if self.phase is not Phase.STABLE or self._told.owned == self._owned:
             return []
         self.phase = Phase.ACKNOWLEDGING

@@ -158,7 +158,7 @@ class StreamsMember(BeatingMember[StreamsGroupHeartbeatResponse]):
         return [*asks, *([Assigned(added)] if added else []), *self._acknowledge()]
 
     def _acknowledge(self) -> list[Effect]:
-        """The tasks it has changed: say so without waiting for the next heartbeat to fall due."""
+        """Report which tasks changed, before the next heartbeat falls due."""
         if self.phase is not Phase.STABLE or self._told == self.tasks or self._in_flight is not None:
             return []
         self.phase = Phase.ACKNOWLEDGING

@@ -343,12 +343,12 @@ def with_base_offset(raw_batch: bytes, offset: int, leader_epoch: int) -> bytes:
 
 
 def with_append_time(raw_batch: bytes, timestamp_ms: int) -> bytes:
-    """A produced batch whose records carry the broker's time (message.timestamp.type=LogAppendTime)."""
+    """Return a produced batch whose records carry the broker's time (LogAppendTime)."""
     return _with(raw_batch, _LOG_APPEND_TIME, timestamp_ms)
 
 
 def with_max_timestamp(raw_batch: bytes, timestamp_ms: int) -> bytes:
-    """A produced batch whose records carry the producer's times, of which `timestamp_ms` is the latest."""
+    """Return a produced batch with the producer's times, of which `timestamp_ms` is the latest."""
     return _with(raw_batch, 0, timestamp_ms)
 
 
@@ -360,7 +360,7 @@ def _with(raw_batch: bytes, append_time: int, max_timestamp: int) -> bytes:
 
 
 def with_consecutive_offsets(batch: Batch, records: Sequence[LogRecord]) -> bytes:
-    """An uncompressed batch with these records of its own, their offsets counted up from its base offset."""
+    """Return an uncompressed batch of its own records, offsets counted up from its base offset."""
     body, _ = encode_records(records, range(len(records)), batch.first_timestamp, NO_TIMESTAMP)
     return _resealed(batch.raw, batch.raw[CRC_START:HEADER_BYTES] + body)
 

@@ -70,14 +70,14 @@ class Message(Struct):
 
 
 def writer_of(cls: type[Message], version: int) -> Writer:
-    """The compiled writer of a message in `version`, made on first use; ValueError for one it has not."""
+    """Return the compiled writer of a message in `version`, made on first use; ValueError without one."""
     from kgroup.protocol.compiler import compile_writer
 
     return _kept(cls, version, cls.WRITERS, compile_writer)
 
 
 def reader_of(cls: type[Message], version: int) -> Reader:
-    """The compiled reader of a message in `version`, made on first use; ValueError for one it has not."""
+    """Return the compiled reader of a message in `version`, made on first use; ValueError without one."""
     from kgroup.protocol.compiler import compile_reader
 
     return _kept(cls, version, cls.READERS, compile_reader)

@@ -23,7 +23,7 @@ def compile_reader(cls: type[Struct], version: int, flexible: bool) -> Reader:
 
 
 def bounded_reader(cls: type[Struct], version: int, flexible: bool, most: int) -> Reader:
-    """A reader that raises DecodeError for more than `most` items in all arrays and tag sections together."""
+    """Return a reader that raises DecodeError for over `most` items in all arrays and tag sections."""
     return ReaderSource(version, flexible, most).compile(cls)
 
 
@@ -207,7 +207,7 @@ class WriterSource(_Source):
         )
 
     def tagged_value(self, expr: str, shape: Shape) -> None:
-        """A tagged nullable struct is led by 0 or 1, not by -1 or 1 as elsewhere."""
+        """Write a tagged nullable struct behind 0 or 1, not behind -1 or 1 as elsewhere."""
         if shape.kind != "struct" or not shape.nullable:
             self.value(expr, shape)
             return
@@ -259,7 +259,7 @@ class ReaderSource(_Source):
         return made
 
     def shape_of(self, slot: Slot) -> Shape:
-        """The slot's shape in this version: a null is refused where the field could not be null yet."""
+        """Return the slot's shape in this version, not nullable where the field could not be null yet."""
         if slot.shape.nullable and self.version < slot.nullable_since:
             return replace(slot.shape, nullable=False)
         return slot.shape
@@ -280,7 +280,7 @@ class ReaderSource(_Source):
         return local
 
     def nested(self, shape: Shape, tagged: bool = False) -> str:
-        """A nullable struct is led by a signed byte, negative for null; in a tagged field, 0 is null."""
+        """Return the code for a struct; a signed byte leads a nullable one, negative (tagged: 0) for null."""
         assert shape.struct is not None
         if not shape.nullable:
             return self.struct(shape.struct)

@@ -32,7 +32,7 @@ class Compression(IntEnum):
 
 
 def compress(data: bytes, codec: Compression) -> bytes:
-    """`data` as a stream that any Kafka client reads under this codec."""
+    """Return `data` as a stream that any Kafka client reads under this codec."""
     if codec is Compression.NONE:
         return data
     import cramjam

@@ -314,7 +314,7 @@ def record_classes() -> dict[int, tuple[type[RecordKey], type[RecordValue]]]:
 
 
 def decode_key(data: bytes) -> RecordKey | UnknownKey:
-    """The key in `data`; raises only DecodeError. As in Kafka, bytes behind the last field are left alone."""
+    """Return the key in `data`, ignoring bytes behind it as Kafka does; raises only DecodeError."""
     found = _PAIRS.get(kind := leading_int16(data, "key"))
     if found is None:
         return UnknownKey(kind, data)
@@ -340,7 +340,7 @@ def encode_key(key: RecordKey | UnknownKey) -> bytes:
 
 
 def encode_value(value: RecordValue | None, version: int | None = None) -> bytes | None:
-    """The value's bytes, its version first; by default the version Kafka 4.3.1 writes. None stays None."""
+    """Return the value's bytes, version first (default: Kafka 4.3.1's). None stays None."""
     if value is None:
         return None
     if version is None:
@@ -362,7 +362,7 @@ _ENCODERS: dict[tuple[type[Message], int], tuple[bytes, Callable[[Message, bytea
 def _encoder(
     cls: type[Message], version: int, lead: int
 ) -> tuple[bytes, Callable[[Message, bytearray], None]]:
-    """The int16 a key or value begins with, and what writes the rest; kept, as every commit needs it."""
+    """Return the int16 a key or value begins with and the writer of the rest; cached for commits."""
     found = _ENCODERS.get((cls, version))
     if found is None:
         found = _ENCODERS[cls, version] = (_INT16.pack(lead), writer_of(cls, version))

@@ -75,14 +75,14 @@ def value_of(commit: Committed) -> OffsetCommitValue:
 
 
 def _expiring(group: str, topic: str, partition: int, commit: Committed, delta: int) -> bytes:
-    """A record whose value has a time of expiry, as few have, and is laid out otherwise (version 1)."""
+    """Return a record with a time of expiry, which is rare and laid out otherwise (version 1)."""
     key = encode_key(OffsetCommitKey(group=group, topic=topic, partition=partition))
     return encode_records([LogRecord(key, encode_value(value_of(commit)))], [delta], 0, 0)[0]
 
 
 @lru_cache(maxsize=256)
 def _frame(nth: int, key: int, version: int, tail: int) -> tuple[bytes, Callable[..., bytes]]:
-    """What stands before the offset delta of a record with parts of these sizes, and what joins them."""
+    """Return what stands before the offset delta of a record with parts of these sizes, and their joiner."""
     size = 2 + nth + key + _INT32_BYTES + version + _OFFSET_AND_EPOCH_BYTES + tail
     # Its attributes, and no time of its own; see `encode_records`.
     lead = varint(size) + b"\0\0"
@@ -98,7 +98,7 @@ def _key_start(group: str, topic: str) -> bytes:
 
 @lru_cache(maxsize=256)
 def _value_around(metadata: str, commit_timestamp: int, topic_id: bytes) -> tuple[bytes, bytes]:
-    """What stands before a value's offset and leader epoch, its length first, and behind them; no headers."""
+    """Return what stands before a value's offset and leader epoch, its length first, and behind."""
     value = encode_value(
         OffsetCommitValue(offset=0, metadata=metadata, commit_timestamp=commit_timestamp, topic_id=topic_id)
     )

@@ -115,7 +115,7 @@ def response_class(key: int) -> type[Message]:
 
 
 def response_class_at(key: int, version: int) -> type[Message]:
-    """The response class of an API in a version, which may be one that only brokers before 4.0 serve."""
+    """Return an API's response class in a version, which only brokers before 4.0 may serve."""
     if (key, version) == _LIST_OFFSETS_0:
         from kgroup.protocol.messages.list_offsets_0 import ListOffsets0Response
 
@@ -129,7 +129,7 @@ def response_class_of(request: Message) -> type[Message]:
 
 
 def header_versions(key: int, version: int) -> tuple[int, int]:
-    """The versions of the request header and the response header that go with an API version (KIP-482).
+    """Return the request and response header versions that go with an API version (KIP-482).
 
     ApiVersions is always answered with header 0: a client that asks does not know yet whether the broker
     understands flexible versions (KIP-511).

@@ -65,7 +65,7 @@ class Release(NamedTuple):
         raise ConfigError(f"no Kafka {text} is built here", f"give one of {', '.join(map(str, SERVED))}")
 
     def versions(self, key: int) -> range:
-        """The versions of an API that a broker of this release serves; none of an API it does not know."""
+        """Return the versions of an API that this release's brokers serve; none of an unknown API."""
         known = registry.request_class(key).VERSIONS
         later = [version for version, since in _SINCE.get(key, {}).items() if _release(since) > self]
         return range(known.start, min(later, default=known.stop))
@@ -92,6 +92,6 @@ NEWEST = SERVED[-1]
 
 
 def first_release(api_key: int, version: int) -> str | None:
-    """The first Kafka whose release serves this version of a request; None where every one since 2.3 does."""
+    """Return the first Kafka that serves this version of a request; None where all since 2.3 do."""
     reached = [number for number in _SINCE.get(api_key, {}) if number <= version]
     return _SINCE[api_key][max(reached)] if reached else None

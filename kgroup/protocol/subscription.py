@@ -73,7 +73,7 @@ class Subscription:
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        """The subscription in JoinGroup metadata; raises only DecodeError. An empty rack is no rack."""
+        """Return the subscription in JoinGroup metadata; raises only DecodeError. No rack if empty."""
         body = _decode(ConsumerProtocolSubscription, data)
         return cls(
             body.topics,
@@ -117,7 +117,7 @@ def subscribed_topics(data: bytes) -> tuple[str, ...]:
 
 
 def version_of(data: bytes) -> int:
-    """The version a subscription or assignment is written in, at most the newest; raises DecodeError."""
+    """Return the version of a subscription or assignment, at most the newest; raises DecodeError."""
     if len(data) < _VERSION.size:
         raise DecodeError(f"no version in {len(data)} bytes")
     version: int = _VERSION.unpack_from(data)[0]

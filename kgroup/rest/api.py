@@ -57,7 +57,7 @@ class Place:
 
 
 def place_of(url: str) -> Place:
-    """The API and the cluster that a URL names: `…`, `…/v3` or `…/v3/clusters/ID`; ConfigError for others."""
+    """Return the API and cluster of a URL: `…`, `…/v3` or `…/v3/clusters/ID`; ConfigError for others."""
     hint = "as in https://rest.example.net:8082, or …/v3/clusters/ID for one of several clusters"
     try:
         parts = urlsplit(url)

@@ -59,7 +59,7 @@ class AclStore:
         self.authorizer = Authorizer(acls, super_users, open_by_default=settings.open_by_default)
 
     def add(self, acls: Iterable[Acl]) -> None:
-        """These rules hold from now on; StorageError, and none of them does."""
+        """Put these rules in force; StorageError, and none of them is."""
         new = [acl for acl in dict.fromkeys(acls) if acl not in self.authorizer.acls]
         if new:
             self._save((*self.authorizer.acls, *new))
@@ -67,7 +67,7 @@ class AclStore:
             self.authorizer.add(acl)
 
     def remove(self, acls: Iterable[Acl]) -> None:
-        """These rules are gone; StorageError, and all are still there."""
+        """Remove these rules; StorageError, and all are still there."""
         gone = self.authorizer.acls & frozenset(acls)
         if gone:
             self._save(self.authorizer.acls - gone)

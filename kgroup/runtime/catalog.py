@@ -170,7 +170,7 @@ class Catalog:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """What is changed inside is one change: on disk when the block ends, or, if it raises, never made."""
+        """Make one change of those inside: on disk when the block ends, or, if it raises, never made."""
         if self._changing:
             yield
             return

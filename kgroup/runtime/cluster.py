@@ -160,7 +160,7 @@ class Cluster:
 
     @contextmanager
     def together(self) -> Iterator[list[Reply]]:
-        """Changes of topics and settings inside are one: written, then told to the shards, as the block ends.
+        """Make one change of those of topics and settings inside: written, then told, as the block ends.
 
         Then the list holds the replies to answers that waited for it. If the block raises, or what it changed
         cannot be written (StorageError), nothing is changed.

@@ -72,7 +72,7 @@ class Placement:
         return replace(self, replicas=left, leader=self.leader if self.leader in left else left[0])
 
     def end_of(self, epoch: int, end_offset: int) -> tuple[int, int]:
-        """The largest epoch up to the one asked for, and where it ends; -1 and -1 if that is not known."""
+        """Return the largest epoch up to the one asked for, and its end; -1 and -1 if unknown."""
         if epoch == self.epoch:
             return epoch, end_offset
         if not 0 <= epoch < self.epoch:

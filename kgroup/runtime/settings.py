@@ -107,7 +107,7 @@ class BrokerSettings:
         return {f.metadata["kind"].key: f.name for f in fields(cls)}
 
     def given_node_id(self, settings: Mapping[str, str]) -> int | None:
-        """The id of the first broker, by either of its names; None where the settings say nothing of it."""
+        """Return the first broker's id, by either of its names; None without a setting."""
         given = {
             getattr(self, name) for key, name in self.names().items() if key in settings and key in NODE_IDS
         }

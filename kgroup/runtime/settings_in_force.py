@@ -48,18 +48,18 @@ class SettingsInForce:
         return topic.config
 
     def forget(self, topic: str) -> None:
-        """The settings of a topic changed, or it is gone."""
+        """Forget the settings of a topic that changed or is gone."""
         self._of_topics.pop(topic, None)
 
     def forget_all(self) -> None:
-        """The settings of a broker changed."""
+        """Forget all settings, as a broker's changed."""
         self._of_topics.clear()
         changed = self._configs.of_the_process(self.only_node)
         self.process = BrokerSettings.of({**self._static.as_text(), **changed})
 
 
 def read_settings(config: Mapping[str, str], kafka: Release) -> tuple[BrokerSettings, GroupConfig]:
-    """The broker's and the groups' settings, and a check of those for topics; ConfigError for a wrong one."""
+    """Return the broker's and groups' settings, and a check of topics'; ConfigError for a wrong one."""
     ours, theirs = BrokerSettings.names(), GroupConfig.names()
     for name, text in config.items():
         if not is_setting(name):

@@ -201,7 +201,7 @@ class Shard:
 
 
 def _encoded(records: Sequence[Record]) -> Appended:
-    """Raises for a record that has no encoding."""
+    """Return the batch; raise for a record that has no encoding."""
     if isinstance(records, CommittedOffsets):
         return encode_offsets(records.group_id, records.topics)
     return [LogRecord(encode_key(record.key), encode_value(record.value)) for record in records]

@@ -110,7 +110,7 @@ class TransactionShard:
 
 
 def _replay(coordinator: TransactionCoordinator, stored: LogRecord) -> None:
-    """Records of types that are not ours are skipped, as Kafka does."""
+    """Replay a record; types that are not ours are skipped, as Kafka does."""
     key = stored.key or b""
     if int.from_bytes(key[:2], "big") != TransactionLogKey.TYPE:
         return

@@ -165,7 +165,7 @@ Kind = TypeVar("Kind", ResourceType, PatternType, Operation, Permission)
 
 
 def known(kind: type[Kind], number: int) -> Kind:
-    """The value of this number; Refused with INVALID_REQUEST for one that Kafka 4.3.1 does not know."""
+    """Return the value of this number; Refused with INVALID_REQUEST for one unknown to Kafka 4.3.1."""
     try:
         found = kind(number)
     except ValueError:

@@ -39,7 +39,7 @@ class _Rules:
                 del self._lengths[len(acl.name)]
 
     def about(self, name: str) -> Iterator[Acl]:
-        """The rules that are about the resource of this name; a look for each length there is of prefixes."""
+        """Yield the rules about the resource of this name, with one look-up for each length of prefixes."""
         yield from self._literal.get(name, ())
         if name != WILDCARD:
             yield from self._literal.get(WILDCARD, ())
@@ -86,7 +86,7 @@ class Authorizer:
             self.changes += 1
 
     def remove(self, acl: Acl) -> None:
-        """The rule is gone; KeyError for one that is not there."""
+        """Remove a rule; KeyError for one that is not there."""
         self._acls.remove(acl)
         self._rules[acl.resource_type].remove(acl)
         self.changes += 1

@@ -55,7 +55,7 @@ def on_cluster(operation: str) -> Right:
 
 
 def lacking(code: int, *needed: Right) -> str | None:
-    """What a refusal with `code` says, of a request that needs these rights; None for any other code."""
+    """Return what a refusal with `code` says of a request that needs these rights; None for other codes."""
     resource = next((name for known, name in _RESOURCE_OF.items() if known == code), None)
     if resource is None:
         return None

@@ -68,7 +68,7 @@ def told(error: Exception, at: Location, options: StorageOptions) -> StorageErro
 
 
 def _as_lines(text: str) -> str:
-    """A library's text, with what deltalake draws as a coloured tree of causes in a line of its own."""
+    """Return a library's text, with deltalake's coloured tree of causes on a line of its own."""
     if "↳" not in text:
         return text
     lines = (line.strip(" ↳\t") for line in COLOURS.sub("", text).splitlines())

@@ -98,7 +98,7 @@ def _version(meta: ObjectMeta) -> str:
 
 
 def _tag(told: str | None) -> str:
-    """A tag in quotes, as If-Match wants it: Azure's listings leave them out; "" for none, or a weak one."""
+    """Return a tag in quotes, as If-Match needs it and Azure's lists omit it; "" for none or a weak one."""
     return f'"{told.strip(chr(34))}"' if told and not told.startswith("W/") else ""
 
 

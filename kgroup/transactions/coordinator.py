@@ -126,7 +126,7 @@ class TransactionCoordinator:
         return Outcome([known.completed(now_ms).record()])
 
     def markers_delayed(self, transactional_id: str, now_ms: int) -> None:
-        """Some marker could not be written; a later `wake` asks for them again."""
+        """Note that some marker could not be written; a later `wake` asks for them again."""
         self._timers.arm(TimerKey(TimerKind.RETRY, transactional_id), now_ms + self.config.marker_retry_ms)
 
     def wake(self, now_ms: int) -> Outcome:

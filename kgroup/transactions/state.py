@@ -104,7 +104,7 @@ class Transaction:
         )
 
     def completed(self, now_ms: int) -> Transaction:
-        """Ended: every partition has its marker."""
+        """Return the transaction ended: every partition has its marker."""
         committed = self.status is Status.PREPARE_COMMIT
         moves_on = self.version >= LATEST_VERSION and self.next_producer_id != NO_PRODUCER_ID
         return replace(

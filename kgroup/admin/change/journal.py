@@ -97,7 +97,7 @@ class Journal:
         before: Mapping[str, object],
         items: Sequence[Mapping[str, object]] = ({},),
     ) -> Iterator[Change]:
-        """A change around the requests that make it: begun before the first, ended however they end.
+        """Record a change around the requests that make it: begun before the first, ended however they end.
 
         `items` name what the change is about, in the order of its results. Those without a result when an
         error or Ctrl-C ends it are journalled as failed, with the error's code, or INTERRUPTED.

@@ -396,7 +396,7 @@ def forgets(group: GroupNow) -> str:
 
 
 def _whole_topics(group: GroupNow, drafts: Drafts) -> Drafts:
-    """The drafts, with errors where start offsets of a share group would be deleted and others with them."""
+    """Return the drafts, with errors where deleting share start offsets would delete others too."""
     if group.type != SHARE:
         return drafts
     unread = group.share.failed.keys() if group.share is not None else ()
@@ -436,7 +436,7 @@ def _item(group: GroupNow, partition: TopicPartition, draft: Draft, keep_equal: 
 
 
 def failed(item: OffsetChange, error: KgroupError) -> OffsetChange:
-    """The item as it is after `error` kept it from happening; of a broker too old it says which is not."""
+    """Return the item as `error` left it; for a broker too old it says which item was not done."""
     code, effect = code_name(error), error.message
     if code == ErrorCode.UNSUPPORTED_VERSION.name and error.hint:
         effect = f"{effect} ({error.hint})"

@@ -77,7 +77,7 @@ def _give(to: Connection, work: Work) -> None:
 
 
 def work() -> None:
-    """What that process does: its work comes by the pipe that is its argument, and so go the answers."""
+    """Run that process: its work and its answers go through the pipe that is its argument."""
     gc.disable()  # many objects, no cycles
     connection = Connection(int(sys.argv[1]))
     topic, partitions = connection.recv()

@@ -60,7 +60,7 @@ def _still(
     after: Ends,
     seconds: float,
 ) -> Still | None:
-    """What certainly stands still between two polls; None where a record was, or may have been, finished."""
+    """Return what certainly stands still between two polls; None if a record was, or may be, finished."""
     if isinstance(first, KgroupError) or isinstance(now, KgroupError) or first.starts != now.starts:
         return None
     waiting = {}

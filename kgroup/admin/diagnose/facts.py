@@ -264,7 +264,7 @@ _LOOKS = ((SETTINGS, _settings), (LOG_STARTS, _log_starts), (HISTORY, None), (TR
 
 
 def _untold(facts: Facts) -> None:
-    """What the group's description leaves unknown without a failure that says so."""
+    """Note what the group's description leaves unknown without a failure that says so."""
     group = facts.group
     if group.type == SHARE and HISTORY not in facts.left_out:
         what = "the history of share groups (KIP-932) is not read by this version of kgroup"

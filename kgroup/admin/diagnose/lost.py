@@ -15,7 +15,7 @@ REMOVED = ("offsets-deleted", "offsets-expired-or-deleted")
 
 
 def _removed(facts: Facts) -> dict[TopicPartition, int]:
-    """The partitions whose offsets were removed since history counts and that have none now, and when."""
+    """Return the partitions without offsets whose offsets were removed since history counts, and when."""
     held = {
         p
         for p, row in zip(facts.places, facts.group.offsets, strict=True)

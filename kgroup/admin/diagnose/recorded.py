@@ -34,7 +34,7 @@ class Recorded:
 
 
 def look_into(topic: LiveTopic, number: int, group_ids: Sequence[str]) -> dict[str, Recorded]:
-    """What is recorded of each of these groups of one partition; KgroupError when it cannot be read."""
+    """Return what one partition records of each of these groups; KgroupError if it cannot be read."""
     from kgroup.history.replay import replay
     from kgroup.history.sources.live import LiveLog
 

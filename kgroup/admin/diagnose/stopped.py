@@ -119,7 +119,7 @@ def silent_members(facts: Facts) -> list[Silent]:
 
 
 def _bound_ms(usual_ms: int | None, poll_ms: int, unknown_ms: int) -> int:
-    """The longest silence that means nothing: some usual intervals, or `unknown_ms`; at most a poll's."""
+    """Return the longest silence that means nothing: some usual intervals, at most a poll's."""
     return min(max(QUIET_MS, INTERVALS * usual_ms) if usual_ms is not None else unknown_ms, poll_ms)
 
 

@@ -71,7 +71,7 @@ def rows(
     starts: Ends,
     unread: Collection[TopicPartition] = (),
 ) -> tuple[OffsetRow, ...]:
-    """A row for every partition that has a committed offset or an owner, or is among `unread`, in order.
+    """Yield a row per partition with a committed offset or an owner, or among `unread`, in order.
 
     `offsets` is None when they could not be read. `starts` has the log starts of partitions that were
     never committed.
@@ -188,7 +188,7 @@ def behind(committed: int, end: int) -> tuple[int | None, str | None]:
 
 
 def _unsure(start: int | None, end: int | None, error: str | None) -> tuple[int | None, str | None]:
-    """The lag where the end is unknown or nothing is committed, and why it is not known where it is not."""
+    """Return the lag where the end is unknown or nothing is committed, and why it is unknown."""
     if end is None:
         return None, error or "the end of the log is not known"
     if start is None:

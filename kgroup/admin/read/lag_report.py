@@ -113,7 +113,7 @@ class LagReport:
 def measure(
     cluster: ClusterView, group_ids: Iterable[str], *, times: bool = False, interval_s: float | None = None
 ) -> LagReport:
-    """The lag of each group now; with `times` in time too, with `interval_s` looked at twice for rates."""
+    """Return each group's lag now; `times` adds lag in time, `interval_s` rates from two polls."""
     wanted = list(dict.fromkeys(group_ids))
     first: Mapping[tuple[str, str, int], OffsetRow] = {}
     if interval_s is not None:
@@ -139,7 +139,7 @@ def report_of(
     interval_s: float | None,
     ages: Ages | None = None,
 ) -> LagReport:
-    """The lag of groups described, at which rates since they were `first` seen, in time where `ages` tell."""
+    """Return the lag of groups described, rates since `first`, and times where `ages` are known."""
     groups = tuple(
         _report(group, first, interval_s, ages or {}, times=ages is not None) for group in told.groups
     )
@@ -207,7 +207,7 @@ def _waits_by(group: GroupDescription, row: OffsetRow) -> int:
 
 
 def _oldest(group: GroupDescription, row: OffsetRow, ages: Ages) -> tuple[Age | None, tuple[int, int] | None]:
-    """The age of the oldest unread record, or why it is not known; with bounds where there are some."""
+    """Return the age of the oldest unread record, or why it is unknown; with bounds where there are any."""
     if not row.lag or row.committed_offset is None:
         return 0 if row.lag == 0 else None, None
     place = TopicPartition(row.topic, row.partition)
@@ -303,14 +303,14 @@ def _rate(before: int | None, after: int | None, interval_s: float) -> float | N
 
 
 def oldest_of(rows: Sequence[PartitionLag]) -> tuple[int | None, bool]:
-    """The age that the oldest unread record has at least, and whether that of every partition is known."""
+    """Return the least age of the oldest unread record, and whether every partition's is known."""
     ages = [row.time_lag_at_least_ms if row.time_lag_ms is None else row.time_lag_ms for row in rows]
     known = [age for age in ages if age is not None]
     return max(known, default=None), all(row.time_lag_ms is not None for row in rows)
 
 
 def _at_most(rows: Sequence[PartitionLag]) -> int | None:
-    """The age that the oldest unread record has at most; None where that of a partition is not known."""
+    """Return the greatest age of the oldest unread record; None where a partition's is unknown."""
     ages = [row.time_lag_at_most_ms if row.time_lag_ms is None else row.time_lag_ms for row in rows]
     known = [age for age in ages if age is not None]
     return max(known) if known and len(known) == len(ages) else None

@@ -112,7 +112,7 @@ def consumer_member(wire: consumer_group_describe.Member, assignment_epoch: int)
 
 
 def share_member(wire: share_group_describe.Member) -> Member:
-    """A member out of ShareGroupDescribe (KIP-932): shared partitions, hence no target and no owner."""
+    """Return a member out of ShareGroupDescribe (KIP-932): it shares partitions, so none has an owner."""
     return Member(
         member_id=wire.member_id,
         instance_id=None,

@@ -73,7 +73,7 @@ def fetched(
     *,
     stable: bool = False,
 ) -> Answers[FetchedTopics]:
-    """What a broker says about each group's partitions (None: of all it has committed), topic by topic.
+    """Return what a broker says of each group's partitions (None: of all committed), topic by topic.
 
     With `stable` as it tells readers, with UNSTABLE_OFFSET_COMMIT where a transaction holds an offset open.
     """
@@ -301,7 +301,7 @@ def _oldest(what: str, code: int, offsets: tuple[int, ...]) -> ListedOffset | Kg
 
 
 def _worth_repeating(answer: ListedOffset | KgroupError) -> bool:
-    """A leader may just have moved; that there is no topic or no leader is taken as said."""
+    """Return whether to ask again: a leader may have moved; a missing topic or leader is final."""
     if isinstance(answer, BrokerRefused) and answer.code in _SETTLED:
         return False
     return isinstance(answer, (Unreachable, BrokerRefused)) and may_repeat(answer, idempotent=True)

@@ -98,7 +98,7 @@ _NO_TIME = Untimed("the record there has no time")
 
 
 def _first_time(data: bytes, offset: int) -> tuple[int | None, int]:
-    """The timestamp of the first record from `offset` on, and where to look next if it is not there."""
+    """Return the first record's timestamp from `offset` on, and where to go on if there is none."""
     from kgroup.protocol.batches import batches_in
 
     after = offset
@@ -115,7 +115,7 @@ def _first_time(data: bytes, offset: int) -> tuple[int | None, int]:
 def fetch_by_leader(
     cluster: ClusterView, offsets: Mapping[TopicPartition, int], topics: Answers[TopicDescription]
 ) -> dict[TopicPartition, PartitionData | KgroupError]:
-    """What each partition's leader answers to a Fetch from its position on, or why it cannot be told."""
+    """Return each leader's answer to a Fetch from the positions on, or why there is none."""
     led, leaderless = by_leader(offsets, topics)
     found: dict[TopicPartition, PartitionData | KgroupError] = {**leaderless}
     for leader, partitions in led.items():

@@ -84,7 +84,7 @@ def share_offsets(cluster: ClusterView, group_ids: Iterable[str]) -> Answers[Sha
 def stored_offsets(
     cluster: ClusterView, group_ids: Iterable[str], share: Collection[str]
 ) -> tuple[Answers[Committed], Answers[ShareOffsets]]:
-    """Committed offsets of the groups, of those in `share` their start offsets; and all of the latter."""
+    """Return the groups' committed offsets, of those in `share` start offsets; and all of those."""
     from kgroup.admin.read.offsets import committed
 
     others = [name for name in group_ids if name not in share]
@@ -98,7 +98,7 @@ def stored_offsets(
 def topics_stored(
     cluster: ClusterView, group_ids: Iterable[str], share: Collection[str]
 ) -> Answers[frozenset[str]]:
-    """The topics of which the groups have offsets; of share groups also those without a start offset yet."""
+    """Return the topics with offsets of the groups; of share groups also those without any yet."""
     stored, shared = stored_offsets(cluster, group_ids, share)
     found: Answers[frozenset[str]] = {}
     for name, told in stored.items():

@@ -35,7 +35,7 @@ def stale(cluster: ClusterView, group_ids: Iterable[str], limit_ms: int) -> Stal
 
 
 def last_written(cluster: ClusterView, group_ids: Iterable[str]) -> Mapping[str, int | None]:
-    """The time in ms of each group's newest record, a commit or a change of the group; None without one.
+    """Return the time in ms of each group's newest record, a commit or a change; None without one.
 
     Reads the partitions of `__consumer_offsets` that hold the groups. BrokerRefused when they cannot be
     read: that takes READ on the topic.

@@ -129,7 +129,7 @@ def _may_describe_any_group(cluster: ClusterView) -> bool:
 
 
 def topics_asked(cluster: ClusterView, names: Iterable[str]) -> tuple[Answers[TopicDescription], bool]:
-    """The topics named, as `ClusterView.topics`, and whether this principal may see every topic there is.
+    """Return the topics named, as `ClusterView.topics`, and whether this principal may see all there are.
 
     Both in one request. A denial of one topic beside a right to all others goes unnoticed.
     """
@@ -144,21 +144,21 @@ def sees_every_topic(cluster: ClusterView) -> bool:
 
 
 def unseen_topics() -> ItemError:
-    """That a list of topics may lack some."""
+    """Report that a list of topics may lack some."""
     message = "brokers list only the topics that this principal may describe, and it may not describe all: "
     message += "it lacks Describe on Topic *"
     return ItemError("topics", ErrorCode.TOPIC_AUTHORIZATION_FAILED.name, message, _GRANT_TOPICS)
 
 
 def unseen_offsets(group_id: str) -> ItemError:
-    """That a group may have committed offsets which brokers left out."""
+    """Report that a group may have committed offsets which brokers omitted."""
     message = f"{group_id}: may be incomplete: brokers leave out committed offsets of topics that this "
     message += "principal may not describe, and it lacks Describe on Topic *"
     return ItemError(group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED.name, message, _GRANT_TOPICS)
 
 
 def may_not_see(cluster: ClusterView, topic: str) -> tuple[ItemError, ...]:
-    """That brokers leave this topic's committed offsets out where this principal may not describe it."""
+    """Report that brokers omit this topic's offsets where the principal may not describe it."""
     found = cluster.topics([topic]).get(topic)
     if isinstance(found, BrokerRefused) and _denied(found):
         return (item_error(topic, found),)

@@ -23,7 +23,7 @@ class Presence:
         self._heard: dict[Key, Peer] = {}
 
     def note(self, call: AnyCall, member_id: str) -> None:
-        """The member speaks by this call's connection."""
+        """Note that the member speaks by this call's connection."""
         if call.peer is not None:
             if len(self._heard) >= PRUNED_AT:
                 self._heard = {key: peer for key, peer in self._heard.items() if peer.is_open}
@@ -36,7 +36,7 @@ class Presence:
         return peer is not None and peer.is_open and key not in self.frozen
 
     def frozen_by(self, call: AnyCall) -> Key | None:
-        """The frozen member that sent the call; one that a LeaveGroup names only if it came from itself."""
+        """Return the frozen member that sent the call; one that LeaveGroup names only if it sent it."""
         body = call.body
         if not isinstance(body, LeaveGroupRequest):
             key = sender(call)

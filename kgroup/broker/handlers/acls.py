@@ -79,7 +79,7 @@ def describe_acls(broker: Dispatcher, call: Call[DescribeAclsRequest]) -> Descri
 
 
 def delete_acls(broker: Dispatcher, call: Call[DeleteAclsRequest]) -> DeleteAclsResponse:
-    """The rules that each filter matches are gone; one that several match stands under each of them."""
+    """Delete the rules that each filter matches; one that several match stands under each of them."""
     store = _store(broker)
     gone: set[Acl] = set()
     results: list[DeleteAclsFilterResult] = []

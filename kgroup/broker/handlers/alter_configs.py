@@ -151,7 +151,7 @@ def _changed(
     resource: AnyResource,
     default: Callable[[str], str | None],
 ) -> dict[str, str]:
-    """The settings after the changes; `default` tells what a list is by default, None for what is no list."""
+    """Return the settings after the changes; `default` returns a list's default, None for no list."""
     found = dict(settings) if isinstance(resource, AlterConfigsResource) else {}
     for change in _changes(resource):
         key, value = change.name, change.value or ""

@@ -64,13 +64,13 @@ def api_versions(broker: Dispatcher, call: Call[ApiVersionsRequest]) -> ApiVersi
 
 
 def of_any_cluster(request: ApiVersionsRequest) -> ApiVersionsRequest:
-    """The same question, whichever cluster and broker it means; one that means half of it is as it was."""
+    """Return the same question to any cluster and broker; one that names half of it stays as it was."""
     halved = (request.cluster_id is None) != (request.node_id == NO_NODE)
     return request if halved else replace(request, cluster_id=None, node_id=NO_NODE)
 
 
 def unsupported(broker: Dispatcher) -> ApiVersionsResponse:
-    """The version 0 answer to an ApiVersions request in a version not served: the versions that are."""
+    """Return the version 0 answer to a version that is not served: the versions that are."""
     own = _served(broker, ApiVersionsRequest.API)
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=(own,))
 

@@ -218,7 +218,7 @@ def _refused(
 
 
 def list_resources(broker: Dispatcher, call: Call[ListConfigResourcesRequest]) -> ListConfigResourcesResponse:
-    """The groups with settings of their own, whether or not they exist yet, the brokers and the topics.
+    """Return the groups with settings, existing or not, the brokers and the topics.
 
     Client metrics have no settings here; version 0 lists nothing else.
     """

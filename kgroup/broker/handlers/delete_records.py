@@ -20,7 +20,7 @@ HIGH_WATERMARK = -1
 
 
 def delete_records(broker: Dispatcher, call: Call[DeleteRecordsRequest]) -> DeleteRecordsResponse:
-    """The start of each log afterwards; one partition's error does not keep the others from being done."""
+    """Return the start of each log afterwards; an error of one partition stops no other."""
     request = call.body
     # as in Kafka, a partition named again counts once, with what was asked for last
     topics: dict[str, dict[int, DeleteRecordsPartition]] = {}

@@ -67,7 +67,7 @@ def fetch(
 
 
 def wanted_by(broker: Dispatcher, request: FetchRequest, version: int) -> dict[Named, Wanted]:
-    """The partitions a request names; one that is named again counts once, with what was asked for last."""
+    """Return the partitions a request names, each once, with what was asked for last."""
     wanted: dict[Named, Wanted] = {}
     by_id = version >= IDS_SINCE
     for topic in request.topics:
@@ -247,7 +247,7 @@ class ParkedFetch:
         return data.error_code != 0 or self._size >= self._enough
 
     def expire(self) -> None:
-        """The time is over: answer with what there is."""
+        """Answer with what there is: the time is over."""
         self._answer(read(self._broker, self._call, self._plan))
 
     def forget(self) -> None:

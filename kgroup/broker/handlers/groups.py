@@ -66,7 +66,7 @@ class Gather:
         self._left = count
 
     def put(self, index: int, response: Message | None) -> None:
-        """The response to a part that was parked; the last one ends the call."""
+        """Take the response to a part that was parked; the last one ends the call."""
         if (merged := self.take(index, response)) is not None:
             self._call.answer(merged)
 
@@ -186,7 +186,7 @@ def delete_groups(broker: Dispatcher, call: Call[DeleteGroupsRequest]) -> Answer
 
 
 def list_groups(broker: Dispatcher, call: Call[Message]) -> Answer:
-    """The groups of all shards this broker leads; one that still loads is an error for the whole answer."""
+    """Return the groups of this broker's shards; one that still loads fails the whole answer."""
     led = [
         shard.partition
         for shard in broker.cluster.live_shards()

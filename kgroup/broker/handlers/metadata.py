@@ -44,7 +44,7 @@ CLUSTER_OPERATIONS = sum(1 << each for each in OPERATIONS[ResourceType.CLUSTER])
 
 
 def metadata(broker: Dispatcher, call: Call[MetadataRequest]) -> MetadataResponse:
-    """The brokers and the topics asked for; topics may be created on the way (auto.create.topics.enable)."""
+    """Return the brokers and the topics asked for, which it may create (auto.create.topics.enable)."""
     request = call.body
     cluster = broker.cluster
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED

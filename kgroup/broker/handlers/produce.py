@@ -52,7 +52,7 @@ def produce(broker: Dispatcher, call: Call[ProduceRequest]) -> Answer:
 
 
 def _check(request: ProduceRequest) -> None:
-    """What is wrong with one partition's data and refuses all of them, as in Kafka."""
+    """Refuse all partitions for what is wrong with one's data, as Kafka does."""
     if request.acks not in (-1, 0, 1):
         raise Refused(ErrorCode.INVALID_REQUIRED_ACKS)
     in_transaction = [

@@ -34,7 +34,7 @@ Change: TypeAlias = ScramCredentialDeletion | ScramCredentialUpsertion
 def describe(
     broker: Dispatcher, call: Call[DescribeUserScramCredentialsRequest]
 ) -> DescribeUserScramCredentialsResponse:
-    """The mechanisms and iterations of each user asked for; RESOURCE_NOT_FOUND for one who has none."""
+    """Return the mechanisms and iterations of each user; RESOURCE_NOT_FOUND for one without any."""
     known = broker.cluster.credentials.known
     asked = Counter(user.name for user in call.body.users or ()) or Counter({user for user, _ in known})
     of_user: dict[str, list[CredentialInfo]] = {}

@@ -47,7 +47,7 @@ class Exchange(Protocol):
     expires_ms: int | None
 
     def step(self, said: bytes) -> bytes:
-        """Raises Denied."""
+        """Take the client's token and return the answer; raise Denied."""
         ...
 
 

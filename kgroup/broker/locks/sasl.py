@@ -190,7 +190,7 @@ class Authentication:
         return SaslStep(Then.DONE if self.session else Then.MORE, len(said).to_bytes(4, "big") + said)
 
     def _step(self, said: bytes) -> tuple[bytes, int]:
-        """The mechanism's answer, and for how long (ms) the session holds that it completed, if it ends."""
+        """Return the mechanism's answer, and for how many ms the session holds that it completed."""
         exchange = self._exchange
         assert exchange is not None
         answer = exchange.step(said)

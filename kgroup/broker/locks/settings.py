@@ -249,7 +249,7 @@ def _addresses(setting: str, settings: Mapping[str, str]) -> list[tuple[str, str
 
 
 def _protocols(text: str) -> dict[str, str]:
-    """Listener → protocol; without an entry, a listener named like a protocol has that one."""
+    """Return each listener's protocol; without an entry, one named like a protocol has that one."""
     found = {name: name for name in PROTOCOLS}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, colon, protocol = part.partition(":")

@@ -19,7 +19,7 @@ CLIENT_AUTH = {
 
 
 def server_context(setting: Setting, client_auth: str, where: str) -> ssl.SSLContext:
-    """A context that shows the listener's certificate and asks clients for theirs as `client_auth` says.
+    """Return a context with the listener's certificate that asks for clients' as `client_auth` says.
 
     `setting` gives a setting's value by its name. ConfigError names the setting or file that cannot be used.
     """

@@ -161,7 +161,7 @@ def _is_number(value: object) -> TypeGuard[int | float]:
 
 
 def token_validator(listener: ListenerSettings, module: LoginModule | None) -> TokenValidator:
-    """What judges the tokens of a listener; ConfigError where that is not said, or the keys cannot be had."""
+    """Return what judges a listener's tokens; ConfigError without settings or keys."""
     name = (listener.get("sasl.server.callback.handler.class", "OAUTHBEARER") or "").rpartition(".")[2]
     url = listener.get("sasl.oauthbearer.jwks.endpoint.url", "OAUTHBEARER")
     if name not in ("", SECURED, UNSECURED):

@@ -16,7 +16,7 @@ from kgroup.runtime.cluster import Cluster
 
 
 def guarded(cluster: Cluster, apis: Iterable[AnyApi]) -> tuple[AnyApi, ...]:
-    """The APIs as the rights of whoever asks allow them; as they are where no authorizer is switched on."""
+    """Return the APIs as the sender's rights allow them; unchanged without an authorizer."""
     if cluster.acls is None:
         return tuple(apis)
     askers = Askers(cluster.acls.authorizer)

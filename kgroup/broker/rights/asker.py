@@ -21,7 +21,7 @@ ASKER_BYTES = 1000  # about what an asker takes without decisions, and so does t
 
 
 def right_of(operation: Operation, kind: ResourceType) -> int:
-    """A number for an operation on resources of a type, under which `Asker.rights` has the decisions."""
+    """Return the number under which `Asker.rights` has the decisions on an operation and a resource type."""
     return int(operation) << 8 | int(kind)
 
 

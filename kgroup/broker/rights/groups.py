@@ -222,7 +222,7 @@ def _one_group(asker: Asker, broker: Dispatcher, call: Call[OffsetFetchRequest],
 def _split(
     asker: Asker, broker: Dispatcher, group: OffsetFetchRequestGroup, name: NameOf
 ) -> tuple[OffsetFetchRequestGroup, tuple[OffsetFetchResponseTopics, ...]]:
-    """What the handler is asked of a group, and the answers for topics that the asker may not be told of."""
+    """Return the request for the handler, and the answers for topics hidden from the asker."""
     may = asker.rights[DESCRIBE_TOPIC]
     hidden = []
     for topic in group.topics or ():

@@ -219,7 +219,7 @@ def delete(asker: Asker, broker: Dispatcher, call: Call[DeleteTopicsRequest], ap
 
 
 def _not_deletable(asker: Asker, broker: Dispatcher, wanted: DeleteTopicState) -> DeletableTopicResult | None:
-    """What is said instead of deleting; None for what the handler may be asked to do, or finds wrong."""
+    """Return what is answered instead of deleting; None for what the handler decides."""
     catalog = broker.cluster.catalog
     if wanted.name is None:
         known = catalog.image.name_of(wanted.topic_id)

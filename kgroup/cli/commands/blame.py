@@ -119,7 +119,7 @@ def _states(env: Env, admin: "Admin | None", names: Iterable[str]) -> dict[str, 
 
 
 def _journal(env: Env, where: Mapping[str, object] | None) -> "Sequence[Entry]":
-    """The removals that this machine's journal has of the cluster that was read, or of any for files."""
+    """Return the removals in this machine's journal of the cluster that was read, for files of any."""
     cluster_id = (where or {}).get("id")
     try:
         entries = Journal.default().entries()
@@ -130,7 +130,7 @@ def _journal(env: Env, where: Mapping[str, object] | None) -> "Sequence[Entry]":
 
 
 def _own(name: str, blamed: "Blame", entries: "Sequence[Entry]") -> "Iterator[Entry]":
-    """The journal's entries that removed the members, or deleted the group, that the events are about."""
+    """Return the journal's entries that removed the members or deleted the group of the events."""
     gone = {e.member_id for e in (*blamed.evidence, blamed.event) if e.kind == Kind.MEMBER_LEFT_OR_EXPIRED}
     for entry in entries:
         items = entry.results or ()

@@ -181,7 +181,7 @@ class Deleting:
 
 
 def delete(env: Env, where: str, told: Deleting) -> Result:
-    """What deleting the groups would do, or did; committed offsets are in a file before any node goes."""
+    """Return what deleting the groups would do, or did; committed offsets are in a file before that."""
     from kgroup.cli.views.deletion import deletion
 
     with open_groups(env, where) as opened:

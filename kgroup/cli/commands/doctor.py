@@ -147,7 +147,7 @@ def _code_of_all(codes: Collection[ExitCode], some_known: bool) -> ExitCode:
 
 
 def _code_of(checkup: "Checkup") -> ExitCode:
-    """What an unknown verdict ends with: why it is unknown, where there is one reason that has a code."""
+    """Return the exit code of an unknown verdict: its reason's, where there is one with a code."""
     reasons = {of_code_name(each.code) for each in checkup.unseen}
     said = (ExitCode.NOT_AUTHORISED, ExitCode.UNREACHABLE)
     return next((code for code in said if reasons == {code}), ExitCode.PARTIAL)

@@ -88,7 +88,7 @@ _NO_TIMES_BY_REST = "REST tells no times of records: a limit in records, as in -
 
 
 def _limit(text: str) -> "Limit":
-    """A bare number is records here, not milliseconds."""
+    """Return the limit; a bare number is records here, not milliseconds."""
     if text.strip().isdigit():
         return {"limit": int(text), "unit": "records"}
     return {"limit": int(parse_duration(text) * 1000), "unit": "ms"}

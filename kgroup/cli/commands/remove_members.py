@@ -236,7 +236,7 @@ def executed(
 
 
 def after_waiting(result: Result, waited: str | ItemError) -> Result:
-    """The result, and how waiting for the group ended: in words, or as an error when the time ran out."""
+    """Return the result, and how waiting ended: in words, or as an error when time ran out."""
     if isinstance(waited, str):
         return replace(result, blocks=(*result.blocks, waited))
     code = result.exit_code or ExitCode.UNREACHABLE

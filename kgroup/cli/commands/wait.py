@@ -103,7 +103,7 @@ def result(
 
 
 def _shown(row: Document) -> Document:
-    """A row of the table; what is not known of a group that is there, or was never seen, is no zero."""
+    """Return a row of the table; what is unknown of a group is shown as unknown, never as zero."""
     unknown = {} if row["state"] == "absent" else {"members": UNKNOWN, "total_lag": UNKNOWN}
     return {name: unknown.get(name) if value is None else value for name, value in row.items()}
 

@@ -158,7 +158,7 @@ class _View:
                 print(_line(change, now_ms), flush=True)
 
     def draw(self, now: Mapping[str, GroupDescription | None], first: bool) -> None:
-        """The groups as they are: on a screen always, in lines of text at first only."""
+        """Draw the groups as they are: on a screen always, in lines of text at first only."""
         if not self._screen and (not first or self._ndjson or self._document):
             return
         from kgroup.cli.views.description import blocks
@@ -219,7 +219,7 @@ CLOSING_S = 10.0
 
 @contextmanager
 def posting(env: Env, url: str | None, secret_file: Path | None) -> "Iterator[Webhook | None]":
-    """The webhook at `url`, its events posted or given up when the block ends; None without one.
+    """Open the webhook at `url`; its events are posted or given up when the block ends. None without one.
 
     An interrupted block whose events did not all arrive ends with a Failure that names them.
     """

@@ -23,7 +23,7 @@ _KEPT_IN_FILES = ("sasl.kerberos.keytab", "sasl.oauthbearer.assertion.file")
 
 
 def others_may_read(path: Path) -> int | None:
-    """The mode of a file that its group or others may read; None for any other, and for what is no file."""
+    """Return the mode of a file that group or others may read; None for any other, or no file."""
     try:
         found = path.stat()
     except OSError:
@@ -42,7 +42,7 @@ def refuse_if_exposed(path: Path) -> None:
 
 
 def warnings(resolved: Resolved) -> Iterator[str]:
-    """A line for each file with secrets in force that others may read: it was made for other clients."""
+    """Yield a line for each file with secrets in force that others may read."""
     for path in sorted(set(_files(resolved))):
         mode = others_may_read(path)
         if mode is not None:

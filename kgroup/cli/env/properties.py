@@ -11,7 +11,7 @@ _ESCAPED = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """The pairs of a `.properties` text by java.util.Properties' rules (comments, escapes, continuation)."""
+    """Return the pairs of a text by java.util.Properties' rules (comments, escapes, continuation)."""
     result: dict[str, str] = {}
     for line in _logical_lines(text):
         match = _LINE.fullmatch(line)
@@ -46,7 +46,7 @@ def _unescape(text: str) -> str:
 
 
 def read_command_config(path: Path) -> dict[str, str]:
-    """The settings of a `--command-config` file, by the names it has; ConfigError when it cannot be read."""
+    """Return a `--command-config` file's settings by name; ConfigError when it is unreadable."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

@@ -42,7 +42,7 @@ class Opened:
 
 @contextmanager
 def open_groups(env: Env, url: str, *, longer_s: float = 0.0) -> Iterator[Opened]:
-    """The groups of the cluster that the API at `url` serves; a KgroupError when it cannot be used.
+    """Open the groups of the cluster that the API at `url` serves; KgroupError if it cannot be used.
 
     Each request ends within --timeout (and `longer_s`), answered or not, tries included.
     """
@@ -107,7 +107,7 @@ def _login(settings: "Resolved") -> "Login":
 
 
 def _tls(settings: "Resolved") -> "ssl.SSLContext":
-    """What is trusted, and the certificate that is shown, as for brokers; ConfigError for unusable files."""
+    """Return what is trusted, and the certificate to show, as for brokers; ConfigError for unusable files."""
     from kgroup.cli.env.secrets import secret
     from kgroup.client.properties.given import Given
     from kgroup.client.properties.tls import tls_of

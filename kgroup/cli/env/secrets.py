@@ -22,7 +22,7 @@ _LEFT = "left where it is"
 
 
 def given(resolved: Resolved, *, fetch: bool = True) -> Given:
-    """The settings for the client, secrets fetched from where they are; ConfigError when one cannot be.
+    """Return the client's settings with their secrets fetched; ConfigError when one cannot be.
 
     Without `fetch` they are left there, and something stands in their place.
     """
@@ -77,7 +77,7 @@ def secret_or_file(settings: Resolved, name: str) -> str | None:
 
 
 def read_secret(path: Path) -> str:
-    """The text of a file of one secret, blanks around it left out; ConfigError as for `secret_or_file`."""
+    """Return the secret in a file, stripped of blanks; ConfigError as for `secret_or_file`."""
     try:
         text = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:

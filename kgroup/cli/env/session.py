@@ -23,7 +23,7 @@ LEAST_S = 1.0
 
 @contextmanager
 def open_admin(env: Env, *, within_s: float = float("inf"), makes: bool = False) -> Iterator["Admin"]:
-    """An Admin of the cluster that `env` names; a KgroupError when it cannot be used.
+    """Open an Admin of the cluster that `env` names; KgroupError if it cannot be used.
 
     An embedded cluster has to be there, unless the command `makes` one by what it does. Whatever is asked
     of it ends within `within_s` seconds and `LEAST_S`, answered or not.
@@ -123,7 +123,7 @@ def _refuse_without_cluster(directory: Path) -> None:
 
 
 def _meant(directory: Path) -> str | None:
-    """What may have been meant by a folder without a cluster, as it is typed; None where nothing is near."""
+    """Return what may have been meant by a folder without a cluster, as it is typed, or None."""
     from kgroup.admin.shell import word
     from kgroup.log.directory import holds_cluster
 

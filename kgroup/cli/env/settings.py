@@ -201,7 +201,7 @@ def _rank(kept: Mapping[str, Setting], name: str) -> float:
 
 
 def _drop_older_login(kept: dict[str, Setting]) -> None:
-    """A stronger sasl.jaas.config brings its own user; sasl.username beside it only where it is as strong."""
+    """Drop sasl.username where a stronger sasl.jaas.config brings its own user."""
     jaas = kept.get("sasl.jaas.config")
     for name in ("sasl.username", "sasl.password", "sasl.password-command", "sasl.password-env"):
         if jaas is not None and name in kept and kept[name].rank > jaas.rank:

@@ -210,7 +210,7 @@ class Webhook:
 
 
 def signed(id_: str, timestamp_s: int, body: bytes, key: bytes | None) -> dict[str, str]:
-    """The headers of one try: the event's id and the time, and with a key the HMAC-SHA256 of all three.
+    """Return one try's headers: the event's id, the time, and with a key the HMAC-SHA256 of all three.
 
     What is signed is `id.timestamp.body`; the signature is `v1,` and the HMAC in base64.
     """
@@ -222,7 +222,7 @@ def signed(id_: str, timestamp_s: int, body: bytes, key: bytes | None) -> dict[s
 
 
 def key_of(secret: str) -> bytes:
-    """The key in a secret: base64 behind `whsec_`, else its own bytes; ConfigError when it is neither."""
+    """Return the key in a secret: base64 behind `whsec_`, else its bytes; ConfigError for neither."""
     text = secret.strip()
     if not text:
         raise ConfigError("the webhook's secret is empty", "openssl rand -hex 32 makes one")

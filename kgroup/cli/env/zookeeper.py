@@ -44,7 +44,7 @@ class Opened:
 
 @contextmanager
 def open_groups(env: Env, where: str, *, longer_s: float = 0.0) -> Iterator[Opened]:
-    """The groups of the tree at `where`; a KgroupError when it cannot be used.
+    """Open the groups of the tree at `where`; KgroupError if it cannot be used.
 
     Whatever is asked ends within --timeout (and `longer_s`), answered or not.
     """

@@ -39,7 +39,7 @@ def entries() -> Mapping[str, Entry]:
 
 
 def lookup(term: str) -> Entry | None:
-    """The entry for an error name or number, an exception as a log prints it, or a state; None if unknown."""
+    """Return the entry for an error name or number, an exception in a log, or a state; or None."""
     known = entries()
     word = term.strip()
     if word.removeprefix("-").isdigit():

@@ -17,7 +17,7 @@ SPARK_FROM_BYTES = 8 << 30
 
 
 def chosen_engine(env: Env, asked: str | None, source: Source, plain: bool) -> str:
-    """The engine for a timeline: what was asked for, else Spark for very much input where it is installed.
+    """Return a timeline's engine: the one asked for, else Spark for very much input if installed.
 
     `plain`: nothing is asked for that Spark does not tell (single commits, a page with owners). ConfigError
     for an engine that is unknown or cannot do it.

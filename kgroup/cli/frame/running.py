@@ -70,7 +70,7 @@ def _print_traceback(error: Exception) -> None:
 
 
 def output_failed(error: OSError) -> int:
-    """The end of a command whose output nobody takes: a reader that left is not a failure, a full disk is."""
+    """Return how a command ends whose output fails: fine for a reader that left, not for a full disk."""
     silence_stdout()
     if isinstance(error, BrokenPipeError):
         return ExitCode.OK

@@ -88,7 +88,7 @@ def new_acls(resources: Resources, terms: Terms) -> list[Acl]:
 
 
 def filters(resources: Resources, terms: Terms) -> list[AclFilter]:
-    """The filters that options ask for; one that means every rule where nothing is said. ConfigError."""
+    """Return the filters that options ask for; without options one for every rule. ConfigError."""
     pattern = _pattern(terms.pattern or "any")
     permission = Permission.DENY if terms.deny else Permission.ALLOW if terms.allow else Permission.ANY
     named: Iterable[tuple[ResourceType, str | None]] = list(resources.named()) or [(ResourceType.ANY, None)]
@@ -144,6 +144,6 @@ def _fitting(kind: ResourceType, operation: Operation) -> Operation:
 
 
 def _known(kind: type[Kind], text: str) -> Kind | None:
-    """The value of this name, in Kafka's spellings: DescribeConfigs, DESCRIBE_CONFIGS, describe-configs."""
+    """Return the value of a name in any of Kafka's spellings (DescribeConfigs, describe-configs …)."""
     wanted = text.replace("_", "").replace("-", "").upper()
     return next((each for each in kind if each.name.replace("_", "") == wanted), None)

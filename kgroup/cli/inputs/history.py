@@ -110,7 +110,7 @@ class Source:
 
     @contextmanager
     def progress(self) -> "Iterator[Progress | None]":
-        """A progress bar on a terminal for input long enough; None otherwise."""
+        """Show a progress bar on a terminal for long input; None otherwise."""
         total = sum(self.sizes)
         quiet = self.env is None or self.env.quiet
         if quiet or total < _SHOW_PROGRESS_FROM or not sys.stderr.isatty():
@@ -142,7 +142,7 @@ def _cores() -> int:
 def opened(
     env: Env, files: Sequence[str], selection: Selection, options: Sequence[str] | None = None
 ) -> Iterator[Source]:
-    """The logs to read: of files by path or URL, reached by `options`, or of the cluster `env` names.
+    """Open the logs to read: of files by path or URL, reached by `options`, or of `env`'s cluster.
 
     Of a cluster only the partitions that matter.
     """
@@ -257,7 +257,7 @@ def coverage_lines(story: "Story", selection: Selection) -> list[str]:
 
 
 def closing_lines(events: Sequence[Event]) -> list[str]:
-    """What stands below a story in text: how much of it is suspicious only, and what it cannot hold."""
+    """Yield the lines below a story: how much of it is only suspicious, and what it cannot show."""
     count = sum(event.suspicious for event in events)
     first, *more = SUSPICIOUS
     suspicious = [f"{count} suspicious: {first}", *(f"  {line}" for line in more)] if count else []
@@ -265,7 +265,7 @@ def closing_lines(events: Sequence[Event]) -> list[str]:
 
 
 def damage(story: "Story") -> tuple[list[ItemError], ExitCode]:
-    """An error for each damaged range and each log of another topic, and the exit code they stand for."""
+    """Return an error for each damaged range and each log of another topic, and their exit code."""
     strangers = foreign(story)
     read = any(covered.records for covered in story.coverage if covered.partition not in strangers)
     hint = "what comes before and after it was read" if read else None
@@ -323,7 +323,7 @@ def untimed(count: int, what: str) -> list[ItemError]:
 
 
 def foreign(story: "Story") -> set[int]:
-    """The partitions whose records make no sense as those of `__consumer_offsets`, and tell of no group."""
+    """Return the partitions whose records are not those of `__consumer_offsets` and name no group."""
     unreadable = Counter(e.log_partition for e in story.events if e.kind is Kind.RECORD_UNREADABLE)
     return {
         covered.partition

@@ -80,7 +80,7 @@ class Exported(TypedDict):
 def offsets_document(
     groups: Mapping[str, Mapping[TopicPartition, "CommittedOffset"]], types: Mapping[str, str | None]
 ) -> list[Exported]:
-    """Committed offsets by group as the JSON of `offsets export`: nothing is lost."""
+    """Return committed offsets by group as the JSON of `offsets export`: nothing is lost."""
     return [
         {
             "group_id": group_id,
@@ -104,7 +104,7 @@ def offsets_document(
 def parse_offsets(
     text: str, groups: Sequence[str], name: str, how: str = "name the group on the command line"
 ) -> dict[str, dict[TopicPartition, "CommittedOffset"]]:
-    """Committed offsets by group from an export: the JSON document, its `data`, ndjson, or Kafka's CSV.
+    """Return committed offsets by group from an export: its JSON, its `data`, ndjson, or Kafka's CSV.
 
     With `groups`, only those of a file that names groups. ConfigError for anything else; `how` tells where to
     name the group of a file that names none.

@@ -24,7 +24,7 @@ LOCAL = "local[*]"
 
 @contextmanager
 def opened_sql(env: Env, master: str | None, conf: Sequence[str] | None, remote: str | None) -> Iterator[Any]:
-    """A SparkSession for questions: of the Spark Connect server `remote`, else as `opened_spark`."""
+    """Open a SparkSession for questions: of the Spark Connect server `remote`, else as `opened_spark`."""
     if remote is None:
         with opened_spark(env, master, conf) as spark:
             yield spark
@@ -45,7 +45,7 @@ def opened_sql(env: Env, master: str | None, conf: Sequence[str] | None, remote:
 def opened_spark(
     env: Env, master: str | None, conf: Sequence[str] | None = None, *, sql: bool = True
 ) -> Iterator[Any]:
-    """A SparkSession, without `sql` a SparkContext, on `master` (all cores of this machine by default).
+    """Open a SparkSession, without `sql` a SparkContext, on `master` (default: all cores here).
 
     `conf` are Spark's own settings.
     """
@@ -84,7 +84,7 @@ def segments_at(
 def opened_input(
     env: Env, sources: Sequence[str], since: str | None, options: Sequence[str] | None = None
 ) -> "Input":
-    """What a run reads: `sources`, reached by `options`, else the topic of the cluster that `env` names.
+    """Yield what a run reads: `sources`, reached by `options`, else the topic of `env`'s cluster.
 
     An embedded cluster that nobody serves is read from its folder.
     """

@@ -104,7 +104,7 @@ def error_of(error: KgroupError) -> "ItemError":
 
 
 def print_failure(env: Env, error: KgroupError, code: ExitCode) -> None:
-    """The envelope of a command that failed as a whole: no data, one error."""
+    """Print the envelope of a command that failed as a whole: no data, one error."""
     result = Result(data={}, errors=(error_of(error),), exit_code=code)
     (print_yaml if env.output.format == "yaml" else _print_json)(env, result)
 
@@ -201,7 +201,7 @@ def print_csv(env: Env, table: Table, *, headers: bool = True) -> None:
 
 
 def _csv_cell(value: object, out: OutputOptions) -> object:
-    """A name as it is, so that a program reads the same name again; escaped where a person looks on."""
+    """Return a name unchanged for programs; escaped where a person reads it."""
     if value is None or value == () or value == []:
         return ""
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -230,7 +230,7 @@ def print_blocks(env: Env, blocks: Sequence[str | Table], main: tuple[Column, ..
 
 
 def _print_line(line: str, terminal: bool) -> None:
-    """A line of text; on a terminal too narrow for it broken at blanks, below where its text begins."""
+    """Print a line; on a terminal too narrow for it broken at blanks, below where its text begins."""
     width = max(_terminal_width(), 20) if terminal else 0
     if not terminal or len(line) <= width:
         print(line)

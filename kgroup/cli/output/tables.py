@@ -59,7 +59,7 @@ def _normal(name: str) -> str:
 
 
 def cell_text(value: object) -> str:
-    """A value as a table cell: one line, control characters escaped so that no name moves the cursor."""
+    """Return a value as a cell: one line, control characters escaped so that no name moves the cursor."""
     if value is None or value == "" or value == ():
         return "-"
     if isinstance(value, bool):
@@ -82,7 +82,7 @@ def plain_lines(table: Table, columns: tuple[Column, ...], headers: bool) -> Ite
 
 
 def _cells(table: Table, column: Column) -> list[str]:
-    """A column's texts; what long tables are made of, numbers and the same few names, takes the short way."""
+    """Return a column's texts; numbers and repeated names, of which long tables are made, go fast."""
     names = _Names()
     values = [row.get(column.key) for row in table.rows]
     return [
@@ -147,7 +147,7 @@ def wrapped(line: str, width: int, indent: int) -> Iterator[str]:
 def folded_lines(
     table: Table, columns: tuple[Column, ...], headers: bool, width: int, *, paint: bool
 ) -> Iterator[str]:
-    """The table in `width`: long cells folded at blanks, dots and dashes, those of `table.cut` cut short."""
+    """Yield the table in `width`: long cells folded at blanks, dots and dashes, `table.cut` cut short."""
     cells = [([c.heading] if headers else []) + _cells(table, c) for c in columns]
     widths = _fitted(table, columns, cells, width)
     for number, row in enumerate(zip(*cells, strict=True)):

@@ -83,7 +83,7 @@ def short_member_id(member_id: str, instance_id: str | None = None) -> str:
 
 
 def short_process_id(process_id: str) -> str:
-    """A process id cut likewise; Kafka Streams makes them as UUIDs, and one that is short stays whole."""
+    """Return a process id cut short, as Streams makes UUIDs; a short one stays whole."""
     return f"{process_id[:8]}…" if len(process_id) > 12 else process_id
 
 
@@ -120,13 +120,13 @@ def of_seen(code: ExitCode, unseen: Iterable[ItemError]) -> ExitCode:
 
 
 def only_rights(names: Iterable[str]) -> ExitCode:
-    """What errors of these names hide: NOT_AUTHORISED where all are of missing rights, else PARTIAL."""
+    """Return NOT_AUTHORISED where all of these errors are about missing rights, else PARTIAL."""
     codes = {of_code_name(name) for name in names}
     return ExitCode.NOT_AUTHORISED if codes == {ExitCode.NOT_AUTHORISED} else ExitCode.PARTIAL
 
 
 def of_code_name(name: str) -> ExitCode:
-    """The exit code for a Kafka error's name, or for UNREACHABLE, OUTCOME_UNKNOWN and SAFETY_REFUSED."""
+    """Return the exit code for a Kafka error's name or for one of kgroup's own."""
     if name in ("UNREACHABLE", "OUTCOME_UNKNOWN"):
         return ExitCode.UNREACHABLE
     if name == "SAFETY_REFUSED":

@@ -14,7 +14,7 @@ OBJECT: Schema = {"type": "object"}
 
 
 def nullable(schema: Schema) -> Schema:
-    """`schema`, or null."""
+    """Return `schema`, or null."""
     return {"anyOf": [schema, {"type": "null"}]}
 
 
@@ -23,7 +23,7 @@ def array(items: Schema) -> Schema:
 
 
 def note(schema: Schema, words: str) -> Schema:
-    """`schema`, and what it means."""
+    """Return `schema` with what it means."""
     return {**schema, "description": words}
 
 

@@ -133,7 +133,7 @@ def _streams_summary(members: Iterable[Member]) -> list[str]:
 
 
 def row_of(member: Member, application: Application, short: bool) -> Document:
-    """What a member's own bytes say, by column; UNKNOWN where they do not say it or were not understood."""
+    """Return what a member's own bytes say, by column; UNKNOWN where they do not or are not understood."""
     leader = {None: UNKNOWN, True: "yes", False: None}[member.is_leader]
     if application.kind == CONNECT:
         return {"leader": leader, **_worker_row(member.connect)}

@@ -218,7 +218,7 @@ def _count(group: GroupDescription) -> str:
 
 
 def member_rows(group: GroupDescription, by: str, short: bool) -> list[Document]:
-    """A row for each member, by instance id (dynamic members last) or by member id; of Streams by process.
+    """Return a row per member, by instance id (dynamic ones last) or member id; of Streams by process.
 
     Unless they are by member id, those that are not stable come first.
     A member's lag is unknown when that of one of its partitions is, or what it owns.
@@ -311,7 +311,7 @@ def _target(member: Member) -> str | None:
 
 
 def offsets_told(row: OffsetRow | PartitionLag) -> Document:
-    """What is committed, where the log ends, and how far that is; a partition that is gone has no rest."""
+    """Return committed offset, log end and lag; a partition that is gone has only the first."""
     unread = UNKNOWN if row.commit_unread else None
     rest = None if row.gone else UNKNOWN
     return {
@@ -348,7 +348,7 @@ def unstable(row: OffsetRow | PartitionLag) -> bool:
 
 
 def held_open(rows: Iterable[OffsetRow | PartitionLag]) -> Iterator[str]:
-    """A line for each of the first partitions with an open transaction: where it begins, and whose it is."""
+    """Yield a line for each of the first partitions with an open transaction: its begin and owner."""
     open_rows = [row for row in rows if unstable(row)]
     for row in open_rows[:HELD_OPEN]:
         by = "its producer could not be read, which takes READ on the topic and Kafka 2.8"

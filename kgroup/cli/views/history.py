@@ -75,7 +75,7 @@ def show_story(
     html: Path | None = None,
     cluster: Mapping[str, object] | None = None,
 ) -> ExitCode:
-    """A story that was told already, by this process or by Spark."""
+    """Print a story that this process or Spark has read; return the exit code."""
     strangers = foreign(story)
     events = [e for e in selection.chosen(story.events) if e.log_partition not in strangers]
     errors, code = shortcomings(story, selection)
@@ -121,7 +121,7 @@ def span_lines(selection: Selection) -> list[str]:
 
 
 def nothing_text(story: "Story", selection: Selection) -> str:
-    """That nothing was found, and where something is, if that is only outside the span."""
+    """Say that nothing was found, and where something is, if only outside the span."""
     where = selection.outside(story.events).text if selection.span.bounded else ""
     return f"no event in this span: {where}" if where else "no event matches"
 
@@ -151,7 +151,7 @@ def _event_lines(events: Sequence[Event], day: str = "") -> Iterator[str]:
 
 
 def show_state(env: Env, source: Source, selection: Selection, at: "At") -> ExitCode:
-    """The groups as they were, in the words of `describe`."""
+    """Print the groups as they were, in the words of `describe`; return the exit code."""
 
     story = source.replay(selection, at)
     found = [description(state, partition) for partition, state in story.states]

@@ -45,7 +45,7 @@ class Verdict(NamedTuple):
 
     @classmethod
     def unknown(cls, why: str, code: str = NOT_SEEN) -> "Verdict":
-        """That of a group of which nothing could be compared, for an error of that name."""
+        """Return the verdict on a group of which nothing could be compared, for an error of that name."""
         return cls([], [f"all of it: {why}"], all_of_it=True, failed=code)
 
 
@@ -121,7 +121,7 @@ def _absent(name: str) -> ItemError:
 
 
 def _exit_code(source: Source, found: Comparison, absent: Sequence[str]) -> ExitCode:
-    """A difference is a verdict whatever else was not seen; without one no gap passes for agreement."""
+    """Return a difference as the verdict, whatever was not seen; else no gap passes for agreement."""
     if found.named("differs"):
         return ExitCode.BAD_VERDICT
     hidden = [
@@ -193,7 +193,7 @@ def _newest_commits(readers: "Sequence[Reader]", names: Collection[str]) -> dict
 
 
 def _listed(source: Source, selection: Selection) -> tuple[set[str], tuple[ItemError, ...]]:
-    """The selected groups that the cluster has, of the types whose state is in the log, and what hides some.
+    """Return the selected groups of types whose state is in the log, and what hides some.
 
     Groups named one by one are asked for by name, so no list has to be whole for them.
     """

@@ -114,7 +114,7 @@ def duration_text(ms: int | None) -> str | None:
 
 
 def no_verdict(group: GroupLag, told: NoVerdict) -> ItemError:
-    """That no verdict on a group can be given, and what would help."""
+    """Report that no verdict on a group can be given, and what would help."""
     hint = "commit an offset for these partitions: kgroup reset-offsets, or let the readers do it"
     if group.errors or group.lag_at_least is not None and not group.unknown_partitions:
         hint = "ask again when it can be read"
@@ -246,7 +246,7 @@ def documents(groups: Iterable[GroupLag]) -> Iterator[Document]:
 
 
 def over_limit(group: GroupLag, verdict: Verdict) -> ItemError:
-    """That a group is over the limit."""
+    """Report that a group is over the limit."""
     limit = verdict["limit"]
     least = ""
     if verdict["unit"] == "records":

@@ -85,7 +85,7 @@ def _each_change(looks: Iterator[Look], tell: Callable[[Look], None]) -> Look:
 
 
 def _live(looks: Iterator[Look], env: Env) -> Look:
-    """A block that is drawn over; the last look stays on the screen."""
+    """Draw a block over and over; the last look stays on the screen."""
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text

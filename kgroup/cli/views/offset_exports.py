@@ -27,7 +27,7 @@ def result(
     where: Mapping[str, object] | None,
     unseen: Sequence[ItemError] = (),
 ) -> Result:
-    """The committed offsets chosen; groups that are not there or cannot be read are errors of their own.
+    """Return the committed offsets chosen; missing and unreadable groups are errors of their own.
 
     `unseen` says where the export may be incomplete.
     """

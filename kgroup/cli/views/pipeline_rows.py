@@ -59,14 +59,14 @@ def _told(
 
 
 def _list_of_partitions(value: object) -> object:
-    """Lists of partitions as a person writes them."""
+    """Return lists of partitions as a person writes them."""
     if not isinstance(value, list):
         return value
     return [f"{v['topic']}-{v['partition']}" + (f":{v['ms']}ms" if "ms" in v else "") for v in value]
 
 
 def _cell(value: object) -> object:
-    """Lists of partitions as a person writes them, other nested values by name."""
+    """Return lists of partitions as a person writes them, other nested values by name."""
     if isinstance(value, list):
         return ", ".join(str(_cell(each)) for each in value)
     if isinstance(value, dict):

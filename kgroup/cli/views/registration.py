@@ -23,7 +23,7 @@ _SETTINGS = (Column("setting"), Column("before", right=True), Column("after", ri
 
 
 def shown(plan: RegistrationPlan, journal_id: str | None, where: Mapping[str, object] | None) -> Result:
-    """The plan, or once it is journalled what was done; NOT_FOUND if none of the ids was registered."""
+    """Return the plan, or once journalled what was done; NOT_FOUND if no id was registered."""
     done = ChangeStatus.PLANNED if journal_id is None else ChangeStatus.DONE
     rows = [
         {**asdict(row), "result": done if row.result == ChangeStatus.PLANNED else row.result}

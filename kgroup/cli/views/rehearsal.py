@@ -146,7 +146,7 @@ def _made_up(name: str) -> bytes:
 
 
 def _log_with(source: Source, group: str) -> "OffsetsLog":
-    """The one log that may hold the group: live it is the only one, among files the first that has it."""
+    """Return the one log that may hold the group: the live one, or of files the first that has it."""
     from kgroup.history.raw import raw_rows
 
     for log in source.logs:

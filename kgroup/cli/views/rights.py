@@ -27,7 +27,7 @@ _USABLE = {True: "yes", False: "no", None: UNKNOWN}
 
 
 def chosen(names: Sequence[str]) -> tuple[str, ...]:
-    """The rows of the table that are asked about, all of them for none; ConfigError for a strange name."""
+    """Return the rows of the table that are asked about, by default all; ConfigError for a strange name."""
     words = [name.strip() for given in names for name in given.split(",") if name.strip()]
     for name in words:
         if name in WITHOUT_CLUSTER:
@@ -124,7 +124,7 @@ def _row(each: "Ability") -> Document:
 def _asking(
     found: "Sequence[Ability]", rights: "Iterable[Right] | None", principal: str | None, address: str
 ) -> Iterator[str]:
-    """The lines to hand to whoever may grant; for commands that were named: all at once is not the least."""
+    """Return the lines to hand to whom may grant, for the commands named: all together are too much."""
     if rights is None:
         yield from ("", "--for COMMAND shows the ACLs to ask for, the least that the command needs")
         return

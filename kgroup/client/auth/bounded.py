@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def within(seconds: float, work: Callable[[], T], what: str, hint: str) -> T:
-    """The result of `work`, or its error; Unreachable when it takes longer, and then nobody waits for it.
+    """Return the result of `work`, or raise its error; Unreachable when it takes longer.
 
     `what` is who did not answer, as the error begins.
     """

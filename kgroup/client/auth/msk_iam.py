@@ -59,7 +59,7 @@ def _exchange(message: bytes) -> Exchange:
 
 
 def payload(found: Signer, host: str) -> bytes:
-    """The object that the broker `host` is shown: the query of a presigned request, keys in small letters."""
+    """Return what broker `host` is shown: a presigned request's query, keys in small letters."""
     query = dict(parse_qsl(urlsplit(_presigned(found, host)).query))
     action = query.pop("Action")
     fields = {"version": _VERSION, "host": host, "user-agent": _AGENT, "action": action}
@@ -85,7 +85,7 @@ def _presigned(found: Signer, host: str) -> str:
 
 
 def signer(login: AwsLogin, host: str) -> Signer:
-    """The login's credentials, its role taken on, and the region of the broker, else the environment's.
+    """Return the login's credentials, its role assumed, and the region of the broker or environment.
 
     ConfigError when botocore is missing or no region is known, BrokerRefused when AWS gives no credentials.
     """

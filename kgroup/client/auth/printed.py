@@ -7,7 +7,7 @@ from kgroup.errors import ConfigError
 
 
 def printed_by(arguments: Sequence[str], setting: str, within_s: float) -> str:
-    """What the command prints, its last line break left out; ConfigError names the setting and how it ended.
+    """Return what the command prints, without its last line break; ConfigError says how it failed.
 
     It may ask at the terminal: standard error and input are ours.
     """

@@ -55,7 +55,7 @@ class Tokens:
         self._renew_at = float("inf")
 
     def current(self, within_s: float) -> str:
-        """A token that has not ended; one that should be renewed and cannot be is used while it lives."""
+        """Return a token that has not ended; one that cannot be renewed is used while it lives."""
         now = self._wall()
         if self._token is None or now >= self._renew_at:
             try:
@@ -135,7 +135,7 @@ _KEY = "sasl.oauthbearer.assertion.private.key.file"
 
 
 def assertion_of(assertion: str | SignedAssertion, now: float) -> str:
-    """The assertion: read from its file, or made at `now`; ConfigError names the file that cannot be used."""
+    """Return the assertion, from its file or made at `now`; ConfigError names an unusable file."""
     if isinstance(assertion, str):
         return _text(assertion, "sasl.oauthbearer.assertion.file").strip()
     header: dict[str, object] = {}

@@ -22,7 +22,7 @@ class Given:
         return None
 
     def named(self, *names: str) -> str:
-        """The first of these names that has a value, with where it was given: `x (client.properties)`."""
+        """Return the first of these names that has a value, with its origin: `x (client.properties)`."""
         name = next((name for name in names if self.values.get(name, "").strip()), names[0])
         origin = self.origins.get(name)
         return f"{name} ({origin})" if origin else name

@@ -82,7 +82,7 @@ class Counter:
                 self.unreadable += 1
 
     def _count(self, chunk: bytes, header: BatchHeader) -> None:
-        """The hot loop. DecodeError where the records stop making sense."""
+        """Count, in the hot loop; DecodeError where the records stop making sense."""
         data, start, last_byte = body_of(chunk, header)
         stamped = not header.attributes & APPEND_TIME
         base_ts: i64 = header.base_timestamp_ms if stamped else header.max_timestamp_ms

@@ -114,7 +114,7 @@ class Decoder:
         self._stamped = self._gather = True
 
     def feed(self, chunk: bytes, headers: Iterable[BatchHeader]) -> Iterator[Item]:
-        """The items of these batches of `chunk`; runs of commits stay open until there is a reason to close.
+        """Yield the items of these batches of `chunk`; runs of commits stay open until one must close.
 
         Batches that were seen already are passed over.
         """
@@ -238,7 +238,7 @@ class Decoder:
         return self._take()
 
     def _take(self) -> RawRecord | None:
-        """The hot loop: commits on keys seen before are taken in, the next other record is returned."""
+        """Take in commits on keys seen before, in the hot loop; return the next other record."""
         data, base, base_ts, gather = self._data, self._base, self._base_ts, self._gather
         stamped = self._stamped
         order, last, unseen = self._order, self._last, self._unseen

@@ -51,7 +51,7 @@ class Places:
             write_i32_le(self.keys, -1)
 
     def begin(self, size: int) -> None:
-        """A chunk of `size` bytes begins; what was found in the one before is gone."""
+        """Begin a chunk of `size` bytes, and forget what was found in the one before."""
         self.commits.truncate(0)
         self.bodies, self.others = [], []
         self._end = size

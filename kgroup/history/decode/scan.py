@@ -166,7 +166,7 @@ class Scanner:
         return header
 
     def _tail(self, chunk: bytes, pos: int) -> None:
-        """What is left at the end of a file: nothing but preallocated zeros, or a batch cut short."""
+        """Check the end of a file: it may be preallocated zeros or a batch cut short."""
         if chunk.count(0, pos) != len(chunk) - pos:
             start = self.position
             reason = "the last batch is cut short (a torn tail, or still being written)"
@@ -194,7 +194,7 @@ class Scanner:
         return -1
 
     def resync(self, chunk: bytes, start: int) -> int:
-        """The position of the first whole batch at or after `start` whose checksum holds, -1 without one."""
+        """Return the first whole batch at or after `start` whose checksum holds, -1 without one."""
         found = self._resync(chunk, start)
         stop = len(chunk) if found < 0 else found
         furthest = self.last_offset + _MAX_RESYNC_OFFSETS

@@ -104,7 +104,7 @@ class Slot:
         self.start, self.end = 0, len(self.data)
 
     def close(self) -> PartProgress:
-        """What this slot gathered, DecodeError if its last commit makes no sense; it is empty afterwards."""
+        """Return and forget what this slot gathered; DecodeError if its last commit makes no sense."""
         count, self.count = self.count, 0
         last = decode_commit(self.data[self.start : self.end], self.offset, self.ts)
         first = (self.first, self.first_offset, self.first_ts, metadata_in(self.first_value))

@@ -39,7 +39,7 @@ def _cluster_ids(partitions: Mapping[int, Sequence[AnyFile]]) -> Iterator[tuple[
 
 
 def check_one_cluster(partitions: Mapping[int, Sequence[AnyFile]]) -> str | None:
-    """The id of the cluster that all these segments, by partition, are of; None where no folder tells one.
+    """Return the id of the one cluster of all these segments; None where no folder says it.
 
     ConfigError, naming two folders, if they are of different clusters: by their ids, or because they hold
     different records at the same offset.

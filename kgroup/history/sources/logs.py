@@ -236,7 +236,7 @@ def _wanted(file: AnyFile) -> bool:
 
 
 def _own(files: Iterable[AnyFile], folder: AnyFolder) -> list[AnyFile]:
-    """The segments of the offsets topic among files of a folder; StorageError if some of them are packed."""
+    """Return the offsets topic's segments among a folder's files; StorageError if some are packed."""
     named = list(files)
     ours = [file for file in named if partition_in(file.parent) is not None]
     segments = [file for file in ours or named if is_segment(file) and (ours or file.parent == folder)]

@@ -128,7 +128,7 @@ class ScheduledDelay(Message, versions=range(NEWEST + 1)):
 
 
 def worker(metadata: bytes, assignment: bytes) -> tuple[ConnectWorker | None, tuple[Undecoded, ...]]:
-    """A worker by both of its parts, either of them empty where it is not told; what was not understood.
+    """Return a worker by both of its parts, either maybe empty; and what was not understood.
 
     Without metadata that can be read there is no worker.
     """
@@ -164,7 +164,7 @@ def version_of(data: bytes) -> int | None:
 
 
 def worker_id(url: str) -> str:
-    """The host and port of a worker's URL, as Connect's REST API names the worker; else the URL as it is."""
+    """Return the host and port of a worker's URL, Connect's REST name for it; else the URL."""
     try:
         parts = urlsplit(url)
         return parts.netloc.rpartition("@")[2] if parts.port else url

@@ -64,7 +64,7 @@ def application_of(group_id: str, protocol_type: str, assignor: str | None) -> A
 
 
 def embedded(application: Application | None, client_id: str, metadata: bytes, assignment: bytes) -> Embedded:
-    """What the member of such a group joined with and was given; either is empty where it is not told."""
+    """Return what such a group's member joined with and was assigned; either may be empty."""
     if application is None:
         return Embedded()
     if application.kind == CONNECT:

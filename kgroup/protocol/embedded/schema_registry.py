@@ -53,7 +53,7 @@ class RegistryInstance:
 
 
 def instance(metadata: bytes, assignment: bytes) -> tuple[RegistryInstance, tuple[Undecoded, ...]]:
-    """An instance by both of its parts, either empty where it is not told; and what was not understood."""
+    """Return an instance by both of its parts, either maybe empty; and what was not understood."""
     identity = attempt(METADATA, metadata, _identity, version_of) if metadata else None
     election = attempt(ASSIGNMENT, assignment, _election, version_of) if assignment else None
     undecoded = tuple(each for each in (identity, election) if isinstance(each, Undecoded))
@@ -67,7 +67,7 @@ def instance(metadata: bytes, assignment: bytes) -> tuple[RegistryInstance, tupl
 
 
 def version_of(data: bytes) -> int | None:
-    """The version that the bytes of either part claim; None where they are no JSON object that has one."""
+    """Return the version that either part claims; None without a JSON object that has one."""
     try:
         version = _object(data).get("version")
     except DecodeError:

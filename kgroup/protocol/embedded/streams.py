@@ -160,7 +160,7 @@ class SubscriptionInfo(Message, versions=range(OLDEST, NEWEST + 1)):
 def thread(
     client_id: str, subscribed: bytes | None, assigned: bytes | None
 ) -> tuple[StreamsThread, tuple[Undecoded, ...]]:
-    """A thread by the user data of both parts, None or empty where not told; and what was not understood."""
+    """Return a thread by both parts' user data, None or empty if missing; and what was not understood."""
     subscription = attempt(METADATA, subscribed, _subscription, version_of) if subscribed else None
     assignment = attempt(ASSIGNMENT, assigned, _assignment, version_of) if assigned else None
     undecoded = tuple(each for each in (subscription, assignment) if isinstance(each, Undecoded))
@@ -180,7 +180,7 @@ def version_of(data: bytes) -> int | None:
 
 
 def thread_name(client_id: str) -> str | None:
-    """The thread whose consumer has this client id: `a-StreamThread-1` of `a-StreamThread-1-consumer`."""
+    """Return the thread of a consumer's client id: `a-StreamThread-1` of `a-StreamThread-1-consumer`."""
     found = _THREAD.fullmatch(client_id)
     return found["thread"] if found else None
 

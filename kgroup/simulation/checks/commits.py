@@ -39,7 +39,7 @@ class CommitAudit:
     def logged(
         self, record: Record, request: Message | None, group: Group | None, at: int, producer_id: int
     ) -> None:
-        """A record was appended: a member's commit never goes back, and only operators remove one.
+        """Check a record that was appended: a member's commit never goes back; only operators remove one.
 
         `request` is what brought the record, `group` the group as the log before it says. What has a producer
         (not -1) counts once its transaction has `ended`. `at` is the record's offset.
@@ -72,7 +72,7 @@ class CommitAudit:
         self._committed[where] = value.offset
 
     def ended(self, producer_id: int, committed: bool, follower: Coordinator) -> None:
-        """A marker was appended: what is committed shows from now on, what is aborted never does.
+        """Note a marker that was appended: committed offsets show from now on, aborted ones never do.
 
         What a transaction commits begins where the commit before it ended: nothing is copied twice, nothing
         left out. Not so where an operator has set the offset meanwhile.
@@ -94,7 +94,7 @@ class CommitAudit:
                 )
 
     def _continues(self, transaction: Transaction | None, where: Where, before: int | None) -> None:
-        """What is committed was copied in this very transaction, from where the commit before it ended."""
+        """Check that this transaction copied, from where the commit before it ended, what is committed."""
         copied = None if transaction is None else transaction.copied.get(TopicPartition(where[1], where[2]))
         if copied is None:
             raise Violation("exactly once", f"{where} is held by a transaction that did not copy it")
@@ -104,7 +104,7 @@ class CommitAudit:
     def answered_in_transaction(
         self, live: Coordinator, request: TxnOffsetCommitRequest, response: Message | None
     ) -> None:
-        """A commit in a transaction was answered: taken from members at their epoch and no other."""
+        """Check the answer to a commit in a transaction: accepted from members at their epoch alone."""
         if not isinstance(response, TxnOffsetCommitResponse):
             return
         codes = {part.error_code for topic in response.topics for part in topic.partitions}
@@ -129,7 +129,7 @@ class CommitAudit:
     def answered(
         self, live: Coordinator, follower: Coordinator, request: OffsetCommitRequest, replies: list[Reply]
     ) -> None:
-        """A commit was answered: taken from members at their epoch and no other, and written before."""
+        """Check the answer to a commit: accepted from members at their epoch alone, and written before."""
         for reply in replies:
             response = reply.response
             if not isinstance(response, OffsetCommitResponse):

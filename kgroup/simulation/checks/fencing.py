@@ -55,7 +55,7 @@ def may_commit(group: Group | None, request: OffsetCommitRequest, image: TopicIm
 def may_commit_in_transaction(
     group: Group | None, request: TxnOffsetCommitRequest, image: TopicImage
 ) -> bool:
-    """The same for a commit in a transaction, by members: classic groups take it in every state (KIP-447)."""
+    """Return the same for a commit in a transaction: classic groups accept it in every state (KIP-447)."""
     epoch = request.generation_id
     if isinstance(group, ConsumerGroup | StreamsGroup):
         return _may_commit_by_epoch(group, request, epoch, image)

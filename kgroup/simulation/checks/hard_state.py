@@ -94,7 +94,7 @@ def _stored(member: r.MemberMetadata) -> tuple[object, ...]:
 def _offsets(
     coordinator: Coordinator,
 ) -> tuple[dict[tuple[str, str, int], tuple[r.OffsetCommitValue, int]], dict[str, list[tuple[str, int]]]]:
-    """Committed offsets, and what open transactions hold."""
+    """Return committed offsets, and what open transactions hold."""
     offsets = coordinator.state.offsets
     committed = {
         (group_id, topic, number): (stored.value, stored.log_offset)

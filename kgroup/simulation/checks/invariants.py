@@ -87,7 +87,7 @@ class Auditor(Watcher):
                 self._loads.setdefault(group_id, []).append(load)
 
     def equal(self, partition: Partition) -> None:
-        """The shard's whole state is what its log says."""
+        """Check that the shard's whole state is what its log says."""
         assert partition.shard is not None
         follower = self.follower(partition)
         found = difference(partition.shard.coordinator, follower.coordinator)
@@ -125,7 +125,7 @@ class Auditor(Watcher):
                 self._deleted(live, follower, own)
 
     def owners_changed(self, process: Process) -> None:
-        """A process believes to own something else than before."""
+        """Check what a process believes to own now."""
         member = process.member
         if member is None or not process.holding:
             return
@@ -178,7 +178,7 @@ class Auditor(Watcher):
         return touched
 
     def _before(self, follower: Follower, record: Record, left: set[str]) -> None:
-        """A record that takes something away or back, seen against what was there.
+        """Check a record that takes something away or back against what was there.
 
         `left` are the groups that members have left in this batch. A group nobody is in may be deleted, or
         made anew in the other protocol: it starts from the beginning.
@@ -256,7 +256,7 @@ class Auditor(Watcher):
         self._epochs[group_id] = now
 
     def _same(self, follower: Follower, live: Coordinator, group_id: str) -> None:
-        """The group as served is the group as logged. What was compared once is not compared again."""
+        """Check that the group as served is the group as logged, each state once."""
         group = live.state.groups.get(group_id)
         mark = _mark(group)
         if follower.verified.get(group_id) == mark:
@@ -313,7 +313,7 @@ class Auditor(Watcher):
                     raise Violation("what is deleted is gone", f"group {result.group_id}")
 
     def _within_assignment(self, process: Process, group: ConsumerGroup | StreamsGroup) -> None:
-        """A member at its epoch, or one answer behind, holds only what the coordinator says it may."""
+        """Check that a member at its epoch, or one answer behind, holds only what it may."""
         member = process.member
         assert member is not None
         if not _is_current(process, group):

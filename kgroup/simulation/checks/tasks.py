@@ -83,7 +83,7 @@ def _hash_of(topology: StreamsGroupTopologyValue, image: TopicImage) -> int:
 
 
 def tasks_of(topology: StreamsGroupTopologyValue, sizes: Mapping[str, int]) -> list[Task] | None:
-    """The tasks that a topology makes of topics of these sizes; None where one that it reads is not there."""
+    """Return the tasks that a topology makes of topics of these sizes; None where one is missing."""
     found: list[Task] = []
     for part in topology.subtopologies:
         names = sources_of(part)

@@ -104,17 +104,17 @@ class Acting(Generic[A]):
         raise NotImplementedError
 
     def _fail_over(self, down_ms: int) -> None:
-        """The coordinator's broker dies, and is back after that time."""
+        """Kill the coordinator's broker, and bring it back after that time."""
         raise NotImplementedError
 
     def _upgrade(self, process: A) -> None:
         """Have the process come back with the newer protocol, if there is one."""
 
     def _expect(self, processes: list[A]) -> None:
-        """The group is told of members before they come, where it can be."""
+        """Tell the group of members before they join, where it can be told."""
 
     def _expect_no_more(self, processes: list[A]) -> None:
-        """The group is told that these do not come back, where it can be."""
+        """Tell the group that these do not come back, where it can be told."""
 
     def _kill(self, step: ScenarioStep, processes: list[A]) -> None:
         for process in processes:

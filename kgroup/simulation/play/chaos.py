@@ -112,7 +112,7 @@ def _groups(rng: Random, world: World, seed: int) -> list[SimulatedGroup]:
 
 
 def _nothing_moves(world: World, groups: list[SimulatedGroup]) -> None:
-    """Groups at rest, left alone for longer than any session, stay as they are."""
+    """Check that groups at rest, left alone for longer than any session, stay as they are."""
     before = snapshot(world, groups)
     world.schedule.run_until(world.now_ms + CALM_MS)
     after = snapshot(world, groups)
@@ -204,7 +204,7 @@ def unrest(world: World, group: SimulatedGroup) -> str | None:
 
 
 def _at_rest(world: World, known: Group) -> str:
-    """The state of a group at rest; one that internal topics of a wrong size stop waits for an operator."""
+    """Return a group's state at rest; internal topics of a wrong size make it wait for an operator."""
     if not isinstance(known, StreamsGroup):
         return ClassicState.STABLE if isinstance(known, ClassicGroup) else ConsumerState.STABLE
     sizes = sizes_of(world.image)

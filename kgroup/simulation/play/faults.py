@@ -344,7 +344,7 @@ class Faults:
         return f"an old {type(request).__name__} of {process.name} arrives again"
 
     def _other_topology(self) -> str | None:
-        """A thread restarts with a changed topology, which Kafka 4.3.1 refuses, and later with its own."""
+        """Restart a thread with a changed topology, which Kafka 4.3.1 refuses, and later with its own."""
         group = self._rng.choice([group for group in self._groups if group.shape is not None])
         process, shape = self._rng.choice(group.processes), group.shape
         assert shape is not None

@@ -293,7 +293,7 @@ class Stage(Acting[Process]):
         return group
 
     def _fail_over(self, down_ms: int) -> None:
-        """The other broker leads once the controller has missed the one that died."""
+        """Let the other broker lead once the controller has missed the one that died."""
         brokers = self.world.brokers
         partition = brokers.partitions[0]
         if partition.leader is None:
@@ -338,7 +338,7 @@ def compare(
 
 
 def expectation(scenario: Scenario, size: Size, protocol: str | MakePush, *, static: bool) -> Expecting:
-    """What a group can be told before a scenario: ids, of static members; a size, where some stand by."""
+    """Return what a group is told before a scenario: static members' ids; a size, if some stand by."""
     if not isinstance(protocol, str):
         return NOBODY
     if scenario.standbys or (scenario.from_nothing and not static):

@@ -114,7 +114,7 @@ def find(name: str) -> Scenario:
 
 
 def read(path: Path) -> Scenario:
-    """The scenario in a YAML file (docs/simulation.md, Scenario files); ConfigError says what is wrong."""
+    """Return the scenario in a YAML file (docs/simulation.md); ConfigError says what is wrong."""
     import yaml
 
     try:

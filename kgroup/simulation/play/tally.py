@@ -70,7 +70,7 @@ class Tally:
         self._counting = False
 
     def owners_changed(self, process: Reader) -> None:
-        """A process holds other partitions than before."""
+        """Note that a process holds other partitions than before."""
         before = self._holding.get(process.name, frozenset())
         self._holding[process.name] = process.holding
         for partition in before - process.holding:
@@ -88,7 +88,7 @@ class Tally:
         self.history.append((now, len(self._holders)))
 
     def position_known(self, process: Reader, partition: TopicPartition, committed: int) -> None:
-        """A process begins to read a partition from its committed offset."""
+        """Note that a process begins to read a partition from its committed offset."""
         if self._counting:
             self.duplicates += max(self._read_to.get(partition, 0) - committed, 0)
 

@@ -34,10 +34,10 @@ class Watcher:
     """Hears of everything a shard does, as soon as it is done; this one takes no notice."""
 
     def loaded(self, partition: Partition) -> None:
-        """The shard was rebuilt from its log."""
+        """Note that the shard was rebuilt from its log."""
 
     def stepped(self, partition: Partition, request: Message | None, replies: list[Reply]) -> None:
-        """A request was carried out, or (None) timers fired or topics changed."""
+        """Note that a request was carried out, or (None) that timers fired or topics changed."""
 
     def fired(self, partition: Partition) -> None:
         """Every timer that was due has fired."""
@@ -169,7 +169,7 @@ class Brokers:
             self._answer(self.brokers[leader], replies)
 
     def crash(self, broker: Broker) -> None:
-        """The broker is gone at once: its connections break, nobody leads its partitions."""
+        """Kill the broker at once: its connections break, and its partitions have no leader."""
         broker.up = broker.stalled = False
         broker.mailbox.clear()
         for partition in self.partitions:
@@ -179,11 +179,11 @@ class Brokers:
         broker.tickets.clear()
 
     def stall(self, broker: Broker) -> None:
-        """The broker stands still: a slow disk, a long pause of its garbage collector."""
+        """Let the broker stand still: a slow disk, a long pause of its garbage collector."""
         broker.stalled = broker.up
 
     def resume(self, broker: Broker, timers_first: bool) -> None:
-        """The broker goes on: with the requests that came meanwhile, or with what fell due meanwhile."""
+        """Resume the broker with the requests that came meanwhile, or with what fell due meanwhile."""
         if not broker.stalled:
             return
         broker.stalled = False

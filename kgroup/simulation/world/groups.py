@@ -211,7 +211,7 @@ class StreamsShape:
 
 
 def made_up_topology(rng: Random, group_id: str, topics: tuple[str, ...]) -> Topology:
-    """Reads these topics, merged or one by one, with or without state; often it splits them by key, too."""
+    """Return a topology that reads these topics, with or without state, often repartitioned."""
     changelog = (TopicInfo(name=f"{group_id}-store-changelog"),)
     again = TopicInfo(name=f"{group_id}-by-key-repartition")
     repartitions = rng.random() < 0.5
@@ -251,7 +251,7 @@ def made_up_shape(rng: Random, group_id: str, topics: tuple[str, ...], threads: 
 def thread_maker(
     rng: Random, group_id: str, shape: StreamsShape, name: str, rebalance_ms: int
 ) -> Callable[[int], GroupMember]:
-    """Makes the member of a thread: with an id of its own each time, of a process that keeps its id."""
+    """Return a maker of a thread's member: each time with a new id, of a process that keeps its id."""
 
     def make(incarnation: int) -> GroupMember:
         return StreamsMember(group_id, uuid_text(rng.randbytes(16)), shape.application(name, rebalance_ms))

@@ -48,11 +48,11 @@ class Endpoint(Protocol):
     def name(self) -> str: ...
 
     def answered(self, connection: Connection, sent: InFlight, data: bytes) -> None:
-        """An answer, in the version of its request."""
+        """Take an answer, in the version of its request."""
         ...
 
     def gave_up(self, connection: Connection, requests: list[InFlight]) -> None:
-        """The connection is closed; these got no answer on it."""
+        """Take note that the connection is closed; these got no answer on it."""
         ...
 
 

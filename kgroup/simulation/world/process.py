@@ -140,11 +140,11 @@ class Process:
         self._end()
 
     def pause(self) -> None:
-        """The process stands still and hears nothing, but believes what it believed."""
+        """Let the process stand still: it hears nothing, and believes what it believed."""
         self.paused = True
 
     def resume(self) -> None:
-        """The process goes on, with everything that came meanwhile, in order."""
+        """Resume the process, with everything that came meanwhile, in order."""
         self.paused = False
         missed, self._missed = self._missed, []
         for action, args in missed:
@@ -272,7 +272,7 @@ class Process:
             del self.positions[partition]
 
     def _end_once_committed(self) -> None:
-        """A process that has left ends when its last commit is answered, as a consumer's close does."""
+        """End a process that has left when its last commit is answered, as a consumer's close does."""
         if self._left and not self._commits:
             self._end()
             self._restart_later()

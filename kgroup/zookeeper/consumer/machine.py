@@ -55,7 +55,7 @@ class Assignment:
         return {thread: tuple(names) for thread, names in topics.items()}
 
     def out_of_range(self, partition: messages.Partition) -> None:
-        """The log does not have this position: the reset word is to be applied, at the next Start (OC-40)."""
+        """Note that the log lacks this position: the next Start applies the reset word (OC-40)."""
         position = self.positions.get(partition)
         if position is not None:
             self._out_of_range[partition] = position
@@ -124,7 +124,7 @@ class Discovery:
         self.backoff_ms = max(1, config.reconnect_backoff_ms * (1000 + share) // 1000)
 
     def told(self, brokers: Iterable[messages.Broker]) -> None:
-        """The cluster's brokers, as one of them lists them; a list of none tells nothing."""
+        """Note the cluster's brokers, as one of them lists them; an empty list changes nothing."""
         self._told = tuple(brokers) or self._told
 
     def next(self) -> messages.Broker:
@@ -165,17 +165,17 @@ class Lease:
         self._answered_ms: int | None = None
 
     def registered(self, sent_ms: int) -> None:
-        """A registration that was sent then is accepted, on a new connection."""
+        """Begin a lease: a registration sent then is accepted, on a new connection."""
         self.end_ms = sent_ms + self._session_ms
         self._answered_ms = None
 
     def pinged(self, num_retries: int) -> None:
-        """A ping without retries says that the answer before it arrived in time (era 5.2)."""
+        """Extend the lease: a ping without retries proves that the answer before it was in time (era 5.2)."""
         if num_retries == 0 and self._answered_ms is not None:
             self.end_ms = max(self.end_ms, self._answered_ms + self._session_ms)
 
     def answered(self, now_ms: int) -> None:
-        """A ping is being answered."""
+        """Note that a ping is being answered."""
         self._answered_ms = now_ms
 
     def ended(self) -> None:
@@ -283,7 +283,7 @@ class LegacyConsumer:
         return partition in self.positions and not self._leaving and self.lease.good(now_ms)
 
     def delivered(self, partition: messages.Partition, next_offset: int) -> None:
-        """A record was; the position is the one behind it."""
+        """Note that a record was delivered; the position is the one behind it."""
         self.positions[partition] = next_offset
 
     def enable_rebalance(self, now_ms: int) -> list[events.ConsumerEffect]:
@@ -434,7 +434,7 @@ class LegacyConsumer:
         self._backoff_until_ms = self._now_ms + self._discovery.backoff_ms
 
     def _lost(self) -> None:
-        """The connection is gone: stop, and look for the coordinator again (era 9.7)."""
+        """Stop, as the connection is gone, and look for the coordinator again (era 9.7)."""
         was_member = self.phase is Phase.MEMBER
         self._stop_fetching()
         self.lease.ended()
@@ -459,7 +459,7 @@ class LegacyConsumer:
     # Being a member
 
     def _look_at_the_clock(self) -> None:
-        """What the clock alone decides, before anything that has come meanwhile is looked at."""
+        """Do what the clock alone decides, before anything that has come meanwhile."""
         if self.phase in (Phase.NEW, Phase.LEFT):
             return
         if self.phase is Phase.BACKOFF:

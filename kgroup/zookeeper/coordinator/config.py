@@ -46,7 +46,7 @@ class LegacyConfig:
 
 
 def read_settings(given: Mapping[str, str]) -> LegacyConfig:
-    """The settings named, numbers or true and false; ConfigError for a name or a value that is none."""
+    """Return the settings named; ConfigError for an unknown name or a value that is wrong."""
     defaults = LegacyConfig()
     values: dict[str, Any] = {}
     for name, text in given.items():

@@ -112,7 +112,7 @@ class Core:
         self._effects.append(Zk(self._called, tuple(ops), watch))  # type: ignore[arg-type]
 
     def answered(self, call: int, results: Sequence[Result]) -> None:
-        """A call's answer; one that nobody waits for changes nothing (era 7.11)."""
+        """Take a call's answer; one that nothing waits for changes nothing (era 7.11)."""
         then = self._calls.pop(call, None)
         if then is not None:
             then(results)
@@ -144,12 +144,12 @@ class Core:
         return True
 
     def registered(self, conn: int) -> None:
-        """The connection is a member's now: pings decide how long it may stay."""
+        """Note that the connection is a member's now: pings decide how long it may stay."""
         self.timers.cancel(self._conns[conn])
         self._conns[conn] = None
 
     def forget(self, conn: int) -> None:
-        """The connection is closed."""
+        """Forget a closed connection."""
         self.timers.cancel(self._conns.pop(conn, None))
 
     def log(self, level: Level, text: str) -> None:

@@ -62,7 +62,7 @@ class Directory:
             self._core.ask(ops, lambda nodes: self._told(reads, listed, nodes), watch=True)
 
     def _found_after_all(self, results: Sequence[Result]) -> None:
-        """The first broker registered meanwhile: what watches the node does not watch its children."""
+        """Read again if a broker registered meanwhile: watching the node does not watch its children."""
         if isinstance(results[0], Stat):
             self.read()
         elif uncertain(results):

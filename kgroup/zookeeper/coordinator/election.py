@@ -76,7 +76,7 @@ class Elector:
             self._begin()
 
     def expired(self) -> None:
-        """The session and its node are gone (era 3.6)."""
+        """Resign, as the session and its node are gone (era 3.6)."""
         self.resign("the ZooKeeper session has expired")
         self._unreleased = False
         self.coordinator_id = None
@@ -107,7 +107,7 @@ class Elector:
             self._begin()
 
     def ready(self) -> None:
-        """The start is done (era 3.4)."""
+        """Become active: the start is done (era 3.4)."""
         self.state = State.ACTIVE
         self.coordinator_id = self._core.broker_id
 
@@ -244,7 +244,7 @@ class Elector:
             self.resign_and_try_again("the coordinator's node is not this broker's any more")
 
     def _again(self) -> None:
-        """The connection failed: once there is one, look first what has become of it all (era 3.1)."""
+        """Begin again once connected, by looking what has become of it all (era 3.1)."""
         current = self._round
         self._core.when_connected(lambda: self._begin() if current == self._round else None)
 

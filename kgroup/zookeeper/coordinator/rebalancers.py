@@ -51,7 +51,7 @@ class Run:
         self.snapshot: list[RegisteredConsumer] = []
 
     def begin(self) -> None:
-        """The first attempt."""
+        """Begin the first attempt."""
         self._group.given_up = self._group.rebalance_failed = False
         self._read()
 
@@ -61,19 +61,19 @@ class Run:
             self._read()
 
     def member_failed(self) -> None:
-        """A member is gone: the attempt fails at once, unless it only waits yet (era 5.5, 7.5)."""
+        """Fail the attempt, as a member is gone, unless it only waits yet (era 5.5, 7.5)."""
         if self.phase is Phase.FREE:
             self._read()
         elif self.phase is not Phase.BACKOFF:
             self.fail("a member failed")
 
     def answered(self, watcher: Watcher) -> None:
-        """A Stop or a Start was answered in time."""
+        """Note that a Stop or a Start was answered in time."""
         if self._moves is not None:
             self._moves.answered(watcher)
 
     def fail(self, why: str) -> None:
-        """The attempt has failed: wait, and try again (era 7.10)."""
+        """End a failed attempt: wait, and try again (era 7.10)."""
         group, config = self._group, self._term.core.config
         group.rebalance_failed = True
         self._end_attempt()
@@ -343,7 +343,7 @@ class Moves:
         self._start(offsets)
 
     def _remember(self, offsets: dict[Partition, int]) -> None:
-        """What an operator wrote or deleted is where members begin: a report is new against that."""
+        """Keep what an operator wrote or deleted as where members begin: a report is new against that."""
         known = self._group.offsets
         for partition, offset in offsets.items():
             if partition in self._group.changed:
@@ -354,7 +354,7 @@ class Moves:
                 known[partition] = offset
 
     def _unreadable(self, partition: Partition, node: Result) -> None:
-        """A position that is there but makes no sense is not taken for none: the reset word would lose it."""
+        """Fail for a position that makes no sense: taken for none, the reset word would lose it."""
         path = paths.offset(self._group.group_id, partition)
         if node not in UNCERTAIN:
             why = node.value if isinstance(node, Failure) else "it is no number"
@@ -430,7 +430,7 @@ class Owners:
 
 
 def data_of(session_timeout_ms: int, *, starting: bool) -> bytes:
-    """What the owners node holds: the largest session of the group, and whether others are being started."""
+    """Return the owners node's data: the group's largest session, and whether others are starting."""
     told: dict[str, int | bool] = {"version": 1, "session_timeout_ms": session_timeout_ms}
     if starting:
         told["starting"] = True
@@ -532,7 +532,7 @@ def target_of(
 
 
 def thread_id(consumer_id: str, stream: int) -> str:
-    """A consumer's streams are threads, numbered from 0 (era 4.5)."""
+    """Return a thread's id: a consumer's streams are threads, numbered from 0 (era 4.5)."""
     return f"{consumer_id}-{stream}"
 
 

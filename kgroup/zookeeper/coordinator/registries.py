@@ -183,7 +183,7 @@ class Group:
     dropped: bool = False
 
     def give(self, partition: Partition, member: RegisteredConsumer) -> None:
-        """The member is the holder from now on."""
+        """Make the member the holder from now on."""
         before = self.holders.get(partition)
         if before is not None:
             before.holds.pop(partition, None)
@@ -201,7 +201,7 @@ class Group:
     def blockers(
         self, partitions: Iterator[Partition], now_ms: int, snapshot: list[RegisteredConsumer]
     ) -> list[RegisteredConsumer]:
-        """The members outside the snapshot that may still deliver some of these partitions (era 5.6)."""
+        """Return members outside the snapshot that may still deliver these partitions (era 5.6)."""
         inside = set(map(id, snapshot))
         found: dict[int, RegisteredConsumer] = {}
         for partition in partitions:
@@ -266,7 +266,7 @@ class Purgatory:
         return waiting is not None and len(waiting) > 0 and not waiting[-1].settled
 
     def answer(self, member: RegisteredConsumer, kind: RequestKey, correlation: int | None) -> Watcher | None:
-        """The request this answers, None if there is none; `settled` before if the answer came too late.
+        """Return the request this answers, or None; it is `settled` already if the answer came too late.
 
         Answers of one kind come in the order of their requests. An expired watcher stays until its answer has
         come, or the late answer would pass for that of the next request (era 5.3).
@@ -282,12 +282,12 @@ class Purgatory:
         return watcher
 
     def satisfy(self, watcher: Watcher) -> None:
-        """The answer came in time."""
+        """Note that the answer came in time."""
         assert not watcher.settled
         self._settle(watcher, "satisfied")
 
     def drop(self, member: RegisteredConsumer) -> None:
-        """The member is gone: nothing of it is awaited any more."""
+        """Stop waiting for answers of a member that is gone."""
         for waiting in member.unanswered.values():
             for watcher in waiting:
                 if not watcher.settled:
@@ -484,7 +484,7 @@ class Committer:
         return {paths.offset(group.group_id, p): str(group.offsets[p]).encode() for p in group.changed}
 
     def written(self, group: Group, puts: dict[str, bytes]) -> None:
-        """The bit is cleared for what was written, unless it has changed again since (era 6.7)."""
+        """Clear the bit of what was written, unless it has changed again since (era 6.7)."""
         for partition in list(group.changed):
             data = puts.get(paths.offset(group.group_id, partition))
             if data is not None and data == str(group.offsets[partition]).encode():

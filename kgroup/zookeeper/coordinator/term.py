@@ -55,7 +55,7 @@ class Term(Registries):
         self.groups.clear()
 
     def fail(self, member: RegisteredConsumer, why: str, *, closed: bool = False) -> None:
-        """The member is no more, in the draft's order (era 5.5)."""
+        """Remove a member, in the draft's order (era 5.5)."""
         group = self.groups[member.registration.group_id]
         self.core.log(Level.INFO, f"consumer {member.consumer_id} of group {group.group_id}: {why}")
         self.pings.stop(member)
@@ -265,7 +265,7 @@ class Registration:
         term.recovery.registered(group, member)
 
     def _replace(self, group: Group, consumer_id: str) -> None:
-        """The consumer stopped its fetchers before it registered again: what it held is free (era 4.3)."""
+        """Release what the consumer held: it stopped its fetchers before it registered again (era 4.3)."""
         before = group.members.get(consumer_id)
         if before is not None:
             group.release(before)
@@ -300,7 +300,7 @@ class Interests:
         self._list()
 
     def fired(self, path: str) -> None:
-        """A watch saw something, or was lost."""
+        """Read again what a watch saw, or was lost on."""
         if path == paths.TOPICS:
             self._list()
         elif path.startswith(paths.TOPICS + "/"):
@@ -309,7 +309,7 @@ class Interests:
                 self._read([name])
 
     def add(self, group: Group, member: RegisteredConsumer) -> None:
-        """The group is interested in what the member reads."""
+        """Note the group's interest in what the member reads."""
         for topic in member.subscription.topics:
             self._interest(group, topic)
         if member.subscription.pattern is not None:
@@ -319,7 +319,7 @@ class Interests:
                     self._interest(group, topic)
 
     def drop(self, group: Group) -> None:
-        """The group is no more."""
+        """Drop the interests of a group that is no more."""
         self.wildcards.pop(group.group_id, None)
         for topic in group.topics:
             groups = self.groups_of.get(topic, {})
@@ -394,7 +394,7 @@ class Interests:
         self._trigger(name)
 
     def _gone(self, name: str) -> None:
-        """The next attempt of each group drops its owners (era 6.6)."""
+        """Have the next attempt of each group drop the topic's owners (era 6.6)."""
         del self._term.topics[name]
         self._trigger(name)
 
@@ -410,7 +410,7 @@ class Recovery:
         self._term = term
 
     def load(self, group: Group) -> None:
-        """The group is new here: read who is known of it (era 8.1)."""
+        """Read who is known of a group that is new here (era 8.1)."""
         read_owners(self._term, group, lambda owners: self._loaded(group, owners))
 
     def registered(self, group: Group, member: RegisteredConsumer) -> None:
@@ -510,7 +510,7 @@ class Pings:
         member.ping_timer = None
 
     def answered(self, watcher: Watcher) -> None:
-        """The member is there, and may deliver for another session; its misses are forgotten (era 5.3)."""
+        """Let the member deliver for another session, and forget its misses (era 5.3)."""
         watcher.member.failed = 0
         watcher.member.answered_at_ms = self._term.core.now_ms
 

@@ -113,7 +113,7 @@ class LegacyBrokers:
 
 @contextmanager
 def _naming(port: int, option: str) -> Iterator[None]:
-    """A port that cannot be had as a KgroupError that names the option it came from."""
+    """Raise a port that cannot be had as a KgroupError that names the option it came from."""
     try:
         yield
     except OSError as error:

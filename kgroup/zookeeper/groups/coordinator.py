@@ -78,7 +78,7 @@ def _take(group: GroupNodes, told: DescribedGroup) -> None:
 def with_coordinator(
     ask_tree: Ask, told: tuple[GroupDescription, ...], nodes: Mapping[str, GroupNodes]
 ) -> tuple[tuple[GroupDescription, ...], tuple[ItemError, ...]]:
-    """The groups with the elected coordinator of those that one has assigned; what is not known of it."""
+    """Return the groups with the coordinator that assigned them; what is unknown of it."""
     elected = next((found for each in nodes.values() if (found := each.elected) is not None), None)
     if elected is None:
         return told, ()

@@ -148,7 +148,7 @@ class CommittedOffsets:
 
 
 def offsets(found: Sequence[Seen], logs: Logs, *, anywhere: bool = False) -> dict[str, CommittedOffsets]:
-    """The committed offsets of each group; one in both places is Kafka's, as Kafka's own tools have it.
+    """Return each group's committed offsets; one in both places is Kafka's, as in Kafka's own tools.
 
     Kafka is asked for the topics that the group's nodes name; with `anywhere` for all that are known, as one
     that an operator has tidied out of the tree may be among them.
@@ -164,7 +164,7 @@ def offsets(found: Sequence[Seen], logs: Logs, *, anywhere: bool = False) -> dic
 
 
 def _relevant(seen: Seen, more: Iterable[str]) -> frozenset[TopicPartition]:
-    """The partitions a group may have offsets in: those of its topics and of `more`, as far as known."""
+    """Return the partitions a group may have offsets in: of its topics and of `more`, where known."""
     nodes = seen.nodes
     named = {*nodes.owners, *nodes.offsets, *nodes.undecodable, *(seen.subscribed or ())}
     topics = {p.topic for p in named} | nodes.topics | set(more)

@@ -92,7 +92,7 @@ class Groups:
         return sampled(self.describe, group_ids, interval_s)
 
     def look(self, group_ids: Iterable[str]) -> tuple[dict[str, GroupNow], tuple[ItemError, ...]]:
-        """The committed offsets of groups; an error in those that are read, or of which that is not told.
+        """Return the groups' committed offsets; an error in those that are read, or may be.
 
         Owners alone, which may be left over, hide no offset: `unseen` says that the group may be read. And
         what of the committed offsets could not be read, or is told in two places, each time otherwise.
@@ -307,7 +307,7 @@ def delete(ask: Ask, transact: Transact, group_id: str) -> GroupResult:
 
 
 def _bottom_up(ask: Ask, path: str) -> Iterator[str | None]:
-    """A node and all below it, children first, level by level asked; None for one that may not be read."""
+    """Yield a node and all below it, children first; None for one that may not be read."""
     levels: list[list[str]] = [[path]]
     hidden = False
     while levels[-1]:

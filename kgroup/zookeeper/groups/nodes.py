@@ -206,7 +206,7 @@ def elected(ask: Ask) -> Elected | None:
 
 
 def coordinated(ask: Ask, names: Sequence[str]) -> frozenset[str]:
-    """The groups that an elected coordinator has assigned: it keeps their session timeout with the owners."""
+    """Return the groups that an elected coordinator has assigned: the owners have its session timeout."""
     nodes = ask(*(Get(path_of(CONSUMERS, name, OWNERS)) for name in names))
     told = zip(names, nodes, strict=True)
     return frozenset(n for n, node in told if isinstance(node, Node) and b"session_timeout_ms" in node.data)

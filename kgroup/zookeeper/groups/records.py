@@ -116,7 +116,7 @@ def offset_of(data: bytes) -> int:
 
 
 def partition_number(name: str) -> int:
-    """The number that a node is named by; Kafka 0.7 has names such as 0-1, which mean another thing."""
+    """Return the number in a node's name; Kafka 0.7 has names such as 0-1 with another meaning."""
     number = number_in(name.encode(), _INT)
     if number is None:
         raise DecodeError(f"{_quoted(name.encode())} is not a partition of Kafka 0.8 or later")

@@ -83,14 +83,14 @@ class LegacyHost:
         self._link.close()
 
     def opened(self, connection: LegacyConnection) -> None:
-        """A consumer has connected."""
+        """Take in a consumer's connection."""
         self._opened += 1
         connection.number = self._opened
         self._connections[connection.number] = connection
         self.step(events.Opened(connection.number))
 
     def lost(self, connection: LegacyConnection) -> None:
-        """A connection has ended, not by the machine's will."""
+        """Note that a connection has ended, not by the machine's will."""
         if self._connections.pop(connection.number, None) is not None:
             self.step(events.Closed(connection.number))
 

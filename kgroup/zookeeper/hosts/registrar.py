@@ -33,7 +33,7 @@ class Registrar:
     def __init__(
         self, cluster: Cluster, listeners: Mapping[int, tuple[Address, Address]], make_link: MakeLink
     ) -> None:
-        """`listeners` are of each broker: where it serves Kafka, and where its coordinator listens."""
+        """Take each broker's `listeners`: where it serves Kafka, and where its coordinator listens."""
         self._cluster = cluster
         self._listeners = listeners
         self._loop = asyncio.get_running_loop()
@@ -55,7 +55,7 @@ class Registrar:
         self._look()
 
     def close(self) -> None:
-        """The brokers' nodes go at once; the topics' stay."""
+        """Remove the brokers' nodes at once; the topics' stay."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()

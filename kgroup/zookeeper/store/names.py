@@ -26,7 +26,7 @@ class Ensemble:
 
 
 def parse_ensemble(text: str) -> Ensemble:
-    """The ensemble that `host:port,[::1]:2181/chroot` names, a missing port 2181; ConfigError otherwise."""
+    """Return the ensemble of `host:port,[::1]:2181/chroot` (default port 2181); ConfigError otherwise."""
     servers, slash, below = text.strip().partition("/")
     found = tuple(_server(part.strip(), text) for part in servers.split(",") if part.strip())
     if not found:

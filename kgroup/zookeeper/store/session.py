@@ -127,7 +127,7 @@ class Session:
         self._multi(ops).rawlink(lambda done: answered(_results_of(ops, done)))
 
     def ask(self, *ops: zk.Read) -> tuple[zk.Result, ...]:
-        """The answers to reads, sent one behind the other; those that a lost connection left open again.
+        """Return the answers to reads, sent in order; those that a lost connection left open are sent again.
 
         Unreachable when they are not all answered in time, BrokerRefused when nobody was authenticated.
         """
@@ -148,7 +148,7 @@ class Session:
         return tuple(answers[number] for number in range(len(ops)))
 
     def ask_all(self, *ops: zk.Write) -> tuple[zk.Result, ...]:
-        """The answers to a multi, sent once: after CONNECTION_LOSS nobody knows whether it was done."""
+        """Return the answers to a multi, sent once: after CONNECTION_LOSS its outcome is unknown."""
         answer = self._multi(ops)
         answer.wait(self._left_or_none())
         if not answer.ready():
@@ -353,7 +353,7 @@ def change_of(event: WatchedEvent) -> zk.Change:
 
 
 def result_of(op: zk.Read | zk.Write, done: Any = None, *, value: Any = None) -> zk.Result:
-    """The result of an operation out of kazoo's answer, or out of its value in the results of a multi."""
+    """Return an operation's result from kazoo's answer, or from its value in a multi's results."""
     if done is not None:
         if done.exception is not None:
             return failure_of(done.exception)

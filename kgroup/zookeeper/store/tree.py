@@ -51,7 +51,7 @@ class Tree:
         self._denied: set[str] = set()
 
     def open(self, watcher: Watcher | None = None, chroot: str = "") -> int:
-        """A new session, its paths below `chroot`; `watcher` hears of a change before its write returns."""
+        """Open a session with paths below `chroot`; `watcher` hears of changes before writes return."""
         self._opened += 1
         self._sessions[self._opened] = _Session(watcher, chroot)
         return self._opened

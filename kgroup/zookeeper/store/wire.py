@@ -192,7 +192,7 @@ def failure(xid: int, zxid: int, code: Code) -> bytes:
 def answer(
     request: Request, zxid: int, results: Sequence[zk.Result], size: int = 0, children: int = 0
 ) -> bytes:
-    """The answer to a read or a write; `size` and `children` of the node are for a stat that is told."""
+    """Return the answer to a read or a write; `size` and `children` are for a node's stat."""
     if request.type == Op.MULTI:
         head = _HEAD.pack(request.xid, zxid, Code.OK)
         return framed(head + _multi(request.ops, results) + _MULTI.pack(-1, True, -1))

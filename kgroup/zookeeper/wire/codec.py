@@ -99,7 +99,7 @@ class Reader:
         return count
 
     def end(self) -> None:
-        """Raises DecodeError unless everything has been taken."""
+        """Raise DecodeError unless everything has been taken."""
         if self.left:
             raise DecodeError(f"{self.left} bytes left over at byte {self._pos}")
 
@@ -131,7 +131,7 @@ class Frames:
         self._data = bytearray()
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """The payloads that these bytes complete; DecodeError for a size that no frame has (era 2.1)."""
+        """Yield the payloads that these bytes complete; DecodeError for an impossible size (era 2.1)."""
         self._data += data
         while len(self._data) >= _INT32.size:
             (size,) = _INT32.unpack_from(self._data)
@@ -171,7 +171,7 @@ class Wire:
     client_id: str = "kgroup"
 
     def encode(self, message: messages.Message, correlation: int = 0) -> bytes:
-        """The whole frame, its size in front; `correlation`, up to MAX_CORRELATION, is for header mode."""
+        """Return the frame, its size in front; `correlation`, up to MAX_CORRELATION, is for header mode."""
         out = Writer()
         kind = type(message)
         key = _KEYS.get(kind)
@@ -297,7 +297,7 @@ _PLAIN: dict[object, Layout] = {
 
 
 def _layout_of(kind: Any) -> Layout:
-    """The layout of a type: a message's or a tuple's fields in order, an int16 in front of a list's items."""
+    """Return a type's layout: a message's or tuple's fields in order, an int16 before a list's items."""
     if kind in _PLAIN:
         return _PLAIN[kind]
     if get_origin(kind) is UnionType:

@@ -36,14 +36,14 @@ class Process:
         raise NotImplementedError
 
     def begin(self) -> None:
-        """A new life, as a new process."""
+        """Begin a new life, as a new process."""
         self.alive, self.paused = True, False
         self.life += 1
         self._waiting.clear()
         self._armed_ms = None
 
     def die(self) -> None:
-        """The end of this life; nothing that was meant for it reaches another."""
+        """End this life; nothing that was meant for it reaches another."""
         self.alive = self.paused = False
         self.life += 1
         self._waiting.clear()
@@ -74,7 +74,7 @@ class Process:
         self._wake_all()
 
     def awake(self) -> None:
-        """It has just gone on, and its machine has not been asked anything yet."""
+        """Do what comes first after a pause, before its machine is asked anything."""
 
     def arm(self) -> None:
         """See to it that the machine is woken in time."""

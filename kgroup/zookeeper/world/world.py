@@ -109,14 +109,14 @@ class BrokerProcess(Process):
         return self.machine.next_wake_ms()
 
     def start(self) -> None:
-        """A new machine, and a new session."""
+        """Start a new machine, with a new session."""
         self.begin()
         self.machine = LegacyCoordinator(self.world.config, self.id)
         self.connections.clear()
         self.link.open()
 
     def crash(self, *, silently: bool) -> None:
-        """The process is killed; or the whole machine, and nobody is told that its connections are gone."""
+        """Kill the process, or silently the whole machine: then no peer hears of it."""
         if not self.alive:
             return
         self.die()
@@ -129,7 +129,7 @@ class BrokerProcess(Process):
         self.link.die()
 
     def shut_down(self) -> None:
-        """The broker goes down in order, and its host carries out what that asks for."""
+        """Shut the broker down in order; its host carries out what that asks for."""
         if self.running:
             self.step(events.Shutdown())
             life = self.life
@@ -214,7 +214,7 @@ class ConsumerProcess(Process):
         return self.machine.next_wake_ms()
 
     def start(self) -> None:
-        """A new machine."""
+        """Start a new machine."""
         self.begin()
         self.machine = LegacyConsumer(self.config)
         self.connection = None
@@ -223,7 +223,7 @@ class ConsumerProcess(Process):
         self._poll_later()
 
     def crash(self, *, silently: bool) -> None:
-        """The process is killed, or its whole machine, and nobody is told."""
+        """Kill the process, or silently its whole machine."""
         if not self.alive:
             return
         self.die()
@@ -234,7 +234,7 @@ class ConsumerProcess(Process):
             self.world.network.close_at_consumer(connection)
 
     def leave(self) -> None:
-        """The application is done; it does not come back by itself."""
+        """Leave: the application is done and does not come back by itself."""
         self.wanted = False
         self.post(lambda: self.step(events.Leave()))
 
@@ -286,7 +286,7 @@ class ConsumerProcess(Process):
             self.die()
 
     def awake(self) -> None:
-        """The application's thread may be the first to resume: what it is handed then counts (era 9.6)."""
+        """Deliver first, as the application's thread may be the first to resume (era 9.6)."""
         self._deliver()
         self.world.observer.after_event()
 
@@ -395,25 +395,25 @@ class Network:
             self.drop_at_broker(connection)
 
     def close_at_consumer(self, connection: Connection) -> None:
-        """The consumer's side is closed; the broker hears of it behind what was sent."""
+        """Close the consumer's side; the broker hears of it behind what was sent."""
         if connection.open_at_consumer:
             connection.open_at_consumer = False
             self._put(connection, connection.to_broker, None)
 
     def close_at_broker(self, connection: Connection) -> None:
-        """The broker's side is closed."""
+        """Close the broker's side."""
         if connection.open_at_broker:
             connection.open_at_broker = False
             self._put(connection, connection.to_consumer, None)
 
     def drop_at_broker(self, connection: Connection) -> None:
-        """The broker's side is reset; the consumer hears of it when something gets through to it again."""
+        """Reset the broker's side; the consumer hears of it when something gets through to it again."""
         if connection.open_at_broker:
             self.close_at_broker(connection)
             connection.broker.post(lambda: connection.broker.lost(connection))
 
     def silence(self, connection: Connection) -> None:
-        """A machine lost its power: the other side is not told."""
+        """Cut both sides without a word: a machine lost its power."""
         connection.open_at_broker = connection.open_at_consumer = False
 
     def is_cut(self, connection: Connection) -> bool:
@@ -508,7 +508,7 @@ class ZkLink:
         self._broken = 0
 
     def open(self) -> None:
-        """A new session, or none until the connection is back."""
+        """Open a session, or none until the connection is back."""
         self._up = False
         self._missed.clear()
         self._broken += 1
@@ -572,7 +572,7 @@ class ZkLink:
         self._schedule.after(self._chance.choice((0, self._negotiated_ms // 2)), notice)
 
     def heal(self) -> None:
-        """The network is whole again."""
+        """Make the network whole again."""
         if not self.cut:
             return
         if self._up:
@@ -584,7 +584,7 @@ class ZkLink:
             self._schedule.after(self._delay(), self._for_this_life(self._reconnect))
 
     def resumed(self) -> None:
-        """The process goes on; if its session has ended meanwhile, it will hear of that."""
+        """Resume the process; if its session has ended meanwhile, it hears of that."""
         self.heard()
         self._schedule.after(BELIEVES_CONNECTED_MS, self._check)
 
@@ -594,14 +594,14 @@ class ZkLink:
         self._schedule.after(self._delay(), self._check)
 
     def close(self) -> None:
-        """The client says goodbye, and the session ends at once."""
+        """Close the client, and end the session at once."""
         self._up = False
         self._calls.clear()
         self._broken += 1
         self._tree.expire(self.session)
 
     def die(self) -> None:
-        """The process is gone, the session stays until ZooKeeper misses it."""
+        """Lose the process; the session stays until ZooKeeper misses it."""
         self._up = False
         self._calls.clear()
         self._broken += 1
@@ -612,7 +612,7 @@ class ZkLink:
             self._broker.post(self._expired)
 
     def _notice(self) -> None:
-        """The client takes its connection for lost: so are its calls, done or not, and all its watches."""
+        """Take the connection for lost, with its calls, done or not, and all its watches."""
         self._up = False
         self._broken += 1
         calls, self._calls = self._calls, {}
@@ -677,7 +677,7 @@ class Observer:
         event: events.CoordinatorEvent | None,
         effects: list[events.CoordinatorEffect],
     ) -> None:
-        """A coordinator got an event, None for a timer, and had these effects."""
+        """Note an event of a coordinator, None for a timer, and its effects."""
 
     def asked(
         self,
