@@ -116,7 +116,7 @@ class Acls:
         request = DeleteAclsRequest(filters=tuple(map(_exactly, acls)))
 
         gone: list[ListedAcl] = []
-        # what is removed twice is told as not there, so that an unknown outcome must stay one
+        # a repeated removal reports "not found", so an unknown outcome cannot be resolved by retrying
         results = self._cluster.ask_controller(request, DeleteAclsResponse, idempotent=False).filter_results
         for acl, told in zip(acls, results, strict=True):
             check(told.error_code, "removing access rules", told.error_message, (on_cluster(ALTER),))

@@ -61,7 +61,7 @@ def group_settings(cluster: ClusterView, group_id: str) -> tuple[Setting, ...]:
     except BrokerRefused as error:
         if error.code != ErrorCode.INVALID_REQUEST:
             raise
-        # How brokers answer that know no such kind of resource; nothing else in the request can be invalid.
+        # Brokers that do not support this resource type answer so; nothing else here can be invalid.
         said = f"the broker has no settings of groups ({error.message})"
         raise BrokerRefused(
             ErrorCode.UNSUPPORTED_VERSION, said, hint=f"Kafka {GROUP_SETTINGS_SINCE} and later have"

@@ -153,7 +153,7 @@ def _check_header(batch: Batch, topic: TopicSettings) -> None:
 def _records(batch: Batch) -> tuple[list[LogRecord], bool]:
     """Return the records, and whether their offsets count up from the first to the last.
 
-    Kafka, too, fails with UNKNOWN_SERVER_ERROR for those it cannot decompress or would have to compress anew.
+    Kafka, too, fails with UNKNOWN_SERVER_ERROR for those it cannot decompress or would have to recompress.
     """
     body = batch.raw[HEADER_BYTES:]
     if batch.compression:

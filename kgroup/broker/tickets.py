@@ -64,7 +64,7 @@ class Tickets:
         return own
 
     def wake(self, shard: Shard, now_ms: int, due_ms: int) -> list[Reply]:
-        """Let a shard do what is due; a shard that fails is loaded anew."""
+        """Let a shard do what is due; a shard that fails is reloaded."""
         try:
             replies = shard.wake(now_ms, due_ms)
         except Exception:

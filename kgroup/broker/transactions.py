@@ -196,7 +196,7 @@ class Transactions:
                 self._arm(shard.partition)
 
     def _reload(self, partition: int) -> None:
-        """Make a shard anew from its log. One whose log cannot be read is not led any more."""
+        """Make a shard again from its log. One whose log cannot be read is not led any more."""
         settings = self._cluster.settings
         config = TransactionConfig(
             settings.transaction_max_timeout_ms, settings.transactional_id_expiration_ms

@@ -112,7 +112,7 @@ class Connection:
 
     def _answer(self, frame: bytes) -> Message:
         if not self._pending:
-            raise DecodeError("an answer that nobody asked for")
+            raise DecodeError("an answer to no request")
         correlation, api_key, version = self._pending.popleft()
         got = correlation_id_of(frame)
         if got != correlation:

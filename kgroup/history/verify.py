@@ -92,7 +92,7 @@ def hiding_error(said: Said) -> Said | None:
 
 def _untold(said: Sequence[Said] | None) -> list[str]:
     members = said or ()
-    found = ["members: the broker does not tell them"] if said is None else []
+    found = ["members: the broker does not report them"] if said is None else []
     # Of members of streams groups the tasks are told, whatever partitions these read.
     members = [m for m in members if m.get("tasks") is None]
     untold = {
@@ -100,7 +100,7 @@ def _untold(said: Sequence[Said] | None) -> list[str]:
         "subscriptions": any(m["subscribed_topics"] is None and not m.get("raw_metadata") for m in members),
         "assignments": any(m["assignment"] is None and not m.get("raw_assignment") for m in members),
     }
-    return [*found, *(f"{what}: the broker does not tell them" for what, is_so in untold.items() if is_so)]
+    return [*found, *(f"{what}: the broker does not report them" for what, is_so in untold.items() if is_so)]
 
 
 def _unlike(whose: str, pairs: Iterable[tuple[str, object, object]]) -> Iterator[str]:

@@ -120,8 +120,8 @@ class DataDirectory:
         if not path.exists():
             if (self.path / CATALOG).exists():
                 raise StorageError(
-                    f"{path} is missing: it tells which cluster the folder belongs to",
-                    hint="restore it from a backup; or write it anew with the lines"
+                    f"{path} is missing: it says which cluster the folder belongs to",
+                    hint="restore it from a backup; or write it again with the lines"
                     f" layout.version={LAYOUT_VERSION} and"
                     f" cluster.id=…, the id being that in {CATALOG}",
                 )

@@ -136,7 +136,7 @@ def read_checkpoint(folder: Path, name: str) -> int | None:
         return int(text)
     except ValueError:
         raise StorageError(
-            f"{path} holds {text[:40]!r}, not an offset", hint=f"delete {path}; it is made anew when needed"
+            f"{path} holds {text[:40]!r}, not an offset", hint=f"delete {path}; it is made again when needed"
         ) from None
 
 

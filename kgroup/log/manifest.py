@@ -2,7 +2,7 @@
 
 It tells damage from a torn write. What is listed was whole once: if it is missing, shorter or other than
 listed, something outside kgroup changed it, and nothing of it may be cut. Only what was appended since may
-end in a write that a kill or a power loss interrupted. The list is made anew at a clean stop, whenever the
+end in a write that a kill or a power loss interrupted. The list is made again at a clean stop, whenever the
 set of segments changes, and when a log is opened after an unclean stop (docs/decisions/0015).
 """
 
@@ -26,7 +26,7 @@ class Listed(NamedTuple):
     """A segment: its first `size` bytes are whole batches whose headers have this digest.
 
     `first` is that of the first batch alone, `indexes` the checksum of its index files. None for what is not
-    known: a segment that came from elsewhere, indexes that have to be made anew.
+    known: a segment that came from elsewhere, indexes that have to be made again.
     """
 
     base_offset: int
@@ -73,7 +73,7 @@ def read_manifest(folder: Path) -> Manifest | None:
         raise DamagedLog(
             f"{path} is damaged or another partition's: {error}",
             hint="restore it from a backup; or delete it: the log then opens with what its segments hold, and"
-            " nothing tells whether that is all",
+            " whether that is all is unknown",
         ) from None
 
 

@@ -266,7 +266,7 @@ class PartitionLog:
         noting = self._refusal is None and not gone
         self._refusal = self._refusal or "it is closed"
         if noting:
-            # The next open makes indexes anew from the log: a full disk must not fail a shutdown.
+            # The next open makes indexes again from the log: a full disk must not fail a shutdown.
             with contextlib.suppress(OSError):
                 self._active.write_indexes()
                 self._note()

@@ -49,7 +49,7 @@ class Segment:
 
     `suffix` marks the files of a segment still being made (`.cleaned`). `digest` is the checksum of what
     the batches' own do not cover, None if the file was not read whole since it came from elsewhere;
-    `indexes` that of its index files, None if they have to be made anew.
+    `indexes` that of its index files, None if they have to be made again.
     """
 
     def __init__(self, folder: Path, base_offset: int, suffix: str = "", write: Write = os.write) -> None:
@@ -175,7 +175,7 @@ class Segment:
     def load(self, end_offset: int, listed: Listed | None = None) -> None:
         """Take over a sealed segment that ends where the next one starts.
 
-        Its batches are checked if the indexes have to be made anew, or it is longer than `listed`; else
+        Its batches are checked if the indexes have to be made again, or it is longer than `listed`; else
         when they are read. Raises StorageError if it is damaged; or OSError.
         """
         size = self.path.stat().st_size
@@ -239,7 +239,7 @@ class Segment:
         return True
 
     def recover(self, size: int, listed: Listed | None = None) -> Damage | None:
-        """Read the file's batches, making the indexes anew; where and why that ended early, if it did.
+        """Read the file's batches, making the indexes again; where and why that ended early, if it did.
 
         The first ones have to be those `listed`; what was appended behind them leaves no offset out.
         """

@@ -164,7 +164,7 @@ class ClassicMember(Asking):
         return []
 
     def update_topics(self, topics: Mapping[str, Topic], now_ms: int) -> list[Effect]:
-        """See `GroupMember.update_topics`. A leader whose topics changed joins again, to assign anew."""
+        """See `GroupMember.update_topics`. A leader whose topics changed joins again, to assign again."""
         self._known = topics
         if self.phase is Phase.ASSIGNING:
             return self._assign()

@@ -45,7 +45,7 @@ class Driver:
     """One member and its cluster.
 
     `clock_ms` tells the time; `pause(seconds)` sleeps, at most that long, and returns True once the
-    member shall leave (a `threading.Event`'s `wait` does); `on_event` hears of partitions, commits and
+    member should leave (a `threading.Event`'s `wait` does); `on_event` hears of partitions, commits and
     the end, and may call `commit`. An answer to JoinGroup or SyncGroup is awaited for `PARKED_S`.
     """
 

@@ -229,7 +229,7 @@ class TargetTopicPartitions(Struct):
 
 
 class ConsumerGroupTargetAssignmentMemberValue(RecordValue, versions=range(1), flexible=0):
-    """What the member shall own; the tagged fields are a client-side assignor's, and Kafka skips them."""
+    """What the member should own; the tagged fields are a client-side assignor's, and Kafka skips them."""
 
     topic_partitions: tuple[TargetTopicPartitions, ...] = ()
     error: Annotated[Int8, Tagged(10000)] = 0

@@ -70,7 +70,7 @@ class TopicPartitions(Struct):
 
 
 class ShareGroupTargetAssignmentMemberValue(RecordValue, versions=range(1), flexible=0):
-    """The partitions the member shall read; others may read them too."""
+    """The partitions the member should read; others may read them too."""
 
     topic_partitions: tuple[TopicPartitions, ...] = ()
 

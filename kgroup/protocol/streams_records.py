@@ -94,7 +94,7 @@ class TargetTaskIds(Struct):
 
 
 class StreamsGroupTargetAssignmentMemberValue(RecordValue, versions=range(1), flexible=0):
-    """The tasks the member shall have."""
+    """The tasks the member should have."""
 
     active_tasks: tuple[TargetTaskIds, ...] = ()
     standby_tasks: tuple[TargetTaskIds, ...] = ()

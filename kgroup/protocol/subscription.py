@@ -86,7 +86,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """The partitions a member shall read."""
+    """The partitions a member should read."""
 
     partitions: tuple[TopicPartition, ...] = ()
     user_data: bytes | None = None

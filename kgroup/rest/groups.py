@@ -50,7 +50,7 @@ _TYPES = {"CLASSIC": CLASSIC, "CONSUMER": CONSUMER, "SHARE": "share", "STREAMS":
 _FINDINGS = frozenset({"KG102", "KG105", "KG106", "KG107", "KG301", "KG304"})
 """Those that rest on nothing that REST does not tell."""
 _NOT_COMMITTED = CommitUnread(
-    "what is committed is not told: nothing, or the end of the log could not be read"
+    "committed offset not reported: there is none, or the log end could not be read"
 )
 _ASK_BROKERS = "ask the brokers (-b) to be sure"
 
@@ -229,7 +229,7 @@ class Groups:
 _MORE_GROUPS = ItemError(
     "groups",
     NOT_TOLD,
-    "REST lists the groups of consumers that its principal may describe; whether these are all is not told",
+    "REST lists the groups of consumers that its principal may describe; whether these are all is unknown",
     _ASK_BROKERS,
 )
 
@@ -237,7 +237,7 @@ _MORE_GROUPS = ItemError(
 def _more_offsets(group_id: str) -> ItemError:
     message = f"{group_id}: may be incomplete: REST leaves out offsets of topics that its principal may not "
     return ItemError(
-        group_id, NOT_TOLD, message + "describe, and does not tell whether there are any", _ASK_BROKERS
+        group_id, NOT_TOLD, message + "describe, and does not report whether there are any", _ASK_BROKERS
     )
 
 

@@ -137,7 +137,7 @@ class Catalog:
                 f"{folder / CATALOG} is missing: it holds the topics, their ids and settings, and those of"
                 " groups",
                 hint="restore it from a backup; or delete meta.properties: the folder is then taken over as a"
-                " new one, topics as its partitions' names tell",
+                " new one, topics by its partitions' names",
             )
         else:
             self._write(lambda file: file.rewrite(self._everything()))

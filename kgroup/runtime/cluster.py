@@ -274,7 +274,7 @@ class Cluster:
             changes.of_groups[group_id] = settings
 
     def reload(self, partition: int, now_ms: int) -> None:
-        """Make a shard anew from its log. One whose log cannot be read is not led any more."""
+        """Make a shard again from its log. One whose log cannot be read is not led any more."""
         self.shards[partition] = None
         started_ms = self.clock.now_ms()
         try:

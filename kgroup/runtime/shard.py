@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class Telemetry(NamedTuple):
-    """Where shards count and complain; what they share, they share whole."""
+    """Metric counters and rate-limited logging, shared by all shards."""
 
     counters: Counters
     complaints: Complaints
@@ -148,7 +148,7 @@ class Shard:
     def _append(self, outcome: Outcome, encoded: Appended, now_ms: int) -> None:
         """Replay the records, then append them: what a restart could not replay must never reach the log.
 
-        Whatever is raised leaves the coordinator ahead of the log, or in between: it must be loaded anew.
+        Whatever is raised leaves the coordinator ahead of the log, or in between: it must be reloaded.
         """
         records, coordinator = outcome.records, self.coordinator
         producer = outcome.producer

@@ -136,7 +136,7 @@ class TransactionCoordinator:
         if due is None or known is None:
             return Outcome()
         kind = due[0].kind
-        # Each looks at the status anew: a timer that a later record made needless does nothing.
+        # Each looks at the status again: a timer that a later record made needless does nothing.
         if kind == TimerKind.TIMEOUT and known.status is Status.ONGOING:
             return self._fence(known, now_ms, ErrorCode.NONE)
         if kind == TimerKind.EXPIRY and known.status.idle:

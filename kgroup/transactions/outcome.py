@@ -26,7 +26,7 @@ class Outcome:
     """Append `records` as one batch, replay each, write the `markers`, then answer.
 
     The answer is `code` with the producer's id and epoch, where the request's has room for them. An
-    outcome that cannot be appended never happened: the coordinator is loaded anew.
+    outcome that cannot be appended never happened: the coordinator is reloaded.
     """
 
     records: list[Record] = field(default_factory=list)

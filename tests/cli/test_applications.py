@@ -200,5 +200,5 @@ def test_removing_a_worker_names_its_work(on_cluster, cluster):
     told = on_cluster("remove-members", "connect-removed", "--member-id", member_id, "-o", "json")
     (item,) = told.data["items"]
     assert item["effect"].startswith(
-        "removed now, nobody is left to run its work; if still running it rejoins"
+        "removed now, no member is left to run its work; if still running it rejoins"
     )

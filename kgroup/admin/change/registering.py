@@ -1,4 +1,4 @@
-"""Register instance ids that a group shall wait for, and take them off its list again (KIP-345, future work).
+"""Register instance ids that a group waits for, and take them off its list again (KIP-345, future work).
 
 The list is a setting of the group that an embedded cluster of kgroup knows; no Kafka does (SM-80 to SM-85).
 """

@@ -201,7 +201,7 @@ def _check_instances_told(group: GroupDescription, selection: Selection) -> None
         return
     raise BrokerRefused(
         ErrorCode.UNSUPPORTED_VERSION,
-        f"the coordinator of {group.group_id} neither tells instance ids nor removes members by them",
+        f"the coordinator of {group.group_id} neither reports instance ids nor removes members by them",
         hint="Kafka 2.4 and later do; here name one member at a time with --member-id",
     )
 
@@ -229,7 +229,9 @@ def effect_of(member: Member, heirs: int) -> str:
     if running is not None:
         work = running.names
         runs = f"its work ({first_of(work)}) goes to others" if work else "it runs nothing"
-        return f"removed now, {runs if heirs or not work else 'nobody is left to run its work'}; {_REJOINS}"
+        return (
+            f"removed now, {runs if heirs or not work else 'no member is left to run its work'}; {_REJOINS}"
+        )
     if count is None:
         size = 0 if member.raw_assignment is None else len(b64decode(member.raw_assignment))
         why = f"{size} bytes that are not the consumer protocol's" if size else "the broker does not say now"

@@ -44,7 +44,7 @@ def plan_undo(
 
     LAST is the newest change of offsets on this cluster (of these groups) that is not an undo and not
     undone. Only `group_ids` of the entry when given. Commit times cannot be brought back. SafetyRefused
-    when a committed offset is no longer what the change made of it: somebody has committed since.
+    when a committed offset is no longer what the change made of it: a commit came after.
     """
     wanted = frozenset(group_ids)
     entry = _find(journal, entry_id, cluster.metadata(()).cluster_id, wanted)
@@ -164,8 +164,8 @@ def _refuse_if_moved(entry: Entry, changed: _Changes, now: Mapping[str, GroupNow
                 moved.append(f"{group_id} {partition} is {_text(current)}, was set to {_text(step.after)}")
     if moved:
         raise SafetyRefused(
-            f"somebody has committed since {entry.id}: {first_of(moved, 3, '; ')}",
-            "kgroup journal show tells the offsets before; reset-offsets --from-file sets them regardless",
+            f"a commit came after {entry.id}: {first_of(moved, 3, '; ')}",
+            "kgroup journal show prints the offsets before; reset-offsets --from-file sets them regardless",
         )
 
 

@@ -31,9 +31,9 @@ DOCTOR_CODES: dict[str, Meaning] = {
     "KG110": Meaning(WARN, "An instance id changes hands repeatedly: two processes may share it"),
     "KG111": Meaning(WARN, "The group rebalances repeatedly"),
     "KG112": Meaning(ERROR, "A rebalance is stuck: it waits for members"),
-    "KG113": Meaning(WARN, "Static members restart more slowly than their session lasts"),
+    "KG113": Meaning(WARN, "Static members take longer to restart than session.timeout.ms"),
     "KG114": Meaning(WARN, "Registered instance ids are missing for longer than the group waits"),
-    "KG115": Meaning(WARN, "The group has fewer members than shall be active"),
+    "KG115": Meaning(WARN, "The group has fewer active members than its target size"),
     "KG117": Meaning(INFO, "The group has as many members as its broker allows, or that limit is not known"),
     "KG307": Meaning(WARN, "The group's offsets expire soon"),
     "KG308": Meaning(ERROR, "Records were deleted before the group read them"),
@@ -157,7 +157,7 @@ def _stuck_classic(facts: Facts) -> Diagnosis:
         if since:
             evidence.append(f"not waited for: {', '.join(sorted(since))} joined since")
     else:
-        waits = "a member to rejoin; the records that would tell which were not seen"
+        waits = "a member to rejoin; the records that would show which were not seen"
     return _diagnosis(
         "KG112",
         f"{group.state} for at least {facts.seen_for_s:.0f} s, and nothing is read: it waits for {waits}",
@@ -252,7 +252,7 @@ def _held_open(facts: Facts) -> Iterator[Diagnosis]:
     places = sorted(facts.pending)
     if not facts.transactions:
         # Brokers list only those that may be described, and say nothing of the others.
-        evidence.append("whose it is, is not told: that takes Describe on its TransactionalId, and Kafka 3.0")
+        evidence.append("owner hidden: requires DESCRIBE on the TransactionalId and Kafka 3.0+")
     yield _diagnosis(
         "KG309",
         f"offsets of {first_of(places, joint=' ')} are held open by a transaction for at least {age_s:.0f} s",

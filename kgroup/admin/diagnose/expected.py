@@ -60,7 +60,7 @@ def _seen_last(facts: Facts, instance_id: str) -> int | None:
 
 def _last(name: str, at_ms: int | None) -> str:
     if at_ms is None:
-        return f"the log tells nothing of {name}"
+        return f"the log says nothing of {name}"
     at = iso(at_ms)
     return f"nothing of {name} since {at}"
 
@@ -71,7 +71,7 @@ def _too_few(facts: Facts) -> Iterator[Expected]:
         return
     yield (
         TOO_FEW,
-        f"{count} of the {told.target_size} members that shall be active are there, and no standby",
+        f"{count} of the {told.target_size} members that should be active are there, and no standby",
         "start more members, or set kgroup.target.group.size to how many there are",
         (f"kgroup.target.group.size is {told.target_size}",),
     )

@@ -250,7 +250,7 @@ def _transactions(cluster: ClusterView, facts: Sequence[Facts]) -> None:
 def _committed_or_held(facts: Facts) -> Collection[TopicPartition] | None:
     """Return what to ask for; None for all that is committed, where that is all there is to ask for.
 
-    Of what it is not asked for by name, a broker tells nothing to whom it may not.
+    Unless partitions are named, a broker silently omits those the caller may not describe.
     """
     if facts.group.type == SHARE:
         return facts.pending
@@ -274,7 +274,7 @@ def _untold(facts: Facts) -> None:
     if opaque and not facts.rebalances and ASSIGNMENTS not in facts.left_out:
         count = f"{len(opaque)} of {group.member_count} members"
         facts.unseen.append(
-            Unseen(ASSIGNMENTS, "NOT_READABLE", f"what {count} run is not told in a known form")
+            Unseen(ASSIGNMENTS, "NOT_READABLE", f"what {count} run is not reported in a known form")
         )
     # Ends that could not be read are among the description's errors, with their own codes.
     rows = [row for row in group.offsets if row.lag is None and row.error is None]
@@ -309,9 +309,11 @@ def _look_again(cluster: ClusterView, facts: Sequence[Facts], patience_s: float)
     for each in waiting:
         # That nobody saw whether a rebalance, or a transaction, gets on, where nobody did.
         if each.patience_s <= 0 and each.rebalances:
-            each.seen_once(f"it is {each.group.state}: seen once, nobody knows whether it gets on")
+            each.seen_once(
+                f"it is {each.group.state}: observed once; cannot tell whether it is making progress"
+            )
         if each.patience_s <= 0 and each.pending and each.state is None:
-            each.seen_once(f"{_held(each)}: seen once, nobody knows for how long")
+            each.seen_once(f"{_held(each)}: observed once; cannot tell for how long")
         for error in failed.get(each.group.group_id, ()):
             if each.state is not None and _too_old(error):
                 each.seen_once(f"{_held(each)} in the log: seen once, {error.message}")
@@ -350,7 +352,7 @@ def _held(facts: Facts) -> str:
 
 
 def _describe_settled(cluster: ClusterView, facts: Sequence[Facts]) -> None:
-    """While a group rebalances nobody tells who owns what: those that are done are described anew."""
+    """While a group rebalances nobody tells who owns what: those that are done are described again."""
     names = [each.group.group_id for each in facts]
     # What was left out, was left out of all of them.
     told = describe(cluster, names, expected=SETTINGS not in facts[0].left_out) if facts else Description(())

@@ -40,5 +40,5 @@ def full(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
     yield (
         f"{count} members of {setting} {limit}: the coordinator refuses any other",
         f"raise {setting} on the brokers, or stop a member first",
-        ["whether one was refused cannot be told, because a refused join leaves no record"],
+        ["whether one was rejected is unknown, because a rejected join leaves no record"],
     )

@@ -51,7 +51,7 @@ def look_into(topic: LiveTopic, number: int, group_ids: Sequence[str]) -> dict[s
         if event.group in told:
             told[event.group].events.append(event)
     fold = story.folds[number]
-    states = fold.states  # looked through anew each time it is asked for
+    states = fold.states  # looked through again each time it is asked for
     for group, recorded in told.items():
         recorded.restarts = fold.restarts(group)
         if state := states.get(group):

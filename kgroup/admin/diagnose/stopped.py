@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _LOOK = (
     "look at that process and its log: it is dead, hangs, reads without committing, or lacks rights; which, "
-    "cannot be told, because neither polls nor refused requests leave a record"
+    "is unknown, because neither polls nor rejected requests leave a record"
 )
 QUIET_MS = 15_000
 """No silence is too long before."""

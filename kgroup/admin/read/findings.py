@@ -44,12 +44,12 @@ CODES: dict[str, Meaning] = {
     "KG101": Meaning(WARN, "A member has not reached its target assignment"),
     "KG102": Meaning(WARN, "The group is rebalancing"),
     "KG103": Meaning(WARN, "A static member left for now and keeps its partitions"),
-    "KG104": Meaning(ERROR, "Partitions of subscribed topics are assigned to nobody"),
+    "KG104": Meaning(ERROR, "Partitions of subscribed topics are assigned to no member"),
     "KG105": Meaning(INFO, "Members have no partitions"),
     "KG106": Meaning(INFO, "Members share a client id"),
     "KG107": Meaning(INFO, "Static and dynamic members are mixed"),
     "KG108": Meaning(ERROR, "A streams group lacks topics of its topology: none of its tasks is assigned"),
-    "KG109": Meaning(WARN, "Connect holds back work of lost workers: nobody runs it meanwhile"),
+    "KG109": Meaning(WARN, "Connect holds back work of lost workers: no worker runs it meanwhile"),
     "KG116": Meaning(INFO, "Whether Connect's tasks fail is not in the group: only who runs them is seen"),
     "KG118": Meaning(INFO, "Deliveries of a share group are not seen: only start offsets and lag are"),
     "KG119": Meaning(WARN, "A share group has records to deliver and no members"),
@@ -61,7 +61,7 @@ CODES: dict[str, Meaning] = {
     "KG302": Meaning(WARN, "Offsets are committed for partitions that do not exist"),
     "KG303": Meaning(WARN, "A subscribed topic does not exist"),
     "KG304": Meaning(INFO, "The group is empty and holds offsets, which will expire"),
-    "KG305": Meaning(INFO, "Offsets are committed for topics nobody in the group subscribes to"),
+    "KG305": Meaning(INFO, "Offsets are committed for topics that no member subscribes to"),
     "KG306": Meaning(WARN, "An assigned partition has no committed offset"),
 }
 
@@ -120,7 +120,7 @@ def _held_by(group: GroupDescription, waits: Member, missing: Collection[TopicPa
 
 
 def _copies(of: Tasks | None, without: Tasks | None) -> str:
-    """Standby and warm-up tasks that only one of the two has: of a streams member that reads all it shall."""
+    """Return the standby and warm-up tasks that only one of the two has."""
     if of is None or without is None:
         return "partitions of topics that are not known"
     named = [
@@ -331,7 +331,7 @@ def _unsubscribed(group: GroupDescription, topics: PartitionCounts) -> Iterator[
     if stale:
         names = sorted(stale)
         hint = command("offsets delete", group.group_id, options=_topic_options(names))
-        yield f"offsets are committed for topics nobody subscribes to: {' '.join(names)}", hint
+        yield f"offsets are committed for topics that no member subscribes to: {' '.join(names)}", hint
 
 
 def _uncommitted(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:

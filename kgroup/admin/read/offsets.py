@@ -296,7 +296,7 @@ def _oldest(what: str, code: int, offsets: tuple[int, ...]) -> ListedOffset | Kg
     if code:
         return refused(code, what, needs=[on_topic(DESCRIBE, what.rpartition("-")[0])])
     if not offsets:
-        return refused(ErrorCode.UNKNOWN_SERVER_ERROR, what, "the broker told no offset")
+        return refused(ErrorCode.UNKNOWN_SERVER_ERROR, what, "the broker reported no offset")
     return ListedOffset(offsets[0], -1, -1)
 
 

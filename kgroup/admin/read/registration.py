@@ -1,4 +1,4 @@
-"""Whom groups expect: instance ids registered before their members come, and how many shall be active.
+"""Whom groups expect: instance ids registered before their members come, and how many should be active.
 
 These are settings of a group that an embedded cluster of kgroup has, and no Kafka (SM-80 to SM-85).
 """

@@ -65,7 +65,7 @@ def _unseen_partitions(
     if isinstance(topic, TopicDescription):
         yield from _without_answer(topic.partitions, listed, failed)
     elif not is_gone(topic):
-        message = f"whether all partitions of {OFFSETS_TOPIC} have leaders is not told: {topic.message}"
+        message = f"whether all partitions of {OFFSETS_TOPIC} have leaders is unknown: {topic.message}"
         yield ItemError(OFFSETS_TOPIC, code_name(topic), message, topic.hint)
 
 

@@ -46,7 +46,7 @@ class Control:
             state.timers.arm(session, now_ms)
             self.dispatcher.wakeups.run(now_ms)
         if member in members(state):
-            why = "it waits for a rebalance, and Kafka expires nobody who does"
+            why = "it waits for a rebalance, and Kafka expires no member that does"
             raise KgroupError(f"{name} of {member.group_id} cannot expire now: {why}", "wait until_stable")
         return member
 

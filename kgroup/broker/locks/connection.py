@@ -124,7 +124,7 @@ class LockedConnection(Connection):
             self._principal = self._session.principal
 
     def _refuse(self, answer: bytes, why: str) -> None:
-        """Say no, but not at once: who tries passwords shall wait, too."""
+        """Say no, but not at once: who tries passwords should wait, too."""
         assert self._door.sasl is not None
         log.info("%s failed to authenticate on %s: %s", self._host, self._door.name, why)
         self._stop_timer()

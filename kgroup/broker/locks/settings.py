@@ -227,7 +227,7 @@ def _advertised(name: str, host: str) -> tuple[str, int] | None:
     if unspecified:
         raise ConfigError(
             f"listener {name} on {host}: clients cannot be sent there",
-            f"advertised.listeners={name}://NAME:PORT tells where they find it",
+            f"advertised.listeners={name}://NAME:PORT says where they find it",
         )
     return None
 

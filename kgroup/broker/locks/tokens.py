@@ -150,7 +150,7 @@ def _check_order(claims: Mapping[str, object]) -> None:
 def _token(claims: Mapping[str, object], subject_claim: str) -> Token:
     subject, expires = claims.get(subject_claim), claims.get("exp")
     if not isinstance(subject, str) or not subject.strip():
-        raise BadToken(f"the claim {subject_claim} names nobody")
+        raise BadToken(f"the claim {subject_claim} names no principal")
     if not _is_number(expires):
         raise BadToken("it never expires")
     return Token(subject, int(expires * 1000))

@@ -89,7 +89,7 @@ def describe(asker: Asker, broker: Dispatcher, call: Call[DescribeGroupsRequest]
 def describe_consumers(
     asker: Asker, broker: Dispatcher, call: Call[ConsumerGroupDescribeRequest], api: AnyApi
 ) -> Answer:
-    """Describe on each group, and on every topic that its members have or shall have."""
+    """Describe on each group, and on every topic that its members have or should have."""
 
     def topics_of(group: DescribedGroup) -> Iterable[str]:
         for member in group.members:

@@ -170,7 +170,7 @@ def _text(name: str, blames: "list[tuple[Blame, list[Entry]]]", state: str | Non
         event = b.event
         sure = "" if event.proven else " (not proven by the records)"
         lines.append(f"  last {b.about}: {iso(event.timestamp_ms)} offset {event.offset}: {event.detail}")
-        lines.append(f"    because: {event.cause or 'the records do not tell'}{sure}")
+        lines.append(f"    because: {event.cause or 'the records do not say'}{sure}")
         lines += [
             f"    evidence: {iso(e.timestamp_ms)} offset {e.offset} {e.kind}: {e.detail}" for e in b.evidence
         ]

@@ -166,7 +166,7 @@ command = group(
 )
 
 
-REMOTE = "Kafka tells its metrics over JMX only, not to its clients"
+REMOTE = "Kafka exposes its metrics over JMX only, not to its clients"
 NO_ENDPOINT = "the cluster is served without --metrics"
 
 

@@ -40,7 +40,7 @@ _COLUMNS = (Column("setting"), Column("value", right=True), Column("origin"))
     ),
 )
 def show_config(
-    env: Env, origin: Annotated[bool, option("--origin", "Also tell where each value came from.")] = False
+    env: Env, origin: Annotated[bool, option("--origin", "Also print where each value came from.")] = False
 ) -> ExitCode:
     """Show the settings in force, and with --origin where each came from.
 

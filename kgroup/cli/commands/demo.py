@@ -72,7 +72,7 @@ def _tour(bootstrap: str) -> int:
     try:
         _until("the consumers have read and committed", lambda: _settled(fleet))
         codes += [_run("list", "-b", bootstrap), _run("describe", GROUP, "-b", bootstrap)]
-        _say("A rolling restart: orders-1 stops and comes back. It is static, so nobody else notices.")
+        _say("A rolling restart: orders-1 stops and comes back. It is static, so no other member notices.")
         others = {name: fleet[name].assignments for name in ("orders-0", "orders-2")}
         fleet.pop("orders-1").stop()
         fleet["orders-1"] = _Consumer(bootstrap, "orders-1")

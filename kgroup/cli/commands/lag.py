@@ -84,7 +84,7 @@ def command(
 _NO_TIMES = "brokers of that age keep no times of records: a limit in records, as in --fail-above 1000"
 
 
-_NO_TIMES_BY_REST = "REST tells no times of records: a limit in records, as in --fail-above 1000"
+_NO_TIMES_BY_REST = "REST reports no times of records: a limit in records, as in --fail-above 1000"
 
 
 def _limit(text: str) -> "Limit":

@@ -107,7 +107,7 @@ _ONE_TYPE = "all groups there are of one type"
 _NO_INSTANCES = "consumers of that age have no instance ids"
 
 
-_BY_DESCRIBE = "kgroup describe --rest tells it, group by group"
+_BY_DESCRIBE = "kgroup describe --rest shows it, group by group"
 
 
 def _by_rest(

@@ -73,7 +73,7 @@ class _Stop:
         self._event.set()
 
     def pause(self, seconds: float) -> bool:
-        """Sleep at most this long; True once the member shall leave."""
+        """Sleep at most this long; True once the member should leave."""
         if self._deadline is None:
             return self._event.wait(seconds)
         left = self._deadline - time.monotonic()

@@ -44,7 +44,7 @@ def register(
         ),
     ] = None,
     target_size: Annotated[
-        int | None, option("--target-size N", "How many members shall be active.", min=1)
+        int | None, option("--target-size N", "How many members should be active.", min=1)
     ] = None,
     execute: Execute = False,
     yes: Yes = False,
@@ -72,7 +72,7 @@ def register(
     "member unregister",
     examples=(
         ("kgroup member unregister orders --instance-id orders-4,orders-5", "who would be removed now"),
-        ("kgroup member unregister orders --all --execute --yes", "wait for nobody any more"),
+        ("kgroup member unregister orders --all --execute --yes", "wait for no member any more"),
     ),
 )
 def unregister(

@@ -172,7 +172,7 @@ def _wait_stable(admin: "Admin", group_id: str, timeout_s: float) -> str | ItemE
     if waited.unseen:
         return ItemError(group_id, "NOT_SEEN", f"{group_id} cannot be seen: {waited.unseen.message}", hint)
     if waited.state == EMPTY:
-        return f"{group_id} is Empty after {waited.waited_s:.1f} s: nobody has come back"
+        return f"{group_id} is Empty after {waited.waited_s:.1f} s: no member has come back"
     return ItemError(group_id, "TIMED_OUT", f"{group_id} is still {waited.state} after {timeout_s:g} s", hint)
 
 

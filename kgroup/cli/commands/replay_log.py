@@ -79,7 +79,7 @@ def command(
 
     group, files = without_paths(group or (), files or ())
     if engine == SPARK and (at or raw or follow or verify or not files):
-        raise ConfigError("--engine spark tells the timeline of --files", "leave it out for all else")
+        raise ConfigError("--engine spark prints the timeline of --files", "leave it out for all else")
     if sum(map(bool, (at, raw, follow, verify))) > 1:
         raise ConfigError("--at, --raw, --follow and --verify exclude each other")
     if files and (follow or verify):

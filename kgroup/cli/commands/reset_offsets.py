@@ -46,7 +46,7 @@ def command(
     to_earliest: Annotated[bool, _where_to("--to-earliest", "The start of the log.")] = False,
     to_latest: Annotated[bool, _where_to("--to-latest", "The end of the log.")] = False,
     to_current: Annotated[
-        bool, _where_to("--to-current", "Where it is now; starts the retention of the offsets anew.")
+        bool, _where_to("--to-current", "Where it is now; restarts the retention of the offsets.")
     ] = False,
     to_offset: Annotated[int | None, _where_to("--to-offset N", "This offset, within the log.")] = None,
     shift_by: Annotated[

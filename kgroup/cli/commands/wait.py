@@ -127,7 +127,7 @@ def _late(waited: Waited, condition: Condition, words: str, limit_s: float) -> I
     if lost and waited.never_known:
         text = f"{name} is {waited.state}; whether it is {words} cannot be seen: {lost.message}"
         return ItemError(name, lost.code, text, lost.hint)
-    count = "its members are not told" if waited.members is None else count_of(waited.members, "member")
+    count = "its members are unknown" if waited.members is None else count_of(waited.members, "member")
     if condition.needs_offsets:
         count += ", " + lag_text(waited.total_lag, waited.lag_at_least, 0, 0)
     verb = "was last seen" if lost else "is still"

@@ -17,7 +17,7 @@ from kgroup.client.properties.given import Given
 from kgroup.errors import ConfigError
 
 _RENEWED = "sasl.oauthbearer.token" + FROM_COMMAND
-"""Run anew for each token, so not here."""
+"""Run again for each token, so not here."""
 _LEFT = "left where it is"
 
 

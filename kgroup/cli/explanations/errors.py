@@ -94,7 +94,7 @@ ERRORS: tuple[Entry, ...] = (
         classic="The client joins again with an empty member id, as a new member.",
         consumer="The client joins again with epoch 0.",
         cause="The member was removed: its session timed out, it did not rejoin within the rebalance "
-        "timeout, or somebody removed it. In answer to a removal: the instance id is not in the group.",
+        "timeout, or it was removed. In answer to a removal: the instance id is not in the group.",
         next=("kgroup describe GROUP --section members",),
     ),
     _error(
@@ -110,7 +110,7 @@ ERRORS: tuple[Entry, ...] = (
         ErrorCode.REBALANCE_IN_PROGRESS,
         "The group is rebalancing and is waiting for members to join again.",
         classic="Normal for a moment: the member rejoins with its next poll. If it lasts, one member does "
-        "not rejoin, and everybody waits for its rebalance timeout.",
+        "not rejoin, and all wait for its rebalance timeout.",
         consumer="Only for members that still use the classic protocol: they have a new assignment to fetch.",
         cause="A member joined, left or timed out, or a subscription changed.",
         next=("kgroup describe GROUP --section members",),
@@ -254,7 +254,7 @@ ERRORS: tuple[Entry, ...] = (
         "The committed offset lies outside the partition's log.",
         classic="The consumer follows auto.offset.reset.",
         consumer="The consumer follows auto.offset.reset.",
-        cause="Retention removed the records before they were read, or the topic was created anew.",
+        cause="Retention removed the records before they were read, or the topic was recreated.",
         next=("kgroup describe GROUP --section offsets",),
     ),
     _error(

@@ -72,7 +72,7 @@ REMEDIES: dict[str, tuple[str, tuple[str, ...]]] = {
         ("kgroup offsets export GROUP",),
     ),
     "KG305": (
-        "Delete them if nobody reads these topics any more.",
+        "Delete them if these topics are no longer read.",
         ("kgroup offsets delete GROUP --topic TOPIC",),
     ),
     "KG306": ("Wait for the first commit. If it does not come, see auto.offset.reset.", (_OFFSETS,)),

@@ -31,7 +31,7 @@ LEGACY: tuple[Entry, ...] = (
         "LEGACY_NOT_COORDINATOR",
         "This broker is not the elected coordinator, or not yet ready.",
         "An election is in progress, or the list of brokers is older than the last one. The consumer asks "
-        "the next broker, with a pause after each round; if it lasts, ZooKeeper elects nobody.",
+        "the next broker, with a pause after each round; if it lasts, ZooKeeper elects no broker.",
     ),
     _refusal(
         8,

@@ -37,7 +37,7 @@ GROUP_STATES: tuple[Entry, ...] = (
         "Live",
         "group-state",
         "A group in ZooKeeper (Kafka 0.8 to 1.1): consumers are registered; whether all their partitions "
-        "have owners cannot be told.",
+        "have owners is unknown.",
         cause="A topic pattern that only Java understands, or nodes that may not be read.",
         next=("kgroup describe GROUP --zookeeper HOST:PORT",),
     ),
@@ -45,7 +45,7 @@ GROUP_STATES: tuple[Entry, ...] = (
         "Unknown",
         "group-state",
         "A group in ZooKeeper (Kafka 0.8 to 1.1); it is not known whether anybody is using it.",
-        cause="Partitions have owners although nobody is registered, or the registrations may not be read.",
+        cause="Partitions have owners although none is registered, or registrations may not be read.",
         next=("kgroup describe GROUP --zookeeper HOST:PORT",),
     ),
     Entry(
@@ -98,7 +98,7 @@ GROUP_STATES: tuple[Entry, ...] = (
         "The target assignment stands; some members have not reached it.",
         classic="Does not occur.",
         consumer="Members give up partitions first, then others take them; no member stops as a whole. "
-        "Also shown for hours while a static member is away (epoch -2): nobody reads its partitions until "
+        "Also shown for hours while a static member is away (epoch -2): no member reads its partitions until "
         "it returns or its session times out.",
         cause="If it lasts, a member has not confirmed a revocation, or a static member has left "
         "temporarily.",
@@ -148,7 +148,7 @@ MEMBER_STATES: tuple[Entry, ...] = (
         "member-state",
         "A static member that shut down and may come back: member epoch -2.",
         classic="Not visible: a stopped static member looks like a live one until its session times out.",
-        consumer="It keeps its partitions, and nobody reads them. If it returns with the same "
+        consumer="It keeps its partitions, and no member reads them. If it returns with the same "
         "group.instance.id, it gets them back without a rebalance; if its session times out, they move.",
         cause="A rolling restart. If it lasts, a deployment that was scaled down.",
         next=("kgroup remove-members GROUP --left-only",),
@@ -161,8 +161,8 @@ MEMBER_STATES: tuple[Entry, ...] = (
         classic="Closing or restarting it sends no LeaveGroup. If it is back within its session timeout, it "
         "has its old assignment under a new member id, without a rebalance.",
         consumer="The same; a member that closes says so with epoch -2, and is shown as left.",
-        cause="It favours keeping state over reacting fast: nobody reads the partitions of a member that is "
-        "away until its session times out. Make the timeout longer than a restart takes, let the platform "
+        cause="It favours keeping state over reacting fast: its partitions are not read while it is away, "
+        "until its session times out. Make the timeout longer than a restart takes, let the platform "
         "watch the processes, and remove members that will not return.",
         next=("kgroup describe GROUP --by instance", "kgroup remove-members GROUP --instance-id ID"),
         aliases=("static membership", "static", "group.instance.id"),

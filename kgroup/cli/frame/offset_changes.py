@@ -111,7 +111,7 @@ def wait_until_empty(env: Env, admin: "Admin", groups: Sequence[str]) -> None:
         if waited.unseen:
             raise raised(waited.unseen)
         if not waited.held:
-            count = "members not told" if waited.members is None else f"{waited.members} members"
+            count = "members unknown" if waited.members is None else f"{waited.members} members"
             raise Failure(
                 ExitCode.UNREACHABLE,
                 "TIMED_OUT",

@@ -60,7 +60,7 @@ def new_acls(resources: Resources, terms: Terms) -> list[Acl]:
     if not named:
         raise ConfigError("no resource is named", "--topic, --group, --transactional-id or --cluster")
     if not terms.principals:
-        raise ConfigError("no principal is named", "--principal User:alice; 'User:*' for everybody")
+        raise ConfigError("no principal is named", "--principal User:alice; 'User:*' for all")
     if not terms.operations:
         raise ConfigError("no operation is named", "--operation Read; All for all there are")
     pattern = _pattern(terms.pattern or "literal")

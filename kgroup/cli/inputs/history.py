@@ -318,7 +318,7 @@ def untimed(count: int, what: str) -> list[ItemError]:
     if not count:
         return []
     those = f"{what} without a time is" if count == 1 else f"{what}s without a time are"
-    text = f"{count} {those} left out: nobody can tell whether of this span"
+    text = f"{count} {those} excluded: they carry no timestamp, so they cannot be placed in the time range"
     return [ItemError("", "NOT_SEEN", text, "without --since and --until nothing is left out")]
 
 

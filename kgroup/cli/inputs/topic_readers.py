@@ -47,12 +47,14 @@ def reading(
 
 def _static_untold(group_id: str) -> ItemError:
     message = f"whether {group_id} has static members is not known: the broker does not say"
-    hint = "Kafka 2.4 and later tell instance ids, and 4.2 and later the members of streams groups"
+    hint = "Kafka 2.4 and later report instance ids, and 4.2 and later the members of streams groups"
     return ItemError(group_id, ErrorCode.UNSUPPORTED_VERSION.name, message, hint)
 
 
 def _topics_untold(group: GroupDescription) -> ItemError:
-    message = f"whether {group.group_id} reads the topic is not known: what its members read is not told now"
+    message = (
+        f"whether {group.group_id} reads the topic is not known: what its members read is not reported now"
+    )
     hint = "ask again once it is stable; --protocol-type consumer leaves out groups that are not consumers'"
     return ItemError(group.group_id, "NOT_TOLD", message, hint)
 

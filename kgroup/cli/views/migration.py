@@ -128,7 +128,7 @@ def outcome(
             f"{c.topic}-{c.partition}",
             "OFFSET_CHANGED",
             f"{c.topic}-{c.partition}: its offset was {c.before} and is {c.after}",
-            "the journal holds the offsets before: somebody committed, or they expired, in between",
+            "the journal holds the offsets before: in between they were committed, or expired",
         )
         for c in changed
     ]
@@ -166,7 +166,7 @@ def _told(plan: MigrationPlan, action: str, done: "Conversion | None", table: Ta
         return (headline(plan), "", *(line for check in plan.checks for line in _lines(check)))
     new = NEXT[plan.direction][1]
     known = any(row["is_leader"] is not None for row in table.rows)
-    leader = "the leader last" if known else "which member leads is not known (--read-log tells)"
+    leader = "the leader last" if known else "which member leads is unknown (--read-log shows it)"
     return (
         headline(plan),
         "",

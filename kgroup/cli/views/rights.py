@@ -148,7 +148,7 @@ def _errors(found: "Sequence[Ability]", named: bool) -> list[ItemError]:
             code, message = "RIGHTS_MISSING", f"{each.command}: this principal lacks {lacks}"
         elif each.usable is None:
             asked = " and ".join(map(str, each.unknown))
-            code, message = "RIGHTS_UNKNOWN", f"{each.command}: no broker tells whether it has {asked}"
+            code, message = "RIGHTS_UNKNOWN", f"{each.command}: no broker reports whether it has {asked}"
         else:
             continue
         told.append(ItemError(each.command, code, message))

@@ -43,7 +43,7 @@ class TokenFile:
 
 @dataclass(frozen=True, slots=True)
 class TokenCommand:
-    """A command that prints a bearer token, run anew for each one; `setting` is what errors call it."""
+    """A command that prints a bearer token, run again for each one; `setting` is what errors call it."""
 
     arguments: tuple[str, ...] = field(repr=False)
     setting: str

@@ -383,7 +383,7 @@ def unsecured_token(options: Mapping[str, str], now: float) -> str:
     principal = options.get(f"{_OPTION}PrincipalClaimName", "").strip() or "sub"
     if not claims.get(principal):
         raise ConfigError(
-            f"{where}: the unsecured token names nobody", f'add {_OPTION}StringClaim_{principal}="NAME"'
+            f"{where}: the unsecured token names no principal", f'add {_OPTION}StringClaim_{principal}="NAME"'
         )
     return ".".join((*(_encoded(part) for part in ({"alg": "none"}, claims)), ""))
 

@@ -277,7 +277,7 @@ def _from_url(given: Given, options: Mapping[str, str], url: str) -> TokenSource
             (_O + "assertion.private.key.file") if bearer else (_ID[0] if not made.client_id else _SECRET[0])
         )
         raise ConfigError(
-            f"the token endpoint has to be told who asks: {missing} is not set", f"set {missing}"
+            f"the token endpoint needs to know who asks: {missing} is not set", f"set {missing}"
         )
     return made
 

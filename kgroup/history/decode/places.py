@@ -44,7 +44,7 @@ class Places:
         self.forget()
 
     def forget(self) -> None:
-        """Forget all keys; their numbers are given anew, from 1 on."""
+        """Forget all keys; their numbers are given again, from 1 on."""
         self.keys.truncate(0)
         self.groups, self.topics = {}, {}
         for _ in KEY:

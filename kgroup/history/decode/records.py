@@ -84,7 +84,7 @@ def varint(data: bytes, pos: i64) -> tuple[i64, i64]:
         if byte < 128:
             return value, pos
         shift += 7
-    raise DecodeError(f"a varint before byte {pos} is longer than anything it could tell")
+    raise DecodeError(f"a varint before byte {pos} is longer than any value it could hold")
 
 
 def length(data: bytes, pos: i64) -> tuple[i64, i64]:

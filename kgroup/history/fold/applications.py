@@ -96,7 +96,7 @@ def new_work(before: View, after: View) -> tuple[str, bool] | None:
     )
     if new > old:
         return f"{what}, with a newer configuration of the connectors (config offset {old} → {new})", True
-    return f"{what}, and the members are as before: the records do not tell why", False
+    return f"{what}, and the members are as before: the records do not say why", False
 
 
 def scheduled(before: View, after: View) -> str | None:

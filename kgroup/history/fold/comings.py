@@ -10,7 +10,7 @@ from kgroup.history.fold.explain import Membership, labels
 from kgroup.history.fold.step import Carry, GroupStep
 from kgroup.history.fold.view import CLASSIC, CONSUMER, RecordedMember
 
-_TAKEN_OVER = "it was restarted, or two run with one instance id: the records do not tell"
+_TAKEN_OVER = "it was restarted, or two run with one instance id: the records do not say"
 
 
 def tell_members(step: GroupStep, carry: Carry, members: Membership) -> None:

@@ -190,7 +190,7 @@ def rewound(rewind: Rewind, state: GroupState, log_partition: int, solid: bool, 
     elif mark is not None and not state.members:
         cause, suspicious, proven = f"kgroup, {mark.words}", False, True
     elif not grouped or not solid:
-        cause, suspicious, proven = "the records do not tell who committed", False, False
+        cause, suspicious, proven = "the records do not say who committed", False, False
     elif not state.members:
         cause = "written while the group had no members: reset by an admin tool, or by a consumer outside it"
         suspicious, proven = False, True

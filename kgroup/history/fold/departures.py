@@ -72,7 +72,7 @@ def way_out(
     elif member.state == MemberStatus.LEFT:
         ways = "did not come back before its session ended, or was removed for good"
     else:
-        ways = "left, expired, or was removed: the records do not tell"
+        ways = "left, expired, or was removed: the records do not say"
     if session <= 0:
         return ways
     if 0 <= silent < session:

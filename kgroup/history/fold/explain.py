@@ -54,7 +54,7 @@ class Membership:
 
 _REJOIN = (
     "members, subscriptions and metadata are as before: the leader asked to rejoin, as after a change of its "
-    "topics, or a member did whose metadata came back the same; the records do not tell which"
+    "topics, or a member did whose metadata came back the same; the records do not say which"
 )
 
 
@@ -86,7 +86,7 @@ def cause_of_rebalance(
     if after.kind == "consumer" and before.metadata_hash != after.metadata_hash:
         return "the metadata of subscribed topics changed (created, deleted, more partitions or racks)", True
     if after.kind == "consumer":
-        return "nothing else changed in these records: the records do not tell", False
+        return "nothing else changed in these records: the records do not say", False
     known = frozenset(TopicPartition(u.topic, u.partition) for u in unowned)
     if new := _new_partitions(before, after, known):
         return f"{partitions_text(new)} came: no member ever had them, and the others are as before", True

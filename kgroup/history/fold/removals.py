@@ -45,7 +45,7 @@ class Today:
         if young:
             return True, f"{self._age(young)}: {ways}"
         if self.retention_ms is None:
-            return False, f"expired, {ways}: the records do not tell"
+            return False, f"expired, {ways}: the records do not say"
         return False, f"{self._age(young)}: expired, {ways}"
 
     def cause_of_deletion(self, young: bool) -> str:
@@ -53,7 +53,7 @@ class Today:
         if young:
             return f"deleted by an admin: its offsets were {self._age(young)}"
         if self.retention_ms is None:
-            return "deleted by an admin, or expired when its last offset did: the records do not tell"
+            return "deleted by an admin, or expired when its last offset did: the records do not say"
         return f"expired when its last offset did, or deleted by an admin: they were {self._age(young)}"
 
     def _age(self, young: bool) -> str:

@@ -92,7 +92,7 @@ def _group(step: GroupStep) -> None:
         step.tell(
             Kind.TOPOLOGY_NOT_READY,
             f"nothing of topology epoch {after.topology.epoch} can run",
-            cause="topics are missing or wrongly partitioned: which, the records do not tell",
+            cause="topics are missing or wrongly partitioned: which, the records do not say",
         )
     if before.configs != after.configs and step.before.kind == STREAMS:
         was, now = _settings_text(before.configs), _settings_text(after.configs)
@@ -129,7 +129,7 @@ def _cause(step: GroupStep, members: Membership, updated: list[RecordedMember]) 
     if before.metadata_hash != after.metadata_hash:
         return _TOPICS, True
     return (
-        "members, topology, topics and settings are as before: a member rejoined, or the records do not tell",
+        "members, topology, topics and settings are as before: a member rejoined, or the records do not say",
         False,
     )
 

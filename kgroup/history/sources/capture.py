@@ -156,7 +156,7 @@ def last_batch(file: Readable, name: str) -> tuple[BatchHeader | None, int]:
 def _compact(data: bytes, header: BatchHeader) -> bytes:
     """Return the batch with its records compressed, if they are not, or as it is where that does not pay."""
     raw = data[header.position : header.end]
-    # Encoded anew, a compacted batch would lose its holes, and markers are never compressed (KIP-98).
+    # Encoded again, a compacted batch would lose its holes, and markers are never compressed (KIP-98).
     whole = header.last_offset - header.base_offset + 1 == header.records
     if header.attributes & (PACKED | CONTROL) or not whole or len(raw) < 512:
         return raw

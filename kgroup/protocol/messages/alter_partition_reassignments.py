@@ -13,7 +13,7 @@ from kgroup.protocol.types import Bool, Int16, Int32, Since, String
 
 
 class ReassignablePartition(Struct):
-    """The brokers that shall hold the partition; None gives up the move that is under way."""
+    """The brokers that should hold the partition; None gives up the move that is under way."""
 
     partition_index: Int32
     replicas: tuple[Int32, ...] | None = None

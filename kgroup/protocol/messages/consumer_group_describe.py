@@ -33,7 +33,7 @@ class Assignment(Struct):
 
 
 class Member(Struct):
-    """A member: what it has, and what it shall have."""
+    """A member: what it has, and what it should have."""
 
     member_id: String = ""
     instance_id: String | None = None

@@ -24,7 +24,7 @@ class TopicPartitions(Struct):
 
 
 class Member(Struct):
-    """What one member shall get; a non-zero error is the assignor's own and reaches the member."""
+    """What one member should get; a non-zero error is the assignor's own and reaches the member."""
 
     member_id: String
     topic_partitions: tuple[TopicPartitions, ...] = ()

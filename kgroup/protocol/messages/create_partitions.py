@@ -18,7 +18,7 @@ class CreatePartitionsAssignment(Struct):
 
 
 class CreatePartitionsTopic(Struct):
-    """A topic, the number of partitions it shall have, and perhaps where the new ones go."""
+    """A topic, the number of partitions it should have, and perhaps where the new ones go."""
 
     name: String
     count: Int32

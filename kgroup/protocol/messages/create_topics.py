@@ -19,7 +19,7 @@ from kgroup.protocol.types import Bool, Int8, Int16, Int32, Since, String, Tagge
 
 
 class CreatableReplicaAssignment(Struct):
-    """The brokers that shall hold one partition, the preferred leader first."""
+    """The brokers that should hold one partition, the preferred leader first."""
 
     partition_index: Int32
     broker_ids: tuple[Int32, ...] = ()

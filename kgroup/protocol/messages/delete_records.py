@@ -12,7 +12,7 @@ from kgroup.protocol.types import Int16, Int32, Int64, String
 
 
 class DeleteRecordsPartition(Struct):
-    """The offset that shall be the first; -1 for the high watermark."""
+    """The offset that should be the first; -1 for the high watermark."""
 
     partition_index: Int32
     offset: Int64

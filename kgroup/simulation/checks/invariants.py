@@ -181,7 +181,7 @@ class Auditor(Watcher):
         """Check a record that takes something away or back against what was there.
 
         `left` are the groups that members have left in this batch. A group nobody is in may be deleted, or
-        made anew in the other protocol: it starts from the beginning.
+        made again in the other protocol: it starts from the beginning.
         """
         key, value = record.key, record.value
         match key:

@@ -187,7 +187,7 @@ def unrest(world: World, group: SimulatedGroup) -> str | None:
     """Why the group has not come to rest; None once it has."""
     partition = world.brokers.partition_of(group.group_id)
     if partition.shard is None:
-        return "nobody leads its offsets partition"
+        return "its offsets partition has no leader"
     known = partition.shard.coordinator.state.groups.get(group.group_id)
     running = [process for process in group.processes if process.running]
     if known is None:

@@ -58,7 +58,7 @@ class Size:
 class PlanResult:
     """What a scenario cost a group of one kind; `history` is the partitions read, from moment to moment.
 
-    `assignments` counts how often partitions were assigned anew, which in a consumer group may be less often
+    `assignments` counts how often partitions were assigned again, which in a consumer group may be less often
     than the group epoch moves. `registered` is whether the group knew its instance ids before their members
     came, `target_size` how many of its members are active (docs/registered-ids-and-standbys.md); None is all.
     The two counts of commits are those of `coordinator.metrics.Counters`, exact: 0 in classic groups.
@@ -91,7 +91,7 @@ class PlanResult:
 
 @dataclass(frozen=True, slots=True)
 class Expecting:
-    """What a group is told of its members before they come: their ids, or how many shall be active."""
+    """What a group is told of its members before they come: their ids, or how many should be active."""
 
     registered: bool = False
     target_size: int | None = None
@@ -221,7 +221,7 @@ class Stage(Acting[Process]):
 
     @property
     def assignments(self) -> int:
-        """How often partitions were assigned anew so far."""
+        """How often partitions were assigned again so far."""
         return self._computed.count
 
     def _assignment_epoch(self) -> int:

@@ -66,7 +66,7 @@ NAMED: Mapping[str, Scenario] = {
         Scenario(
             "deploy-canary",
             (ScenarioStep("restart", share=0.1, wait_ms=300_000), ScenarioStep("restart", batch=4)),
-            "a tenth restarts and is watched for five minutes, then everybody, four at a time",
+            "a tenth restarts and is watched for five minutes, then all, four at a time",
         ),
         Scenario(
             "failover",

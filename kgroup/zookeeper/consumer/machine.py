@@ -48,7 +48,7 @@ class Assignment:
 
     @property
     def streams(self) -> dict[str, tuple[str, ...]]:
-        """The topics of each thread's stream; made anew with every Start, as wildcards need it (era 9.5)."""
+        """The topics of each thread's stream; made again with every Start, as wildcards need it (era 9.5)."""
         topics: dict[str, dict[str, None]] = {}
         for partition, thread in sorted(self._threads.items()):
             topics.setdefault(thread, {})[partition.topic] = None
@@ -152,7 +152,7 @@ class Discovery:
         return True
 
     def succeeded(self) -> None:
-        """One did: the round begins anew."""
+        """One did: the round begins again."""
         self._failed = 0
 
 
@@ -358,7 +358,7 @@ class LegacyConsumer:
             case messages.CommitOffsetResponse(error) if self.phase is Phase.MEMBER:
                 self._effects.append(events.Committed(error))
             case _:
-                self._log(events.Level.WARNING, f"a {type(message).__name__} that nobody has asked for")
+                self._log(events.Level.WARNING, f"a {type(message).__name__} that answers no request")
                 self._close()
                 self._lost()
 

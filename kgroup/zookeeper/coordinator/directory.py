@@ -25,7 +25,7 @@ class Directory:
         self._reads = 0
 
     def read(self) -> None:
-        """Read it anew, and watch for what changes (era 6.3)."""
+        """Read it again, and watch for what changes (era 6.3)."""
         self._reads += 1
         reads = self._reads
         self._core.ask(
@@ -40,7 +40,7 @@ class Directory:
             self._waiting.append(action)
 
     def fired(self, path: str) -> bool:
-        """Whether a watch was ours; then it is read anew."""
+        """Whether a watch was ours; then it is read again."""
         if path != paths.BROKER_IDS and not path.startswith(paths.BROKER_IDS + "/"):
             return False
         self.read()

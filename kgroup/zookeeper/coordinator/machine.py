@@ -155,7 +155,7 @@ class LegacyCoordinator:
             case message if isinstance(message, Answer | CommitOffsetRequest):
                 member = self._member(event.conn)
                 if self.term is None or member is None:
-                    self._malformed(event.conn, "an answer of somebody who has not registered")
+                    self._malformed(event.conn, "an answer from a connection that has not registered")
                     return
                 why = self.term.answers.contradiction(member, message)
                 if why is not None:

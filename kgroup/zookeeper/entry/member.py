@@ -38,7 +38,7 @@ Happened: TypeAlias = Assigned | Revoke | Lost | Left | Read
 class LegacyDriver:
     """One consumer and its connection.
 
-    `stop()` says whether it shall leave; `on_event` hears of partitions and records, `on_log` of what an
+    `stop()` says whether it should leave; `on_event` hears of partitions and records, `on_log` of what an
     operator should know, each once until something else is said.
     """
 

@@ -165,7 +165,7 @@ class PushStage(Acting[PlanConsumer]):
 
     @property
     def assignments(self) -> int:
-        """Each attempt assigns anew."""
+        """Each attempt assigns again."""
         return self.epoch()
 
     def _add(self) -> PlanConsumer:

@@ -33,7 +33,7 @@ class OldCluster(ClusterView):
             return super().metadata(topics)
 
         def ask(left_s: float) -> MetadataResponse:
-            # Asked by its name, a topic deleted a moment ago would be made anew: all topics are asked for.
+            # Asked by its name, a topic deleted a moment ago would be made again: all topics are asked for.
             request = MetadataRequest(topics=())
             return self.ask(None, request, MetadataResponse, versions=(0, 0), timeout_s=left_s)
 
@@ -100,5 +100,5 @@ def none_registered() -> Unreachable:
     """Return what is known of logs when the tree names no live broker."""
     return Unreachable(
         "no broker is registered in ZooKeeper: the ends of the logs are not known",
-        "are the brokers down? what is committed is told all the same",
+        "are the brokers down? committed offsets are shown all the same",
     )

@@ -155,7 +155,7 @@ class SessionLink:
                 session, negotiated_ms = self._session.id, self._session.negotiated_ms
                 if negotiated_ms is None:
                     # Without it nobody knows when to stop leading: it is better not to lead at all.
-                    log.error("ZooKeeper has not told how long a session lasts: no election")
+                    log.error("ZooKeeper has not said how long a session lasts: no election")
                     return
                 event = ZkConnected(session, negotiated_ms, fresh=session != self._last)
                 self._last = session

@@ -123,4 +123,4 @@ class Change(Enum):
     DATA = "data"
     CHILDREN = "children"
     LOST = "lost"
-    """The connection was lost and the watch with it: read again and watch anew."""
+    """The connection was lost and the watch with it: read again and watch again."""

@@ -59,7 +59,7 @@ def described(ground: Ground) -> Outcome:
         assert known == {"i0", "i1"}
         return WORKS
     assert {m["instance_id"] for m in told.group(STATIC)["members"]} == {None}
-    return partly("instance ids and subscriptions are shown as unknown: the broker does not tell them")
+    return partly("instance ids and subscriptions are shown as unknown: the broker does not report them")
 
 
 def _same_members(members: list[dict[str, Any]], rows: list[dict[str, str]]) -> None:
@@ -146,7 +146,9 @@ def static_only(ground: Ground) -> Outcome:
         return WORKS
     assert told.code == PARTIAL and names == set(), told
     assert {error["item"] for error in told.errors} == {DYNAMIC, STATIC}
-    return partly("names the groups with members, of which it is not known: the broker tells no instance ids")
+    return partly(
+        "names the groups with members, of which it is not known: the broker reports no instance ids"
+    )
 
 
 def watching(ground: Ground) -> Outcome:

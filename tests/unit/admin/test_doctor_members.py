@@ -50,9 +50,7 @@ def test_a_full_group_is_named_with_the_setting() -> None:
     (told,) = [each for each in found.findings if each.code == "KG117"]
     assert told.message == "2 members of group.max.size 2: the coordinator refuses any other"
     assert (told.severity, found.verdict) == ("info", "healthy")
-    assert told.evidence == (
-        "whether one was refused cannot be told, because a refused join leaves no record",
-    )
+    assert told.evidence == ("whether one was rejected is unknown, because a rejected join leaves no record",)
 
 
 @pytest.mark.parametrize("limit", ["3", "2147483647", None])

@@ -206,5 +206,5 @@ def test_without_history_nobody_knows_for_how_long() -> None:
 def test_fewer_members_than_shall_be_active() -> None:
     few = Registration(None, None, None, None, 3, ("a",), ())
     (found,) = (d for d in diagnoses(facts(few)) if d.code == "KG115")
-    assert found.message == "1 of the 3 members that shall be active are there, and no standby"
+    assert found.message == "1 of the 3 members that should be active are there, and no standby"
     assert codes(facts(replace(few, target_size=1))) == []

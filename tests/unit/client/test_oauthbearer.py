@@ -354,7 +354,7 @@ def test_tokens_need_not_be_jwts() -> None:
             {URL: "https://x/t", ID: "i", SECRET: "s", "sasl.login.retry.backoff.ms": "soon"},
             "backoff.ms is not a number",
         ),
-        ({"sasl.jaas.config": f'{MODULE} unsecuredLoginNumberClaim_n="1";'}, "names nobody"),
+        ({"sasl.jaas.config": f'{MODULE} unsecuredLoginNumberClaim_n="1";'}, "names no principal"),
         ({"sasl.jaas.config": f'{MODULE} unsecuredLoginStringClaim_exp="1";'}, "made here"),
     ],
 )

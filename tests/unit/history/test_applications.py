@@ -124,7 +124,7 @@ def test_a_new_connector_is_the_cause_where_the_configuration_is_newer() -> None
 def test_work_that_comes_without_a_newer_configuration_proves_nothing() -> None:
     event = rebalances(ALONE, connect(2, worker("a-1", A, ALL, (("t", 0),))))[-1]
     assert (event.cause, event.proven) == (
-        "t-0 came, and the members are as before: the records do not tell why",
+        "t-0 came, and the members are as before: the records do not say why",
         False,
     )
 

@@ -80,7 +80,7 @@ def test_hung_in_poll_is_named() -> None:
 
 @pytest.mark.parametrize("silent_s", [4, 60])
 def test_one_that_is_silent_for_less_or_for_long_may_have_gone_any_way(silent_s: float) -> None:
-    assert gone(silent_s).startswith("left, expired, or was removed: the records do not tell")
+    assert gone(silent_s).startswith("left, expired, or was removed: the records do not say")
     assert gone(silent_s).endswith("if it expired, it was silent for its session of 3 s")
 
 

@@ -305,7 +305,7 @@ def test_durations_read_well(ms: int, text: str) -> None:
     [
         (8, True, "the metadata of subscribed topics changed (created, deleted, more partitions or racks)"),
         (6, True, "the metadata of subscribed topics changed (created, deleted, more partitions or racks)"),
-        (7, False, "nothing else changed in these records: the records do not tell"),
+        (7, False, "nothing else changed in these records: the records do not say"),
     ],
 )
 def test_topics_are_named_as_the_cause_only_where_their_metadata_changed(

@@ -134,7 +134,7 @@ def test_metadata_that_is_not_decoded_is_called_so(protocol_type: str, says: str
 def test_a_rejoin_that_leaves_no_trace_is_still_not_explained() -> None:
     same = {"a": ((0,), (0,))}
     event = told(generation(1, same), generation(2, same))[-1]
-    assert not event.proven and "the records do not tell which" in (event.cause or "")
+    assert not event.proven and "the records do not say which" in (event.cause or "")
 
 
 def test_new_partitions_of_a_topic_explain_a_rebalance() -> None:

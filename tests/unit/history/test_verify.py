@@ -99,7 +99,10 @@ def test_what_an_old_broker_does_not_tell_is_no_difference() -> None:
     for told in said["members"]:
         told |= {"instance_id": None, "instance_id_known": False, "subscribed_topics": None}
     assert list(differences(state, said)) == []
-    untold = ["instance ids: the broker does not tell them", "subscriptions: the broker does not tell them"]
+    untold = [
+        "instance ids: the broker does not report them",
+        "subscriptions: the broker does not report them",
+    ]
     assert uncompared(state, said) == untold
     for told in said["members"]:
         told |= {"instance_id_known": True, "subscribed_topics": ("elsewhere",)}

@@ -63,7 +63,7 @@ def test_list_says_that_there_may_be_more(ask: Ask) -> None:
     ]
     node = {"id": 1, "host": "b1", "port": 9092}
     assert rows == [("idle", "classic", "Empty", 0, node), ("live", "classic", "Stable", 2, node)]
-    assert done.code == PARTIAL and "whether these are all is not told" in done.err
+    assert done.code == PARTIAL and "whether these are all is unknown" in done.err
     assert done.document["cluster"] == {"id": CLUSTER, "bootstrap": None, "rest": BASE}
 
 
