@@ -119,7 +119,6 @@ incidents: setup ## Incidents with known truth, every command asked; INCIDENTS=r
 	@$(BIN)/python -m tests.interop.foreign.builds
 	$(BIN)/pytest -q -n 2 --dist loadgroup -m interop tests/incidents
 	$(BIN)/python docs/incidents.py
-	$(BIN)/python docs/json_output.py
 
 .PHONY: differential
 differential: setup ## Made-up programs on Kafka's own coordinator and on ours: make differential FIRST=1 SEEDS=10000 STREAMS=1
@@ -204,7 +203,6 @@ docs: setup ## Write man pages, completions and generated tables anew
 	$(BIN)/python docs/rights.py
 	$(BIN)/python docs/broker_versions.py
 	$(BIN)/python docs/incidents.py
-	$(BIN)/python docs/json_output.py
 
 .PHONY: pictures
 pictures: setup ## Play the README's sessions on a cluster, and draw doctor and blame as they print today

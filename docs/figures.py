@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 WORD = re.compile(r"\S*\w\S*")
 FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
 GENERATED = re.compile(
-    r"(requirements|json-output|broker-versions|protocol-coverage|rights|incidents)\.(md|csv)"
+    r"(requirements|broker-versions|protocol-coverage|rights|incidents)\.(md|csv)"
 )
 
 

@@ -21,7 +21,6 @@ LINK = re.compile(r"\[[^\]\[]*\]\(([^()\s]+)\)")
         ("broker_versions.py", "broker-versions.md"),
         ("incidents.py", "incidents.md"),
         ("rights.py", "rights.md"),
-        ("json_output.py", "json-output.md"),
     ],
 )
 def test_generated_tables_are_up_to_date(script, page):
