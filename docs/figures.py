@@ -18,9 +18,7 @@ from packaging.requirements import Requirement
 ROOT = Path(__file__).parents[1]
 WORD = re.compile(r"\S*\w\S*")
 FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
-GENERATED = re.compile(
-    r"(requirements|broker-versions|protocol-coverage|rights|incidents)\.(md|csv)"
-)
+GENERATED = re.compile(r"(requirements|broker-versions|protocol-coverage|rights|incidents)\.(md|csv)")
 
 
 def figures(root: Path) -> dict[str, float]:

@@ -91,7 +91,7 @@ def test_raw_in_a_span_says_what_has_no_time(
     ran = kgroup("replay-log", "--raw", "--files", str(mixed), *span, "--quiet")
     assert [line.split()[0] for line in ran.out.splitlines()] == offsets
     assert ran.code == 5, "they may be of the span: the answer is not known to be whole"
-    assert "2 records without a time are left out" in ran.err
+    assert "2 records without a time are excluded" in ran.err
 
 
 @pytest.mark.parametrize(("span", "after"), [(SINCE_2020, 0), (IN_2020, 1)], ids=["since", "until"])
@@ -104,13 +104,13 @@ def test_events_without_a_time_are_in_no_span_and_counted(
     assert (told["events_before"], told["events_after"]) == (0, after)
     assert told["events_without_time"] == 2
     assert all(e["timestamp_ms"] == IN_2026 for e in ran.document["data"]["events"])
-    assert ran.code == 5 and "2 events without a time are left out" in ran.err
+    assert ran.code == 5 and "2 events without a time are excluded" in ran.err
 
 
 def test_no_cause_is_told_to_be_missing_where_events_have_no_time(kgroup: Kgroup, mixed: Path) -> None:
     mixed.write_bytes(message_without_time(0) + message_without_time(1))
     ran = kgroup("blame", "pay", "--files", str(mixed), *SINCE_2020)
-    assert ran.code == 5 and "1 event without a time is left out" in ran.err
+    assert ran.code == 5 and "1 event without a time is excluded" in ran.err
     assert "no event in this span: 1 without a time" in ran.out
 
 

@@ -169,7 +169,7 @@ class TestExecute:
         assert [step["is_leader"] for step in data["order"]] == [False, True]
         assert cluster.admin.describe([classic]).groups[0].type == "classic"
         out = on_cluster("upgrade", "execute", classic, "--no-watch").out
-        assert "no request converts it" in out and "which member leads is not known" in out
+        assert "no request converts it" in out and "which member leads is unknown" in out
 
 
 class TestWatch:

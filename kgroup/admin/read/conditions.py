@@ -73,7 +73,7 @@ class Condition:
         if not all(m.instance_id_known for m in group.known_members):
             raise BrokerRefused(
                 ErrorCode.UNSUPPORTED_VERSION,
-                f"whether {group.group_id} is static is not known: the broker reports no instance ids",
+                f"the broker reports no instance ids: {group.group_id} may be static",
                 hint="Kafka 2.4 and later do",
             )
         return bool(group.members) and all(
@@ -85,7 +85,7 @@ class Condition:
         if not named and not all(m.instance_id_known for m in group.known_members):
             raise BrokerRefused(
                 ErrorCode.UNSUPPORTED_VERSION,
-                f"the broker reports no instance ids: whether {self.name} is in it is unknown",
+                f"the broker reports no instance ids: {self.name} may be in {group.group_id}",
                 hint="Kafka 2.4 and later do; here wait for a member id, or for members=N",
             )
         return any(m.state == MemberStatus.STABLE for m in named)

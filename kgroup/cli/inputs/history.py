@@ -318,8 +318,8 @@ def untimed(count: int, what: str) -> list[ItemError]:
     if not count:
         return []
     those = f"{what} without a time is" if count == 1 else f"{what}s without a time are"
-    text = f"{count} {those} excluded: they carry no timestamp, so they cannot be placed in the time range"
-    return [ItemError("", "NOT_SEEN", text, "without --since and --until nothing is left out")]
+    text = f"{count} {those} excluded: without a timestamp there is no place in the time range"
+    return [ItemError("", "NOT_SEEN", text, "without --since and --until nothing is excluded")]
 
 
 def foreign(story: "Story") -> set[int]:

@@ -60,7 +60,7 @@ SPAN = note(
             **each(_TEXT, "since until"),
             **each(INTEGER, "events_before events_after"),
             events_without_time=note(
-                INTEGER, "excluded: they carry no timestamp, so they cannot be placed in the time range"
+                INTEGER, "excluded: without a timestamp there is no place in the time range"
             ),
         )
     ),

@@ -215,7 +215,7 @@ def test_offsets_that_a_transaction_holds_open() -> None:
     (held,) = [each for each in found.findings if each.code == "KG309"]
     assert (found.verdict, held.severity) == ("sick", "error")
     assert held.message == "offsets of orders-1 are held open by a transaction for at least 5 s"
-    assert any("Describe on its TransactionalId" in fact for fact in held.evidence)
+    assert any("DESCRIBE on the TransactionalId" in fact for fact in held.evidence)
 
 
 def test_offsets_that_could_not_be_looked_at_again_are_not_stuck() -> None:

@@ -271,7 +271,7 @@ def test_a_broker_that_tells_no_instance_ids_is_not_taken_for_a_group_without(
 ) -> None:
     """Kafka 2.3: DescribeGroups 0-3, LeaveGroup 0-2."""
     fake.served |= {15: range(4), 13: range(3), 69: None}
-    with pytest.raises(BrokerRefused, match="neither tells instance ids nor removes") as refused:
+    with pytest.raises(BrokerRefused, match="neither reports instance ids nor removes") as refused:
         admin.plan_remove_members("g", Selection(instance_ids=("a",)))
     assert "Kafka 2.4" in str(refused.value.hint)
     assert [i.result for i in admin.plan_remove_members("g", Selection(member_ids=("m3",))).items] == [

@@ -129,7 +129,7 @@ def test_bytes_that_are_not_the_answer_are_named(data: bytes, words: str) -> Non
 
 
 def test_an_answer_nobody_asked_for_is_an_error() -> None:
-    with pytest.raises(DecodeError, match="nobody asked for"):
+    with pytest.raises(DecodeError, match="an answer to no request"):
         list(greeted(k16=(0, 5)).receive(encode_response(ListGroupsResponse(), 5, 1)))
 
 

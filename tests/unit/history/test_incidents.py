@@ -161,4 +161,4 @@ def test_transactions_end_as_their_markers_say() -> None:
 
 def test_expiry_looks_like_a_deletion_and_is_told_so_and_compressed_batches_are_read() -> None:
     gone = one(story_of("retention-zstd").events, Kind.GROUP_DELETED)
-    assert not gone.proven and "do not tell" in (gone.cause or "")
+    assert not gone.proven and "do not say" in (gone.cause or "")

@@ -128,7 +128,7 @@ def test_a_member_that_waits_for_a_rebalance_cannot_expire(kafka: Cluster) -> No
             try:
                 kafka.expire("orders-1")
             except KgroupError as error:
-                return "Kafka expires nobody who does" in error.message
+                return "Kafka expires no member that does" in error.message
             pytest.fail("it expired")
 
         kafka.until(lambda: both.poll() and late.poll() and rebalances(kafka, "pay"))
