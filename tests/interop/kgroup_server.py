@@ -39,6 +39,8 @@ class KgroupServer(Server):
             str(self.data_dir),
             "--port",
             str(self.port),
+            "--kafka",
+            str(self.release),
             "--brokers",
             "1",
             "--partitions",
