@@ -1,8 +1,36 @@
 """Durations as people write them: on the command line, in a test, in a request to the control port."""
 
+import re
+
 from kgroup.errors import ConfigError
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+# Java's Duration.parse: days and times, each with a sign of its own; no weeks, months or years.
+_ISO = re.compile(
+    r"(?P<sign>[-+]?)P(?:(?P<d>[-+]?\d+)D)?"
+    r"(?P<t>T(?:(?P<h>[-+]?\d+)H)?(?:(?P<m>[-+]?\d+)M)?(?:(?P<s>[-+]?\d+)(?:[.,](?P<f>\d{0,9}))?S)?)?",
+    re.IGNORECASE,
+)
+
+
+def iso_duration_ms(text: str) -> int | None:
+    """Return the ms of an ISO-8601 duration, such as `P1DT2H30M`, as Java reads it; None for another text.
+
+    ConfigError for one without a number.
+    """
+    match = _ISO.fullmatch(text)
+    if not match:
+        return None
+    if (match["t"] or "") in ("T", "t") or not any(match[unit] for unit in "dhms"):
+        raise ConfigError(f"{text!r} is not a duration", "for example PT2H30M or P7D")
+    total = sum(
+        int(match[unit] or 0) * ms
+        for unit, ms in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000))
+    )
+    fraction = int((match["f"] or "").ljust(9, "0")) // 1_000_000
+    total += -fraction if (match["s"] or "").startswith("-") else fraction
+    return -total if match["sign"] == "-" else total
 
 
 def parse_duration(text: str) -> float:

@@ -15,6 +15,7 @@ from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.consumer.group import ConsumerState
 from kgroup.coordinator.groups import type_of
 from kgroup.coordinator.metrics import Counters
+from kgroup.coordinator.share.group import ShareState
 from kgroup.coordinator.streams.group import StreamsState
 from kgroup.runtime.cluster import Cluster
 from kgroup.runtime.shard import Shard
@@ -26,6 +27,7 @@ OWN = "kgroup:type=group-coordinator-metrics"
 PROTOCOLS = ("classic", "consumer", "share", "streams")
 CONSUMER_STATES = (*ConsumerState, "Dead")
 STREAMS_STATES = (*StreamsState, "Dead")
+SHARE_STATES = (*ShareState, "Dead")
 RATED = (
     "offset_commit",
     "offset_expiration",
@@ -33,6 +35,7 @@ RATED = (
     "group_completed_rebalance",
     "consumer_group_rebalance",
     "streams_group_rebalance",
+    "share_group_rebalance",
 )
 WINDOW_MS = 30_000
 WINDOWS = 2
@@ -122,6 +125,8 @@ def _groups(shards: list[Shard]) -> Iterator[Metric]:
         yield Metric(COORDINATOR, "consumer-group-count", by_type["consumer"][name], {"state": str(name)})
     for name in STREAMS_STATES:
         yield Metric(COORDINATOR, "streams-group-count", by_type["streams"][name], {"state": str(name)})
+    for name in SHARE_STATES:
+        yield Metric(COORDINATOR, "share-group-count", by_type["share"][name], {"state": str(name)})
 
 
 def _counted(cluster: Cluster, activity: Activity | None) -> Iterator[Metric]:

@@ -12,6 +12,7 @@ from typing import Any
 from kgroup.coordinator.checks import refuse_if_no_group_id
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.consumer.validation import validate as check_consumer_heartbeat
+from kgroup.coordinator.share.validation import validate as check_share_heartbeat
 from kgroup.coordinator.streams.validation import validate as check_streams_heartbeat
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.codec import Message
@@ -20,6 +21,7 @@ from kgroup.protocol.messages.heartbeat import HeartbeatRequest
 from kgroup.protocol.messages.join_group import JoinGroupRequest
 from kgroup.protocol.messages.leave_group import LeaveGroupRequest
 from kgroup.protocol.messages.offset_delete import OffsetDeleteRequest
+from kgroup.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from kgroup.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from kgroup.protocol.messages.sync_group import SyncGroupRequest
 
@@ -59,5 +61,6 @@ _CHECKS: dict[type[Message], Callable[[GroupConfig, Any, int], None]] = {
     LeaveGroupRequest: _check_group_id,
     OffsetDeleteRequest: _check_group_id,
     ConsumerGroupHeartbeatRequest: check_consumer_heartbeat,
+    ShareGroupHeartbeatRequest: lambda _, request, __: check_share_heartbeat(request),
     StreamsGroupHeartbeatRequest: lambda config, request, version: check_streams_heartbeat(config, request),
 }

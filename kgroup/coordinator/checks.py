@@ -11,6 +11,11 @@ def refuse_if_no_group_id(group_id: str) -> None:
         raise Refused(ErrorCode.INVALID_GROUP_ID)
 
 
+def has_no_offsets(group_id: str) -> Refused:
+    """Return the refusal of a commit or fetch in a share group, whose start offsets lie elsewhere."""
+    return Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+
+
 def is_blank(text: str | None) -> bool:
     """Whether a text that is there has nothing in it but what Java's `String.trim` takes away."""
     return text is not None and not text.strip(_TRIMMED)

@@ -1,6 +1,7 @@
 """The coordinator's settings, under Kafka's names, with Kafka's defaults, bounds and cross-checks.
 
-The source is GroupCoordinatorConfig of Kafka 4.3.1; the differential asks it about every setting here.
+The sources are GroupCoordinatorConfig and ShareGroupConfig of Kafka 4.3.1; the differential asks them about
+every setting here.
 """
 
 from __future__ import annotations
@@ -26,6 +27,18 @@ _ASSIGNORS = {
 _POLICIES = ("bidirectional", "upgrade", "downgrade", "disabled")
 _PROTOCOLS = ("classic", "consumer", "share", "streams")
 _BOUNDED = ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms")
+_BOUNDED_OF_SHARE = ("record.lock.duration.ms", "delivery.count.limit", "partition.max.record.locks")
+_BOUNDED_IN = {
+    "group.consumer.": _BOUNDED,
+    "group.streams.": _BOUNDED,
+    "group.share.": (
+        *_BOUNDED,
+        "record.lock.duration.ms",
+        "delivery.count.limit",
+        "partition.max.record.locks",
+    ),
+}
+"""The settings, by their common beginning, that have a least and a highest value for groups."""
 
 
 class _Setting(NamedTuple):
@@ -141,6 +154,27 @@ class GroupConfig:
     streams_assignment_interval_ms: int = _number("group.streams.assignment.interval.ms", 1000, 0)
     streams_min_assignment_interval_ms: int = _number("group.streams.min.assignment.interval.ms", 0, 0)
     streams_max_assignment_interval_ms: int = _number("group.streams.max.assignment.interval.ms", 15_000, 0)
+    share_session_timeout_ms: int = _number("group.share.session.timeout.ms", 45_000)
+    share_min_session_timeout_ms: int = _number("group.share.min.session.timeout.ms", 45_000)
+    share_max_session_timeout_ms: int = _number("group.share.max.session.timeout.ms", 60_000)
+    share_heartbeat_interval_ms: int = _number("group.share.heartbeat.interval.ms", 5000)
+    share_min_heartbeat_interval_ms: int = _number("group.share.min.heartbeat.interval.ms", 5000)
+    share_max_heartbeat_interval_ms: int = _number("group.share.max.heartbeat.interval.ms", 15_000)
+    share_max_size: int = _number("group.share.max.size", 200, 1, 1000)
+    share_assignment_interval_ms: int = _number("group.share.assignment.interval.ms", 1000, 0)
+    share_min_assignment_interval_ms: int = _number("group.share.min.assignment.interval.ms", 0, 0)
+    share_max_assignment_interval_ms: int = _number("group.share.max.assignment.interval.ms", 15_000, 0)
+    share_initialize_retry_ms: int = _number("group.share.initialize.retry.interval.ms", 30_000)
+    share_max_locks: int = _number("group.share.partition.max.record.locks", 2000, 100, 10_000)
+    share_min_max_locks: int = _number("group.share.min.partition.max.record.locks", 100, 100, 2000)
+    share_max_max_locks: int = _number("group.share.max.partition.max.record.locks", 4000, 2000, 10_000)
+    share_delivery_limit: int = _number("group.share.delivery.count.limit", 5, 2, 10)
+    share_min_delivery_limit: int = _number("group.share.min.delivery.count.limit", 2, 2, 5)
+    share_max_delivery_limit: int = _number("group.share.max.delivery.count.limit", 10, 5, 25)
+    share_lock_ms: int = _number("group.share.record.lock.duration.ms", 30_000, 1000, 3_600_000)
+    share_min_lock_ms: int = _number("group.share.min.record.lock.duration.ms", 15_000, 1000, 30_000)
+    share_max_lock_ms: int = _number("group.share.max.record.lock.duration.ms", 60_000, 30_000, 3_600_000)
+    share_max_sessions: int = _number("group.share.max.share.sessions", 2000)
     client_assignors: bool = _other("kgroup.client.assignors.enable", False, _flag)
 
     @classmethod
@@ -178,15 +212,16 @@ class GroupConfig:
     def _check(self) -> None:
         value = {name: getattr(self, attribute) for name, attribute in self.names().items()}
         ordered: list[tuple[str, str]] = []
-        for group in ("group.consumer.", "group.streams."):
-            for what in _BOUNDED:
+        for group, bounded in _BOUNDED_IN.items():
+            for what in bounded:
                 low, own, high = f"{group}min.{what}", f"{group}{what}", f"{group}max.{what}"
                 ordered += [(low, high), (low, own), (own, high)]
         ordered.append(("group.streams.num.standby.replicas", "group.streams.max.standby.replicas"))
+        ordered.append(("group.share.max.size", "group.share.max.share.sessions"))
         for low, high in ordered:
             if value[low] > value[high]:
                 raise ConfigError(f"{high}={value[high]} must be at least {low}={value[low]}")
-        for group in ("group.consumer.", "group.streams."):
+        for group in _BOUNDED_IN:
             beats, silence = f"{group}heartbeat.interval.ms", f"{group}session.timeout.ms"
             if value[beats] >= value[silence]:
                 raise ConfigError(f"{beats}={value[beats]} must be less than {silence}={value[silence]}")

@@ -7,7 +7,7 @@ through `replay`, and only then sends the replies.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from kgroup.coordinator import deletion, describe, group_settings
 from kgroup.coordinator.admission import check_join, check_sync
@@ -35,6 +35,11 @@ from kgroup.coordinator.outcome import Outcome, Record, Reply, Request, Ticket
 from kgroup.coordinator.refusals import refusal
 from kgroup.coordinator.replay import replay
 from kgroup.coordinator.roster import registered_in
+from kgroup.coordinator.share import heartbeat as share
+from kgroup.coordinator.share import state_partitions
+from kgroup.coordinator.share.group import ShareGroup
+from kgroup.coordinator.share.state_partitions import Initialize, kept_of
+from kgroup.coordinator.share.timers import renew_session as renew_share_session
 from kgroup.coordinator.state import Group, State, Step
 from kgroup.coordinator.streams import timers as streams_timers
 from kgroup.coordinator.streams.group import StreamsGroup
@@ -61,6 +66,8 @@ from kgroup.protocol.messages.list_groups import ListGroupsRequest
 from kgroup.protocol.messages.offset_commit import OffsetCommitRequest
 from kgroup.protocol.messages.offset_delete import OffsetDeleteRequest
 from kgroup.protocol.messages.offset_fetch import OffsetFetchRequest
+from kgroup.protocol.messages.share_group_describe import ShareGroupDescribeRequest
+from kgroup.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from kgroup.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
 from kgroup.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from kgroup.protocol.messages.sync_group import SyncGroupRequest
@@ -68,6 +75,7 @@ from kgroup.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from kgroup.protocol.streams_records import TopicInfo
 from kgroup.timers import TimerKey
 
+R = TypeVar("R")
 LEAVE_BATCH_SINCE = 3
 RETRY_BACKOFF_MS = 500
 
@@ -145,6 +153,11 @@ class Coordinator:
                     rebalance.prepare(step, group)
             elif isinstance(group, ConsumerGroup):
                 timers.arm_after_load(step, group)
+            elif isinstance(group, ShareGroup):
+                for member_id in group.members:
+                    renew_share_session(step, group.group_id, member_id)
+                if kept_of(group).initializing_topics:
+                    self.state.initializing_since_ms[group.group_id] = now_ms
             else:
                 streams_timers.arm_after_load(step, group)
         expiry.arm_sweep(step)
@@ -176,6 +189,17 @@ class Coordinator:
         """The internal topics that a streams group's last heartbeat missed, told once; else none."""
         return self.state.missing_topics.pop(group_id, ())
 
+    def take_to_initialize(self, group_id: str) -> Initialize | None:
+        """The state that a share group's last heartbeat misses, told once; else None."""
+        return self.state.to_initialize.pop(group_id, None)
+
+    def run(self, operation: Callable[[Step], R], now_ms: int) -> tuple[R, Outcome]:
+        """Carry out an operation of a host that is no request; raises Refused if it is refused."""
+        step = Step(self.state, now_ms)
+        result = operation(step)
+        step.commit()
+        return result, _outcome(step)
+
     def count_on_from(self, before: Coordinator) -> None:
         """Never give out a classic generation that `before`, whose place this takes, told members of."""
         for group_id, group in self.state.groups.items():
@@ -194,6 +218,10 @@ class Coordinator:
         step = Step(self.state, now_ms)
         if changes.gone:
             expiry.topics_deleted(step, changes.gone)
+            gone = {topic.topic_id for topic in changes.gone.values()}
+            for group in self.state.groups.values():
+                if isinstance(group, ShareGroup):
+                    state_partitions.topics_deleted(step, group, gone)
         step.commit()
         return _outcome(step)
 
@@ -218,6 +246,8 @@ def _join(step: Step, request: JoinGroupRequest) -> Message | None:
     group = step.state.groups.get(request.group_id)
     if group is None or isinstance(group, ClassicGroup):
         return join(step, group, request)
+    if isinstance(group, ShareGroup):
+        return refused_join(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "")
     if group.is_empty:
         return make_way(step, group, request)
     # Nothing of a topology could be told to it, and Kafka converts no streams group with members.
@@ -264,7 +294,7 @@ def _leave(step: Step, request: LeaveGroupRequest) -> Message:
 
 
 def _classic(group: Group | None) -> ClassicGroup | None:
-    """To a member of the classic protocol a streams group is none: it knows no member of that id."""
+    """To a member of the classic protocol a share or streams group is none: it knows no member of that id."""
     return group if isinstance(group, ClassicGroup) else None
 
 
@@ -289,6 +319,8 @@ HANDLERS: dict[type[Message], Callable[[Step, Any], Message | None]] = {
     ConsumerGroupPrepareAssignmentRequest: client_assignor.prepare,
     ConsumerGroupInstallAssignmentRequest: client_assignor.install,
     ConsumerGroupDescribeRequest: describe.describe_consumer_groups,
+    ShareGroupHeartbeatRequest: share.heartbeat,
+    ShareGroupDescribeRequest: describe.describe_share_groups,
     StreamsGroupHeartbeatRequest: streams_members.heartbeat,
     StreamsGroupDescribeRequest: describe.describe_streams_groups,
 }
@@ -311,6 +343,8 @@ def _fire(step: Step, key: TimerKey, what: object) -> None:
                 rebalance.session_timer_fired(step, group, key.member_id)
     elif isinstance(group, ConsumerGroup):
         _fire_consumer(step, group, key, what)
+    elif isinstance(group, ShareGroup):
+        share.session_over(step, group, key.member_id)
     elif group is not None:
         _fire_streams(step, group, key, what)
 
@@ -320,7 +354,7 @@ def _try_again(step: Step, key: TimerKey, what: object) -> None:
 
     So in Kafka (CoordinatorTimerImpl, `retry`); a downgrade that meets a malformed subscription gets here.
     """
-    if key.kind in (*MEMBER_KINDS, *STREAMS_MEMBER_KINDS):
+    if key.kind in (*MEMBER_KINDS, *STREAMS_MEMBER_KINDS, TimerKind.SHARE_SESSION):
         step.arm(key, RETRY_BACKOFF_MS, what)
 
 

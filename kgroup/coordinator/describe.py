@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from kgroup.coordinator.assignors.interface import Assignment as Target
-from kgroup.coordinator.classic.group import CONSUMER, ClassicGroup, ClassicMember
+from kgroup.coordinator.classic.group import ClassicGroup, ClassicMember
 from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import ConsumerMember, Epochs
-from kgroup.coordinator.groups import STREAMS, type_of
+from kgroup.coordinator.groups import type_of
+from kgroup.coordinator.share import describe as share
+from kgroup.coordinator.share.group import ShareGroup
 from kgroup.coordinator.state import Group, Step
 from kgroup.coordinator.streams import describe as streams
 from kgroup.coordinator.streams.group import StreamsGroup
@@ -28,6 +30,11 @@ from kgroup.protocol.messages.describe_groups import (
     DescribeGroupsResponse,
 )
 from kgroup.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from kgroup.protocol.messages.share_group_describe import DescribedGroup as DescribedShareGroup
+from kgroup.protocol.messages.share_group_describe import (
+    ShareGroupDescribeRequest,
+    ShareGroupDescribeResponse,
+)
 from kgroup.protocol.messages.streams_group_describe import DescribedGroup as DescribedStreamsGroup
 from kgroup.protocol.messages.streams_group_describe import (
     StreamsGroupDescribeRequest,
@@ -66,7 +73,7 @@ def list_groups(step: Step, request: ListGroupsRequest) -> ListGroupsResponse:
 def _protocol_type(group: Group) -> str:
     if isinstance(group, ClassicGroup):
         return group.protocol_type or ""
-    return CONSUMER if isinstance(group, ConsumerGroup) else STREAMS
+    return type_of(group)
 
 
 def describe_groups(step: Step, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
@@ -131,6 +138,28 @@ def describe_streams_groups(step: Step, request: StreamsGroupDescribeRequest) ->
     operations = EVERY_GROUP_OPERATION if request.include_authorized_operations else NOT_ASKED
     return StreamsGroupDescribeResponse(
         groups=tuple(_streams(step, group_id, operations) for group_id in request.group_ids)
+    )
+
+
+def describe_share_groups(step: Step, request: ShareGroupDescribeRequest) -> ShareGroupDescribeResponse:
+    """Share groups; anything else is GROUP_ID_NOT_FOUND."""
+    operations = EVERY_GROUP_OPERATION if request.include_authorized_operations else NOT_ASKED
+    return ShareGroupDescribeResponse(
+        groups=tuple(_share(step, group_id, operations) for group_id in request.group_ids)
+    )
+
+
+def _share(step: Step, group_id: str, operations: int) -> DescribedShareGroup:
+    group = step.state.groups.get(group_id)
+    if not group_id:
+        return DescribedShareGroup(error_code=ErrorCode.INVALID_GROUP_ID)
+    if isinstance(group, ShareGroup):
+        return share.described(step.state.image, group, operations)
+    missing = "not found" if group is None else "is not a share group"
+    return DescribedShareGroup(
+        group_id=group_id,
+        error_code=ErrorCode.GROUP_ID_NOT_FOUND,
+        error_message=f"Group {group_id} {missing}.",
     )
 
 

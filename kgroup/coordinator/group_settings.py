@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import NamedTuple
 
 from kgroup.coordinator import roster
 from kgroup.coordinator.config import INT32_MAX, GroupConfig, whole_number
 from kgroup.coordinator.state import State
-from kgroup.errors import ErrorCode, Refused
+from kgroup.durations import iso_duration_ms
+from kgroup.errors import ConfigError, ErrorCode, Refused
 
 SESSION_TIMEOUT = "consumer.session.timeout.ms"
 HEARTBEAT_INTERVAL = "consumer.heartbeat.interval.ms"
 ASSIGNMENT_INTERVAL = "consumer.assignment.interval.ms"
+SHARE_SESSION_TIMEOUT = "share.session.timeout.ms"
+SHARE_HEARTBEAT_INTERVAL = "share.heartbeat.interval.ms"
+SHARE_ASSIGNMENT_INTERVAL = "share.assignment.interval.ms"
+SHARE_LOCK = "share.record.lock.duration.ms"
+SHARE_DELIVERIES = "share.delivery.count.limit"
+SHARE_LOCKS = "share.partition.max.record.locks"
 STREAMS_SESSION_TIMEOUT = "streams.session.timeout.ms"
 STREAMS_HEARTBEAT_INTERVAL = "streams.heartbeat.interval.ms"
 STREAMS_ASSIGNMENT_INTERVAL = "streams.assignment.interval.ms"
@@ -28,7 +36,7 @@ class Bounds(NamedTuple):
 
 
 def bounds(config: GroupConfig) -> dict[str, Bounds]:
-    """The dynamic settings a group may have, by name; in ms, but for a number of standby replicas."""
+    """The dynamic settings of a group that are numbers, by name; times in ms."""
     return {
         SESSION_TIMEOUT: Bounds(
             config.consumer_session_timeout_ms,
@@ -45,6 +53,26 @@ def bounds(config: GroupConfig) -> dict[str, Bounds]:
             config.min_assignment_interval_ms,
             config.max_assignment_interval_ms,
         ),
+        SHARE_SESSION_TIMEOUT: Bounds(
+            config.share_session_timeout_ms,
+            config.share_min_session_timeout_ms,
+            config.share_max_session_timeout_ms,
+        ),
+        SHARE_HEARTBEAT_INTERVAL: Bounds(
+            config.share_heartbeat_interval_ms,
+            config.share_min_heartbeat_interval_ms,
+            config.share_max_heartbeat_interval_ms,
+        ),
+        SHARE_ASSIGNMENT_INTERVAL: Bounds(
+            config.share_assignment_interval_ms,
+            config.share_min_assignment_interval_ms,
+            config.share_max_assignment_interval_ms,
+        ),
+        SHARE_LOCK: Bounds(config.share_lock_ms, config.share_min_lock_ms, config.share_max_lock_ms),
+        SHARE_DELIVERIES: Bounds(
+            config.share_delivery_limit, config.share_min_delivery_limit, config.share_max_delivery_limit
+        ),
+        SHARE_LOCKS: Bounds(config.share_max_locks, config.share_min_max_locks, config.share_max_max_locks),
         STREAMS_SESSION_TIMEOUT: Bounds(
             config.streams_session_timeout_ms,
             config.streams_min_session_timeout_ms,
@@ -65,12 +93,50 @@ def bounds(config: GroupConfig) -> dict[str, Bounds]:
     }
 
 
+class Word(NamedTuple):
+    """A dynamic setting that is no number: its default, and the words it may be."""
+
+    default: str
+    choices: tuple[str, ...]
+    is_flag: bool = False
+
+
+SHARE_RESET = "share.auto.offset.reset"
+SHARE_ISOLATION = "share.isolation.level"
+SHARE_RENEW = "share.renew.acknowledge.enable"
+WORDS = {
+    SHARE_RESET: Word("latest", ("earliest", "latest")),
+    SHARE_ISOLATION: Word("read_uncommitted", ("read_committed", "read_uncommitted")),
+    SHARE_RENEW: Word("true", ("true", "false"), is_flag=True),
+}
+"""Where a share group begins (or `by_duration:` and how long ago), what it reads, whether it renews locks."""
+BY_DURATION = "by_duration:"
+
+
+def _check_word(name: str, text: str) -> None:
+    choices, word = WORDS[name].choices, text.strip()
+    if (word.lower() if WORDS[name].is_flag else word) in choices:
+        return
+    expected = " or ".join(choices)
+    if name == SHARE_RESET:
+        if word.startswith(BY_DURATION):
+            with suppress(ConfigError):
+                ago_ms = iso_duration_ms(word.removeprefix(BY_DURATION))
+                if ago_ms is not None and ago_ms >= 0:
+                    return
+        expected += f" or {BY_DURATION}PT1H, for another time than an hour"
+    raise Refused(ErrorCode.INVALID_CONFIG, f"{name}={text[:200]} must be {expected}")
+
+
 def check(config: GroupConfig, settings: dict[str, str]) -> None:
     """Refuse settings a group may not have: unknown names, no numbers, out of the broker's bounds."""
     known = bounds(config)
     for name, text in settings.items():
         if name in roster.SETTINGS:
             roster.check(name, text)
+            continue
+        if name in WORDS:
+            _check_word(name, text)
             continue
         if name not in known:
             raise Refused(ErrorCode.INVALID_CONFIG, f"Unknown group config name: {name}")
@@ -81,6 +147,7 @@ def check(config: GroupConfig, settings: dict[str, str]) -> None:
             raise Refused(ErrorCode.INVALID_CONFIG, f"{name}={text[:200]} {wrong} on this broker") from None
     for beats, silence in (
         (HEARTBEAT_INTERVAL, SESSION_TIMEOUT),
+        (SHARE_HEARTBEAT_INTERVAL, SHARE_SESSION_TIMEOUT),
         (STREAMS_HEARTBEAT_INTERVAL, STREAMS_SESSION_TIMEOUT),
     ):
         heartbeat = int(settings.get(beats, known[beats].default))
@@ -138,6 +205,21 @@ def streams_initial_delay_ms(state: State, group_id: str) -> int:
 def streams_standby_replicas(state: State, group_id: str) -> int:
     """How many standbys each task that keeps state shall have."""
     return _value(state, group_id, STREAMS_STANDBYS, state.config.streams_standby_replicas)
+
+
+def share_session_timeout_ms(state: State, group_id: str) -> int:
+    """How long a member of a share group may be silent."""
+    return _value(state, group_id, SHARE_SESSION_TIMEOUT, state.config.share_session_timeout_ms)
+
+
+def share_heartbeat_interval_ms(state: State, group_id: str) -> int:
+    """How often members of a share group are told to send heartbeats."""
+    return _value(state, group_id, SHARE_HEARTBEAT_INTERVAL, state.config.share_heartbeat_interval_ms)
+
+
+def share_assignment_interval_ms(state: State, group_id: str) -> int:
+    """The least time between two computations of a share group's target assignment."""
+    return _value(state, group_id, SHARE_ASSIGNMENT_INTERVAL, state.config.share_assignment_interval_ms)
 
 
 def _value(state: State, group_id: str, name: str, default: int) -> int:

@@ -8,7 +8,7 @@ class Counters:
     """Totals since birth; gauges are computed from the state when asked (coordinator.describe).
 
     Offsets count by partition, those of a transaction when they are written, not when it commits. A completed
-    rebalance is a classic group that reached Stable; the other two count bumps of the group epoch, but for
+    rebalance is a classic group that reached Stable; the other three count bumps of the group epoch, but for
     those that a member's leaving makes (CP-60).
 
     The last two are of consumer groups, one for each partition as `offset_commit` is: commits at an older
@@ -22,5 +22,6 @@ class Counters:
     group_completed_rebalance: int = 0
     consumer_group_rebalance: int = 0
     streams_group_rebalance: int = 0
+    share_group_rebalance: int = 0
     commits_only_relaxed_check_accepted: int = 0
     commits_both_checks_refused: int = 0

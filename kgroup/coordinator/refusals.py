@@ -22,6 +22,8 @@ from kgroup.protocol.messages import (
     offset_commit,
     offset_delete,
     offset_fetch,
+    share_group_describe,
+    share_group_heartbeat,
     streams_group_describe,
     streams_group_heartbeat,
     sync_group,
@@ -158,6 +160,21 @@ def _streams_describe(
     )
 
 
+def _share_heartbeat(_: Message, code: ErrorCode, message: str | None) -> Message:
+    return share_group_heartbeat.ShareGroupHeartbeatResponse(error_code=code, error_message=message)
+
+
+def _share_describe(
+    request: share_group_describe.ShareGroupDescribeRequest, code: ErrorCode, message: str | None
+) -> Message:
+    return share_group_describe.ShareGroupDescribeResponse(
+        groups=tuple(
+            share_group_describe.DescribedGroup(group_id=group_id, error_code=code, error_message=message)
+            for group_id in request.group_ids
+        )
+    )
+
+
 def _delete_groups(request: delete_groups.DeleteGroupsRequest, code: ErrorCode, _: str | None) -> Message:
     return delete_groups.DeleteGroupsResponse(
         results=tuple(
@@ -183,6 +200,8 @@ _REFUSALS: dict[type[Message], Callable[[Any, ErrorCode, str | None], Message]] 
     consumer_group_describe.ConsumerGroupDescribeRequest: _consumer_describe,
     consumer_group_prepare_assignment.ConsumerGroupPrepareAssignmentRequest: _prepare_assignment,
     consumer_group_install_assignment.ConsumerGroupInstallAssignmentRequest: _install_assignment,
+    share_group_heartbeat.ShareGroupHeartbeatRequest: _share_heartbeat,
+    share_group_describe.ShareGroupDescribeRequest: _share_describe,
     streams_group_heartbeat.StreamsGroupHeartbeatRequest: _streams_heartbeat,
     streams_group_describe.StreamsGroupDescribeRequest: _streams_describe,
 }

@@ -17,6 +17,8 @@ from kgroup.coordinator.consumer.member import ConsumerMember, Current, no_metad
 from kgroup.coordinator.groups import type_of
 from kgroup.coordinator.inconsistency import InconsistentLog
 from kgroup.coordinator.outcome import Record
+from kgroup.coordinator.share import replay as share
+from kgroup.coordinator.share.group import ShareGroup
 from kgroup.coordinator.state import State
 from kgroup.coordinator.streams import replay as streams
 from kgroup.coordinator.streams.group import StreamsGroup
@@ -24,10 +26,12 @@ from kgroup.coordinator.tombstones import member_removed, refuse_if_not_last, ta
 from kgroup.domain import NO_EPOCH
 from kgroup.protocol import group_records as r
 from kgroup.protocol.record_kinds import RecordKey, RecordValue
+from kgroup.protocol.share_records import PAIRS as SHARE_PAIRS
+from kgroup.protocol.share_records import ShareKey
 from kgroup.protocol.streams_records import PAIRS as STREAMS_PAIRS
 from kgroup.protocol.streams_records import StreamsKey
 
-G = TypeVar("G", ConsumerGroup, StreamsGroup)
+G = TypeVar("G", ConsumerGroup, ShareGroup, StreamsGroup)
 Replay: TypeAlias = Callable[[State, Any, Any, int, int], None]
 """What a record does to the state: its key, its value or None, its offset, its producer id."""
 
@@ -222,6 +226,12 @@ def _streams(state: State, key: StreamsKey, value: RecordValue | None, _: int, _
         streams.apply(state, group, key, value)
 
 
+def _share(state: State, key: ShareKey, value: RecordValue | None, _: int, __: int) -> None:
+    group = _group(state, r.group_of(key), ShareGroup, create=value is not None)
+    if group is not None:
+        share.apply(state, group, key, value)
+
+
 _REPLAYS: dict[type[RecordKey], Replay] = {
     r.OffsetCommitKey: _offset,
     r.LegacyOffsetCommitKey: _legacy_offset,
@@ -233,5 +243,6 @@ _REPLAYS: dict[type[RecordKey], Replay] = {
     r.ConsumerGroupTargetAssignmentMemberKey: _in_group(_target),
     r.ConsumerGroupCurrentMemberAssignmentKey: _in_group(_assignment),
     r.ConsumerGroupRegularExpressionKey: _in_group(_regex),
+    **dict.fromkeys((key for key, _ in SHARE_PAIRS), _share),
     **dict.fromkeys((key for key, _ in STREAMS_PAIRS), _streams),
 }

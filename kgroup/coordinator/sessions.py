@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.classic.states import ClassicState
+from kgroup.coordinator.share.group import ShareGroup
 from kgroup.coordinator.state import Group, State
 from kgroup.coordinator.timer_kinds import MEMBER_KINDS, SESSION_KINDS, STREAMS_MEMBER_KINDS, TimerKind
 from kgroup.timers import TimerKey
@@ -30,6 +31,9 @@ def members(state: State) -> Iterator[MemberName]:
         if isinstance(group, ClassicGroup):
             for each in group.members.values():
                 yield MemberName(group.group_id, each.member_id, each.instance_id, each.client_id)
+        elif isinstance(group, ShareGroup):
+            for reader in group.members.values():
+                yield MemberName(group.group_id, reader.member_id, None, reader.metadata.client_id)
         else:
             for member_id, member in group.members.items():
                 told = member.metadata
@@ -70,6 +74,8 @@ def _awaited(group: Group, key: TimerKey, what: object) -> Iterable[str]:
             return [member.member_id for member in group.members.values() if member.join is None]
         current = key.kind == TimerKind.CLASSIC_SYNC and what == group.generation
         return group.pending_sync if current and group.state is ClassicState.COMPLETING else ()
+    if isinstance(group, ShareGroup):
+        return ()
     member = group.members.get(key.member_id)
     if member is None or key.kind not in _OF_ONE_MEMBER:
         return ()

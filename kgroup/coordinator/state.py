@@ -25,9 +25,11 @@ from kgroup.timers import TimerKey, Timers
 if TYPE_CHECKING:
     from kgroup.coordinator.classic.group import ClassicGroup
     from kgroup.coordinator.consumer.group import ConsumerGroup
+    from kgroup.coordinator.share.group import ShareGroup
+    from kgroup.coordinator.share.state_partitions import Initialize
     from kgroup.coordinator.streams.group import StreamsGroup
 
-Group: TypeAlias = "ClassicGroup | ConsumerGroup | StreamsGroup"
+Group: TypeAlias = "ClassicGroup | ConsumerGroup | ShareGroup | StreamsGroup"
 
 
 @dataclass(slots=True)
@@ -51,6 +53,8 @@ class State:
     `converted` holds the soft half of groups that a step turns classic, until their record is replayed.
     `holds` are targets of consumer groups that wait for members, by group; soft.
     `missing_topics` are internal topics of streams groups that somebody has yet to create, by group; soft.
+    `to_initialize` is what the share coordinator is to begin, `initializing_since_ms` when record 15 was last
+    written, by share group; soft.
     """
 
     config: GroupConfig
@@ -69,6 +73,8 @@ class State:
     converted: dict[str, ClassicGroup] = field(default_factory=dict)
     holds: dict[str, Hold] = field(default_factory=dict)
     missing_topics: dict[str, tuple[TopicInfo, ...]] = field(default_factory=dict)
+    to_initialize: dict[str, Initialize] = field(default_factory=dict)
+    initializing_since_ms: dict[str, int] = field(default_factory=dict)
 
     def roster_of(self, group_id: str) -> Roster | None:
         """Return the group's roster; None where no setting of one is made, as for nearly all groups."""
@@ -126,7 +132,7 @@ class Step:
         self.producer: Producer | None = None
         self.marker: EndMarker | None = None
         self.timer_edits: list[tuple[TimerKey, int | None, object]] = []
-        self.effects: list[Callable[[], None]] | None = None
+        self.effects: list[Callable[[], object]] | None = None
 
     @classmethod
     def of(cls, state: State, ticket: Ticket, request: Request, now_ms: int) -> Step:
@@ -181,7 +187,7 @@ class Step:
             for key, deadline_ms, what in self.timer_edits
         ]
 
-    def defer(self, effect: Callable[[], None]) -> None:
+    def defer(self, effect: Callable[[], object]) -> None:
         """Have soft state changed if the step is carried out: for what a refusal may still follow."""
         if self.effects is None:
             self.effects = []

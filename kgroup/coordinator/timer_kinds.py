@@ -22,6 +22,7 @@ class TimerKind(StrEnum):
     STREAMS_SESSION = "streams-session"
     STREAMS_REVOCATION = "streams-revocation"
     STREAMS_INITIAL = "streams-initial"
+    SHARE_SESSION = "share-session"
     OFFSET_EXPIRY = "offset-expiry"
 
 
@@ -36,7 +37,12 @@ MEMBER_KINDS = (
 STREAMS_MEMBER_KINDS = (TimerKind.STREAMS_SESSION, TimerKind.STREAMS_REVOCATION)
 """Those of a streams group's members, likewise."""
 
-SESSION_KINDS = (TimerKind.CLASSIC_SESSION, TimerKind.CONSUMER_SESSION, TimerKind.STREAMS_SESSION)
+SESSION_KINDS = (
+    TimerKind.CLASSIC_SESSION,
+    TimerKind.CONSUMER_SESSION,
+    TimerKind.STREAMS_SESSION,
+    TimerKind.SHARE_SESSION,
+)
 """Those that heartbeats put off, of whichever type of group; a type of its own has its own here."""
 
 SWEEP = TimerKey(TimerKind.OFFSET_EXPIRY, "")

@@ -3,6 +3,7 @@
 A setting of a topic or group and the broker's default for it share a text. Units are in the names.
 """
 
+from kgroup.coordinator.group_settings import WORDS
 from kgroup.runtime.topic_settings import SETTINGS
 
 _TOPICS = {
@@ -44,6 +45,15 @@ _GROUPS = {
     "consumer.assignment.interval.ms": "The least time between two target assignments of a consumer group.",
     "consumer.heartbeat.interval.ms": "How often members of a consumer group send heartbeats.",
     "consumer.session.timeout.ms": "How long a member of a consumer group may be silent.",
+    "share.assignment.interval.ms": "The least time between two target assignments of a share group.",
+    "share.auto.offset.reset": "Where a share group begins: earliest, latest or by_duration:PT1H.",
+    "share.delivery.count.limit": "How often a share group delivers a record before it gives it up.",
+    "share.heartbeat.interval.ms": "How often members of a share group send heartbeats.",
+    "share.isolation.level": "Whether a share group reads records of open and aborted transactions.",
+    "share.partition.max.record.locks": "The most records of a partition that a share group has in flight.",
+    "share.record.lock.duration.ms": "How long a member of a share group has a record before others may.",
+    "share.renew.acknowledge.enable": "Whether members of a share group may renew their locks.",
+    "share.session.timeout.ms": "How long a member of a share group may be silent.",
     "streams.assignment.interval.ms": "The least time between two target assignments of a streams group.",
     "streams.heartbeat.interval.ms": "How often members of a streams group send heartbeats.",
     "streams.initial.rebalance.delay.ms": "How long the first assignment of a streams group waits.",
@@ -73,6 +83,9 @@ _BROKERS = {
     "group.max.session.timeout.ms": "The longest session timeout a classic member may ask for.",
     "group.max.size": "The most members of a classic group.",
     "group.min.session.timeout.ms": "The shortest session timeout a classic member may ask for.",
+    "group.share.initialize.retry.interval.ms": "When the state of a partition is begun again that was not.",
+    "group.share.max.share.sessions": "The most share sessions of this broker.",
+    "group.share.max.size": "The most members of a share group.",
     "group.streams.max.size": "The most members of a streams group.",
     "group.streams.max.standby.replicas": "The most standby copies that a streams group may set.",
     "kgroup.client.assignors.enable": "Whether client-side assignors of the consumer protocol are served.",
@@ -131,6 +144,11 @@ _LISTENERS = {
 }
 _BOUNDS = {"min": "The least value of {}.", "max": "The greatest value of {}."}
 _BOUNDED = ("assignment.interval.ms", "heartbeat.interval.ms", "session.timeout.ms")
+_BOUNDED_IN = {
+    "consumer": _BOUNDED,
+    "streams": _BOUNDED,
+    "share": (*_BOUNDED, "delivery.count.limit", "partition.max.record.locks", "record.lock.duration.ms"),
+}
 
 TEXTS: dict[str, str] = {
     **_TOPICS,
@@ -138,13 +156,13 @@ TEXTS: dict[str, str] = {
     **_ROSTER,
     **_BROKERS,
     **_LISTENERS,
-    **{f"group.{name}": text for name, text in _GROUPS.items()},
+    **{f"group.{name}": text for name, text in _GROUPS.items() if name not in WORDS},
     **{s.broker_name: _TOPICS[name] for name, s in SETTINGS.items() if s.broker_name},
     **{
         f"group.{kind}.{bound}.{name}": text.format(f"group.{kind}.{name}")
-        for kind in ("consumer", "streams")
+        for kind, names in _BOUNDED_IN.items()
         for bound, text in _BOUNDS.items()
-        for name in _BOUNDED
+        for name in names
     },
 }
 """By the name of the setting."""

@@ -1,8 +1,8 @@
 """One `__consumer_offsets` partition: a coordinator, its log, and the order in which the two are touched."""
 
 import logging
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, TypeVar
 
 from kgroup.coordinator.committed import CommittedOffsets
 from kgroup.coordinator.config import GroupConfig
@@ -11,17 +11,18 @@ from kgroup.coordinator.group_settings import put
 from kgroup.coordinator.metrics import Counters
 from kgroup.coordinator.outcome import Outcome, Record, Reply, Request, Ticket
 from kgroup.coordinator.refusals import refusal
+from kgroup.coordinator.state import Step
 from kgroup.domain import OFFSETS_TOPIC, EndMarker, TopicImage
-from kgroup.errors import ErrorCode, StorageError
+from kgroup.errors import ErrorCode, Refused, StorageError
 from kgroup.log.interface import Log
 from kgroup.protocol.batches import Appended, Batch, LogRecord, end_marker_record
 from kgroup.protocol.group_records import UnknownKey, decode_key, decode_value, encode_key, encode_value
 from kgroup.protocol.offset_records import encode_offsets
-from kgroup.protocol.share_records import ShareKey
 from kgroup.runtime.clock import SystemClock
 from kgroup.runtime.complaints import Complaints
 
 log = logging.getLogger(__name__)
+R = TypeVar("R")
 
 
 class Telemetry(NamedTuple):
@@ -122,6 +123,20 @@ class Shard:
             return []
         return self._settle(self.coordinator.group_settings_changed(group_id, settings, now_ms), now_ms)
 
+    def run(
+        self, operation: Callable[[Step], R], now_ms: int, deliver: Callable[[Iterable[Reply]], None]
+    ) -> R:
+        """Carry out an operation of the host that is no request; `deliver` gets the replies this released.
+
+        Refused as the operation says, or with COORDINATOR_NOT_AVAILABLE when nothing could be appended.
+        """
+        result, outcome = self.coordinator.run(operation, now_ms)
+        end = self.log.end_offset
+        deliver(self._settle(outcome, now_ms))
+        if outcome.records and self.log.end_offset == end:
+            raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, "nothing can be appended to the group's log")
+        return result
+
     def abandon(self) -> list[Reply]:
         """Give the shard up: every parked request is answered NOT_COORDINATOR."""
         waiting, self._waiting = self._waiting, {}
@@ -220,6 +235,6 @@ def replay_batch(coordinator: Coordinator, batch: Batch) -> None:
     producer_id = batch.producer_id if batch.transactional else -1
     for stored in batch.records:
         key = decode_key(stored.key or b"")
-        if isinstance(key, UnknownKey | ShareKey):
+        if isinstance(key, UnknownKey):
             continue
         coordinator.replay(Record(key, decode_value(key, stored.value)), stored.offset, producer_id)

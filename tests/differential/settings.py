@@ -47,22 +47,45 @@ LISTS = (
     "Classic",
     "classic,unknown",
 )
-WORDS = ("bidirectional", "BiDirectional", " upgrade", "downgrade", "disabled", "none", "true", "false")
+WORDS = (
+    *("bidirectional", "BiDirectional", " upgrade", "downgrade", "disabled", "none", "true", "false"),
+    *(
+        "TRUE ",
+        "earliest",
+        " latest",
+        "Latest",
+        "read_committed",
+        "READ_COMMITTED",
+        "by_duration",
+        "by_duration:",
+    ),
+    *(
+        "by_duration:PT1H",
+        "by_duration: PT1H",
+        "by_duration:p1dt2.5s",
+        "by_duration:PT-1S",
+        "by_duration:P",
+        "by_duration:1h",
+    ),
+)
 ELSEWHERE = frozenset(
     {
         "group.coordinator.append.linger.ms",
         "group.coordinator.background.threads",
         "group.coordinator.cached.buffer.max.bytes",
         "group.coordinator.threads",
+        "group.share.assignors",
+        "group.share.persister.class.name",
         "offsets.commit.timeout.ms",
         "offsets.load.buffer.size",
         "offsets.topic.compression.codec",
         "offsets.topic.num.partitions",
         "offsets.topic.replication.factor",
         "offsets.topic.segment.bytes",
+        "share.fetch.purgatory.purge.interval.requests",
     }
 )
-"""Kafka's settings that the coordinator has not: of threads and buffers, and of the topic its log is."""
+"""Kafka's settings that the coordinator does not have: of threads, buffers, classes and its topic."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +100,7 @@ class Case:
         dice = Random(seed)
         defaults = GroupConfig().as_settings()
         broker_names = [name for name in defaults if not name.startswith("kgroup.")]
-        alike = dice.choice(("consumer", "streams", ""))
+        alike = dice.choice(("consumer", "share", "streams", ""))
         near = [name for name in broker_names if alike in name]
         chosen = dice.sample(near, dice.choice((0, 1, 1, 2, 3)))
         chosen += dice.sample(broker_names, dice.choice((0, 1)))
@@ -106,7 +129,8 @@ class Case:
 
 
 def _value(dice: Random, defaults: Mapping[str, str], name: str) -> str:
-    default = defaults.get(name, "0")
+    word = group_settings.WORDS.get(name.removeprefix("group."))
+    default = defaults.get(name, "0") if word is None else word.default
     if dice.random() < 0.07:
         return dice.choice(LISTS + WORDS)
     if not default.lstrip("-").isdecimal():

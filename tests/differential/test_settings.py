@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from kgroup.coordinator.config import GroupConfig
-from kgroup.coordinator.group_settings import bounds
+from kgroup.coordinator.group_settings import WORDS, bounds
 
 from .kafka import Jvm
 from .settings import ELSEWHERE, Case
@@ -23,18 +23,18 @@ def judge() -> Iterator[Jvm]:
 
 
 def test_settings_and_their_defaults_are_kafkas(judge: Jvm) -> None:
-    """Settings of share groups aside, every one of Kafka's is here or named as one that is not."""
+    """Every one of Kafka's is here or named as one that is not."""
     told = judge.ask({})
-    theirs = {name: value for name, value in told["broker"].items() if not name.startswith("group.share.")}
+    theirs = told["broker"]
     ours = {n: v for n, v in GroupConfig().as_settings().items() if not n.startswith("kgroup.")}
     assert theirs.keys() == ours.keys() | ELSEWHERE
     assert ours == {name: theirs[name] for name in ours}
-    of_groups = {name: value for name, value in told["group"].items() if not name.startswith("share.")}
-    assert {name: str(bound.default) for name, bound in bounds(GroupConfig()).items()} == of_groups
+    numbers = {name: str(bound.default) for name, bound in bounds(GroupConfig()).items()}
+    assert numbers | {name: word.default for name, word in WORDS.items()} == told["group"]
 
 
 def test_settings_are_refused_where_kafka_refuses_them(judge: Jvm) -> None:
-    names = list(bounds(GroupConfig()))
+    names = [*bounds(GroupConfig()), *WORDS]
     differ, refused = [], 0
     for seed in CASES:
         case = Case.of(seed, names)

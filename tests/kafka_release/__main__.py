@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 
 from kgroup.coordinator.config import GroupConfig
-from kgroup.coordinator.group_settings import bounds
+from kgroup.coordinator.group_settings import WORDS, bounds
 from kgroup.errors import ErrorCode
 from kgroup.protocol import registry
 from kgroup.protocol.codec import Message
@@ -36,7 +36,8 @@ def unknown(release: Release) -> Iterator[str]:
         "error": {e.name: f"{e.value}{', retriable' if e.retriable else ''}" for e in ErrorCode},
         "feature": {name: str(last) for name, last in served.levels.items()},
         "broker setting": GroupConfig().as_settings(),
-        "group setting": {name: str(bound.default) for name, bound in bounds(GroupConfig()).items()},
+        "group setting": {name: str(bound.default) for name, bound in bounds(GroupConfig()).items()}
+        | {name: word.default for name, word in WORDS.items()},
     }
     for kind, declared in release.declared.items():
         yield from _values(kind, declared, known[kind])

@@ -9,6 +9,7 @@ from kgroup.admin.models import CLASSIC, CONSUMER
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.outcome import Reply, Request
+from kgroup.coordinator.share.group import ShareGroup
 from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.domain import Topic, TopicImage
 from kgroup.errors import BrokerRefused, ErrorCode
@@ -116,7 +117,7 @@ class Stage:
     @property
     def group(self) -> ClassicGroup | ConsumerGroup:
         group = self.shard.coordinator.state.groups[self.group_id]
-        assert not isinstance(group, StreamsGroup), "a plan is for groups of consumers"
+        assert not isinstance(group, ShareGroup | StreamsGroup), "a plan is for groups of consumers"
         return group
 
     @property

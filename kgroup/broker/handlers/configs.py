@@ -10,6 +10,7 @@ from kgroup.broker.call import Call
 from kgroup.broker.dispatch import Api, Dispatcher, refusing
 from kgroup.broker.handlers.repeats import as_often_as_asked
 from kgroup.coordinator import roster
+from kgroup.coordinator.group_settings import WORDS as GROUP_WORDS
 from kgroup.coordinator.group_settings import bounds as group_bounds
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.describe_configs import (
@@ -169,6 +170,11 @@ def _group_entries(
         if key in own:
             layers.insert(0, Layer(key, own[key], FROM_GROUP))
         yield _entry(key, layers[0], layers, synonyms, INT)
+    for key, word in GROUP_WORDS.items():
+        layers = [Layer(key, word.default, FROM_DEFAULT)]
+        if key in own:
+            layers.insert(0, Layer(key, own[key], FROM_GROUP))
+        yield _entry(key, layers[0], layers, synonyms, BOOLEAN if word.is_flag else STRING)
     # Told only where they are made: to everybody else a group has the settings that Kafka knows.
     for key in roster.SETTINGS:
         if key in own:

@@ -1,40 +1,24 @@
 """The options of `reset-offsets` that say where to and which partitions, as Kafka's tool takes them."""
 
-import re
 import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from kgroup.durations import parse_duration
+from kgroup.durations import iso_duration_ms, parse_duration
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
     from kgroup.admin.change.reset import Scope
 
-# Java's Duration.parse: days and times, each with a sign of its own; no weeks, months or years.
-_ISO_DURATION = re.compile(
-    r"(?P<sign>[-+]?)P(?:(?P<d>[-+]?\d+)D)?"
-    r"(?P<t>T(?:(?P<h>[-+]?\d+)H)?(?:(?P<m>[-+]?\d+)M)?(?:(?P<s>[-+]?\d+)(?:[.,](?P<f>\d{0,9}))?S)?)?",
-    re.IGNORECASE,
-)
-
 
 def duration_ms(text: str) -> int:
     """Milliseconds of an ISO-8601 duration (P1DT2H30M), or of 2h, 30m as elsewhere; ConfigError otherwise."""
-    match = _ISO_DURATION.fullmatch(text.strip())
-    if not match:
-        if text.strip().isdigit():
-            raise ConfigError(f"{text!r} has no unit", "for example PT2H30M or 2h")
-        return int(parse_duration(text) * 1000)
-    if (match["t"] or "") in ("T", "t") or not any(match[unit] for unit in "dhms"):
-        raise ConfigError(f"{text!r} is not a duration", "for example PT2H30M or P7D")
-    total = sum(
-        int(match[unit] or 0) * ms
-        for unit, ms in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000))
-    )
-    fraction = int((match["f"] or "").ljust(9, "0")) // 1_000_000
-    total += -fraction if (match["s"] or "").startswith("-") else fraction
-    return -total if match["sign"] == "-" else total
+    found = iso_duration_ms(text.strip())
+    if found is not None:
+        return found
+    if text.strip().isdigit():
+        raise ConfigError(f"{text!r} has no unit", "for example PT2H30M or 2h")
+    return int(parse_duration(text) * 1000)
 
 
 def time_ago_ms(text: str) -> int:

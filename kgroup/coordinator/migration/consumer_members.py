@@ -6,6 +6,7 @@ may leave a group behind that turns classic. What a member does inside a consume
 
 from __future__ import annotations
 
+from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.heartbeat import heartbeat as stay
 from kgroup.coordinator.consumer.leave import go_for_a_while, leaver
@@ -15,7 +16,6 @@ from kgroup.coordinator.consumer.validation import validate
 from kgroup.coordinator.migration.fence import fence
 from kgroup.coordinator.migration.upgrade import refuse_if_not_upgradable, upgrade
 from kgroup.coordinator.state import Group, Step
-from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -42,7 +42,7 @@ def heartbeat(step: Step, request: ConsumerGroupHeartbeatRequest) -> ConsumerGro
     # New, at epoch 1: the join bumps it, so that its first member comes to epoch 2 (CP-01).
     if group is None:
         return stay(step, ConsumerGroup(request.group_id), request)
-    if isinstance(group, StreamsGroup):
+    if not isinstance(group, ClassicGroup):
         raise _not_found(f"Group {request.group_id} is not a consumer group.")
     refuse_if_not_upgradable(step, group)
     return stay(step, upgrade(step, group), request)

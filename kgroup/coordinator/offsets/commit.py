@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from functools import lru_cache, partial
 
+from kgroup.coordinator.checks import has_no_offsets
 from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.classic.timers import renew_session
 from kgroup.coordinator.commit_epochs import PartitionCheck
 from kgroup.coordinator.consumer.commit_check import check_commit
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.offsets.accepting import Commit, arranged, carry_out, refuse_if_not_committer
+from kgroup.coordinator.share.group import ShareGroup
 from kgroup.coordinator.state import Step
 from kgroup.coordinator.streams.commit_check import check_streams_commit
 from kgroup.coordinator.streams.group import StreamsGroup
@@ -72,6 +74,8 @@ def _validate(step: Step, request: OffsetCommitRequest) -> PartitionCheck | None
         raise Refused(ErrorCode.GROUP_ID_NOT_FOUND if late else ErrorCode.ILLEGAL_GENERATION)
     if isinstance(group, ConsumerGroup):
         return check_commit(step, group, request.member_id, epoch, transactional=False)
+    if isinstance(group, ShareGroup):
+        raise has_no_offsets(group.group_id)
     if isinstance(group, StreamsGroup):
         return check_streams_commit(step, group, request.member_id, epoch, transactional=False)
     refuse_if_not_committer(group, request.member_id, request.group_instance_id, epoch, transactional=False)

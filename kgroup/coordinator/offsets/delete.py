@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from kgroup.coordinator.checks import has_no_offsets
 from kgroup.coordinator.classic.group import CONSUMER, ClassicGroup
+from kgroup.coordinator.share.group import ShareGroup
 from kgroup.coordinator.state import Group, Step
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.group_records import OffsetCommitKey
@@ -63,6 +65,8 @@ def forget_all(step: Step, group_id: str) -> None:
 
 def _subscribed(group: Group) -> frozenset[str] | set[str] | None:
     """Topics the group subscribes to; None stands for every topic (subscriptions that cannot be read)."""
+    if isinstance(group, ShareGroup):
+        raise has_no_offsets(group.group_id)
     if not isinstance(group, ClassicGroup):
         return group.subscribed_topics()
     # Connect's groups and the like subscribe to nothing we could read: they must be Empty (KIP-496).

@@ -10,6 +10,7 @@ from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.groups import forget_group
 from kgroup.coordinator.offset_store import StoredOffset
 from kgroup.coordinator.offsets.delete import forget
+from kgroup.coordinator.share.group import ShareGroup
 from kgroup.coordinator.state import Group, Step
 from kgroup.coordinator.timer_kinds import SWEEP
 from kgroup.domain import NO_EXPIRY, ZERO_UUID, Topic
@@ -27,6 +28,9 @@ def arm_sweep(step: Step) -> None:
 def sweep(step: Step) -> None:
     """Tombstones for every offset past its retention, and for Empty groups that have none left."""
     for group in list(step.state.groups.values()):
+        # It has no offsets here, and stays until somebody deletes it, as in Kafka.
+        if isinstance(group, ShareGroup):
+            continue
         if _expire(step, group) and group.is_empty:
             forget_group(step, group)
     arm_sweep(step)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kgroup.coordinator.checks import has_no_offsets
 from kgroup.coordinator.consumer.commit_check import refuse_fetch
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.offset_store import NO_OFFSETS, GroupOffsets, StoredOffset
+from kgroup.coordinator.share.group import ShareGroup
 from kgroup.coordinator.state import Step
 from kgroup.coordinator.streams.commit_check import refuse_streams_fetch
 from kgroup.coordinator.streams.group import StreamsGroup
@@ -70,6 +72,8 @@ def _fetch_group(step: Step, asked: OffsetFetchRequestGroup, stable: bool) -> Of
     try:
         if isinstance(group, ConsumerGroup):
             refuse_fetch(group, asked.member_id, asked.member_epoch)
+        elif isinstance(group, ShareGroup):
+            raise has_no_offsets(group.group_id)
         elif isinstance(group, StreamsGroup):
             refuse_streams_fetch(group, asked.member_id, asked.member_epoch)
     except Refused as refused:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from kgroup.coordinator.checks import refuse_if_no_group_id
+from kgroup.coordinator.checks import has_no_offsets, refuse_if_no_group_id
 from kgroup.coordinator.commit_epochs import PartitionCheck
 from kgroup.coordinator.consumer.commit_check import check_commit
 from kgroup.coordinator.consumer.group import ConsumerGroup
@@ -18,6 +18,7 @@ from kgroup.coordinator.offsets.accepting import (
     some_exist,
 )
 from kgroup.coordinator.outcome import Producer
+from kgroup.coordinator.share.group import ShareGroup
 from kgroup.coordinator.state import Step
 from kgroup.coordinator.streams.commit_check import check_streams_commit
 from kgroup.coordinator.streams.group import StreamsGroup
@@ -99,6 +100,8 @@ def _validate(step: Step, request: TxnOffsetCommitRequest) -> PartitionCheck | N
         return None
     if isinstance(group, ConsumerGroup):
         return check_commit(step, group, member_id, generation, transactional=True, instance_id=instance_id)
+    if isinstance(group, ShareGroup):
+        raise has_no_offsets(group.group_id)
     if isinstance(group, StreamsGroup):
         return check_streams_commit(
             step, group, member_id, generation, transactional=True, instance_id=instance_id

@@ -7,7 +7,7 @@ java.util.HashMap has placed its entries since Java 8 (trees, of more than eight
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -25,16 +25,64 @@ def string_hash(text: str) -> int:
 
 def hash_map_order(keys: Iterable[str], capacity: int = DEFAULT_CAPACITY) -> list[str]:
     """Different `keys`, put into a `new HashMap(capacity)` in this order, in the order it gives them out."""
-    entered = list(dict.fromkeys(keys))
-    size = 1 << max(capacity - 1, 0).bit_length()
-    # It doubles when an entry makes it fuller than three quarters, and keeps the order within a place.
-    while len(entered) > int(size * 0.75):
-        size *= 2
-    places: dict[int, list[str]] = {}
-    for key in entered:
-        value = string_hash(key)
-        places.setdefault((value ^ value >> 16) & (size - 1), []).append(key)
-    return [key for place in sorted(places) for key in places[place]]
+    table = HashTable(string_hash, capacity)
+    for key in keys:
+        table.add(key)
+    return list(table)
+
+
+class HashTable(Generic[T]):
+    """The keys of a java.util.HashMap, in the order in which it gives them out.
+
+    `hash_of` is hashCode, as an unsigned number of 32 bits.
+    """
+
+    def __init__(self, hash_of: Callable[[T], int], capacity: int = DEFAULT_CAPACITY) -> None:
+        self._hash_of = hash_of
+        self._size = 1 << max(capacity - 1, 0).bit_length()
+        self._places: dict[T, tuple[int, int]] = {}
+        self._added = 0
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __contains__(self, key: T) -> bool:
+        return key in self._places
+
+    def __iter__(self) -> Iterator[T]:
+        """Return what there is now, place by place."""
+        mask = self._size - 1
+
+        def place(key: T) -> tuple[int, int]:
+            value, rank = self._places[key]
+            return value & mask, rank
+
+        return iter(sorted(self._places, key=place))
+
+    def add(self, key: T) -> None:
+        """Add an entry as `put` does: behind those that have the same place."""
+        self._add(key, 1)
+        self._grow()
+
+    def compute(self, key: T) -> None:
+        """Add an entry as `computeIfAbsent` does: before those that have the same place, and growing late."""
+        self._grow()
+        self._add(key, -1)
+
+    def _add(self, key: T, end: int) -> None:
+        if key not in self._places:
+            value = self._hash_of(key)
+            self._added += 1
+            self._places[key] = value ^ value >> 16, end * self._added
+
+    def _grow(self) -> None:
+        # It doubles when an entry makes it fuller than three quarters, and keeps the order within a place.
+        while len(self._places) > int(self._size * 0.75):
+            self._size *= 2
+
+    def remove(self, key: T) -> None:
+        """Take an entry out; the table stays as large as it is."""
+        del self._places[key]
 
 
 class PriorityQueue(Generic[T]):

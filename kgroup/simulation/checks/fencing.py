@@ -7,6 +7,8 @@ from typing import TypeAlias
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.consumer.group import ConsumerGroup
+from kgroup.coordinator.share.group import ShareGroup
+from kgroup.coordinator.share.member import ShareMember
 from kgroup.coordinator.state import Group
 from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.domain import TopicImage, TopicPartition
@@ -43,6 +45,8 @@ def may_commit(group: Group | None, request: OffsetCommitRequest, image: TopicIm
     epoch = request.generation_id_or_member_epoch
     if group is None:
         return epoch < 0
+    if isinstance(group, ShareGroup):
+        return False
     if isinstance(group, ConsumerGroup | StreamsGroup):
         return _may_commit_by_epoch(group, request, epoch, image)
     if epoch < 0 and group.state is ClassicState.EMPTY:
@@ -59,7 +63,11 @@ def may_commit_in_transaction(
     epoch = request.generation_id
     if isinstance(group, ConsumerGroup | StreamsGroup):
         return _may_commit_by_epoch(group, request, epoch, image)
-    if group is None or not is_member(group, request.member_id, request.group_instance_id):
+    if (
+        group is None
+        or isinstance(group, ShareGroup)
+        or not is_member(group, request.member_id, request.group_instance_id)
+    ):
         return False
     return epoch == group.generation
 
@@ -106,7 +114,7 @@ def readable(
 
 def is_member(group: Group | None, member_id: str, instance_id: str | None) -> bool:
     """Whether the ids name a member of the group, together."""
-    if group is None or isinstance(group, StreamsGroup) or member_id not in group.members:
+    if group is None or isinstance(group, ShareGroup | StreamsGroup) or member_id not in group.members:
         return False
     return instance_id is None or group.static.get(instance_id) == member_id
 
@@ -168,4 +176,7 @@ def is_outdated(group: Group | None, request: Message, image: TopicImage) -> boo
     if isinstance(request, OffsetCommitRequest):
         return not may_commit(group, request, image)
     member = group.members.get(request.member_id)
-    return member is not None and epoch < min(member.epoch, member.current.previous_epoch)
+    if member is None:
+        return False
+    previous = member.previous_epoch if isinstance(member, ShareMember) else member.current.previous_epoch
+    return epoch < min(member.epoch, previous)

@@ -8,6 +8,7 @@ from operator import itemgetter
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.coordinator import Coordinator
 from kgroup.coordinator.outcome import Record
+from kgroup.coordinator.share.group import ShareGroup
 from kgroup.coordinator.state import Group
 from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.log.memory import MemoryLog
@@ -52,6 +53,13 @@ def _parts(group: Group) -> Iterator[tuple[str, object]]:
         return
     if isinstance(group, StreamsGroup):
         yield from _streams_parts(group)
+        return
+    if isinstance(group, ShareGroup):
+        yield "epoch", (group.epoch, group.metadata_hash)
+        yield "target epoch", (group.assignment_epoch, group.assignment_timestamp_ms)
+        yield "targets", group.targets
+        yield "members", group.members
+        yield "partitions with state", group.kept
         return
     yield "epoch", (group.epoch, group.metadata_hash, group.has_partition_metadata)
     yield "target epoch", (group.assignment_epoch, group.assignment_timestamp_ms)

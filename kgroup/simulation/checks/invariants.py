@@ -10,6 +10,7 @@ from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import LEFT_EPOCH, MemberState
 from kgroup.coordinator.coordinator import Coordinator
 from kgroup.coordinator.outcome import Record, Reply
+from kgroup.coordinator.share.group import ShareGroup
 from kgroup.coordinator.state import Group
 from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.coordinator.streams.member import MemberState as StreamsMemberState
@@ -365,6 +366,8 @@ def _is_current(process: Process, group: Group | None) -> bool:
     member = process.member
     if member is None or group is None:
         return False
+    if isinstance(group, ShareGroup):
+        return False  # no process here reads in one
     if isinstance(group, ConsumerGroup | StreamsGroup):
         known = group.members.get(member.member_id)
         return known is not None and process.epoch in (known.epoch, known.current.previous_epoch)

@@ -10,6 +10,7 @@ from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.consumer.group import ConsumerGroup, ConsumerState
 from kgroup.coordinator.coordinator import Coordinator
+from kgroup.coordinator.share.group import ShareGroup
 from kgroup.coordinator.state import Group
 from kgroup.coordinator.streams.group import StreamsGroup, StreamsState, readers_of
 from kgroup.domain import TopicPartition
@@ -221,7 +222,7 @@ def _behind(group: SimulatedGroup, known: Group) -> str | None:
             continue
         at = (
             known.members[process.member.member_id].epoch
-            if isinstance(known, ConsumerGroup | StreamsGroup)
+            if isinstance(known, ConsumerGroup | ShareGroup | StreamsGroup)
             else known.generation
         )
         if process.epoch != at:

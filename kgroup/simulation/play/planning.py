@@ -14,6 +14,7 @@ from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.consumer.group import ConsumerGroup, ConsumerState
 from kgroup.coordinator.metrics import Counters
 from kgroup.coordinator.outcome import Reply
+from kgroup.coordinator.share.group import ShareGroup
 from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.domain import TopicPartition, uuid_text
 from kgroup.members.classic import ClassicMember, ClassicTimings
@@ -289,7 +290,7 @@ class Stage(Acting[Process]):
     def _group(self) -> ClassicGroup | ConsumerGroup | None:
         shard = self.world.brokers.partitions[0].shard
         group = None if shard is None else shard.coordinator.state.groups.get(GROUP)
-        assert not isinstance(group, StreamsGroup), "a plan is for groups of consumers"
+        assert not isinstance(group, ShareGroup | StreamsGroup), "a plan is for groups of consumers"
         return group
 
     def _fail_over(self, down_ms: int) -> None:

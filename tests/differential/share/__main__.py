@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from functools import partial
 from multiprocessing import Pool
 
+from . import groups
 from .judge import Verdict, judge, kafka, shrunk
 
 
@@ -19,6 +20,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="differential.share", description=__doc__)
     parser.add_argument("--first", type=int, default=1, help="the first seed")
     parser.add_argument("--programs", type=int, default=5000, help="how many programs")
+    parser.add_argument(
+        "--groups", type=int, default=1000, help="how many of share groups in the coordinator"
+    )
     parser.add_argument("--length", type=int, default=60, help="operations a program")
     parser.add_argument("--jobs", type=int, default=2, help="processes, each with a JVM")
     given = parser.parse_args()
@@ -46,7 +50,10 @@ def main() -> int:
     bad = sum(map(len, failures.values()))
     print(f"\n{given.programs} programs, {operations} operations in {time.monotonic() - began:.0f} s")
     print(f"{bad} differ in {len(failures)} ways")
-    return 1 if bad else 0
+    apart = list(of_groups(range(given.first, given.first + given.groups), given.jobs))
+    print("\n".join(line[:2000] for lines in apart[:5] for line in lines))
+    print(f"{given.groups} programs on share groups in the coordinator, {len(apart)} differ")
+    return 1 if bad or apart else 0
 
 
 def verdicts(seeds: range, length: int, jobs: int) -> Iterator[Verdict]:
@@ -56,6 +63,21 @@ def verdicts(seeds: range, length: int, jobs: int) -> Iterator[Verdict]:
     with Pool(jobs) as pool:
         for found in pool.imap_unordered(partial(_judged, length=length), shares):
             yield from found
+
+
+def of_groups(seeds: range, jobs: int) -> Iterator[list[str]]:
+    """What differs in each program on share groups in the coordinator that is played otherwise."""
+    size = max(1, len(seeds) // (jobs * 4))
+    with Pool(jobs) as pool:
+        for found in pool.imap_unordered(
+            _apart, [seeds[at : at + size] for at in range(0, len(seeds), size)]
+        ):
+            yield from found
+
+
+def _apart(seeds: range) -> list[list[str]]:
+    with groups.kafka() as running:
+        return [lines for seed in seeds if (lines := groups.differences(running, seed, groups.LENGTH))]
 
 
 def _judged(seeds: range, *, length: int) -> list[Verdict]:

@@ -8,7 +8,8 @@ import pytest
 
 from tests.interop.conftest import require
 
-from .__main__ import verdicts
+from . import groups
+from .__main__ import of_groups, verdicts
 from .programs import Program
 
 SEEDS = range(1, 101)
@@ -43,3 +44,33 @@ def test_the_programs_see_much() -> None:
     assert sum(len(each["letters"]) for each in told) > 20
     assert sum(bool(each.get("acquired")) for each in told) > 500
     assert len({each["error"] for each in told if each.get("error")}) >= 5
+
+
+@pytest.mark.interop
+@pytest.mark.timeout(1200)
+@pytest.mark.xdist_group("differential")
+def test_share_groups_in_our_coordinator_are_kafkas() -> None:
+    """Answers, records, what the share coordinator is asked for, sessions, reloads."""
+    require("java", "javac", "mvn")
+    assert list(of_groups(SEEDS, jobs=2)) == []
+
+
+def test_the_programs_on_groups_see_much() -> None:
+    """Every operation, members with several partitions, refusals of each kind, state begun and deleted."""
+    programs = [groups.Program.of(seed, groups.LENGTH) for seed in SEEDS]
+    done = Counter(op["op"] for program in programs for op in program.ops)
+    assert done.keys() >= {
+        "heartbeat",
+        "initialized",
+        "failed",
+        "alter",
+        "begin_delete",
+        "end_delete",
+        "load",
+    }
+    assert done.keys() >= {"begin_delete_group", "delete_group", "describe", "topic", "settings", "wait"}
+    told = [told for program in programs for told in program.told]
+    refused = {each["error"] for each in told if "error" in each}
+    assert refused >= {"FENCED_MEMBER_EPOCH", "UNKNOWN_MEMBER_ID", "GROUP_ID_NOT_FOUND", "NON_EMPTY_GROUP"}
+    assert sum("initialize" in each for each in told) > 50
+    assert sum("delete" in each for each in told) > 10

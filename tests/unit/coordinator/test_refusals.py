@@ -23,6 +23,8 @@ from kgroup.protocol.messages import (
     offset_commit,
     offset_delete,
     offset_fetch,
+    share_group_describe,
+    share_group_heartbeat,
     streams_group_describe,
     streams_group_heartbeat,
     sync_group,
@@ -76,6 +78,8 @@ REQUESTS: list[tuple[Message, int]] = [
     (delete_groups.DeleteGroupsRequest(groups_names=("g",)), 2),
     (consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=0), 1),
     (consumer_group_describe.ConsumerGroupDescribeRequest(group_ids=("g",)), 1),
+    (share_group_heartbeat.ShareGroupHeartbeatRequest(group_id="g", member_id="m"), 1),
+    (share_group_describe.ShareGroupDescribeRequest(group_ids=("g",)), 1),
 ]
 
 

@@ -42,7 +42,7 @@ public final class Settings {
 
     private static ObjectNode all() {
         ObjectNode answer = Trace.JSON.createObjectNode();
-        defaults(answer.putObject("broker"), GroupCoordinatorConfig.CONFIG_DEF);
+        defaults(answer.putObject("broker"), Utils.mergeConfigs(List.of(GroupCoordinatorConfig.CONFIG_DEF, ShareGroupConfig.CONFIG_DEF)));
         defaults(answer.putObject("group"), GroupConfig.CONFIG_DEF);
         return answer;
     }
@@ -58,9 +58,10 @@ public final class Settings {
                 Utils.mergeConfigs(List.of(GroupCoordinatorConfig.CONFIG_DEF, ShareGroupConfig.CONFIG_DEF)),
                 given(asked.path("broker")), false);
             GroupCoordinatorConfig broker = new GroupCoordinatorConfig(all);
+            ShareGroupConfig shares = new ShareGroupConfig(all);
             beyondTheClass(all, broker);
             if (asked.has("group")) {
-                GroupConfig.validate(given(asked.get("group")), broker, new ShareGroupConfig(all));
+                GroupConfig.validate(given(asked.get("group")), broker, shares);
             }
         } catch (RuntimeException refused) {
             answer.put("refused", refused.getClass().getSimpleName() + ": " + refused.getMessage());

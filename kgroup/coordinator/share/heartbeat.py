@@ -1,0 +1,273 @@
+"""ShareGroupHeartbeat: join, change, be assigned and leave in one request (KIP-932).
+
+A group that a joining heartbeat makes is there for that step only: replaying its records makes another.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
+
+from kgroup.coordinator.group_settings import share_assignment_interval_ms, share_heartbeat_interval_ms
+from kgroup.coordinator.share import state_partitions
+from kgroup.coordinator.share.group import ShareGroup
+from kgroup.coordinator.share.member import Partitions, ShareMember, listed
+from kgroup.coordinator.share.records import (
+    remove_member,
+    write_current,
+    write_epoch,
+    write_metadata,
+    write_target,
+    write_target_epoch,
+)
+from kgroup.coordinator.share.simple import Reader, assign
+from kgroup.coordinator.share.timers import end_session, renew_session
+from kgroup.coordinator.share.validation import LEFT_EPOCH, validate
+from kgroup.coordinator.state import Step
+from kgroup.coordinator.topic_hashes import hash_of
+from kgroup.errors import ErrorCode, Refused
+from kgroup.protocol.messages.share_group_heartbeat import (
+    Assignment,
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+)
+from kgroup.protocol.releases import Release
+from kgroup.protocol.share_records import ShareGroupMemberMetadataValue
+
+Request = ShareGroupHeartbeatRequest
+Response = ShareGroupHeartbeatResponse
+NEVER_EXPIRES_MS = 2**31 - 1
+EMPTIED_GROUP_HAS_TARGET_EPOCH_SINCE = Release(4, 4)
+
+
+def heartbeat(step: Step, request: Request) -> Response:
+    """Carry out a heartbeat of a member that joins (epoch 0), stays (above), or leaves (-1).
+
+    State that the share coordinator is to begin is left in `State.to_initialize`.
+    """
+    validate(request)
+    group = _group(step, request)
+    if request.member_epoch == LEFT_EPOCH:
+        fence(step, group, _member(group, request))
+        return Response(member_id=request.member_id, member_epoch=request.member_epoch)
+    return _stay(step, group, request)
+
+
+def session_over(step: Step, group: ShareGroup, member_id: str) -> None:
+    """Remove a member that was silent for too long."""
+    member = group.members.get(member_id)
+    if member is not None:
+        fence(step, group, member)
+
+
+def fence(step: Step, group: ShareGroup, member: ShareMember) -> None:
+    """Remove the member and bump the group epoch; the next heartbeat of another computes the target."""
+    group_id = group.group_id
+    remove_member(step, group_id, member.member_id)
+    others = (each for each in group.members.values() if each.member_id != member.member_id)
+    epoch = group.epoch + 1
+    write_epoch(step, group_id, epoch, hash_of(step.state, {name for each in others for name in each.names}))
+    if len(group.members) == 1 and step.config.kafka >= EMPTIED_GROUP_HAS_TARGET_EPOCH_SINCE:
+        write_target_epoch(step, group_id, epoch, 0)
+    end_session(step, group_id, member.member_id)
+
+
+class Looked(NamedTuple):
+    """The topics that the group subscribes to, by how many members, and the group epoch for that."""
+
+    subscribers: Counter[str]
+    epoch: int
+    bumped: bool
+
+
+def _stay(step: Step, group: ShareGroup, request: Request) -> Response:
+    joins = request.member_epoch == 0
+    _refuse_if_full(step, group, request.member_id)
+    before = _member(group, request)
+    _refuse_epoch(before, request.member_epoch)
+    after = replace(before, metadata=_metadata(step, before.metadata, request))
+    is_new = before.member_id not in group.members
+    if is_new or after.metadata != before.metadata:
+        write_metadata(step, group.group_id, after)
+    looked = _look(step, group, before, after)
+    target = _target(step, group, looked, after)
+    after = _reconcile(step, group, after, target, bumped=looked.bumped)
+    renew_session(step, group.group_id, after.member_id)
+    missing = state_partitions.missing(step, group, sorted(looked.subscribers))
+    if missing:
+        asked = state_partitions.start(step, group, looked.epoch, missing)
+        step.defer(partial(step.state.to_initialize.__setitem__, group.group_id, asked))
+    # A client that says all of itself has lost an answer and asks for all of its state.
+    full = joins or request.subscribed_topic_names is not None
+    told = full or after.assigned != before.assigned
+    return Response(
+        member_id=after.member_id,
+        member_epoch=after.epoch,
+        heartbeat_interval_ms=share_heartbeat_interval_ms(step.state, group.group_id),
+        assignment=Assignment(topic_partitions=listed(after.assigned)) if told else None,
+    )
+
+
+def _group(step: Step, request: Request) -> ShareGroup:
+    """The group that is there, or the one that a joining member makes; no other type turns into one."""
+    group_id = request.group_id
+    group = step.state.groups.get(group_id)
+    if isinstance(group, ShareGroup):
+        return group
+    if group is not None:
+        raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a share group.")
+    if request.member_epoch != 0:
+        kind = "Group" if request.member_epoch == LEFT_EPOCH else "Share group"
+        raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"{kind} {group_id} not found.")
+    return ShareGroup(group_id)
+
+
+def _refuse_if_full(step: Step, group: ShareGroup, member_id: str) -> None:
+    most = step.config.share_max_size
+    if len(group.members) >= most and member_id not in group.members:
+        raise Refused(
+            ErrorCode.GROUP_MAX_SIZE_REACHED,
+            f"The share group has reached its maximum capacity of {most} members.",
+        )
+
+
+def _member(group: ShareGroup, request: Request) -> ShareMember:
+    member = group.members.get(request.member_id)
+    if member is not None:
+        return member
+    if request.member_epoch != 0:
+        raise Refused(
+            ErrorCode.UNKNOWN_MEMBER_ID,
+            f"Member {request.member_id} is not a member of group {group.group_id}.",
+        )
+    return ShareMember(request.member_id, ShareGroupMemberMetadataValue())
+
+
+def _refuse_epoch(member: ShareMember, epoch: int) -> None:
+    """FENCED_MEMBER_EPOCH unless the epoch is the member's, 0, or that of a response which got lost.
+
+    Unlike a consumer's, a member with a lost response has nothing that others wait for.
+    """
+    if epoch in (0, member.epoch) or (epoch < member.epoch and epoch == member.previous_epoch):
+        return
+    if epoch > member.epoch:
+        raise Refused(
+            ErrorCode.FENCED_MEMBER_EPOCH,
+            f"The share group member has a greater member epoch ({epoch}) than the one known by the group "
+            f"coordinator ({member.epoch}). The member must abandon all its partitions and rejoin.",
+        )
+    raise Refused(
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        f"The share group member has a smaller member epoch ({epoch}) than the one known by the group "
+        f"coordinator ({member.epoch}), and it does not match the previous member epoch "
+        f"({member.previous_epoch}). The member must abandon all its partitions and rejoin.",
+    )
+
+
+def _metadata(
+    step: Step, before: ShareGroupMemberMetadataValue, request: Request
+) -> ShareGroupMemberMetadataValue:
+    """The member's record 10 with this heartbeat; null says that a field is as it was."""
+    names = request.subscribed_topic_names
+    return ShareGroupMemberMetadataValue(
+        rack_id=before.rack_id if request.rack_id is None else request.rack_id,
+        client_id=step.client_id,
+        client_host=step.client_host,
+        subscribed_topic_names=before.subscribed_topic_names if names is None else tuple(sorted(set(names))),
+    )
+
+
+def _look(step: Step, group: ShareGroup, before: ShareMember, after: ShareMember) -> Looked:
+    """Look at the topics if they may have changed; bump the group epoch when what is to be assigned has."""
+    bump = after.names != before.names
+    if group.assignment_epoch >= group.epoch:
+        bump = bump or _has_unassigned(group)
+    expired = step.now_ms >= group.refresh_deadline_ms or group.epoch < group.refresh_epoch
+    if not bump and not expired:
+        return Looked(Counter(group.subscribers_with(before)), group.epoch, False)
+    subscribers = group.subscribers_with(after)
+    metadata_hash = hash_of(step.state, subscribers)
+    bump = bump or metadata_hash != group.metadata_hash
+    epoch = group.epoch + bump
+    if bump:
+        write_epoch(step, group.group_id, epoch, metadata_hash)
+        step.state.counters.share_group_rebalance += 1
+    # At once and not deferred: Kafka keeps what it found out even if it then refuses the heartbeat.
+    group.refresh_deadline_ms = step.now_ms + NEVER_EXPIRES_MS
+    group.refresh_epoch = epoch
+    return Looked(subscribers, epoch, bump)
+
+
+def _has_unassigned(group: ShareGroup) -> bool:
+    """Whether a subscribed topic has other partitions initialized than those that are assigned."""
+    if group.kept is None:
+        return False
+    subscribed = group.subscribed_topics()
+    assigned: dict[bytes, set[int]] = {}
+    for target in group.targets.values():
+        for topic_id, numbers in target.items():
+            assigned.setdefault(topic_id, set()).update(numbers)
+    return any(
+        topic.topic_name in subscribed and assigned.get(topic.topic_id) != set(topic.partitions)
+        for topic in group.kept.initialized_topics
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One member's target, and the epoch it is of."""
+
+    epoch: int
+    partitions: Partitions
+
+
+def _target(step: Step, group: ShareGroup, looked: Looked, member: ShareMember) -> Target:
+    """The member's target; computed and written for all when behind the group epoch and the time has come."""
+    stored = Target(group.assignment_epoch, group.target_of(member.member_id))
+    if group.assignment_epoch >= looked.epoch or not _may_compute(step, group):
+        return stored
+    by_name = step.state.image.by_name
+    members = {**group.members, member.member_id: member}
+    readers = {
+        member_id: Reader(
+            {name: by_name[name].topic_id for name in each.names if name in by_name},
+            group.target_of(member_id),
+        )
+        for member_id, each in members.items()
+    }
+    kept = state_partitions.kept_of(group)
+    assignable = {topic.topic_id: topic.partitions for topic in kept.initialized_topics}
+    alike = all(count == len(members) for count in looked.subscribers.values())
+    targets = assign(readers, assignable, homogeneous=alike)
+    for member_id, partitions in targets.items():
+        known = group.targets.get(member_id)
+        # None is not the same as nothing: a new member gets a record even of no partitions.
+        if known is None or known != partitions:
+            write_target(step, group.group_id, member_id, partitions)
+    write_target_epoch(step, group.group_id, looked.epoch, step.now_ms)
+    return Target(looked.epoch, targets[member.member_id])
+
+
+def _may_compute(step: Step, group: ShareGroup) -> bool:
+    interval = share_assignment_interval_ms(step.state, group.group_id)
+    last = group.assignment_timestamp_ms
+    return last == 0 or interval == 0 or step.now_ms >= last + interval
+
+
+def _reconcile(
+    step: Step, group: ShareGroup, member: ShareMember, target: Target, *, bumped: bool
+) -> ShareMember:
+    """Take the member to its target, of which it is assigned what it subscribes to."""
+    if not bumped and member.epoch == target.epoch:
+        return member
+    subscribed = {topic.topic_id for name in member.names if (topic := step.state.image.by_name.get(name))}
+    moved = replace(
+        member, assigned={t: numbers for t, numbers in target.partitions.items() if t in subscribed}
+    )
+    if target.epoch != member.epoch:
+        moved = replace(moved, epoch=target.epoch, previous_epoch=member.epoch)
+    if moved != member:
+        write_current(step, group.group_id, moved)
+    return moved
