@@ -27,7 +27,6 @@ _ASSIGNORS = {
 _POLICIES = ("bidirectional", "upgrade", "downgrade", "disabled")
 _PROTOCOLS = ("classic", "consumer", "share", "streams")
 _BOUNDED = ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms")
-_BOUNDED_OF_SHARE = ("record.lock.duration.ms", "delivery.count.limit", "partition.max.record.locks")
 _BOUNDED_IN = {
     "group.consumer.": _BOUNDED,
     "group.streams.": _BOUNDED,
