@@ -124,19 +124,6 @@ class GroupRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class OtherRecord:
-    """A record of a group of a kind kgroup does not decode (share); `alive`: it is no tombstone."""
-
-    group: str
-    type: int
-    offset: int
-    timestamp_ms: int
-    batch: int
-    key: bytes
-    alive: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Marker:
     """The end of a producer's transaction on this partition."""
 
@@ -179,7 +166,7 @@ def gap_between(next_offset: int, first_offset: int, timestamp_ms: int) -> Gap |
 
 
 _MOST_PLACES = 400_000
-Item = CommitRun | PendingCommit | OffsetRemoved | GroupRecord | OtherRecord | Marker | Gap | Undecodable
+Item = CommitRun | PendingCommit | OffsetRemoved | GroupRecord | Marker | Gap | Undecodable
 Packed = tuple[Any, ...] | Item
 """What `packed` makes: a run of commits as plain tuples, anything else as it is."""
 

@@ -9,7 +9,7 @@ from kgroup.domain import TopicPartition
 from kgroup.history.fold.events import partitions_text
 from kgroup.history.fold.state import GroupState
 from kgroup.history.fold.tasks import StreamsClient, Task, TaskSets
-from kgroup.history.fold.view import CLASSIC, CONSUMER, KINDS, SHARE, STREAMS, RecordedMember
+from kgroup.history.fold.view import CLASSIC, EPOCHS, KINDS, SHARE, RecordedMember
 from kgroup.protocol.streams_records import StreamsGroupTopologyValue
 
 Said: TypeAlias = Mapping[str, Any]
@@ -18,6 +18,7 @@ OFFSET_OF = "offset of "
 """How a difference of committed offsets begins."""
 PARTITIONS = re.compile(", (owns|target): replayed")
 """What a difference of a member's partitions has in it."""
+START_OFFSETS = "start offsets: they are in __share_group_state, which was not read"
 REBALANCING = frozenset({"PreparingRebalance", "CompletingRebalance"})
 """States of a classic group that no record shows: then its members and state are not compared."""
 
@@ -41,8 +42,6 @@ def differences(
     if said["type"] and said["type"] != kind:
         yield f"type: replayed {kind}, the cluster says {said['type']}"
         return
-    if view.unread:
-        return  # what a share group has read is in another topic (KIP-932, share coordinator)
     if said["state"] not in REBALANCING:
         shown = view.state if view.kind in KINDS else "Empty"
         pairs: list[tuple[str, object, object]] = [("state", shown, said["state"])]
@@ -54,10 +53,11 @@ def differences(
     if view.streams is not None and said["topology"] is not None:
         pair = (_recorded(view.streams.topology), _topology(said["topology"]))
         yield from _unlike("", [("topology", *pair)])
-    if kind in (CONSUMER, STREAMS):
+    if kind in EPOCHS:
         epochs = (("group_epoch", view.epoch), ("assignment_epoch", view.assignment_epoch))
         yield from _unlike("", [(name, mine, said[name]) for name, mine in epochs if said[name] is not None])
-    yield from _offsets(state, said)
+    if kind != SHARE:  # where a share group begins to read is in another topic
+        yield from _offsets(state, said)
 
 
 def uncompared(state: GroupState | None, said: Said) -> list[str]:
@@ -65,7 +65,7 @@ def uncompared(state: GroupState | None, said: Said) -> list[str]:
     kind, hidden = state.kind if state is not None else "", hidden_positions(said)
     found = [] if hidden is None else [f"offsets: {hidden}"]
     if kind == SHARE:
-        return [f"all but the type: the records of {kind} groups are not decoded"]
+        return [START_OFFSETS, *_untold(said["members"])]
     if state is None:
         return found
     if said["state"] in REBALANCING:
@@ -126,7 +126,7 @@ def _members(state: GroupState, said: Said, topics: Mapping[bytes, str] | None) 
             ("protocol", ours.protocol, theirs["protocol"]),
             ("regex", ours.regex, theirs["subscribed_regex"]),
         ]
-        if theirs.get("member_epoch") is not None and state.kind in (CONSUMER, STREAMS):
+        if theirs.get("member_epoch") is not None and state.kind in EPOCHS:
             pairs.append(("epoch", ours.epoch, theirs["member_epoch"]))
         if theirs.get("instance_id_known", True):
             pairs.append(("instance id", ours.instance_id, theirs["instance_id"]))

@@ -9,7 +9,9 @@ import pytest
 from kgroup.cli.output.times import day_and_clock, iso, parse_time
 from kgroup.cli.schemas import schema_for
 from kgroup.errors import ConfigError
+from kgroup.protocol import share_records as r
 from kgroup.protocol.batches import LogRecord, encode_batch
+from kgroup.protocol.group_records import encode_key, encode_value
 from tests.cli.conftest import Kgroup
 
 INCIDENTS = Path(__file__).resolve().parents[1] / "data" / "incidents"
@@ -46,17 +48,19 @@ def test_documents_fit_their_schemas(kgroup: Kgroup, arguments: tuple[str, ...])
 
 
 @pytest.mark.parametrize("argv", [("replay-log",), ("replay-log", "--at", "1"), ("blame",)])
-def test_of_a_share_group_is_said_that_its_records_are_not_known(
+def test_of_a_share_group_is_said_that_its_deliveries_were_not_read(
     argv: tuple[str, ...], kgroup: Kgroup, tmp_path: Path
 ) -> None:
-    """ShareGroupMetadata (type 11): that nothing was rewound or deleted is not known, so not code 0."""
-    key = (11).to_bytes(2, "big") + len(b"pay").to_bytes(2, "big") + b"pay"
+    """ShareGroupMetadata (type 11) alone: what was delivered is not known, so not code 0."""
+    key, value = r.ShareGroupMetadataKey(group_id="pay"), r.ShareGroupMetadataValue(epoch=5)
     segment = tmp_path / "__consumer_offsets-6" / "00000000000000000000.log"
     segment.parent.mkdir()
-    segment.write_bytes(encode_batch([LogRecord(key, b"\0\0\0\0\0\5", offset=0, timestamp_ms=1)]))
+    record = LogRecord(encode_key(key), encode_value(value), offset=0, timestamp_ms=1)
+    segment.write_bytes(encode_batch([record]))
     ran = kgroup(*argv, "pay", "--files", str(segment.parent), "-o", "json")
     assert ran.code == 5, ran.err
-    assert [(e["code"], e["item"]) for e in ran.errors] == [("NOT_DECODED", "pay")]
+    assert [(e["code"], e["item"]) for e in ran.errors] == [("NOT_SEEN", "pay")]
+    assert "__share_group_state" in ran.errors[0]["message"]
 
 
 def test_events_have_the_fields_scripts_rely_on(kgroup: Kgroup) -> None:

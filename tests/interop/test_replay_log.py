@@ -34,7 +34,7 @@ DEFAULTS: tuple[object, ...] = (None, 0, [], False, -1, "")
 def dumped() -> dict[str, dict[int, Any]]:
     """What kafka-dump-log says of every recorded segment: folder → offset → (key, payload) or marker."""
     require("java", "mvn")
-    files = [str(path) for folder in INCIDENTS for path in folder.rglob("*.log")]
+    files = [str(path) for folder in INCIDENTS for path in folder.glob("__consumer_offsets-*/*.log")]
     arguments = ("--offsets-decoder", "--print-data-log", "--files", ",".join(files))
     done = jvm.tool("kafka-dump-log", *arguments)
     found: dict[str, dict[int, Any]] = {}

@@ -86,6 +86,14 @@ class Scene:
     topic: str
     group: str
 
+    def prepare(self) -> None:
+        """Make the topic with its records; the group is to read it from its beginning."""
+        self.broker.tool("kafka-topics", "--create", "--topic", self.topic, "--partitions", "1")
+        text = "".join(f"r{n}\n" for n in range(RECORDS))
+        self.broker.tool("kafka-console-producer", "--topic", self.topic, stdin=text)
+        entity = ("--alter", "--entity-type", "groups", "--entity-name", self.group)
+        self.broker.tool("kafka-configs", *entity, "--add-config", "share.auto.offset.reset=earliest")
+
     def open(self, name: str, at_most: int = RECORDS) -> None:
         where = {"bootstrap": self.broker.bootstrap, "group": self.group, "topic": self.topic}
         self.driver.call("share.open", name=name, at_most=at_most, **where)
@@ -126,11 +134,7 @@ class Scene:
 def scene(broker: Broker, driver: Driver) -> Scene:
     number = next(_numbers)
     made = Scene(broker, driver, f"orders-{number}", f"queue-{number}")
-    broker.tool("kafka-topics", "--create", "--topic", made.topic, "--partitions", "1")
-    text = "".join(f"r{n}\n" for n in range(RECORDS))
-    broker.tool("kafka-console-producer", "--topic", made.topic, stdin=text)
-    entity = ("--alter", "--entity-type", "groups", "--entity-name", made.group)
-    broker.tool("kafka-configs", *entity, "--add-config", "share.auto.offset.reset=earliest")
+    made.prepare()
     return made
 
 

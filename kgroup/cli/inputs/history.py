@@ -18,6 +18,7 @@ from kgroup.cli.output.times import iso
 from kgroup.domain import Document, offsets_partition_of
 from kgroup.errors import KgroupError
 from kgroup.history.fold.events import Event, Kind
+from kgroup.history.fold.view import EPOCHS, SHARE
 from kgroup.storage.location import Location
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ def opened(
 
 def event_json(event: Event) -> Document:
     """One event as it is printed; names as docs/json-output.md fixes them."""
-    epochs = event.protocol in ("consumer", "streams")
+    epochs = event.protocol in EPOCHS
     return {
         "offset": event.offset,
         "end_offset": event.end_offset,
@@ -296,21 +297,18 @@ def shortcomings(story: "Story", selection: Selection) -> tuple[list[ItemError],
     errors, code = damage(story)
     missing = unseen(story, selection)
     errors += untimed(selection.outside(story.events).untimed, "event")
-    # An error for each group whose records are only counted: what happened to it is not known.
-    errors += [
-        ItemError(
-            state.group_id,
-            "NOT_DECODED",
-            f"{state.group_id}: the records of {state.kind} groups are not known to this version",
-        )
-        for _, state in story.states
-        if state.kind == "share"
-    ]
+    errors += [unread_deliveries(state.group_id) for _, state in story.states if state.kind == SHARE]
     if code is ExitCode.OK and missing and len(missing) == len(selection.names or ()):
         code = ExitCode.NOT_FOUND
     elif code is ExitCode.OK and (missing or errors):
         code = ExitCode.PARTIAL
     return [*errors, *missing], code
+
+
+def unread_deliveries(group_id: str, item: str | None = None) -> ItemError:
+    """Return the error for a share group: what was delivered to it lies in a topic that was not read."""
+    text = f"{group_id}: start offsets and deliveries are in __share_group_state, which was not read"
+    return ItemError(item or group_id, "NOT_SEEN", text, "kgroup describe asks the cluster for start offsets")
 
 
 def untimed(count: int, what: str) -> list[ItemError]:

@@ -38,6 +38,7 @@ from kgroup.domain import Document, TopicPartition
 from kgroup.errors import ConfigError
 from kgroup.history.fold.events import Event, duration_text, partitions_text
 from kgroup.history.fold.folding import Holdings
+from kgroup.history.fold.view import EPOCHS
 from kgroup.history.items import BadRange
 from kgroup.history.raw import raw_rows
 
@@ -112,7 +113,7 @@ def show_story(
 def _epoch(event: Event) -> str:
     if event.epoch < 0:
         return "-"
-    return f"{'e' if event.protocol == 'consumer' else 'g'}{event.epoch}"
+    return f"{'e' if event.protocol in EPOCHS else 'g'}{event.epoch}"
 
 
 def span_lines(selection: Selection) -> list[str]:

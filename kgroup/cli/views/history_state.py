@@ -7,7 +7,6 @@ from kgroup.admin.models import (
     Assignment,
     ClientTag,
     GroupDescription,
-    ItemError,
     Member,
     OffsetRow,
     StreamsProcess,
@@ -17,10 +16,11 @@ from kgroup.admin.models import (
 )
 from kgroup.admin.read.applications import of_application, told_by
 from kgroup.admin.read.members import assignment_of, streams_topology, text_of
+from kgroup.cli.inputs.history import unread_deliveries
 from kgroup.domain import grouped
 from kgroup.history.fold.state import GroupState
 from kgroup.history.fold.tasks import StreamsClient, Task, TaskSets, all_read_by
-from kgroup.history.fold.view import CLASSIC, CONSUMER, KINDS, STREAMS, RecordedMember, View
+from kgroup.history.fold.view import CLASSIC, EPOCHS, KINDS, SHARE, RecordedMember, View
 from kgroup.protocol.embedded.member import Application, application_of, embedded
 from kgroup.protocol.streams_records import sources_of
 
@@ -28,20 +28,20 @@ from kgroup.protocol.streams_records import sources_of
 def description(state: GroupState, partition: int) -> GroupDescription:
     """Return the group as `describe` shows one; what only a live cluster knows (lag, log ends) is None."""
     view = state.view()
-    consumer, unread = view.kind in (CONSUMER, STREAMS), view.unread
+    epochs = view.kind in EPOCHS
     application = application_of(state.group_id, view.protocol_type, view.assignor)
     holders = {place: m for m in state.members.values() for place in m.holds}
     group = GroupDescription(
         group_id=state.group_id,
         type=view.kind if view.kind in KINDS else CLASSIC,
-        protocol_type=view.kind if unread else view.protocol_type,
+        protocol_type=view.protocol_type,
         state=view.state if view.kind in KINDS else "Empty",
         assignor=view.assignor,
         generation=view.epoch if view.kind == CLASSIC else None,
-        group_epoch=view.epoch if consumer and not unread else None,
-        assignment_epoch=view.assignment_epoch if consumer and not unread else None,
+        group_epoch=view.epoch if epochs else None,
+        assignment_epoch=view.assignment_epoch if epochs else None,
         offsets_partition=partition,
-        members=None if unread else _members(state, application),
+        members=_members(state, application),
         offsets=tuple(
             OffsetRow(
                 topic=place.topic,
@@ -57,23 +57,15 @@ def description(state: GroupState, partition: int) -> GroupDescription:
             )
             for place, commit in sorted(state.offsets.items())
         ),
-        errors=(_unread(state.group_id, view.kind),) if unread else (),
+        errors=(unread_deliveries(state.group_id, "offsets"),) if view.kind == SHARE else (),
         topology=_topology(view),
     )
     found = of_application(group, application)
     return replace(found, no_offsets=None) if found.offsets else found
 
 
-def _unread(group_id: str, kind: str) -> ItemError:
-    text = (
-        f"{group_id}: the records of {kind} groups are not decoded: state, members and epochs are not known "
-        "from the log"
-    )
-    return ItemError("members", "NOT_DECODED", text, "kgroup describe asks the cluster")
-
-
 def _members(state: GroupState, application: Application | None) -> tuple[Member, ...]:
-    consumer, leader = state.kind in (CONSUMER, STREAMS), state.view().leader
+    epochs, leader = state.kind in EPOCHS, state.view().leader
     told = (
         Member(
             member_id=m.member_id,
@@ -88,8 +80,8 @@ def _members(state: GroupState, application: Application | None) -> tuple[Member
             subscribed_regex=m.regex,
             assignment=_owned(state, m),
             target_assignment=_target(state, m),
-            is_leader=None if consumer else m.member_id == leader,
-            user_data_bytes=None if consumer or m.given is not None else m.user_data,
+            is_leader=None if epochs else m.member_id == leader,
+            user_data_bytes=None if epochs or m.given is not None else m.user_data,
             raw_metadata=text_of(m.metadata) if _opaque(m) else None,
             raw_assignment=None if m.given is None else text_of(m.given),
             tasks=None if m.streams is None else _tasks(m.streams.has),

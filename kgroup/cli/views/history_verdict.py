@@ -193,18 +193,16 @@ def _newest_commits(readers: "Sequence[Reader]", names: Collection[str]) -> dict
 
 
 def _listed(source: Source, selection: Selection) -> tuple[set[str], tuple[ItemError, ...]]:
-    """Return the selected groups of types whose state is in the log, and what hides some.
+    """Return the selected groups, and what hides some.
 
     Groups named one by one are asked for by name, so no list has to be whole for them.
     """
-    from kgroup.history.fold.view import SHARE
-
     if selection.names is not None:
         return set(selection.names), ()
     assert source.admin is not None
     listing = source.admin.list_groups()
     wanted = selection.wanted
-    groups = (g.group_id for g in listing.groups if g.type != SHARE)
+    groups = (g.group_id for g in listing.groups)
     return {group for group in groups if wanted is None or wanted(group)}, listing.errors
 
 
@@ -233,11 +231,8 @@ def _compared(source: Source, states: "Mapping[str, GroupState]", names: Iterabl
 
 
 def _verdict(source: Source, state: "GroupState | None", said: Mapping[str, object]) -> Verdict:
-    from kgroup.history.fold.view import SHARE
-    from kgroup.history.verify import PARTITIONS, differences, hiding_error, uncompared
+    from kgroup.history.verify import PARTITIONS, START_OFFSETS, differences, hiding_error, uncompared
 
-    if said["type"] == SHARE and (state is None or state.kind == SHARE):
-        return Verdict.unknown("what a share group is made of is not read from the log")
     hidden = hiding_error(said)
     unlike, untold = list(differences(state, said)), uncompared(state, said)
     if any(PARTITIONS.search(each) for each in unlike) and (topics := _topics_now(source)):
@@ -246,7 +241,8 @@ def _verdict(source: Source, state: "GroupState | None", said: Mapping[str, obje
             untold.append("partitions of topics that are gone: brokers do not describe who has them")
         unlike = of_these
     all_of_it = state is None and hidden is not None and not unlike
-    return Verdict(unlike, untold, all_of_it, failed="" if hidden is None else str(hidden["code"]))
+    failed = NOT_SEEN if START_OFFSETS in untold else ""
+    return Verdict(unlike, untold, all_of_it, failed=failed if hidden is None else str(hidden["code"]))
 
 
 def _topics_now(source: Source) -> Mapping[bytes, str]:

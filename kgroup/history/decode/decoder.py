@@ -37,7 +37,6 @@ from kgroup.history.items import (
     Item,
     Marker,
     OffsetRemoved,
-    OtherRecord,
     PendingCommit,
     RawRecord,
     Undecodable,
@@ -51,7 +50,6 @@ if TYPE_CHECKING:
 MAX_KEYS: Final = 400_000
 RECENT_BYTES: Final = 8 << 20
 _COMMIT_TYPES = (0, 1)
-_OTHER_TYPES = frozenset(range(10, 16))  # of share groups
 _COMMIT_KEYS: Final = (b"\0\0", b"\0\1")
 _I16 = struct.Struct(">h")
 
@@ -311,9 +309,6 @@ class Decoder:
             if group is None:
                 return
             yield from self.flush(group)
-            if kind in _OTHER_TYPES:
-                yield OtherRecord(group, kind, offset, ts, batch, key, value is not None)
-                return
             decoded = decode_key(key)
             if isinstance(decoded, UnknownKey):
                 reason = f"a record of type {kind} ({type_name(kind)}), which kgroup does not know"

@@ -14,6 +14,7 @@ from kgroup.history.fold.comings import (
 )
 from kgroup.history.fold.events import Event, Kind, duration_text, partitions_text
 from kgroup.history.fold.explain import Membership, cause_of_rebalance, labels
+from kgroup.history.fold.share_changes import tell_share
 from kgroup.history.fold.step import Carry, Fields, GroupStep
 from kgroup.history.fold.streams_changes import tell_streams
 from kgroup.history.fold.view import CLASSIC, CONSUMER, KINDS, SHARE, SIMPLE, STREAMS, RecordedMember
@@ -42,6 +43,8 @@ def tell_changes(step: GroupStep, carry: Carry) -> list[Event]:
         _consumer(step, carry, members)
     elif after.kind == STREAMS:
         tell_streams(step, carry, members)
+    elif after.kind == SHARE:
+        tell_share(step, carry, members)
     elif before.kind in KINDS and after.kind not in KINDS:
         _deleted(step, carry)
     return step.events
@@ -53,17 +56,14 @@ def _own(step: GroupStep, carry: Carry, members: Membership) -> None:
         _consumer(step, carry, members)
     elif step.after.kind == STREAMS:
         tell_streams(step, carry, members)
+    elif step.after.kind == SHARE:
+        tell_share(step, carry, members)
     elif step.after.members:
         _classic(step, carry, members)
 
 
 def _created(step: GroupStep, carry: Carry, members: Membership) -> None:
     after = step.after
-    unread = f"; {UNREAD}" if after.unread else ""
-    if not step.solid and unread:
-        what = f"first seen here, a {after.kind} group: earlier records are gone{unread}"
-        step.tell(Kind.GROUP_CREATED, what, proven=False, previous_epoch=-1)
-        return
     if not step.solid:
         # Neither who joined nor why can be told of members that were there before the first record left.
         count = len(after.members)
@@ -71,7 +71,7 @@ def _created(step: GroupStep, carry: Carry, members: Membership) -> None:
         step.tell(Kind.GROUP_CREATED, what, proven=False, previous_epoch=-1)
         return
     known = "; its offsets were there before it" if step.before.kind == SIMPLE else ""
-    step.tell(Kind.GROUP_CREATED, f"{_KIND_NAMES[after.kind]} created{known}{unread}", previous_epoch=-1)
+    step.tell(Kind.GROUP_CREATED, f"{_KIND_NAMES[after.kind]} created{known}", previous_epoch=-1)
     _own(step, carry, members)
 
 
@@ -81,7 +81,6 @@ _KIND_NAMES = {
     STREAMS: "streams group (KIP-1071)",
     SHARE: "share group (KIP-932)",
 }
-UNREAD = "its records are not decoded here, so members, epochs and rebalances are not told"
 
 
 def _turned(step: GroupStep, carry: Carry, members: Membership) -> None:
@@ -89,11 +88,10 @@ def _turned(step: GroupStep, carry: Carry, members: Membership) -> None:
     before, after = step.before, step.after
     carry.started.clear()
     carry.conversion = None
-    was = "" if before.unread or before.members else ": the group was empty"
-    unread = f"; {UNREAD}" if after.unread else ""
+    was = "" if before.members else ": the group was empty"
     step.tell(
         Kind.DOWNGRADED if after.kind == CLASSIC else Kind.UPGRADED,
-        f"{before.kind} → {after.kind}{was}{unread}",
+        f"{before.kind} → {after.kind}{was}",
         cause=f"a first member of the {after.kind} protocol joined, and the group had no others",
     )
     _own(step, carry, members)
@@ -103,14 +101,17 @@ def _deleted(step: GroupStep, carry: Carry) -> None:
     carry.started.clear()
     carry.conversion = None
     with_offsets = f", with the offsets of {partitions_text(step.removed)}" if step.removed else ""
+    # Expiry removes no offset younger than the retention (KIP-211), an admin any.
+    cause, proven = step.today.cause_of_deletion(step.young), step.young
+    if step.before.kind == SHARE:
+        cause, proven = "deleted by an admin: a share group does not expire", True
     step.tell(
         Kind.GROUP_DELETED,
         f"group removed{with_offsets}",
         partitions=step.removed,
         epoch=-1,
-        # Expiry removes no offset younger than the retention (KIP-211), an admin any.
-        cause=step.today.cause_of_deletion(step.young),
-        proven=step.young,
+        cause=cause,
+        proven=proven,
     )
 
 

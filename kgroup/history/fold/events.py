@@ -50,6 +50,9 @@ class Kind(StrEnum):
     OFFSETS_EXPIRED_OR_DELETED = "offsets-expired-or-deleted"
     TRANSACTION_COMMITTED = "transaction-committed"
     TRANSACTION_ABORTED = "transaction-aborted"
+    DELIVERY_STATE_INITIALIZING = "delivery-state-initializing"
+    DELIVERY_STATE_INITIALIZED = "delivery-state-initialized"
+    DELIVERY_STATE_DELETING = "delivery-state-deleting"
     EPOCH_REGRESSED = "epoch-regressed"
     RECORD_UNREADABLE = "record-unreadable"
     LOG_COMPACTED = "log-compacted"
@@ -68,7 +71,7 @@ class Event:
     """One thing that happened to a group, told from the records `offset` to `end_offset` of one partition.
 
     `log_partition` is the partition of `__consumer_offsets`; `epoch` is the generation (classic) or group
-    epoch (consumer, streams) after the event, `previous_epoch` the one before, -1 where there is none.
+    epoch (consumer, streams, share) after the event, `previous_epoch` the one before, -1 where there is none.
     `proven` is False where the records allow more than one reading; `detail` or `cause` then says which.
     `suspicious` marks what a KIP-1251 audit should look at: the log alone cannot settle it.
     Times are ms since 1970, UTC, as the broker stamped the records: they need not grow with the offset.

@@ -12,7 +12,7 @@ from kgroup.domain import MemberStatus, TopicPartition
 from kgroup.history.fold import applications
 from kgroup.history.fold.events import Event, Kind, Unowned, partitions_text
 from kgroup.history.fold.ownership import GivenUp
-from kgroup.history.fold.view import RecordedMember, View
+from kgroup.history.fold.view import CONSUMER, SHARE, RecordedMember, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +83,10 @@ def cause_of_rebalance(
     # What follows only counts alone: with other members or subscriptions it changes as their consequence.
     if before.regexes != after.regexes:
         return "topics matching a subscribed regular expression changed", True
-    if after.kind == "consumer" and before.metadata_hash != after.metadata_hash:
+    by_epochs = after.kind in (CONSUMER, SHARE)
+    if by_epochs and before.metadata_hash != after.metadata_hash:
         return "the metadata of subscribed topics changed (created, deleted, more partitions or racks)", True
-    if after.kind == "consumer":
+    if by_epochs:
         return "nothing else changed in these records: the records do not say", False
     known = frozenset(TopicPartition(u.topic, u.partition) for u in unowned)
     if new := _new_partitions(before, after, known):

@@ -20,7 +20,7 @@ from kgroup.history.fold.restarts import Restart
 from kgroup.history.fold.state import GroupState
 from kgroup.history.fold.step import Carry, GroupStep
 from kgroup.history.fold.topic_names import TopicNames
-from kgroup.history.fold.view import CLASSIC, CONSUMER, KINDS, RecordedMember, View, renamed
+from kgroup.history.fold.view import CLASSIC, CONSUMER, KINDS, SHARE, RecordedMember, View, renamed
 from kgroup.history.items import (
     RUN_OFFSETS,
     CommitRun,
@@ -30,7 +30,6 @@ from kgroup.history.items import (
     Item,
     Marker,
     OffsetRemoved,
-    OtherRecord,
     PendingCommit,
     Rewind,
     Undecodable,
@@ -130,9 +129,6 @@ class Fold:
         elif isinstance(item, OffsetRemoved):
             self._enter(item.batch, out)
             self._removed(item, out)
-        elif isinstance(item, OtherRecord):
-            self._enter(item.batch, out)
-            self._other(item, out)
         elif isinstance(item, PendingCommit):
             self._pending(item, out)
         elif isinstance(item, Marker):
@@ -197,11 +193,6 @@ class Fold:
         self._step(group, record.batch, record.offset, record.timestamp_ms, out).records += 1
         if group.state.replay(record, self.names):
             self._renamed()
-
-    def _other(self, record: OtherRecord, out: list[Event]) -> None:
-        group = self._group(record.group, record.offset)
-        self._step(group, record.batch, record.offset, record.timestamp_ms, out).records += 1
-        group.state.replay_other(record, self.names)
 
     def _removed(self, item: OffsetRemoved, out: list[Event]) -> None:
         group = self._group(item.group, item.offset)
@@ -340,7 +331,7 @@ class Fold:
         """Names became known: members and free partitions that had the ids get the names."""
         names = {uuid_text(topic_id): name for topic_id, name in self.names.names.items()}
         for group in self.groups.values():
-            if group.state.kind == CONSUMER:
+            if group.state.kind in (CONSUMER, SHARE):
                 group.state.recompose(self.names)
             group.ownership.rename(names)
             if group.open is not None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from kgroup.domain import MemberStatus, TopicPartition
 from kgroup.errors import DecodeError
 from kgroup.history.fold.newest import known, put
+from kgroup.history.fold.share_state import ShareRecords
 from kgroup.history.fold.streams_state import StreamsRecords
 from kgroup.history.fold.topic_names import TopicNames
 from kgroup.history.fold.view import (
@@ -24,9 +25,10 @@ from kgroup.history.fold.view import (
     RecordedMember,
     View,
 )
-from kgroup.history.items import Committed, GroupRecord, OtherRecord
+from kgroup.history.items import Committed, GroupRecord
 from kgroup.protocol import group_records as r
 from kgroup.protocol.record_kinds import RecordKey, RecordValue
+from kgroup.protocol.share_records import ShareKey
 from kgroup.protocol.streams_records import StreamsKey
 from kgroup.protocol.subscription import Assignment, Subscription
 
@@ -53,8 +55,8 @@ class GroupState:
     newest_consumer: int = -1
     streams: StreamsRecords = field(default_factory=StreamsRecords)
     newest_streams: int = -1
-    share: set[bytes] = field(default_factory=set)
-    """Keys of a share group's records, which are only counted."""
+    share: ShareRecords = field(default_factory=ShareRecords)
+    newest_share: int = -1
     _composed: str = ""
 
     @property
@@ -68,23 +70,25 @@ class GroupState:
         if consumer and self.newest_consumer >= newest:
             found, newest = CONSUMER, self.newest_consumer
         if self.streams.is_there and self.newest_streams >= newest:
-            found = STREAMS
+            found, newest = STREAMS, self.newest_streams
+        if self.share.is_there and self.newest_share >= newest:
+            found = SHARE
         if found:
             return found
-        if self.share:
-            return SHARE
         return SIMPLE if self.offsets or any(self.pending.values()) else ""
 
     def replay(self, record: GroupRecord, names: TopicNames) -> bool:
-        """Take in one record of the group's own state (types 2 to 8, 16 and 17 to 23).
+        """Take in one record of the group's own state (types 2 to 8 and 10 to 23).
 
-        True if it told a topic name that was asked for before (only a legacy record of type 4 can).
+        True if it told a topic name that was asked for before (only records of types 4 and 15 can).
         """
         renamed = False
         key, value = record.key, record.value
         if isinstance(key, StreamsKey):
             self._replay_streams(record, key, names)
             return False
+        if isinstance(key, ShareKey):
+            return self._replay_share(record, key, names)
         # A tombstone makes no kind newer, and brokers from 4.1 on write type 4 as tombstones only (CP-48).
         if value is not None and record.type == 2:
             self.newest_classic = record.offset
@@ -126,10 +130,15 @@ class GroupState:
             for member_id in touched:
                 put(self.members, member_id, self.streams.member(member_id))
 
-    def replay_other(self, record: OtherRecord, names: TopicNames) -> None:
-        """Take in a record of a kind that is not decoded: only whether its key is there counts."""
-        (self.share.add if record.alive else self.share.discard)(record.key)
-        self._compose(record.type, None, names)
+    def _replay_share(self, record: GroupRecord, key: ShareKey, names: TopicNames) -> bool:
+        if record.value is not None:
+            self.newest_share = record.offset
+        touched, renamed = self.share.replay(key, record.value, names)
+        if self.kind != self._composed:
+            self.recompose(names)
+        elif self._composed == SHARE and touched is not None:
+            put(self.members, touched, self.share.member(touched, names))
+        return renamed
 
     def _learn_legacy(self, value: r.ConsumerGroupPartitionMetadataValue | None, names: TopicNames) -> bool:
         self.legacy_metadata = value
@@ -148,7 +157,7 @@ class GroupState:
                 self.members.pop(member, None)
 
     def recompose(self, names: TopicNames) -> None:
-        """Make all members anew, for a group that changed its kind, or with names learned since."""
+        """Make all members again, for a group that changed its kind, or with names learned since."""
         self._composed = self.kind
         self.members = {}
         if self._composed == CLASSIC and self.classic is not None:
@@ -158,22 +167,27 @@ class GroupState:
         elif self._composed == STREAMS:
             made = (self.streams.member(m) for m in sorted(self.streams.ids))
             self.members = {member.member_id: member for member in made if member is not None}
+        elif self._composed == SHARE:
+            shared = (self.share.member(m, names) for m in sorted(self.share.ids))
+            self.members = {member.member_id: member for member in shared if member is not None}
 
     def members_by(self, topics: Mapping[bytes, str]) -> dict[str, RecordedMember]:
         """Return the members with what they hold of these topics, by id: a broker describes no other."""
-        if self.kind != CONSUMER:
+        if self.kind not in (CONSUMER, SHARE):
             return self.members
         names, there = TopicNames(dict(topics)), set(topics.values())
 
         def of(places: frozenset[TopicPartition]) -> frozenset[TopicPartition]:
             return frozenset(place for place in places if place.topic in there)
 
-        members = [self._consumer_member(member_id, names) for member_id in sorted(self._ids())]
+        make = self.share.member if self.kind == SHARE else self._consumer_member
+        members = (make(member_id, names) for member_id in self.members)
         return {
             m.member_id: replace(
                 m, assigned=of(m.assigned), revoking=of(m.revoking), target=of(m.target or frozenset())
             )
             for m in members
+            if m is not None
         }
 
     def _ids(self) -> set[str]:
@@ -212,7 +226,7 @@ class GroupState:
         """The group now; later records do not change what is returned."""
         kind = self.kind
         classic = self.classic if kind == CLASSIC else None
-        consumer, streams = kind == CONSUMER, kind == STREAMS
+        consumer, streams, share = kind == CONSUMER, kind == STREAMS, kind == SHARE
         return View(
             kind=kind,
             epoch=self.epoch,
@@ -223,8 +237,11 @@ class GroupState:
             state_timestamp_ms=getattr(classic, "current_state_timestamp", -1),
             members=dict(self.members),
             regexes=dict(self.regexes) if consumer else {},
-            protocol_type=kind if consumer or streams else getattr(classic, "protocol_type", "") or "",
+            protocol_type=kind
+            if consumer or streams or share
+            else getattr(classic, "protocol_type", "") or "",
             streams=self.streams.view if streams else None,
+            share=self.share.view if share else None,
         )
 
     @property
@@ -232,6 +249,8 @@ class GroupState:
         """The group's generation or epoch now, -1 where it has none."""
         if self.kind == STREAMS:
             return self.streams.epoch
+        if self.kind == SHARE:
+            return self.share.epoch
         # A group of which only some records are left begins at epoch 1, as the coordinator loads it.
         if self.kind == CONSUMER:
             return self.epoch_value.epoch if self.epoch_value is not None else 1
@@ -240,18 +259,15 @@ class GroupState:
     def _assignment_epoch(self) -> int:
         if self.kind == STREAMS:
             return self.streams.assignment_epoch
+        if self.kind == SHARE:
+            return self.share.assignment_epoch
         if self.kind == CONSUMER:
             return self.target_value.assignment_epoch if self.target_value is not None else 1
         return self.epoch
 
     def _metadata_hash(self) -> int:
-        of = (
-            self.streams.group
-            if self.kind == STREAMS
-            else self.epoch_value
-            if self.kind == CONSUMER
-            else None
-        )
+        by_kind = {STREAMS: self.streams.group, CONSUMER: self.epoch_value, SHARE: self.share.group}
+        of = by_kind.get(self.kind)
         return of.metadata_hash if of is not None else 0
 
     def _assignor(self) -> str | None:

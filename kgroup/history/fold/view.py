@@ -13,6 +13,8 @@ from kgroup.protocol.subscription import Subscription
 CLASSIC, CONSUMER, SIMPLE = "classic", "consumer", "simple"
 STREAMS, SHARE = "streams", "share"
 KINDS = (CLASSIC, CONSUMER, STREAMS, SHARE)
+EPOCHS = (CONSUMER, STREAMS, SHARE)
+"""Kinds whose coordinator counts epochs, of groups and of targets, and no generations."""
 LEFT_FOR_NOW = -2
 
 UUID_LENGTH = 22
@@ -103,6 +105,20 @@ class StreamsView:
 
 
 @dataclass(frozen=True, slots=True)
+class ShareView:
+    """What a share group has apart from epochs and members: of which partitions it keeps delivery state.
+
+    `initializing` are those whose state is being made, `deleting` the topics whose state is being deleted;
+    `has_target`: a target was computed.
+    """
+
+    initializing: frozenset[TopicPartition] = frozenset()
+    initialized: frozenset[TopicPartition] = frozenset()
+    deleting: tuple[str, ...] = ()
+    has_target: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """A group at one moment. `epoch` is the generation or group epoch, -1 before there was one."""
 
@@ -117,22 +133,17 @@ class View:
     regexes: Mapping[str, tuple[str, ...]]
     protocol_type: str
     streams: StreamsView | None = None
-
-    @property
-    def unread(self) -> bool:
-        """Whether its records were only counted, as those of a share group are."""
-        return self.kind == SHARE
+    share: ShareView | None = None
 
     @property
     def state(self) -> str:
         """The group's state as Kafka names it, as far as records tell: a classic rebalance leaves none."""
         if not self.kind:
             return "Dead"
-        if self.unread:
-            return "Unknown"
         if not self.members:
             return "Empty"
-        if self.kind == CLASSIC:
+        # A share group with members is Stable while they are still on their way to the target.
+        if self.kind in (CLASSIC, SHARE):
             return "Stable"
         if self.streams is not None and not self.streams.is_ready:
             return "NotReady"

@@ -12,7 +12,7 @@ from kgroup.history.items import BadRange, Seen
 from kgroup.history.replay import Coverage, coverage_of
 from kgroup.pipeline.schemas import Row
 
-FORMAT = 5
+FORMAT = 6
 """To be raised whenever what is stored changes, the layouts of `history.fold.snapshot` among it."""
 _COUNTS = ("first_offset", "records", "missing", "complete_from", "complete_from_ms", "last_ms")
 

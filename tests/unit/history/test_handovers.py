@@ -142,11 +142,6 @@ def test_new_partitions_of_a_topic_explain_a_rebalance() -> None:
     assert causes(told(*records))[-1].startswith("t:1 came: no member ever had them")
 
 
-def other(kind: int) -> tuple[bytes, bytes]:
-    """A record of a kind of group that is not decoded."""
-    return kind.to_bytes(2, "big") + len(GROUP).to_bytes(2, "big") + GROUP.encode(), b"\0\0"
-
-
 MEMBER_KEY = r.encode_key(s.StreamsGroupMemberMetadataKey(group_id=GROUP, member_id="m"))
 GROUP_KEY = r.encode_key(s.StreamsGroupMetadataKey(group_id=GROUP))
 STREAMS = (
@@ -186,11 +181,3 @@ def test_the_way_back_and_the_deletion_of_a_streams_group_are_told() -> None:
     gone = batch(6, [(offset, None), *STREAMS_GONE])
     events = replay([MemoryLog(CLASSIC + TO_STREAMS + gone)]).events
     assert events[-1].kind is Kind.GROUP_DELETED and events[-1].protocol == "streams"
-
-
-def test_a_group_that_is_not_decoded_says_so_when_it_is_created() -> None:
-    (event,) = replay([MemoryLog(batch(0, [other(11)]))]).events
-    assert event.kind is Kind.GROUP_CREATED
-    assert event.detail.startswith("share group (KIP-932) created; its records are not")
-    (event,) = [e for e in replay([MemoryLog(batch(9, [other(11)]))]).events if e.group]
-    assert not event.proven and "first seen here" in event.detail and "0 members" not in event.detail
