@@ -11,6 +11,8 @@ from kgroup.errors import Refused
 
 MEMBER_EPOCHS_SINCE = 9
 """OffsetCommit: the version from which members with epochs can commit."""
+STALE_IN_TRANSACTIONS_SINCE = 6
+"""TxnOffsetCommit: the version from which an epoch may be refused as stale (KIP-1319)."""
 
 
 class EpochRefused(Refused):

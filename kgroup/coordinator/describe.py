@@ -135,9 +135,8 @@ def describe_consumer_groups(
 
 def describe_streams_groups(step: Step, request: StreamsGroupDescribeRequest) -> StreamsGroupDescribeResponse:
     """Streams groups, with their topologies; anything else is GROUP_ID_NOT_FOUND."""
-    operations = EVERY_GROUP_OPERATION if request.include_authorized_operations else NOT_ASKED
     return StreamsGroupDescribeResponse(
-        groups=tuple(_streams(step, group_id, operations) for group_id in request.group_ids)
+        groups=tuple(_streams(step, group_id, request) for group_id in request.group_ids)
     )
 
 
@@ -163,12 +162,13 @@ def _share(step: Step, group_id: str, operations: int) -> DescribedShareGroup:
     )
 
 
-def _streams(step: Step, group_id: str, operations: int) -> DescribedStreamsGroup:
+def _streams(step: Step, group_id: str, request: StreamsGroupDescribeRequest) -> DescribedStreamsGroup:
     group = step.state.groups.get(group_id)
     if not group_id:
         return DescribedStreamsGroup(error_code=ErrorCode.INVALID_GROUP_ID)
     if isinstance(group, StreamsGroup):
-        return streams.described(group, operations)
+        operations = EVERY_GROUP_OPERATION if request.include_authorized_operations else NOT_ASKED
+        return streams.described(group, operations, with_description=request.include_topology_description)
     missing = "not found" if group is None else "is not a streams group"
     return DescribedStreamsGroup(
         group_id=group_id,

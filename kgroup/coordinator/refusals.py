@@ -88,6 +88,7 @@ def _txn_offset_commit(
         topics=tuple(
             txn_offset_commit.TxnOffsetCommitResponseTopic(
                 name=topic.name,
+                topic_id=topic.topic_id,
                 partitions=tuple(
                     txn_offset_commit.TxnOffsetCommitResponsePartition(
                         partition_index=p.partition_index, error_code=code

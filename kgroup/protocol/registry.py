@@ -77,6 +77,7 @@ _KAFKA = {
     90: "DescribeShareGroupOffsets",
     91: "AlterShareGroupOffsets",
     92: "DeleteShareGroupOffsets",
+    93: "StreamsGroupTopologyDescriptionUpdate",
 }
 _PRIVATE = {
     10001: "ConsumerGroupPrepareAssignment",

@@ -7,6 +7,7 @@ sources are the release notes of the KIPs, and the jars of each release in `SERV
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import NamedTuple
 
 from kgroup.errors import ConfigError
@@ -20,6 +21,7 @@ _SINCE: dict[int, dict[int, str]] = {
     # ApiVersions: client software (KIP-511), features from 2.7 on; the cluster that is meant (KIP-1242)
     18: {3: "2.4", 5: "4.4"},
     19: {4: "2.4"},  # CreateTopics: the broker's own numbers (KIP-464)
+    28: {6: "4.4"},  # TxnOffsetCommit: topics by id (KIP-1319)
     42: {3: "4.4"},  # DeleteGroups: why one was not deleted (KIP-1331)
     47: {0: "2.4"},  # OffsetDelete (KIP-496)
     60: {0: "2.8"},  # DescribeCluster (KIP-700)
@@ -30,11 +32,12 @@ _SINCE: dict[int, dict[int, str]] = {
     69: {0: "4.0"},  # ConsumerGroupDescribe (KIP-848)
     75: {0: "3.8"},  # DescribeTopicPartitions (KIP-966)
     77: {1: "4.1"},  # ShareGroupDescribe (KIP-932)
-    88: {0: "4.2"},  # StreamsGroupHeartbeat (KIP-1071)
-    89: {0: "4.2"},  # StreamsGroupDescribe (KIP-1071)
+    88: {0: "4.2", 1: "4.4"},  # StreamsGroupHeartbeat (KIP-1071), descriptions of topologies (KIP-1331)
+    89: {0: "4.2", 1: "4.4"},  # StreamsGroupDescribe (KIP-1071), the assignor (KIP-1357)
     90: {0: "4.1", 1: "4.2"},  # DescribeShareGroupOffsets (KIP-932), its lag (KIP-1226)
     91: {0: "4.1"},  # AlterShareGroupOffsets (KIP-932)
     92: {0: "4.1"},  # DeleteShareGroupOffsets (KIP-932)
+    93: {0: "4.4"},  # StreamsGroupTopologyDescriptionUpdate (KIP-1331)
 }
 """API key → version → the release that first served it and the versions up to the next one listed."""
 
@@ -79,6 +82,11 @@ class Release(NamedTuple):
         }
         return {name: highest for name, highest in found.items() if highest}
 
+    def has(self, change: Change) -> bool:
+        """Whether this release behaves so."""
+        since, _ = change.value
+        return self >= since
+
 
 def _release(text: str) -> Release:
     major, minor = text.split(".")
@@ -89,6 +97,15 @@ SERVED = (Release(4, 3), Release(4, 4))
 """The releases that the embedded cluster can be."""
 
 NEWEST = SERVED[-1]
+
+
+_4_4 = Release(4, 4)
+
+
+class Change(Enum):
+    """What brokers do otherwise since a release, beyond requests, features and settings."""
+
+    TOPIC_IDS_IN_TRANSACTIONS = _4_4, "Offsets committed in a transaction are stored with their topic's id"
 
 
 def first_release(api_key: int, version: int) -> str | None:

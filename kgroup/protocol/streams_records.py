@@ -30,12 +30,16 @@ class StreamsGroupMetadataValue(RecordValue, versions=range(1), flexible=0):
     """The group epoch, and a hash of the topics that the topology needs.
 
     `validated_topology_epoch` is the topology epoch whose topics were all found as they must be, -1 for none.
+    Of the topology's description (KIP-1331): the epoch whose description a plugin stores (-1: none;
+    -2: an update of it was interrupted), and the one that the plugin refused for good (-1: none).
     """
 
     epoch: Int32
     metadata_hash: Int64 = 0
     validated_topology_epoch: Annotated[Int32, Tagged(0)] = -1
     last_assignment_configs: Annotated[tuple[KeyValue, ...] | None, Tagged(1)] = ()
+    stored_description_topology_epoch: Annotated[Int32, Tagged(2)] = -1
+    failed_description_topology_epoch: Annotated[Int32, Tagged(3)] = -1
 
 
 class StreamsGroupMemberMetadataKey(StreamsKey, type=19):

@@ -39,8 +39,6 @@ class KgroupServer(Server):
             str(self.data_dir),
             "--port",
             str(self.port),
-            "--kafka",
-            str(self.release),
             "--brokers",
             "1",
             "--partitions",

@@ -21,7 +21,6 @@ from kgroup.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from kgroup.protocol.releases import NEWEST, Release
 from kgroup.runtime.clock import ManualClock
 from kgroup.runtime.cluster import Cluster
 from kgroup.runtime.memory import Memory
@@ -43,13 +42,11 @@ GROUP_RESOURCE = 32
 class Host(Protocol):
     """Something that answers requests.
 
-    `scale` divides every time of a scenario, `prefix` goes before its names of groups and topics. Requests
-    have the newest version of `release` unless the scenario names one.
+    `scale` divides every time of a scenario, `prefix` goes before its names of groups and topics.
     """
 
     scale: int
     prefix: str
-    release: Release
 
     def send(self, ticket: int, client_id: str, message: Message, version: int) -> None:
         """Submit a request; its reply comes out of a later `collect`."""
@@ -95,7 +92,6 @@ class BareMachine:
 
     scale = 1
     prefix = ""
-    release = NEWEST
 
     def __init__(self, config: Mapping[str, str], seed: int = SEED) -> None:
         self._failing = False
@@ -180,7 +176,6 @@ class EmbeddedHost:
 
     scale = 1
     prefix = ""
-    release = NEWEST
 
     def __init__(self, config: Mapping[str, str], seed: int = SEED) -> None:
         self.clock = ManualClock(START_MS)

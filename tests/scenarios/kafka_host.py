@@ -71,8 +71,6 @@ class KafkaBroker:
 class KafkaHost:
     """A scenario's corner of a Kafka: names of its own, a raw connection for every open request."""
 
-    release = RealKafka.release
-
     def __init__(self, broker: KafkaBroker, config: Mapping[str, str], *, waits: bool) -> None:
         self.scale = SCALE if waits else 1
         self.prefix = f"s{next(_numbers)}-"
@@ -127,7 +125,7 @@ class KafkaHost:
         self._wire.close()
 
     def _call(self, request: Message) -> Any:
-        self._wire.send(0, "control", request, self.release.versions(request.API)[-1])
+        self._wire.send(0, "control", request, request.VERSIONS[-1])
         until = time.monotonic() + PATIENCE_S
         while time.monotonic() < until:
             for ticket, response in self._wire.receive(1):

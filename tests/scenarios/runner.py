@@ -79,7 +79,7 @@ class Player:
         return self._told(self.host.collect(len(row.expected) - len(self._early)))
 
     def _ask(self, actor: str, verb: Verb, row: Row) -> None:
-        version = int(row.options.get("version", self.host.release.versions(verb.request.API)[-1]))
+        version = int(row.options.get("version", verb.request.VERSIONS[-1]))
         ask = Ask(row, self.names, version, self.host.scale)
         message = verb.build(ask)
         if _may_be_handed_an_id(message, row):

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 from kgroup.broker.server import Server
 from kgroup.protocol.codec import Message
-from kgroup.protocol.releases import NEWEST
 from kgroup.runtime.clock import ManualClock
 from kgroup.runtime.cluster import Cluster
 
@@ -33,7 +32,6 @@ class TcpHost:
 
     scale = 1
     prefix = ""
-    release = NEWEST
 
     def __init__(self, config: Mapping[str, str], seed: int = SEED) -> None:
         self.clock = ManualClock(START_MS)

@@ -110,7 +110,7 @@ def txn_offset_commit(broker: Dispatcher, call: Call[TxnOffsetCommitRequest]) ->
     partition = broker.partition_of(request.group_id)
     image = broker.cluster.catalog.image
     led = broker.cluster.leader_of(OFFSETS_TOPIC, partition) == call.node
-    if led and request.group_id and names_something(image, request):
+    if led and request.group_id and names_something(image, request, call.version):
         code = broker.transactions.admit(
             request.transactional_id,
             ProducerEpoch(request.producer_id, request.producer_epoch),
@@ -122,7 +122,7 @@ def txn_offset_commit(broker: Dispatcher, call: Call[TxnOffsetCommitRequest]) ->
         if call.version < ABORTABLE_SINCE:
             code = without_abortable(code)
         if code:
-            return refuse_what_exists(image, request, code)
+            return refuse_what_exists(image, request, call.version, code)
     return broker.tickets.submit(partition, call)
 
 

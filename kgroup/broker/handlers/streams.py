@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from kgroup.broker.call import Answer, Call
-from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.dispatch import Api, Dispatcher, refusing
 from kgroup.broker.handlers.groups import by_group, to_shard
 from kgroup.broker.handlers.repeats import as_often_as_asked
 from kgroup.broker.topics import check_name, new_topic
@@ -25,6 +25,10 @@ from kgroup.protocol.messages.streams_group_heartbeat import (
     StreamsGroupHeartbeatRequest,
     StreamsGroupHeartbeatResponse,
     Topology,
+)
+from kgroup.protocol.messages.streams_group_topology_description_update import (
+    StreamsGroupTopologyDescriptionUpdateRequest,
+    StreamsGroupTopologyDescriptionUpdateResponse,
 )
 from kgroup.protocol.releases import STREAMS_VERSION
 from kgroup.protocol.streams_records import TopicInfo
@@ -65,11 +69,18 @@ def describe(broker: Dispatcher, call: Call[StreamsGroupDescribeRequest]) -> Ans
         broker,
         call,
         as_often_as_asked(request.group_ids, str),
-        lambda ids: StreamsGroupDescribeRequest(
-            group_ids=ids, include_authorized_operations=request.include_authorized_operations
-        ),
+        lambda ids: replace(request, group_ids=ids),
         lambda answer: answer.groups,
         lambda found: StreamsGroupDescribeResponse(groups=found),
+    )
+
+
+def describe_topology(broker: Dispatcher, _: Call[StreamsGroupTopologyDescriptionUpdateRequest]) -> Answer:
+    """Refuse a description, as Kafka does without a plugin that stores it (KIP-1331)."""
+    _refuse_if_off(broker)
+    raise Refused(
+        ErrorCode.UNSUPPORTED_VERSION,
+        "The broker has no streams group topology description plugin configured.",
     )
 
 
@@ -168,4 +179,9 @@ def _with_reasons(
 APIS: tuple[Api[Any], ...] = (
     Api(StreamsGroupHeartbeatRequest, heartbeat, refusal),
     Api(StreamsGroupDescribeRequest, describe, refusal),
+    Api(
+        StreamsGroupTopologyDescriptionUpdateRequest,
+        describe_topology,
+        refusing(StreamsGroupTopologyDescriptionUpdateResponse),
+    ),
 )

@@ -74,7 +74,7 @@ def _topic(
 
 _COMMIT = Each("topics", "topics", Operation.READ, ResourceType.TOPIC, by_id, (READ_GROUP,))
 _COMMIT_IN_TRANSACTION = Each(
-    "topics", "topics", Operation.READ, ResourceType.TOPIC, called("name"), (WRITE_ID, READ_GROUP)
+    "topics", "topics", Operation.READ, ResourceType.TOPIC, by_id, (WRITE_ID, READ_GROUP)
 )
 _FORGET = Each(
     "topics",
@@ -148,6 +148,7 @@ RULES: Mapping[int, Rule | None] = {
     75: topics.describe_partitions,
     88: streams.heartbeat,
     89: streams.describe,
+    93: whole(READ_GROUP),  # StreamsGroupTopologyDescriptionUpdate
     10001: whole(READ_GROUP),  # ConsumerGroupPrepareAssignment
     10002: whole(READ_GROUP),  # ConsumerGroupInstallAssignment
 }

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from kgroup.coordinator.commit_epochs import MEMBER_EPOCHS_SINCE, EpochRefused, names_no_member
+from kgroup.coordinator.commit_epochs import (
+    MEMBER_EPOCHS_SINCE,
+    STALE_IN_TRANSACTIONS_SINCE,
+    EpochRefused,
+    names_no_member,
+)
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import ConsumerMember
 from kgroup.coordinator.state import Step
@@ -39,15 +44,16 @@ def check_commit(
     # At its own epoch a member may commit what it does not own: what it has just given up, for one (AE-07).
     if epoch == member.epoch:
         return None
+    generations = transactional and step.version < STALE_IN_TRANSACTIONS_SINCE
     # Never given to it; and to a static member that is away, at -2, any epoch is a newer one (OC-25).
     if epoch > member.epoch:
-        raise EpochRefused(stale(member, transactional=transactional))
-    return OlderEpoch(member, epoch, transactional)
+        raise EpochRefused(stale(member, generations=generations))
+    return OlderEpoch(member, epoch, generations)
 
 
-def stale(member: ConsumerMember, *, transactional: bool = False) -> ErrorCode:
-    """What a member is told whose epoch does not match: in the words of the protocol it speaks."""
-    if member.is_classic or transactional:
+def stale(member: ConsumerMember, *, generations: bool = False) -> ErrorCode:
+    """What a member is told whose epoch does not match: as a generation where no other fits."""
+    if member.is_classic or generations:
         return ErrorCode.ILLEGAL_GENERATION
     return ErrorCode.STALE_MEMBER_EPOCH
 
@@ -68,9 +74,9 @@ def refuse_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> Non
 class OlderEpoch:
     """Accepts a partition the member has had since `epoch` or before; any other refuses the whole commit."""
 
-    def __init__(self, member: ConsumerMember, epoch: int, transactional: bool) -> None:
+    def __init__(self, member: ConsumerMember, epoch: int, generations: bool) -> None:
         self._member, self._epoch = member, epoch
-        self._refusal = stale(member, transactional=transactional)
+        self._refusal = stale(member, generations=generations)
 
     def __call__(self, topic_id: bytes, partition: int) -> None:
         """Raises EpochRefused; no topic id means it is unknown."""

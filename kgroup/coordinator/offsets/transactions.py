@@ -31,6 +31,9 @@ from kgroup.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from kgroup.protocol.releases import Change
+
+GROUP_ID_NOT_FOUND_SINCE = TOPIC_IDS_SINCE = 6
 
 
 def commit(step: Step, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
@@ -39,21 +42,27 @@ def commit(step: Step, request: TxnOffsetCommitRequest) -> TxnOffsetCommitRespon
     A member that may not commit has every partition that exists refused.
     """
     step.producer = Producer(request.producer_id, request.producer_epoch)
-    asked = _asked(step.state.image, request, partial(_validate, step, request))
-    return _response(request, asked, carry_out(step, asked))
+    asked = _asked(
+        step.state.image,
+        request,
+        step.version,
+        partial(_validate, step, request),
+        topic_ids=step.config.kafka.has(Change.TOPIC_IDS_IN_TRANSACTIONS),
+    )
+    return _response(request, step.version, asked, carry_out(step, asked))
 
 
-def names_something(image: TopicImage, request: TxnOffsetCommitRequest) -> bool:
+def names_something(image: TopicImage, request: TxnOffsetCommitRequest, version: int) -> bool:
     """Whether any partition of the request exists: else the group is not asked, nor the transaction."""
-    return some_exist(_asked(image, request).topics)
+    return some_exist(_asked(image, request, version).topics)
 
 
 def refuse_what_exists(
-    image: TopicImage, request: TxnOffsetCommitRequest, code: ErrorCode
+    image: TopicImage, request: TxnOffsetCommitRequest, version: int, code: ErrorCode
 ) -> TxnOffsetCommitResponse:
     """Refuse a commit whose producer has no such transaction; what does not exist is unknown all the same."""
-    asked = _asked(image, request)
-    return _response(request, asked, refuse_all(asked, code))
+    asked = _asked(image, request, version)
+    return _response(request, version, asked, refuse_all(asked, code))
 
 
 _Commit = Commit[TxnOffsetCommitRequestPartition, TxnOffsetCommitResponsePartition]
@@ -62,29 +71,40 @@ _Commit = Commit[TxnOffsetCommitRequestPartition, TxnOffsetCommitResponsePartiti
 def _asked(
     image: TopicImage,
     request: TxnOffsetCommitRequest,
+    version: int,
     validate: Callable[[], PartitionCheck | None] = lambda: None,
+    *,
+    topic_ids: bool = False,
 ) -> _Commit:
+    by_id = version >= TOPIC_IDS_SINCE
     return Commit(
         request.group_id,
-        [(image.by_name.get(topic.name), topic.partitions) for topic in request.topics],
+        [
+            (image.by_id.get(topic.topic_id) if by_id else image.by_name.get(topic.name), topic.partitions)
+            for topic in request.topics
+        ],
         validate,
         _accepted,
         _refused,
-        # Kafka writes none with a transactional commit; which expires by the group's retention only.
-        topic_ids=False,
+        ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        topic_ids=topic_ids,
     )
 
 
 def _response(
     request: TxnOffsetCommitRequest,
+    version: int,
     asked: _Commit,
     results: Sequence[tuple[TxnOffsetCommitResponsePartition, ...]],
 ) -> TxnOffsetCommitResponse:
-    names = [topic.name for topic in request.topics]
+    topics = request.topics
+    keys = [topic.topic_id if version >= TOPIC_IDS_SINCE else topic.name for topic in topics]
     return TxnOffsetCommitResponse(
         topics=tuple(
-            TxnOffsetCommitResponseTopic(name=names[at], partitions=result)
-            for at, result in arranged(asked, names, results)
+            TxnOffsetCommitResponseTopic(
+                name=topics[at].name, topic_id=topics[at].topic_id, partitions=result
+            )
+            for at, result in arranged(asked, keys, results)
         )
     )
 
@@ -96,7 +116,8 @@ def _validate(step: Step, request: TxnOffsetCommitRequest) -> PartitionCheck | N
     if group is None:
         # It says it is a member, and there is no group to be one of: gone, as an admin deletes an empty one.
         if generation >= 0:
-            raise Refused(ErrorCode.ILLEGAL_GENERATION)
+            late = step.version >= GROUP_ID_NOT_FOUND_SINCE
+            raise Refused(ErrorCode.GROUP_ID_NOT_FOUND if late else ErrorCode.ILLEGAL_GENERATION)
         return None
     if isinstance(group, ConsumerGroup):
         return check_commit(step, group, member_id, generation, transactional=True, instance_id=instance_id)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from kgroup.coordinator.commit_epochs import MEMBER_EPOCHS_SINCE, EpochRefused, names_no_member
+from kgroup.coordinator.commit_epochs import (
+    MEMBER_EPOCHS_SINCE,
+    STALE_IN_TRANSACTIONS_SINCE,
+    EpochRefused,
+    names_no_member,
+)
 from kgroup.coordinator.state import Step
 from kgroup.coordinator.streams.group import StreamsGroup, readers_of
 from kgroup.coordinator.streams.member import StreamsMember
@@ -39,7 +44,8 @@ def check_streams_commit(
         )
     if epoch == member.epoch:
         return None
-    code = ErrorCode.ILLEGAL_GENERATION if transactional else ErrorCode.STALE_MEMBER_EPOCH
+    generations = transactional and step.version < STALE_IN_TRANSACTIONS_SINCE
+    code = ErrorCode.ILLEGAL_GENERATION if generations else ErrorCode.STALE_MEMBER_EPOCH
     # Without a topology nothing tells which task a partition belongs to.
     if epoch > member.epoch or group.topology is None:
         raise EpochRefused(code)

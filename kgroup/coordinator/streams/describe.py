@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.coordinator.streams.member import StreamsMember
+from kgroup.coordinator.tasks.sticky import NAME as STICKY
 from kgroup.coordinator.tasks.values import Tasks, TaskSet
 from kgroup.protocol import streams_records as r
 from kgroup.protocol.messages.streams_group_describe import (
@@ -16,9 +17,10 @@ from kgroup.protocol.messages.streams_group_describe import (
     TaskIds,
     Topology,
 )
+from kgroup.protocol.topology_description import DescriptionStatus
 
 
-def described(group: StreamsGroup, operations: int) -> DescribedGroup:
+def described(group: StreamsGroup, operations: int, *, with_description: bool) -> DescribedGroup:
     """A group with its topology, members and tasks; internal topics have partitions once it is ready."""
     return DescribedGroup(
         group_id=group.group_id,
@@ -28,6 +30,11 @@ def described(group: StreamsGroup, operations: int) -> DescribedGroup:
         topology=_topology(group),
         members=tuple(_member(group, member) for member in group.members.values()),
         authorized_operations=operations,
+        # No description is ever stored: Kafka leaves that to a plugin (KIP-1331).
+        topology_description_status=(
+            DescriptionStatus.NOT_STORED if with_description else DescriptionStatus.NOT_REQUESTED
+        ),
+        assignor_name=STICKY,
     )
 
 

@@ -10,6 +10,9 @@ from kgroup.coordinator.tasks.java_order import PriorityQueue, hash_map_order
 from kgroup.coordinator.tasks.process_load import ProcessLoad, Task
 from kgroup.coordinator.tasks.values import TaskSet
 
+NAME = "sticky"
+"""Of the assignor, the only one there is; `streams.assignor.name` may name it (KIP-1357)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Placed:

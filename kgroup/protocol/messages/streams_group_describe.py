@@ -1,19 +1,24 @@
 """StreamsGroupDescribe (key 89): state, topology and members of streams groups (KIP-1071).
 
 - 0: first version
+- 1: the description of the topology (KIP-1331), the assignor (KIP-1357)
 
 Errors: COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, INVALID_REQUEST,
 INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED.
 """
 
+from typing import Annotated
+
 from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.streams_records import Endpoint, KeyValue, TopicInfo
-from kgroup.protocol.types import Bool, Int16, Int32, Int64, String
+from kgroup.protocol.topology_description import TopologyDescription
+from kgroup.protocol.types import Bool, Int8, Int16, Int32, Int64, Since, String
 
 
-class StreamsGroupDescribeRequest(Message, api=89, versions=range(1), flexible=0):
+class StreamsGroupDescribeRequest(Message, api=89, versions=range(2), flexible=0):
     group_ids: tuple[String, ...] = ()
     include_authorized_operations: Bool = False
+    include_topology_description: Annotated[Bool, Since(1)] = False
 
 
 class Subtopology(Struct):
@@ -80,6 +85,9 @@ class DescribedGroup(Struct):
     topology: Topology | None = None
     members: tuple[Member, ...] = ()
     authorized_operations: Int32 = -(1 << 31)
+    topology_description: Annotated[TopologyDescription | None, Since(1)] = None
+    topology_description_status: Annotated[Int8, Since(1)] = 0
+    assignor_name: Annotated[String | None, Since(1)] = None
 
 
 class StreamsGroupDescribeResponse(Message, answers=StreamsGroupDescribeRequest):

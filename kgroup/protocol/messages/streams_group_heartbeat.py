@@ -4,6 +4,7 @@ Member epoch 0 joins and brings the topology, -1 leaves. A field that is null (o
 has not changed since the last heartbeat; null tasks in the answer likewise.
 
 - 0: first version
+- 1: a lag of 64 bits, a request for the description of the topology (KIP-1331)
 
 Errors: COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, INVALID_REQUEST,
 GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED, CLUSTER_AUTHORIZATION_FAILED, GROUP_ID_NOT_FOUND,
@@ -11,9 +12,11 @@ UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, UNRELEASED_INSTANCE_ID, GROUP_MAX_SIZE_R
 STREAMS_INVALID_TOPOLOGY, STREAMS_INVALID_TOPOLOGY_EPOCH, STREAMS_TOPOLOGY_FENCED, UNSUPPORTED_VERSION.
 """
 
+from typing import Annotated
+
 from kgroup.protocol.codec import Message, Struct
 from kgroup.protocol.streams_records import Endpoint, KeyValue, Subtopology
-from kgroup.protocol.types import Bool, Int8, Int16, Int32, Int64, String
+from kgroup.protocol.types import Bool, Int8, Int16, Int32, Int64, Since, String, Until
 
 
 class Topology(Struct):
@@ -38,7 +41,7 @@ class TaskOffset(Struct):
     offset: Int64 = 0
 
 
-class StreamsGroupHeartbeatRequest(Message, api=88, versions=range(1), flexible=0):
+class StreamsGroupHeartbeatRequest(Message, api=88, versions=range(2), flexible=0):
     group_id: String = ""
     member_id: String = ""
     member_epoch: Int32 = 0
@@ -87,11 +90,13 @@ class StreamsGroupHeartbeatResponse(Message, answers=StreamsGroupHeartbeatReques
     member_id: String = ""
     member_epoch: Int32 = 0
     heartbeat_interval_ms: Int32 = 0
-    acceptable_recovery_lag: Int32 = 0
+    acceptable_recovery_lag_legacy: Annotated[Int32, Until(0)] = 0
     task_offset_interval_ms: Int32 = 0
+    acceptable_recovery_lag: Annotated[Int64, Since(1)] = -1
     status: tuple[Status, ...] | None = ()
     active_tasks: tuple[TaskIds, ...] | None = None
     standby_tasks: tuple[TaskIds, ...] | None = None
     warmup_tasks: tuple[TaskIds, ...] | None = None
+    topology_description_required: Annotated[Bool, Since(1)] = False
     endpoint_information_epoch: Int32 = 0
     partitions_by_user_endpoint: tuple[EndpointToPartitions, ...] | None = None

@@ -5,18 +5,20 @@
 - 3: flexible; generation, member id and instance id, checked against the group (KIP-447)
 - 4: may answer TRANSACTION_ABORTABLE (KIP-890)
 - 5: adds the group to the transaction by itself (KIP-890)
+- 6: topics by id, no names (KIP-1319)
 
 Errors: COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, INVALID_GROUP_ID,
 GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED, TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 UNKNOWN_TOPIC_OR_PARTITION, OFFSET_METADATA_TOO_LARGE, INVALID_COMMIT_OFFSET_SIZE, INVALID_PRODUCER_EPOCH,
 INVALID_PRODUCER_ID_MAPPING, INVALID_TXN_STATE, CONCURRENT_TRANSACTIONS, UNKNOWN_MEMBER_ID (3),
-ILLEGAL_GENERATION (3), FENCED_INSTANCE_ID (3), TRANSACTION_ABORTABLE (4).
+ILLEGAL_GENERATION (3), FENCED_INSTANCE_ID (3), TRANSACTION_ABORTABLE (4), GROUP_ID_NOT_FOUND (6),
+STALE_MEMBER_EPOCH (6), UNKNOWN_TOPIC_ID (6).
 """
 
 from typing import Annotated
 
 from kgroup.protocol.codec import Message, Struct
-from kgroup.protocol.types import Int16, Int32, Int64, Since, String
+from kgroup.protocol.types import Int16, Int32, Int64, Since, String, Until, Uuid
 
 
 class TxnOffsetCommitRequestPartition(Struct):
@@ -27,11 +29,12 @@ class TxnOffsetCommitRequestPartition(Struct):
 
 
 class TxnOffsetCommitRequestTopic(Struct):
-    name: String
+    name: Annotated[String, Until(5)] = ""
+    topic_id: Annotated[Uuid, Since(6)] = bytes(16)
     partitions: tuple[TxnOffsetCommitRequestPartition, ...] = ()
 
 
-class TxnOffsetCommitRequest(Message, api=28, versions=range(6), flexible=3):
+class TxnOffsetCommitRequest(Message, api=28, versions=range(7), flexible=3):
     transactional_id: String
     group_id: String
     producer_id: Int64
@@ -48,7 +51,8 @@ class TxnOffsetCommitResponsePartition(Struct):
 
 
 class TxnOffsetCommitResponseTopic(Struct):
-    name: String = ""
+    name: Annotated[String, Until(5)] = ""
+    topic_id: Annotated[Uuid, Since(6)] = bytes(16)
     partitions: tuple[TxnOffsetCommitResponsePartition, ...] = ()
 
 

@@ -146,7 +146,11 @@ def pend(shard: Shard, topic: str) -> None:
         group_id="g",
         producer_id=1,
         producer_epoch=0,
-        topics=(TxnOffsetCommitRequestTopic(name=topic, partitions=(place,)),),
+        topics=(
+            TxnOffsetCommitRequestTopic(
+                name=topic, topic_id={"t1": TOPIC_ID, "t2": OTHER_ID}[topic], partitions=(place,)
+            ),
+        ),
     )
     answer: Any = ask(shard, request)
     assert answer.topics[0].partitions[0].error_code == 0

@@ -83,7 +83,7 @@ SERVED_BY_4_3 = {  # ApiKeys of Kafka 4.3.1, stable versions
     10001: (0, 0),
     10002: (0, 0),
 }
-ADDED_BY_4_4 = {18: (0, 5), 42: (0, 3)}
+ADDED_BY_4_4 = {18: (0, 5), 28: (0, 6), 42: (0, 3), 88: (0, 1), 89: (0, 1), 93: (0, 0)}
 
 
 def test_each_release_serves_its_versions() -> None:
