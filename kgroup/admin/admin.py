@@ -36,7 +36,10 @@ if TYPE_CHECKING:
     from kgroup.admin.migrate.execute import Conversion
     from kgroup.admin.migrate.fleet import Fleet
     from kgroup.admin.migrate.models import Check, Evidence, Logged, MigrationPlan
+    from kgroup.admin.migrate.run import Options, WavesRun
     from kgroup.admin.migrate.watch import Look
+    from kgroup.admin.migrate.wave_state import WaveRun
+    from kgroup.admin.migrate.waves import Wave
     from kgroup.admin.read.conditions import Condition, Find, Looks, Waited
     from kgroup.admin.read.lag_report import LagReport
     from kgroup.admin.read.offsets import ListedOffset
@@ -318,6 +321,18 @@ class Admin:
         from kgroup.admin.migrate.watch import watch
 
         return watch(self._cluster, group_id, direction, interval_s=interval_s, stuck_after_s=stuck_after_s)
+
+    def run_waves(
+        self,
+        waves: Sequence[Wave],
+        runs: Sequence[WaveRun],
+        store: Callable[[Sequence[WaveRun]], None],
+        options: Options,
+    ) -> WavesRun:
+        """Return a run over waves from where `runs` is; its `go` takes it to its end (migrate/run.py)."""
+        from kgroup.admin.migrate.run import WavesRun
+
+        return WavesRun(self._cluster, self.journal, waves, list(runs), store, options)
 
     def group_settings(self, group_id: str) -> tuple[Setting, ...]:
         """Return a group's settings by name; the group need not exist."""

@@ -29,6 +29,7 @@ class ExitCode(IntEnum):
     UNREACHABLE = 7
     BAD_VERDICT = 8
     INTERRUPTED = 130
+    TERMINATED = 143
 
 
 MEANINGS: dict[ExitCode, str] = {
@@ -42,6 +43,7 @@ MEANINGS: dict[ExitCode, str] = {
     ExitCode.UNREACHABLE: "No broker could be reached, or none answered in time.",
     ExitCode.BAD_VERDICT: "The check ran and its verdict is bad (--fail-above, doctor, replay-log --verify).",
     ExitCode.INTERRUPTED: "Interrupted by Ctrl-C.",
+    ExitCode.TERMINATED: "Ended by SIGTERM.",
 }
 
 

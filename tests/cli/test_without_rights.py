@@ -92,6 +92,8 @@ upgrade plan g --read-log
 upgrade execute g --yes
 upgrade execute g --yes --accept-unknown
 upgrade watch g --stuck-after 1s
+upgrade run waves.yaml
+upgrade run waves.yaml --execute --yes
 upgrade rehearse g
 downgrade plan g
 downgrade execute g --yes
@@ -149,6 +151,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = {"data": {"groups": [{"group_id": "g", "offsets": offsets}]}}
     Path("offsets.json").write_text(json.dumps(text))
     Path("offsets.csv").write_text("topic,partition,offset\nt,0,0\n")
+    Path("waves.yaml").write_text("waves: [{groups: [g]}]\n")
     Path("password.txt").write_text("eve-secret")
     Path("password.txt").chmod(0o600)
 

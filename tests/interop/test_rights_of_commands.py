@@ -102,6 +102,7 @@ ROWS = {
     "upgrade plan": Row(("upgrade", "plan", EMPTY)),
     "upgrade execute": Row(("upgrade", "execute", EMPTY, "--yes")),
     "upgrade watch": Row(("upgrade", "watch", LIVE, "--stuck-after", "1s"), LIVE),
+    "upgrade run": Row(("upgrade", "run", "waves.yaml", *EXECUTED)),
     "upgrade rehearse": Row(("upgrade", "rehearse", EMPTY)),
     "downgrade plan": Row(("downgrade", "plan", LIVE), LIVE),
     "downgrade execute": Row(("downgrade", "execute", EMPTY, "--yes")),
@@ -175,7 +176,7 @@ class World:
 
     def restore(self, command: str) -> None:
         """Undo what the command before may have done."""
-        if command in ("delete", "upgrade execute", "downgrade execute", "offsets clone"):
+        if command in ("delete", "upgrade execute", "upgrade run", "downgrade execute", "offsets clone"):
             for group in (EMPTY, NEW):
                 self.admin.delete_consumer_groups([group])[group].exception()
         if command == "cluster create-topic":
@@ -319,6 +320,9 @@ def files_for(name: str, ask: Ask) -> None:
     """What a command line reads."""
     if name == "offsets import":
         Path("exported.json").write_text(ask("offsets", "export", EMPTY, "-o", "json", user="alice").out)
+    if name == "upgrade run":
+        rules = "{observe: 0s, stuck_after: 5s}"
+        Path("waves.yaml").write_text(f"waves: [{{groups: [{EMPTY}], rules: {rules}}}]\n")
     if name == "cluster user add":
         secret = Path("eve.txt")
         secret.write_text("eve-secret")
@@ -343,6 +347,7 @@ def test_a_command_with_exactly_its_rights(name: str, row: Row, world: World, as
     numbers = itertools.count()
 
     def run() -> Ran:
+        Path("waves.yaml.state.json").unlink(missing_ok=True)
         argv = tuple(f"captured-{next(numbers)}" if part == "captured" else part for part in row.argv)
         return ask(*argv)
 

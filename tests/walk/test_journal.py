@@ -35,6 +35,7 @@ CHANGES = {
     "offsets delete": "other --all-topics --execute --yes",
     "upgrade execute": "empty --yes",
     "downgrade execute": "empty --yes",
+    "upgrade run": "waves.yaml --execute --yes",
     "remove-members": "live --all --execute --yes",
     "delete": "idle --execute --yes",
 }
@@ -82,6 +83,7 @@ def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SECRET", PASSWORD)
     (tmp_path / "offsets.csv").write_text("idle,orders,0,1\n")
+    (tmp_path / "waves.yaml").write_text("waves: [{groups: [still], rules: {observe: 0s}}]\n")
     return ("--local", "./data")
 
 
@@ -97,7 +99,7 @@ def _prepare() -> Cluster:
 def _fill(bootstrap: str) -> None:
     client = Client(bootstrap)
     client.create_topic("orders", 2)
-    for group in ("idle", "empty"):
+    for group in ("idle", "empty", "still"):
         client.commit(group, "orders", {0: 0})
     client.classic_group("live", "orders", {"i-0": [0, 1]})
     client.close()

@@ -49,8 +49,9 @@ NEEDS = {
 
 def _typed(command: KgroupCommand, folder: Path) -> list[str]:
     context = Context(command, info_name=command.name, **CONTEXT_SETTINGS)
+    files = {"file": "offsets.csv", "waves": "waves.yaml"}
     words = [
-        str(folder / "offsets.csv") if parameter.name == "file" else f"g-{parameter.name}"
+        str(folder / files[parameter.name]) if parameter.name in files else f"g-{parameter.name}"
         for parameter in command.get_params(context)
         if parameter.param_type_name == "argument" and parameter.required
     ]
@@ -66,6 +67,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
     (tmp_path / "offsets.csv").write_text("g,orders,0,1\n")
+    (tmp_path / "waves.yaml").write_text("waves: [{groups: [g]}]\n")
     return tmp_path
 
 

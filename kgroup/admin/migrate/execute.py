@@ -7,7 +7,7 @@ Offsets are kept by group id, so they stay; they are read before and after to pr
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Annotated, TypeVar
 
@@ -107,20 +107,41 @@ def convert_empty(cluster: ClusterView, plan: MigrationPlan, journal: Journal) -
     has a member id of its own, subscribes to nothing and leaves at once.
     """
     group_id, direction = plan.group_id, plan.direction
-    _refuse_unless_empty(one_group(cluster, group_id), direction)
-    before = _offsets(cluster, group_id)
-    listed = [[p.topic, p.partition, o.offset, o.leader_epoch, o.metadata] for p, o in sorted(before.items())]
-    name, image = f"{direction} execute", {"offsets": listed}
+    before = before_conversion(cluster, group_id, direction)
+    name, image = f"{direction} execute", {"offsets": listed(before)}
     document = {"actor": actor(), **asdict(plan)}
     with journal.change(name, cluster.cluster_id(), document, image) as entry:
-        _join_and_leave(cluster, group_id, direction)
-        after = _offsets(cluster, group_id)
-        group = one_group(cluster, group_id)
-        if group.type != target_of(direction):
-            raise refused(ErrorCode.UNKNOWN_SERVER_ERROR, group_id, f"it is still a {group.type} group")
-        changed = changes(before, after)
-        entry.results.append({"result": "converted", "offsets_changed": [asdict(each) for each in changed]})
+        group, changed = convert(cluster, group_id, direction, before)
+        entry.results.append(converted(changed))
     return Conversion(group_id, group.type, group.state, len(before), changed, entry.id)
+
+
+def before_conversion(cluster: ClusterView, group_id: str, direction: str) -> Committed:
+    """Return the offsets of a group that can be converted; SafetyRefused when it is not empty (any more)."""
+    _refuse_unless_empty(one_group(cluster, group_id), direction)
+    return _offsets(cluster, group_id)
+
+
+def convert(
+    cluster: ClusterView, group_id: str, direction: str, before: Committed
+) -> tuple[GroupDescription, tuple[MovedOffset, ...]]:
+    """Convert an empty group, within an entry of the journal; return it and what is not as `before`."""
+    _join_and_leave(cluster, group_id, direction)
+    after = _offsets(cluster, group_id)
+    group = one_group(cluster, group_id)
+    if group.type != target_of(direction):
+        raise refused(ErrorCode.UNKNOWN_SERVER_ERROR, group_id, f"it is still a {group.type} group")
+    return group, changes(before, after)
+
+
+def listed(offsets: Committed) -> list[list[object]]:
+    """Return offsets as the journal holds them."""
+    return [[p.topic, p.partition, o.offset, o.leader_epoch, o.metadata] for p, o in sorted(offsets.items())]
+
+
+def converted(changed: Iterable[MovedOffset]) -> dict[str, object]:
+    """Return the result of a conversion as the journal holds it."""
+    return {"result": "converted", "offsets_changed": [asdict(each) for each in changed]}
 
 
 def changes(before: Committed, after: Committed) -> tuple[MovedOffset, ...]:

@@ -6,14 +6,14 @@ that changed its owner in between had none for anything from no time at all to t
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from kgroup.admin.discovery import ClusterView
+from kgroup.admin.discovery import Answers, ClusterView
+from kgroup.admin.migrate.evidence import gather_all
 from kgroup.admin.migrate.models import target_of
-from kgroup.admin.migrate.plan import plan
+from kgroup.admin.migrate.plan import plan_of
 from kgroup.admin.models import (
     EMPTY,
     LEFT_FOR_NOW,
@@ -25,7 +25,7 @@ from kgroup.admin.models import (
     Member,
     TopicDescription,
 )
-from kgroup.admin.read.describe import one_group
+from kgroup.admin.read.describe import groups_only
 from kgroup.admin.read.members import assignment_of, partitions_of
 from kgroup.admin.shell import command, list_item
 from kgroup.domain import MemberStatus, TopicPartition, first_of
@@ -79,20 +79,21 @@ class Tracker:
     """Makes looks out of descriptions; the host gives the moment and what the topics hold.
 
     `stuck_after_ms` without any change is stuck; a group that shows nobody of the old protocol is done when
-    as many members are there as ever were, or after `settle_ms` without a change.
+    as many members are there as ever were (`most`), or after `settle_ms` without a change.
     """
 
     group_id: str
     direction: str
     stuck_after_ms: int
     settle_ms: int = 10_000
+    most: int = 0
     _owners: dict[TopicPartition, str | None] = field(default_factory=dict)
     _known: set[TopicPartition] = field(default_factory=set)
     _unowned: Unowned = field(default_factory=Unowned)
-    _last_ms: int | None = None
+    _seen_ms: int | None = None
+    _blind: bool = False
     _signature: object = None
-    _changed_ms: int = 0
-    _most: int = 0
+    _changed_ms: int | None = None
     _since: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def observe(
@@ -104,8 +105,10 @@ class Tracker:
     ) -> Look:
         """What a description shows; `blockers` are the plan's, by code, as message and hint."""
         self._account(now_ms, group, partitions)
-        self._notice(now_ms, _signature(group))
-        self._most = max(self._most, len(group.known_members))
+        signature = _signature(group)
+        if self._changed_ms is None or signature != self._signature:
+            self._signature, self._changed_ms = signature, now_ms
+        self.most = max(self.most, len(group.known_members))
         remaining = [member for member in group.known_members if member.protocol != target_of(self.direction)]
         waits = self._since_when(now_ms, self._waits(group, remaining, blockers))
         stalled_ms = now_ms - self._changed_ms
@@ -132,10 +135,18 @@ class Tracker:
             stalled_ms=stalled_ms,
         )
 
+    def look(self, now_ms: int, seen: Sight | KgroupError) -> Look:
+        """Return what a poll shows, or that it failed."""
+        if isinstance(seen, KgroupError):
+            return self.failed(now_ms, seen)
+        return self.observe(now_ms, seen.group, seen.partitions, seen.blockers)
+
     def failed(self, now_ms: int, error: KgroupError) -> Look:
         """A look that could not be taken; enough of them in a row are stuck."""
-        self._notice(now_ms, self._signature)
+        self._blind = True
         waits = self._since_when(now_ms, [("unreachable", error.message, error.hint)])
+        if self._changed_ms is None:
+            self._changed_ms = now_ms
         stalled_ms = now_ms - self._changed_ms
         status = STUCK if stalled_ms >= self.stuck_after_ms else WATCHING
         return Look(
@@ -148,32 +159,28 @@ class Tracker:
             stalled_ms=stalled_ms,
         )
 
-    def _notice(self, now_ms: int, signature: object) -> None:
-        if self._last_ms is None or signature != self._signature:
-            self._signature, self._changed_ms = signature, now_ms
-        self._last_ms = now_ms
-
     def _account(self, now_ms: int, group: GroupDescription, partitions: Collection[TopicPartition]) -> None:
         """Bound the time without owner since the last look, partition by partition."""
         # What a member that left for now keeps is read by nobody (as replay-log counts it).
         present = [m for m in group.known_members if m.member_epoch != LEFT_FOR_NOW]
         owners = {p: m.member_id for m in present for p in partitions_of(m.assignment)}
         self._known |= set(partitions) | owners.keys()
-        if self._last_ms is not None:
-            passed = now_ms - self._last_ms
+        if self._seen_ms is not None:
+            passed = now_ms - self._seen_ms
             least = most = 0
             for partition, before in self._owners.items():
                 after = owners.get(partition)
-                least += passed if before is None and after is None else 0
+                least += passed if before is None and after is None and not self._blind else 0
                 most += passed if before is None or before != after else 0
             total = self._unowned
             self._unowned = Unowned(total.at_least + least, total.at_most + most)
         self._owners = {partition: owners.get(partition) for partition in self._known}
+        self._seen_ms, self._blind = now_ms, False
 
     def _is_done(self, group: GroupDescription, remaining: Collection[Member], stalled_ms: int) -> bool:
         if group.type != target_of(self.direction) or remaining or group.state not in (STABLE, EMPTY):
             return False
-        return len(group.known_members) >= self._most or stalled_ms >= self.settle_ms
+        return len(group.known_members) >= self.most or stalled_ms >= self.settle_ms
 
     def _waits(
         self,
@@ -196,8 +203,8 @@ class Tracker:
             found.append(
                 ("not_rolled", f"{len(away)} of {len(group.known_members)} to be restarted: {names}", None)
             )
-        elif 0 < len(group.known_members) < self._most:
-            there = f"{len(group.known_members)} members, {self._most} were there"
+        elif 0 < len(group.known_members) < self.most:
+            there = f"{len(group.known_members)} members, {self.most} were there"
             found.append(("fewer_members", f"{there}: a successor has not joined yet", None))
         return found
 
@@ -239,57 +246,97 @@ def watch(
     *,
     interval_s: float,
     stuck_after_s: float,
-    now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
 ) -> Iterator[Look]:
     """Look again and again until the migration is done or stuck; the last look says which.
 
     Looks that cannot be taken are told as such; only what keeps the first from being taken is raised.
     """
     tracker = Tracker(group_id, direction, int(stuck_after_s * 1000))
-    eyes = _Eyes(cluster, group_id, direction)
+    eyes = Eyes(cluster, direction)
     first = True
     for _ in cluster.retry.looks(interval_s):
-        try:
-            group = one_group(cluster, group_id)
-            partitions, blockers = eyes.partitions(group), eyes.blockers(group)
-            look = tracker.observe(now_ms(), group, partitions, blockers)
-        except KgroupError as error:
-            if first:
-                raise
-            look = tracker.failed(now_ms(), error)
+        seen = eyes.see([group_id])[group_id]
+        if first and isinstance(seen, KgroupError):
+            raise seen
         first = False
+        look = tracker.look(cluster.now_ms(), seen)
         yield look
         if look.status != WATCHING:
             return
 
 
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What one poll shows of a group: itself, its topics' partitions, the plan's blockers by code."""
+
+    group: GroupDescription
+    partitions: frozenset[TopicPartition]
+    blockers: Mapping[str, tuple[str, str | None]]
+
+
 @dataclass(slots=True)
-class _Eyes:
-    """What a look asks the cluster; the plan is made again only when the group has changed."""
+class Eyes:
+    """What a poll asks the cluster about groups; a plan is made again only when its group has changed."""
 
     cluster: ClusterView
-    group_id: str
     direction: str
-    _planned_for: object = None
-    _blockers: dict[str, tuple[str, str | None]] = field(default_factory=dict)
+    _planned_for: dict[str, object] = field(default_factory=dict)
+    _blockers: dict[str, Mapping[str, tuple[str, str | None]]] = field(default_factory=dict)
 
-    def partitions(self, group: GroupDescription) -> set[TopicPartition]:
-        """Every partition of the topics the members name."""
-        names = {topic for member in group.known_members for topic in member.subscribed_topics or ()}
+    def see(self, group_ids: Collection[str]) -> Answers[Sight]:
+        """Return what each group shows now, or why that cannot be seen; requests grow with the brokers."""
+        try:
+            groups = groups_only(self.cluster, group_ids)
+            there = [group for group in groups.values() if isinstance(group, GroupDescription)]
+            partitions = self._partitions(there)
+            blockers = self._plans(there)
+        except KgroupError as error:
+            return dict.fromkeys(group_ids, error)
+        found: Answers[Sight] = {}
+        for group_id, group in groups.items():
+            if isinstance(group, KgroupError):
+                found[group_id] = group
+                continue
+            told = blockers[group_id]
+            found[group_id] = (
+                told if isinstance(told, KgroupError) else Sight(group, partitions[group_id], told)
+            )
+        return found
+
+    def _partitions(self, groups: Iterable[GroupDescription]) -> dict[str, frozenset[TopicPartition]]:
+        """Every partition of the topics that the members of each group name."""
+        names = {
+            group.group_id: {t for member in group.known_members for t in member.subscribed_topics or ()}
+            for group in groups
+        }
+        topics = self.cluster.topics(set().union(*names.values()))
         return {
-            TopicPartition(name, known.partition)
-            for name, topic in self.cluster.topics(names).items()
-            if isinstance(topic, TopicDescription)
-            for known in topic.partitions
+            group_id: frozenset(
+                TopicPartition(name, known.partition)
+                for name in named
+                if isinstance(topic := topics.get(name), TopicDescription)
+                for known in topic.partitions
+            )
+            for group_id, named in names.items()
         }
 
-    def blockers(self, group: GroupDescription) -> Mapping[str, tuple[str, str | None]]:
-        """What the plan says blocks, as long as the group has not changed over."""
-        if group.type == target_of(self.direction):
-            return {}
-        signature = _signature(group)
-        if signature != self._planned_for:
-            made = plan(self.cluster, self.group_id, self.direction)
-            self._blockers = {check.code: (check.message, check.hint) for check in made.blockers}
-            self._planned_for = signature
-        return self._blockers
+    def _plans(self, groups: Iterable[GroupDescription]) -> Answers[Mapping[str, tuple[str, str | None]]]:
+        """What the plan of each group says blocks, as long as the group has not changed over."""
+        told: Answers[Mapping[str, tuple[str, str | None]]] = {}
+        changed: dict[str, object] = {}
+        for group in groups:
+            signature = _signature(group)
+            if group.type == target_of(self.direction):
+                told[group.group_id] = {}
+            elif self._planned_for.get(group.group_id) == signature:
+                told[group.group_id] = self._blockers[group.group_id]
+            else:
+                changed[group.group_id] = signature
+        for group_id, found in gather_all(self.cluster, changed).items() if changed else ():
+            if isinstance(found, KgroupError):
+                told[group_id] = found
+                continue
+            blockers = {c.code: (c.message, c.hint) for c in plan_of(found, self.direction).blockers}
+            told[group_id] = self._blockers[group_id] = blockers
+            self._planned_for[group_id] = changed[group_id]
+        return told

@@ -125,6 +125,7 @@ COMMANDS: dict[str, Needs] = {
     "upgrade plan": _of(_GROUP, _TOPICS_OF_PLAN, _OF_LIVE),
     "upgrade execute": _of(_CHANGED, _TOPICS_OF_PLAN, _OF_LIVE),
     "upgrade watch": _of(_GROUP, _TOPICS),
+    "upgrade run": _of(_CHANGED, _TOPICS, _OF_LIVE),
     "upgrade rehearse": _of(_GROUP, Need(DESCRIBE, TOPIC, COMMITTED_TOPICS), _BROKERS, _LOG),
     "downgrade plan": _of(_GROUP, _TOPICS_OF_PLAN, _OF_LIVE),
     "downgrade execute": _of(_CHANGED, _TOPICS_OF_PLAN, _OF_LIVE),

@@ -6,8 +6,17 @@ from typing import Annotated
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.frame.changes import Execute, Yes
 from kgroup.cli.frame.declaring import argument, option
-from kgroup.cli.frame.migration import Group, Patterns, ReadLog, execute_command, show_plan, watch_command
+from kgroup.cli.frame.migration import (
+    Group,
+    Interval,
+    Patterns,
+    ReadLog,
+    execute_command,
+    show_plan,
+    watch_command,
+)
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group as subcommands
 from kgroup.cli.inputs.locations import StorageOption
@@ -29,6 +38,7 @@ from kgroup.errors import ConfigError
             "every group, the least effort first, as a page",
         ),
         ("kgroup upgrade plan orders --static --read-log", "instance ids, and a session that fits restarts"),
+        ("kgroup upgrade plan --all-groups --waves waves.yaml", "the ready groups as waves for upgrade run"),
         (
             "kgroup upgrade plan --topic orders --contexts prod,staging",
             "the groups of a topic in two clusters",
@@ -49,6 +59,13 @@ def plan(
         str | None, option("--contexts A,B,…", "In these clusters of the config file, one after the other.")
     ] = None,
     html: Annotated[Path | None, option("--html FILE", "Write the plans as an HTML page too.")] = None,
+    waves: Annotated[
+        Path | None,
+        option("--waves FILE", "Write the ready groups as waves for `upgrade run`, the least risky first."),
+    ] = None,
+    wave_size: Annotated[
+        int | None, option("--wave-size N", "Groups in a wave (10); the first has one.", min=1)
+    ] = None,
     static: Annotated[
         bool, option("--static", "Plan the move from dynamic to static members instead (KIP-345).")
     ] = False,
@@ -60,7 +77,7 @@ def plan(
     when one is blocked. Groups with no consumer protocol to move to (Kafka Connect, Kafka Streams, share
     groups) are left out and named.
     """
-    question = Question(group or (), all_groups, topic, contexts, read_log, html)
+    question = Question(group or (), all_groups, topic, contexts, read_log, html, waves, wave_size)
     one = question.one_group
     if static:
         if one is None or pattern:
@@ -107,11 +124,47 @@ def rehearse(
     return perform(env, group, files or [], setting or [], storage_option)
 
 
+@make(
+    "upgrade run",
+    examples=(
+        ("kgroup upgrade run waves.yaml -b broker:9092", "where it would begin or resume; changes nothing"),
+        ("kgroup upgrade run waves.yaml --execute", "plan, hook, watch, check, next; again to resume"),
+        ("kgroup upgrade run waves.yaml --execute --hook-again", "the hook once more, after the mend"),
+    ),
+)
+def run(
+    env: Env,
+    waves: Annotated[Path, argument("WAVES.yaml", "The waves; `upgrade plan --waves FILE` writes them.")],
+    state: Annotated[
+        Path | None, option("--state FILE", "Where the state is stored (WAVES.yaml.state.json).")
+    ] = None,
+    hook_again: Annotated[
+        bool | None,
+        option("--hook-again/--no-hook-again", "Run the hook of the wave that stopped again, or not."),
+    ] = None,
+    interval: Interval = "500ms",
+    execute: Execute = False,
+    yes: Yes = False,
+) -> ExitCode:
+    """Move a fleet in waves: plan each, run its hook, watch until all have moved, check, go on or stop.
+
+    Without --execute it shows where it would begin or resume, and what blocks. Empty groups are converted;
+    live ones change over by what the hook, or somebody else, deploys. A wave stops the run when a group is
+    blocked or unknown, the hook fails, nothing moves, or a rule is broken: then the way back is printed. The
+    state is stored at each step and poll: the same command resumes, after Ctrl-C or a crash too.
+    """
+    from kgroup.cli.frame.upgrade_run import Order
+    from kgroup.cli.frame.upgrade_run import run as perform
+
+    return perform(env, Order(waves, state, execute, yes, hook_again, interval))
+
+
 command = subcommands(
     "upgrade",
     "Move a group to the consumer protocol (KIP-848).",
     plan,
     execute_command("upgrade"),
     watch_command("upgrade"),
+    run,
     rehearse,
 )

@@ -40,9 +40,7 @@ COMMANDS: dict[str, CommandEntry] = {
         CommandEntry("delete", CHANGE, "Delete empty groups, after exporting their committed offsets."),
         CommandEntry("journal", CHANGE, "List and show the changes kgroup made."),
         CommandEntry("regex", MIGRATE, "Check topic patterns as brokers read them."),
-        CommandEntry(
-            "upgrade", MIGRATE, "Move a group to the consumer protocol: plan, execute, watch, rehearse."
-        ),
+        CommandEntry("upgrade", MIGRATE, "Move groups to the consumer protocol: plan, execute, watch, run."),
         CommandEntry(
             "downgrade", MIGRATE, "Move a group back to the classic protocol: plan, execute, watch."
         ),

@@ -8,6 +8,7 @@ from kgroup.admin.migrate.fleet import FleetRow, LeftOut
 from kgroup.admin.migrate.models import Check
 from kgroup.admin.migrate.rehearse import Rehearsal
 from kgroup.admin.migrate.watch import Look
+from kgroup.admin.migrate.wave_state import WaveRun
 from kgroup.admin.models import GroupDescription, GroupListing, GroupLocation, ItemResult, TopicDescription
 from kgroup.admin.topics import ClusterStatus
 from kgroup.admin.users import ScramUser
@@ -161,6 +162,9 @@ MIGRATE: Mapping[str, Schema] = {
     "upgrade plan": {"anyOf": [_PLAN, note(_FLEET, "of several groups")]},
     "upgrade execute": _EXECUTE,
     "upgrade watch": _WATCH,
+    "upgrade run": record(
+        executed=BOOLEAN, state_file=STRING, journal_id=JOURNAL_ID, waves=array(schema_of(WaveRun))
+    ),
     "upgrade rehearse": schema_of(Rehearsal),
     "downgrade plan": _PLAN,
     "downgrade execute": _EXECUTE,

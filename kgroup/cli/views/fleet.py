@@ -11,7 +11,7 @@ from kgroup.admin.models import ItemError
 from kgroup.admin.refusals import item_error
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
-from kgroup.cli.exit_codes import ExitCode, of_batch
+from kgroup.cli.exit_codes import ExitCode, Failure, of_batch
 from kgroup.cli.inputs.group_names import Named, every, expand, is_glob, matches
 from kgroup.cli.inputs.topic_readers import reading
 from kgroup.cli.output.pages import filled, write_page
@@ -19,7 +19,7 @@ from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import UNKNOWN, exit_codes, only_rights
 from kgroup.domain import Document, count_of, first_of, grouped
-from kgroup.errors import BrokerRefused, ConfigError, Unreachable
+from kgroup.errors import BrokerRefused, ConfigError, StorageError, Unreachable
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
@@ -38,11 +38,14 @@ class Question:
     contexts: str | None = None
     read_log: bool = False
     html: Path | None = None
+    waves: Path | None = None
+    wave_size: int | None = None
 
     @property
     def one_group(self) -> str | None:
         """The group when only one is asked about, by its id; None for the plan of a fleet."""
-        plain = self.topic is None and self.contexts is None and self.html is None and not self.all_groups
+        files = self.html is not None or self.waves is not None
+        plain = self.topic is None and self.contexts is None and not files and not self.all_groups
         return self.groups[0] if plain and len(self.groups) == 1 and not is_glob(self.groups[0]) else None
 
 
@@ -59,6 +62,8 @@ def plan(env: Env, question: Question) -> ExitCode:
     """Plan the upgrade of many groups and show it; 4 when one is blocked, else 5 or 6 when one is unknown."""
     if bool(question.groups) == question.all_groups and question.topic is None:
         raise ConfigError("name the groups to plan, --all-groups or --topic", "kgroup list shows the groups")
+    if question.wave_size is not None and question.waves is None:
+        raise ConfigError("--wave-size is about the file of --waves", "add --waves FILE")
     if question.contexts is None:
         with open_admin(env) as admin:
             planned = [_planned(admin, question, None)]
@@ -73,6 +78,8 @@ def plan(env: Env, question: Question) -> ExitCode:
 def _in_contexts(env: Env, question: Question) -> tuple[list[Planned], list[ItemError]]:
     if env.flags.keys() & {"bootstrap_server", "local", "context"}:
         raise ConfigError("--contexts names the clusters", "leave out -b, --local and -C")
+    if question.waves is not None:
+        raise ConfigError("a file of waves is about one cluster", "name it with -C, and leave out --contexts")
     planned, failed = [], []
     for name in dict.fromkeys(word.strip() for word in (question.contexts or "").split(",") if word.strip()):
         try:
@@ -128,6 +135,9 @@ def _result(
     if question.html is not None:
         _write(question.html, data, summary, kinds, untold, where)
         env.note(f"written: {question.html}")
+    if question.waves is not None:
+        _write_waves(question, planned[0].fleet, untold)
+        env.note(f"written: {question.waves}")
     return Result(
         data,
         [summary, *kinds, *_left_out_lines([out for _, out in left_out]), _table(rows)],
@@ -220,6 +230,30 @@ def _cells(row: "FleetRow") -> Document:
         "state": row.state,
         "assignor": row.assignor,
     }
+
+
+def _write_waves(question: Question, fleet: "Fleet", untold: Sequence[ItemError]) -> None:
+    """Write the groups that are ready as waves, and as comments why the others are in none."""
+    from kgroup.admin.migrate.waves import WAVE_SIZE, as_yaml, generated
+
+    assert question.waves is not None
+    waves = generated(fleet, question.wave_size or WAVE_SIZE)
+    if not waves:
+        raise Failure(ExitCode.REFUSED, "NOTHING_READY", "no group is ready, so there are no waves")
+    others = (row for row in fleet.rows if row.verdict != "ready")
+    notes = [
+        *(f"in no wave: {row.group_id}: {row.verdict}" for row in others),
+        *(f"in no wave: {out.group_id}: {out.reason}" for out in fleet.left_out),
+        *(f"not seen: {error.message}" for error in untold),
+    ]
+    try:
+        with question.waves.open("x", encoding="utf-8") as file:
+            file.write(as_yaml(waves, notes))
+    except FileExistsError:
+        # Somebody may have changed it.
+        raise StorageError(f"{question.waves} is there already", "name another file, or remove it") from None
+    except OSError as error:
+        raise StorageError(f"cannot write {question.waves}: {error.strerror}") from None
 
 
 def _write(

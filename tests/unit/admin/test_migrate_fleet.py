@@ -49,8 +49,8 @@ def configs(node: int, request: DescribeConfigsRequest) -> DescribeConfigsRespon
     return DescribeConfigsResponse(results=tuple(reversed(results)))
 
 
-def fleet(plain: int = 0) -> FakeCluster:
-    """A group of each kind on two brokers, and so many plain ones more."""
+def brokers() -> Groups:
+    """Two brokers of Kafka 4.3 without a group."""
     fake = FakeCluster(topics={"orders": 2, OFFSETS_TOPIC: 4})
     groups = Groups(fake)
     groups.ends = {f"{OFFSETS_TOPIC}:{number}": 0 for number in range(4)}
@@ -66,6 +66,13 @@ def fleet(plain: int = 0) -> FakeCluster:
         )
     )
     fake.on(f.FetchRequest, lambda node, request: none)
+    return groups
+
+
+def fleet(plain: int = 0) -> FakeCluster:
+    """A group of each kind on two brokers, and so many plain ones more."""
+    groups = brokers()
+    fake = groups.fake
     java = classic_member("a", "orders:0", client_id="consumer-java-1")
     user_data = classic_member("b", "orders:0", user_data=b"12345678", client_id="rdkafka")
     groups.add(

@@ -125,3 +125,18 @@ def test_downgrade_is_done_in_a_classic_group():
     tracker = Tracker("g", "downgrade", stuck_after_ms=1000)
     classic = replace(group(member("a", (0, 1), "classic")), type="classic")
     assert tracker.observe(0, classic, ALL, {}).status == DONE
+
+
+def test_what_lies_between_two_polls_with_a_failed_one_is_bounded_too(tracker):
+    """The time of an outage counted for nothing; nor is it known that nobody owned what it was without."""
+    look(tracker, 0, member("a", (0,)))
+    tracker.failed(300, Unreachable("down"))
+    last = look(tracker, 400, member("a", (0,)))
+    assert last.unowned_partition_ms == Unowned(0, 400)
+    assert look(tracker, 450, member("a", (0,))).unowned_partition_ms == Unowned(50, 450)
+
+
+def test_members_of_before_the_watch_are_waited_for():
+    before = Tracker("g", "upgrade", stuck_after_ms=1000, settle_ms=300, most=2)
+    assert look(before, 0, member("a", (0, 1))).waits[0].code == "fewer_members"
+    assert look(before, 300, member("a", (0, 1))).status == DONE

@@ -1,0 +1,106 @@
+"""The operator's hook: a command that deploys a wave, run beside the watching."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from kgroup.admin.migrate.waves import Command
+from kgroup.domain import Document
+from kgroup.errors import KgroupError
+
+GRACE_S = 10.0
+"""Between SIGTERM and SIGKILL."""
+LONGEST = 100_000
+"""Bytes of a variable: systems allow little more."""
+STDERR = 2
+
+
+class HookFailed(KgroupError):
+    """A hook that could not be started."""
+
+
+class Running(Protocol):
+    """A hook that was started."""
+
+    def poll(self) -> int | None:
+        """Return the exit code, negative for a signal; None as long as it runs."""
+
+    def end(self) -> int:
+        """End it with all that it started, and return its exit code."""
+
+
+class Process:
+    """A hook as a process with a group of its own; what it prints goes to stderr."""
+
+    def __init__(self, command: Command, document: Document) -> None:
+        text = json.dumps(document).encode()
+        # A file rather than a pipe: a hook need not read it.
+        with tempfile.TemporaryFile() as told:
+            told.write(text)
+            told.seek(0)
+            try:
+                self._process = subprocess.Popen(
+                    command if isinstance(command, str) else list(command),
+                    shell=isinstance(command, str),
+                    stdin=told,
+                    stdout=STDERR,
+                    stderr=STDERR,
+                    env={**os.environ, **_variables(document)},
+                    start_new_session=True,
+                )
+            except (OSError, ValueError) as error:
+                why = error.strerror if isinstance(error, OSError) else str(error)
+                raise HookFailed(f"it cannot be started: {why}") from None
+
+    def poll(self) -> int | None:
+        """Return the exit code, negative for a signal; None as long as it runs."""
+        return self._process.poll()
+
+    def end(self) -> int:
+        """End it with all that it started: SIGTERM, then SIGKILL; return its exit code."""
+        self._signal(signal.SIGTERM)
+        try:
+            return self._process.wait(GRACE_S)
+        except subprocess.TimeoutExpired:
+            self._signal(signal.SIGKILL)
+            return self._process.wait()
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, number)
+
+
+def _variables(document: Mapping[str, object]) -> dict[str, str]:
+    """Return the document's fields as KGROUP_HOOK_…, texts as they are, others as JSON.
+
+    A field that is too long for a variable is on stdin alone.
+    """
+    found = {}
+    for name, value in document.items():
+        text = value if isinstance(value, str) else json.dumps(value)
+        if len(text.encode()) <= LONGEST and "\0" not in text:
+            found[f"KGROUP_HOOK_{name.upper()}"] = text
+    return found
+
+
+def shown(command: Command) -> str:
+    """Return a hook as it is typed into a shell."""
+    from kgroup.admin.shell import word
+
+    return command if isinstance(command, str) else " ".join(map(word, command))
+
+
+def failure_of(code: int) -> str | None:
+    """Return why a hook has no exit code of its own; None for one that has."""
+    if code >= 0:
+        return None
+    names: Sequence[signal.Signals] = [each for each in signal.Signals if each == -code]
+    return f"ended by {names[0].name if names else f'signal {-code}'}"

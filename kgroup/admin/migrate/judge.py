@@ -1,0 +1,142 @@
+"""Whether a wave may be followed by the next: what was measured after its groups moved, against the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kgroup.admin.migrate.wave_state import BAD, NOT_JUDGED, OK, UNKNOWN, GroupRun, RuleCheck
+from kgroup.admin.migrate.waves import Rules
+from kgroup.admin.models import CONSUMER, GroupDescription, OffsetRow
+from kgroup.domain import count_of, first_of, place_of
+
+NO_ONE_READS = "the group has no members, so nobody reads"
+
+
+def judged(
+    rules: Rules, group: GroupRun, first: GroupDescription | None, last: GroupDescription | None
+) -> tuple[RuleCheck, ...]:
+    """Return each rule with what was measured: `first` when the group had moved, `last` after `observe`.
+
+    None is a description that could not be had; what depends on it is unknown.
+    """
+    if first is None or last is None:
+        message = "the group could not be described when it had moved, or after it was observed"
+        return (RuleCheck("moved", UNKNOWN, message),)
+    empty = not last.known_members and not group.members_before
+    return (
+        _moved(last),
+        _members(rules.fewer_members, group, last),
+        RuleCheck("lag_growth", NOT_JUDGED, NO_ONE_READS) if empty else _lag(rules.lag_growth, group, last),
+        RuleCheck("commits", NOT_JUDGED, NO_ONE_READS) if empty else _commits(rules.commits, first, last),
+        _rebalances(rules.rebalances, first, last),
+        _unowned(rules.unowned, group),
+    )
+
+
+def _moved(last: GroupDescription) -> RuleCheck:
+    if last.members is None:
+        return RuleCheck("moved", UNKNOWN, "which protocol the members use is unknown")
+    behind = [member.name for member in last.members if member.protocol != CONSUMER]
+    if last.type != CONSUMER or behind:
+        which = f": {first_of(behind)}" if behind else ""
+        return RuleCheck("moved", BAD, f"it is a {last.type} group with {len(behind)} classic members{which}")
+    return RuleCheck("moved", OK, f"{count_of(len(last.members), 'member')}, all with the consumer protocol")
+
+
+def _members(most: int | None, group: GroupRun, last: GroupDescription) -> RuleCheck:
+    if most is None:
+        return RuleCheck("fewer_members", NOT_JUDGED, "the rule is null")
+    if group.members_before is None or last.members is None:
+        return RuleCheck("fewer_members", UNKNOWN, "how many members there are, or were, is unknown")
+    message = f"{len(last.members)} members, {group.members_before} before the wave"
+    missing = group.members_before - len(last.members)
+    return RuleCheck("fewer_members", BAD if missing > most else OK, message)
+
+
+def _lag(most: int | None, group: GroupRun, last: GroupDescription) -> RuleCheck:
+    if most is None:
+        return RuleCheck("lag_growth", NOT_JUDGED, "the rule is null")
+    if group.lag_before is None:
+        return RuleCheck("lag_growth", UNKNOWN, "the lag before the wave is unknown")
+    if (unknown := lag_unknown(last)) is not None or last.total_lag is None:
+        why, reason = unknown or ("", None)
+        return RuleCheck("lag_growth", UNKNOWN, f"the lag is unknown: {why}", reason)
+    message = f"lag {last.total_lag}, {group.lag_before} before the wave, and {most} more are allowed"
+    return RuleCheck("lag_growth", BAD if last.total_lag - group.lag_before > most else OK, message)
+
+
+def lag_unknown(group: GroupDescription) -> tuple[str, str | None] | None:
+    """Return why the lag of a group is not known in full, and the code of what kept it from being seen."""
+    if group.errors:
+        return group.errors[0].message, group.errors[0].code
+    if group.total_lag is not None:
+        return None
+    row = next((row for row in group.offsets if row.lag is None), None)
+    if row is None:
+        return group.no_offsets or "nothing is committed", None
+    return f"{place_of(row.topic, row.partition)}: {row.error or row.reason or 'unknown'}", row.error_code
+
+
+def _commits(wanted: bool, first: GroupDescription, last: GroupDescription) -> RuleCheck:
+    if not wanted:
+        return RuleCheck("commits", NOT_JUDGED, "the rule is false")
+    if last.errors or first.errors:
+        error = (*last.errors, *first.errors)[0]
+        return RuleCheck("commits", UNKNOWN, error.message, error.code)
+    after = {place_of(row.topic, row.partition): row for row in last.offsets}
+    unknown = [place_of(r.topic, r.partition) for r in first.offsets if r.lag is None]
+    due = [row for row in first.offsets if _is_due(row)]
+    idle = []
+    for row in due:
+        place = place_of(row.topic, row.partition)
+        now = after.get(place)
+        if now is None or now.committed_offset is None:
+            unknown.append(place)
+        elif now.committed_offset <= (row.committed_offset or 0):
+            idle.append(place)
+    if idle:
+        message = f"{count_of(len(idle), 'partition')} with unread records were not committed: "
+        return RuleCheck("commits", BAD, message + first_of(sorted(idle)))
+    if unknown:
+        message = f"what is committed, or unread, is unknown of {first_of(sorted(set(unknown)))}"
+        return RuleCheck("commits", UNKNOWN, message)
+    if not due:
+        return RuleCheck("commits", OK, "there was nothing to commit: nothing was unread")
+    return RuleCheck(
+        "commits", OK, f"all {count_of(len(due), 'partition')} with unread records were committed"
+    )
+
+
+def _is_due(row: OffsetRow) -> bool:
+    """Whether a commit has to follow: records are unread, and no open transaction hides them."""
+    if not row.lag or row.committed_offset is None:
+        return False
+    return row.last_stable_offset is None or row.committed_offset < row.last_stable_offset
+
+
+def _rebalances(most: int | None, first: GroupDescription, last: GroupDescription) -> RuleCheck:
+    if most is None:
+        return RuleCheck("rebalances", NOT_JUDGED, "the rule is null")
+    if first.group_epoch is None or last.group_epoch is None:
+        return RuleCheck("rebalances", UNKNOWN, "the group epoch is unknown")
+    risen = last.group_epoch - first.group_epoch
+    message = f"the group epoch rose by {risen} after all had moved, to {last.group_epoch}"
+    return RuleCheck("rebalances", BAD if risen > most else OK, message)
+
+
+def _unowned(most_s: float | None, group: GroupRun) -> RuleCheck:
+    """Judge the time per partition: bad when it was certainly longer, ok when it was certainly not."""
+    if most_s is None:
+        return RuleCheck("unowned", NOT_JUDGED, "the rule is null")
+    partitions = max(group.partitions or 0, 1)
+    least = group.unowned_partition_ms.at_least / partitions / 1000
+    most = group.unowned_partition_ms.at_most / partitions / 1000
+    message = f"a partition had no owner for {least:.1f} to {most:.1f} s on average, of {most_s:g} s allowed"
+    if least > most_s:
+        return RuleCheck("unowned", BAD, message)
+    return RuleCheck("unowned", OK if most <= most_s else UNKNOWN, message)
+
+
+def broken(checks: tuple[RuleCheck, ...]) -> Iterator[RuleCheck]:
+    """Yield what stops a wave: rules that are broken, and those of which it is unknown."""
+    return (check for check in checks if check.status in (BAD, UNKNOWN))
