@@ -27,11 +27,12 @@ from kgroup.storage.store import Store
 from tests.s3 import ACCESS, S3Server
 
 DATA = bytes(range(256)) * 40
+PATIENCE_S = 120
 
 
 def opened(s3: S3Server, bucket: str, **more: str) -> tuple[Store, Location]:
     at = Location.parse(f"s3://{bucket}")
-    return open_store(at, StorageOptions.of(s3.options | more, 10)), at
+    return open_store(at, StorageOptions.of(s3.options | more, PATIENCE_S)), at
 
 
 def test_objects_are_listed_looked_at_read_in_ranges_written_and_deleted(s3: S3Server) -> None:
@@ -62,7 +63,7 @@ def test_an_object_that_changes_while_it_is_read_is_told(s3: S3Server) -> None:
     store, at = opened(s3, s3.bucket())
     s3.put(f"{at}one.log", DATA)
     found = store.look(at / "one.log")
-    file = RemoteFile.of(found, StorageOptions.of(s3.options, 10))
+    file = RemoteFile.of(found, StorageOptions.of(s3.options, PATIENCE_S))
     with file.open() as reader:
         assert reader.read(10) == DATA[:10]
         s3.put(f"{at}one.log", DATA[::-1])
@@ -76,7 +77,7 @@ def test_an_object_is_read_on_with_the_next_range_fetched_beside(
     monkeypatch.setattr(storage_files, "_LARGE", 1)
     store, at = opened(s3, s3.bucket())
     s3.put(f"{at}one.log", DATA)
-    options = StorageOptions.of(s3.options, 10)
+    options = StorageOptions.of(s3.options, PATIENCE_S)
     file = pickle.loads(pickle.dumps(RemoteFile.of(store.look(at / "one.log"), options)))
     assert (file.name, str(file.parent), str(file)) == ("one.log", str(at), f"{at}one.log")
     parts, ranges = [], []
@@ -231,7 +232,7 @@ def test_an_overloaded_store_is_asked_again_and_given_up_in_time(
         threading.Thread(target=server.serve_forever, daemon=True).start()
         options = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}", "AWS_SKIP_SIGNATURE": "true"}
         at = Location.parse("s3://bucket")
-        store = open_store(at, StorageOptions.of(options, 20 if refusals == 2 else 1))
+        store = open_store(at, StorageOptions.of(options, PATIENCE_S if refusals == 2 else 5))
         if refusals == 2:
             assert list(store.walk(at)) == [] and Flaky.asked == 3
         else:

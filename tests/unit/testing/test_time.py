@@ -70,7 +70,7 @@ def test_a_long_time_passes_and_members_that_are_there_stay(kafka: Cluster, prot
     """Also those of which a rebalance is still to hear: nobody is put out for what he had no time to do."""
     with consumers(kafka, "pay", protocol, 3) as three:
         kafka.freeze("orders-0")
-        moving = threading.Thread(target=kafka.advance, args=("2h",))
+        moving = threading.Thread(target=kafka.advance, args=("2h",), kwargs={"patience": "5m"})
         moving.start()
         three.share_all(1, 2)
         while moving.is_alive():

@@ -37,7 +37,7 @@ from kgroup.zookeeper.store.session import Session
 from kgroup.zookeeper.store.tree import REQUEST_LIMIT, Tree
 
 WAIT_S = 200
-GREETING = struct.pack(">iiqiqi16s?", 45, 0, 0, 4000, 0, 16, bytes(16), False)
+GREETING = struct.pack(">iiqiqi16s?", 45, 0, 0, 40_000, 0, 16, bytes(16), False)
 
 
 @contextmanager
