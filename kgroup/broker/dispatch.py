@@ -8,9 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
-from kgroup.broker.call import Answer, Call, NoResponse
+from kgroup.broker.call import Answer, Call, NoResponse, Peer
 from kgroup.broker.fetch_sessions import FetchSessions
 from kgroup.broker.producers import ProducerStates
+from kgroup.broker.share_partitions import SharePartitions
+from kgroup.broker.share_sessions import ShareSessions
+from kgroup.broker.share_state import ShareState
 from kgroup.broker.tickets import Tickets
 from kgroup.broker.transactions import Transactions
 from kgroup.broker.wakeups import Wakeups
@@ -82,12 +85,15 @@ class Dispatcher:
         self.tickets = Tickets(cluster, self.watchers)
         self.producers = ProducerStates(cluster)
         self.transactions = Transactions(cluster, self.tickets, self.watchers)
+        self.share_state = ShareState(cluster, self.tickets)
+        self.share_partitions = SharePartitions(cluster, self.share_state, self.tickets.wakeups)
         self.addresses: Mapping[str, Mapping[int, tuple[str, int]]] = {}
         """Where clients of each listener find the brokers, by name of the listener and node id."""
         self.of_listeners: Callable[[int], Iterable[Described]] = lambda node: ()
         """The settings of a broker's listeners, once they are open."""
         self._partitions: dict[str, int] = {}
         self._sessions: dict[int, FetchSessions] = {}
+        self._share_sessions: dict[int, ShareSessions] = {}
 
     @property
     def wakeups(self) -> Wakeups:
@@ -99,6 +105,19 @@ class Dispatcher:
         if found is None:
             found = self._sessions[node] = FetchSessions(self.cluster.settings.fetch_sessions_max)
         return found
+
+    def share_sessions(self, node: int) -> ShareSessions:
+        """Return the share sessions of a broker."""
+        found = self._share_sessions.get(node)
+        if found is None:
+            most = self.cluster.group_config.share_max_sessions
+            found = self._share_sessions[node] = ShareSessions(self.share_partitions, node, most)
+        return found
+
+    def disconnected(self, peer: Peer) -> None:
+        """Make available what members had acquired whose connection is gone (KIP-932)."""
+        for sessions in self._share_sessions.values():
+            sessions.disconnected(peer)
 
     def endpoints(self, call: Call[Any]) -> Mapping[int, tuple[str, int]]:
         """Return the brokers' addresses on the listener by which this call came."""
@@ -139,6 +158,8 @@ class Dispatcher:
         with self.cluster.together() as replies:
             yield
         self.tickets.topics_changed(replies)
+        self.share_state.topics_changed()
+        self.share_partitions.topics_changed()
 
     def answer(self, call: Call[Message], response: Answer) -> None:
         """End a parked call."""

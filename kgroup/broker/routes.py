@@ -14,12 +14,19 @@ from kgroup.protocol.compiler import bounded_reader
 from kgroup.protocol.headers import skip_tags
 from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kgroup.protocol.messages.heartbeat import HeartbeatRequest
+from kgroup.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from kgroup.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from kgroup.runtime.memory import Memory
 
 REQUEST_ITEMS = 1 << 16  # in all arrays of a request together
 HEARTBEATS = frozenset(
-    each.API for each in (HeartbeatRequest, ConsumerGroupHeartbeatRequest, StreamsGroupHeartbeatRequest)
+    each.API
+    for each in (
+        HeartbeatRequest,
+        ConsumerGroupHeartbeatRequest,
+        ShareGroupHeartbeatRequest,
+        StreamsGroupHeartbeatRequest,
+    )
 )
 LONGEST_REMEMBERED = 512  # bytes of one
 _HEADER = struct.Struct(">hhih")

@@ -149,6 +149,7 @@ class Server:
 
     def closed(self, connection: Connection) -> None:
         self.connections.discard(connection)
+        self.dispatcher.disconnected(connection)
 
     def close_idle(self) -> int:
         """Close the connections that sent nothing since the last call and wait for nothing; how many."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -205,6 +206,32 @@ def streams_initial_delay_ms(state: State, group_id: str) -> int:
 def streams_standby_replicas(state: State, group_id: str) -> int:
     """How many standbys each task that keeps state shall have."""
     return _value(state, group_id, STREAMS_STANDBYS, state.config.streams_standby_replicas)
+
+
+class ShareSettings(NamedTuple):
+    """What a share group's settings say of the partitions it reads; times in ms."""
+
+    lock_ms: int
+    most_deliveries: int
+    most_locks: int
+    reset: str
+    read_committed: bool
+    may_renew: bool
+
+
+def share_settings(config: GroupConfig, own: Mapping[str, str]) -> ShareSettings:
+    """Return the settings in force of a share group that sets `own`, within the broker's present bounds."""
+    known = bounds(config)
+    lock_ms, deliveries, locks = (
+        min(max(int(own.get(name, known[name].default)), known[name].least), known[name].most)
+        for name in (SHARE_LOCK, SHARE_DELIVERIES, SHARE_LOCKS)
+    )
+    reset, isolation, renew = (
+        own.get(name, WORDS[name].default).strip() for name in (SHARE_RESET, SHARE_ISOLATION, SHARE_RENEW)
+    )
+    return ShareSettings(
+        lock_ms, deliveries, locks, reset, isolation == "read_committed", renew.lower() == "true"
+    )
 
 
 def share_session_timeout_ms(state: State, group_id: str) -> int:

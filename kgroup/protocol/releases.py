@@ -31,7 +31,15 @@ _SINCE: dict[int, dict[int, str]] = {
     68: {0: "4.0"},  # ConsumerGroupHeartbeat (KIP-848)
     69: {0: "4.0"},  # ConsumerGroupDescribe (KIP-848)
     75: {0: "3.8"},  # DescribeTopicPartitions (KIP-966)
+    76: {1: "4.1"},  # ShareGroupHeartbeat (KIP-932)
     77: {1: "4.1"},  # ShareGroupDescribe (KIP-932)
+    78: {1: "4.1", 2: "4.2"},  # ShareFetch (KIP-932), its acquire modes (KIP-1206), renewing (KIP-1222)
+    79: {1: "4.1", 2: "4.2"},  # ShareAcknowledge (KIP-932), renewing (KIP-1222)
+    83: {0: "4.1"},  # InitializeShareGroupState (KIP-932)
+    84: {0: "4.1"},  # ReadShareGroupState (KIP-932)
+    85: {0: "4.1", 1: "4.2"},  # WriteShareGroupState (KIP-932), what is done with (KIP-1226)
+    86: {0: "4.1"},  # DeleteShareGroupState (KIP-932)
+    87: {0: "4.1", 1: "4.2"},  # ReadShareGroupStateSummary (KIP-932), what is done with (KIP-1226)
     88: {0: "4.2", 1: "4.4"},  # StreamsGroupHeartbeat (KIP-1071), descriptions of topologies (KIP-1331)
     89: {0: "4.2", 1: "4.4"},  # StreamsGroupDescribe (KIP-1071), the assignor (KIP-1357)
     90: {0: "4.1", 1: "4.2"},  # DescribeShareGroupOffsets (KIP-932), its lag (KIP-1226)
@@ -41,9 +49,10 @@ _SINCE: dict[int, dict[int, str]] = {
 }
 """API key → version → the release that first served it and the versions up to the next one listed."""
 
-GROUP_VERSION, STREAMS_VERSION = "group.version", "streams.version"
+GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION = "group.version", "share.version", "streams.version"
 _LEVELS = {
     GROUP_VERSION: {1: "4.0"},
+    SHARE_VERSION: {1: "4.2"},
     STREAMS_VERSION: {1: "4.2"},
     "transaction.version": {1: "4.0", 2: "4.0"},
 }

@@ -87,6 +87,18 @@ class BrokerSettings:
     transaction_segment_bytes: int = _number("transaction.state.log.segment.bytes", 16 << 20, low=1)
     transaction_max_timeout_ms: int = _number("transaction.max.timeout.ms", 900_000, low=1)
     transactional_id_expiration_ms: int = _number("transactional.id.expiration.ms", 604_800_000, low=1)
+    share_state_partitions: int = _number(
+        "share.coordinator.state.topic.num.partitions", 50, low=1, high=10_000
+    )
+    share_state_replication_factor: int = _number(
+        "share.coordinator.state.topic.replication.factor", 1, low=1, high=32_767
+    )
+    share_state_segment_bytes: int = _number("share.coordinator.state.topic.segment.bytes", 16 << 20, low=1)
+    share_updates_per_snapshot: int = _number("share.coordinator.snapshot.update.records.per.snapshot", 500)
+    share_cold_snapshot_ms: int = _number(
+        "share.coordinator.cold.partition.snapshot.interval.ms", 300_000, low=1
+    )
+    share_prune_ms: int = _number("share.coordinator.state.topic.prune.interval.ms", 300_000, low=1)
     cleaner_backoff_ms: int = _number("log.cleaner.backoff.ms", 15_000, low=1, high=1 << 53)
     fetch_max_bytes: int = _number("fetch.max.bytes", 57_671_680, low=1024)
     fetch_sessions_max: int = _number("max.incremental.fetch.session.cache.slots", 1000)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
 from kgroup.coordinator.config import GroupConfig
-from kgroup.domain import OFFSETS_TOPIC, TRANSACTION_TOPIC
+from kgroup.domain import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_TOPIC
 from kgroup.errors import ConfigError, Refused
 from kgroup.protocol.releases import Release
 from kgroup.runtime.broker_settings import OF_TOPICS, BrokerConfigs
@@ -45,6 +45,8 @@ class SettingsInForce:
             return {"segment.bytes": str(self.process.offsets_segment_bytes), **topic.config}
         if topic.name == TRANSACTION_TOPIC:
             return {"segment.bytes": str(self.process.transaction_segment_bytes), **topic.config}
+        if topic.name == SHARE_STATE_TOPIC:
+            return {"segment.bytes": str(self.process.share_state_segment_bytes), **topic.config}
         return topic.config
 
     def forget(self, topic: str) -> None:

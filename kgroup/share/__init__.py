@@ -6,7 +6,6 @@ the group coordinator's, its state changes by `replay` alone, and a host appends
 partition (`partition`) is what the leader of a topic's partition knows of it for one group: who has acquired
 which records until when. It is soft: what was acknowledged, released or given up it hands to the share
 coordinator before anybody is answered, and what was only acquired is available again after a restart.
-`sessions` says which partitions a member fetches (KIP-227's idea).
 
 Promised: a record whose acknowledgement was answered is not delivered again; every lock ends.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kgroup.broker.call import Call
 from kgroup.broker.dispatch import Api, Dispatcher
-from kgroup.domain import OFFSETS_TOPIC
+from kgroup.domain import OFFSETS_TOPIC, uuid_bytes
 from kgroup.errors import ErrorCode
 from kgroup.protocol.messages.find_coordinator import (
     Coordinator,
@@ -12,8 +12,8 @@ from kgroup.protocol.messages.find_coordinator import (
     FindCoordinatorResponse,
 )
 
-GROUP, TRANSACTION = 0, 1  # key types
-MANY_KEYS_SINCE = 4
+GROUP, TRANSACTION, SHARE = 0, 1, 2  # key types; the last, of brokers, is GROUP:TOPIC_ID:PARTITION
+MANY_KEYS_SINCE, SHARES_SINCE = 4, 6
 _MESSAGES = {
     ErrorCode.NONE: "NONE",
     ErrorCode.COORDINATOR_NOT_AVAILABLE: "The coordinator is not available.",
@@ -62,10 +62,22 @@ def _coordinator(broker: Dispatcher, call: Call[FindCoordinatorRequest], key: st
         node = broker.cluster.leader_of(OFFSETS_TOPIC, partition)
     elif key_type == TRANSACTION:
         node = broker.transactions.node_of(key)
+    elif key_type == SHARE and call.version >= SHARES_SINCE and _is_share_partition(key):
+        node = broker.share_state.node_of(key)
     else:
         return _none(key, ErrorCode.INVALID_REQUEST)
     host, port = broker.endpoints(call)[node]
     return Coordinator(key=key, node_id=node, host=host, port=port)
+
+
+def _is_share_partition(key: str) -> bool:
+    """Whether a key is GROUP:TOPIC_ID:PARTITION; a group's id may have colons, too."""
+    group_id, _, rest = key.rpartition(":")
+    group_id, _, topic_id = group_id.rpartition(":")
+    try:
+        return bool(group_id) and int(rest) >= 0 and bool(uuid_bytes(topic_id))
+    except ValueError:
+        return False
 
 
 def _none(key: str, code: ErrorCode) -> Coordinator:

@@ -266,6 +266,5 @@ APIS: tuple[AnyApi, ...] = (
     Api(OffsetFetchRequest, offset_fetch, refusal),
     Api(DescribeGroupsRequest, describe_groups, refusal),
     Api(ConsumerGroupDescribeRequest, describe_consumer_groups, refusal),
-    Api(DeleteGroupsRequest, delete_groups, refusal),
     Api(ListGroupsRequest, list_groups, refusal),
 )

@@ -10,9 +10,9 @@ from functools import partial
 
 from kgroup.broker.call import Answer, Call
 from kgroup.broker.dispatch import AnyApi, Dispatcher
-from kgroup.broker.handlers.coordinators import GROUP, TRANSACTION
+from kgroup.broker.handlers.coordinators import GROUP, SHARE, SHARES_SINCE, TRANSACTION
 from kgroup.broker.handlers.fetch import fetch as read_partitions
-from kgroup.broker.rights import configs, groups, producers, streams, topics
+from kgroup.broker.rights import configs, groups, producers, shares, streams, topics
 from kgroup.broker.rights.asker import Asker
 from kgroup.broker.rights.groups import READ_GROUP
 from kgroup.broker.rights.producers import CLUSTER_ACTION, WRITE_ID
@@ -26,8 +26,7 @@ from kgroup.security.acls import Operation, ResourceType
 ALTER, DESCRIBE = Need(Operation.ALTER), Need(Operation.DESCRIBE)
 DESCRIBE_CONFIGS = Need(Operation.DESCRIBE_CONFIGS)
 _KEYS = {GROUP: ResourceType.GROUP, TRANSACTION: ResourceType.TRANSACTIONAL_ID}
-_SHARE = 2  # FindCoordinator: a key type that brokers use among themselves
-MANY_KEYS_SINCE, SHARES_SINCE = 4, 6
+MANY_KEYS_SINCE = 4
 
 
 def fetch(asker: Asker, broker: Dispatcher, call: Call[FetchRequest], api: AnyApi) -> Answer:
@@ -45,7 +44,7 @@ def find_coordinator(
     request = call.body
     kind = _KEYS.get(request.key_type)
     if kind is None:
-        if request.key_type == _SHARE and call.version >= SHARES_SINCE:
+        if request.key_type == SHARE and call.version >= SHARES_SINCE:
             CLUSTER_ACTION.check(asker, request)
         return api.handle(broker, call)
     if call.version >= MANY_KEYS_SINCE:
@@ -84,6 +83,26 @@ _FORGET = Each(
     called("name"),
     (Need(Operation.DELETE, ResourceType.GROUP, "group_id"),),
     refusal=groups.forgotten,
+)
+_ALTER_SHARES = Each(
+    "topics",
+    "responses",
+    Operation.READ,
+    ResourceType.TOPIC,
+    called("topic_name"),
+    (READ_GROUP,),
+    even_none=True,
+    refusal=shares.not_altered,
+)
+_FORGET_SHARES = Each(
+    "topics",
+    "responses",
+    Operation.READ,
+    ResourceType.TOPIC,
+    called("topic_name"),
+    (Need(Operation.DELETE, ResourceType.GROUP, "group_id"),),
+    even_none=True,
+    refusal=shares.not_forgotten,
 )
 _EPOCHS = Each(
     "topics", "topics", Operation.DESCRIBE, ResourceType.TOPIC, called("topic"), unless=CLUSTER_ACTION
@@ -146,8 +165,20 @@ RULES: Mapping[int, Rule | None] = {
     72: None,  # PushTelemetry
     74: whole(DESCRIBE_CONFIGS),  # ListConfigResources
     75: topics.describe_partitions,
+    76: shares.heartbeat,
+    77: shares.describe,
+    78: shares.fetch,
+    79: shares.acknowledge,
+    83: whole(CLUSTER_ACTION),  # InitializeShareGroupState
+    84: whole(CLUSTER_ACTION),  # ReadShareGroupState
+    85: whole(CLUSTER_ACTION),  # WriteShareGroupState
+    86: whole(CLUSTER_ACTION),  # DeleteShareGroupState
+    87: whole(CLUSTER_ACTION),  # ReadShareGroupStateSummary
     88: streams.heartbeat,
     89: streams.describe,
+    90: shares.describe_offsets,
+    91: _ALTER_SHARES,  # AlterShareGroupOffsets
+    92: _FORGET_SHARES,  # DeleteShareGroupOffsets
     93: whole(READ_GROUP),  # StreamsGroupTopologyDescriptionUpdate
     10001: whole(READ_GROUP),  # ConsumerGroupPrepareAssignment
     10002: whole(READ_GROUP),  # ConsumerGroupInstallAssignment

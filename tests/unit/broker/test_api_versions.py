@@ -28,6 +28,7 @@ def test_java_clients_3_3_to_3_7_see_no_feature_whose_minimum_is_0(transport: Em
     supported = told(transport, 4).supported_features
     assert [(f.name, f.min_version, f.max_version) for f in supported] == [
         ("group.version", 0, 1),
+        ("share.version", 0, 1),
         ("streams.version", 0, 1),
         ("transaction.version", 0, 2),
     ]
@@ -39,15 +40,19 @@ def test_levels_in_force_are_told_to_every_client_that_can_read_them(
 ) -> None:
     answer = told(transport, version)
     assert answer.finalized_features_epoch >= 0
-    in_force = [("group.version", 1, 1), ("streams.version", 1, 1), ("transaction.version", 2, 2)]
-    assert finalized(answer) == in_force
+    assert finalized(answer) == [
+        ("group.version", 1, 1),
+        ("share.version", 1, 1),
+        ("streams.version", 1, 1),
+        ("transaction.version", 2, 2),
+    ]
 
 
 def test_a_level_of_0_is_not_in_force() -> None:
     cluster = Cluster(None, config={"group.coordinator.rebalance.protocols": "classic"})
     answer = told(EmbeddedTransport(cluster), 4)
     cluster.close()
-    assert finalized(answer) == [("transaction.version", 2, 2)]
+    assert finalized(answer) == [("share.version", 1, 1), ("transaction.version", 2, 2)]
     assert "group.version" in {feature.name for feature in answer.supported_features}
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from kgroup.broker.embedded import EmbeddedTransport
 from kgroup.errors import BrokerRefused, ErrorCode, Unreachable
+from kgroup.protocol.messages.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
 from kgroup.protocol.messages.metadata import MetadataRequest
 from kgroup.protocol.messages.produce import ProduceRequest
-from kgroup.protocol.messages.share_group_describe import ShareGroupDescribeRequest
 from kgroup.protocol.transport import Transport
 from kgroup.runtime.clock import ManualClock
 
@@ -17,7 +17,7 @@ def test_it_is_a_transport(transport: EmbeddedTransport) -> None:
     as_such: Transport = transport
     assert set(as_such.nodes()) == {0, 1, 2}
     assert as_such.versions(None, MetadataRequest.API) == MetadataRequest.VERSIONS
-    assert as_such.versions(1, ShareGroupDescribeRequest.API) is None
+    assert as_such.versions(1, GetTelemetrySubscriptionsRequest.API) is None
 
 
 def test_a_broker_there_is_not(transport: EmbeddedTransport) -> None:
@@ -33,8 +33,8 @@ def test_no_version_within_the_limits(transport: EmbeddedTransport, limits: dict
 
 
 def test_an_api_that_is_not_served(transport: EmbeddedTransport) -> None:
-    with pytest.raises(BrokerRefused, match="ShareGroupDescribe"):
-        transport.request(None, ShareGroupDescribeRequest(group_ids=()))
+    with pytest.raises(BrokerRefused, match="GetTelemetrySubscriptions"):
+        transport.request(None, GetTelemetrySubscriptionsRequest(client_instance_id=bytes(16)))
 
 
 def test_a_request_without_an_answer(transport: EmbeddedTransport) -> None:

@@ -26,6 +26,7 @@ from kgroup.runtime.cluster import Cluster
 from tests.unit.broker.brokers import create_topic
 
 UPGRADE, SAFE, UNSAFE = 1, 2, 3
+WHOLE = {"group.version": 1, "share.version": 1, "streams.version": 1, "transaction.version": 2}
 
 
 def levels(transport: EmbeddedTransport) -> tuple[dict[str, int], int]:
@@ -48,18 +49,18 @@ def update(
 
 def test_levels_go_down_and_up_and_survive_a_restart(tmp_path: Path) -> None:
     transport = EmbeddedTransport(Cluster(tmp_path, offsets_partitions=1))
-    whole = {"group.version": 1, "streams.version": 1, "transaction.version": 2}
-    assert levels(transport) == (whole, 0)
+    assert levels(transport) == (WHOLE, 0)
     assert update(transport, ("transaction.version", 0, SAFE), check=True).error_code == 0
     assert levels(transport)[1] == 0
     assert update(transport, ("transaction.version", 1, SAFE), ("group.version", 0, UNSAFE)).error_code == 0
-    assert levels(transport) == ({"streams.version": 1, "transaction.version": 1}, 1)
+    lowered = {"share.version": 1, "streams.version": 1, "transaction.version": 1}
+    assert levels(transport) == (lowered, 1)
     transport.close()
     transport = EmbeddedTransport(Cluster(tmp_path))
-    assert levels(transport) == ({"streams.version": 1, "transaction.version": 1}, 1)
+    assert levels(transport) == (lowered, 1)
     told = update(transport, ("group.version", 1, UPGRADE), version=1)
     assert [(r.feature, r.error_code) for r in told.results] == [("group.version", 0)]
-    assert levels(transport) == ({"group.version": 1, "streams.version": 1, "transaction.version": 1}, 2)
+    assert levels(transport) == ({"group.version": 1, **lowered}, 2)
     transport.close()
 
 
@@ -80,7 +81,7 @@ def test_one_wrong_update_keeps_all_from_being_done(
 ) -> None:
     told = update(transport, ("transaction.version", 0, SAFE), wrong)
     assert told.error_code == ErrorCode.INVALID_UPDATE_VERSION
-    assert levels(transport) == ({"group.version": 1, "streams.version": 1, "transaction.version": 2}, 0)
+    assert levels(transport) == (WHOLE, 0)
 
 
 def test_without_its_feature_the_consumer_protocol_is_not_served(transport: EmbeddedTransport) -> None:

@@ -1,0 +1,494 @@
+"""ShareFetch and ShareAcknowledge: records of a share session, and what becomes of them (KIP-932)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, TypeAlias
+
+from kgroup.broker.call import Answer, Call
+from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.handlers.fetch import decided
+from kgroup.broker.handlers.partitions import code_of, partition_log
+from kgroup.broker.share_sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession
+from kgroup.broker.wakeups import Deadline
+from kgroup.broker.watchers import Key
+from kgroup.domain import grouped
+from kgroup.errors import ErrorCode, Refused, StorageError
+from kgroup.log.interface import Log, OffsetOutOfRange
+from kgroup.protocol.batches import EXTENT, LENGTH_OFFSET, batches_in
+from kgroup.protocol.codec import Message
+from kgroup.protocol.messages import share_acknowledge as acknowledging
+from kgroup.protocol.messages.fetch import LeaderIdAndEpoch, NodeEndpoint
+from kgroup.protocol.messages.share_acknowledge import (
+    ShareAcknowledgeRequest,
+    ShareAcknowledgeResponse,
+    ShareAcknowledgeTopicResponse,
+)
+from kgroup.protocol.messages.share_fetch import (
+    AcknowledgementBatch,
+    AcquiredRecords,
+    PartitionData,
+    ShareFetchableTopicResponse,
+    ShareFetchRequest,
+    ShareFetchResponse,
+)
+from kgroup.protocol.releases import SHARE_VERSION
+from kgroup.share.aborted import aborted_extents
+from kgroup.share.acquire import Extent, Wish
+from kgroup.share.coordinator import StateKey
+from kgroup.share.partition import SharePartition
+from kgroup.share.settle import Acknowledge
+
+LONGEST_MEMBER_ID = 36
+RENEWS_SINCE = 2
+BY_RECORD = 1
+_MOVED = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
+
+Readable: TypeAlias = Callable[[str], bool]
+Acknowledged: TypeAlias = dict[StateKey, Refused | None]
+"""Why records could not be acknowledged; None where they are."""
+Batches: TypeAlias = Mapping[StateKey, tuple[AcknowledgementBatch, ...]]
+
+
+def refuse_if_off(broker: Dispatcher) -> None:
+    """UNSUPPORTED_VERSION while the feature behind share groups is off."""
+    if not broker.cluster.catalog.features.levels.get(SHARE_VERSION):
+        raise Refused(ErrorCode.UNSUPPORTED_VERSION, "The share group protocol is not enabled.")
+
+
+def fetch(broker: Dispatcher, call: Call[ShareFetchRequest], readable: Readable | None = None) -> Answer:
+    """Acknowledge, then acquire what there is of the session's partitions, or park until there is something.
+
+    `readable` tells which topics may be read; None for all.
+    """
+    refuse_if_off(broker)
+    request = call.body
+    group_id, member = _named(request.group_id, request.member_id)
+    batches = {
+        StateKey(group_id, topic.topic_id, each.partition_index): each.acknowledgement_batches
+        for topic in request.topics
+        for each in topic.partitions
+    }
+    acknowledges = any(batches.values())
+    renews = call.version >= RENEWS_SINCE and request.is_renew_ack
+    if renews and (request.max_bytes or request.min_bytes or request.max_records or request.max_wait_ms):
+        raise Refused(
+            ErrorCode.INVALID_REQUEST,
+            "maxBytes, minBytes, maxRecords and maxWaitMs must be set to 0 if isRenewAck is true.",
+        )
+    sessions = broker.share_sessions(call.node)
+    if request.share_session_epoch == INITIAL_EPOCH:
+        if acknowledges:
+            raise Refused(ErrorCode.INVALID_REQUEST)
+        session = sessions.open(group_id, member, batches, call.peer)
+    else:
+        session = sessions.find(group_id, member, request.share_session_epoch)
+        if request.share_session_epoch != FINAL_EPOCH:
+            _change(session, group_id, request)
+            sessions.go_on(session)
+    known = {key: each for key, each in batches.items() if each} if acknowledges else {}
+    said = settle(
+        broker, call, member, known, readable, may_renew=call.version >= RENEWS_SINCE, renews=renews
+    )
+    work = _Fetch(broker, call, session, member, said, readable)
+    if request.share_session_epoch == FINAL_EPOCH:
+        answer = work.answer({})
+        sessions.close(session)
+        return answer
+    if renews or not session.partitions or request.max_records == 0 or request.max_bytes == 0:
+        return work.answer({})
+    return work.begin()
+
+
+def acknowledge(
+    broker: Dispatcher, call: Call[ShareAcknowledgeRequest], readable: Readable | None = None
+) -> Answer:
+    """Settle records of the member's session; the last request of a session releases all others.
+
+    `readable` tells which topics may be read; None for all.
+    """
+    refuse_if_off(broker)
+    request = call.body
+    group_id, member = _named(request.group_id, request.member_id)
+    sessions = broker.share_sessions(call.node)
+    if request.share_session_epoch == INITIAL_EPOCH:
+        raise Refused(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
+    session = sessions.find(group_id, member, request.share_session_epoch)
+    last = request.share_session_epoch == FINAL_EPOCH
+    if not last:
+        sessions.go_on(session)
+    batches = {
+        StateKey(group_id, topic.topic_id, each.partition_index): each.acknowledgement_batches
+        for topic in request.topics
+        for each in topic.partitions
+    }
+    may_renew = call.version >= RENEWS_SINCE
+    said = settle(
+        broker,
+        call,
+        member,
+        batches,
+        readable,
+        may_renew=may_renew,
+        renews=may_renew and request.is_renew_ack,
+    )
+    if last:
+        sessions.close(session)
+    by_topic = grouped((key.topic_id, (key, refused)) for key, refused in said.items())
+    leaders: set[int] = set()
+    responses = tuple(
+        ShareAcknowledgeTopicResponse(
+            topic_id=topic_id,
+            partitions=tuple(
+                acknowledging.PartitionData(
+                    partition_index=key.partition,
+                    error_code=refused.code if refused else ErrorCode.NONE,
+                    error_message=refused.message if refused else None,
+                    current_leader=_leader(broker, key, refused, leaders),
+                )
+                for key, refused in found
+            ),
+        )
+        for topic_id, found in by_topic.items()
+    )
+    return ShareAcknowledgeResponse(
+        acquisition_lock_timeout_ms=broker.share_partitions.settings(group_id).lock_ms,
+        responses=responses,
+        node_endpoints=_endpoints(broker, call, leaders),
+    )
+
+
+def settle(
+    broker: Dispatcher,
+    call: Call[Message],
+    member: str,
+    batches: Batches,
+    readable: Readable | None,
+    *,
+    may_renew: bool,
+    renews: bool,
+) -> Acknowledged:
+    """Acknowledge records, partition by partition."""
+    said: Acknowledged = {}
+    for key, each in batches.items():
+        said[key] = None
+        try:
+            _refuse_malformed(each, may_renew=may_renew, renews=renews)
+            _topic(broker, key, readable)
+            if each:
+                broker.share_partitions.acknowledge(key, member, each)
+        except Refused as refused:
+            said[key] = refused
+    return said
+
+
+def _refuse_malformed(batches: Iterable[AcknowledgementBatch], *, may_renew: bool, renews: bool) -> None:
+    """INVALID_REQUEST for batches out of order, without types, or with types that do not go together."""
+    end = -1
+    highest = Acknowledge.RENEW if may_renew else Acknowledge.REJECT
+    for batch in batches:
+        types, count = batch.acknowledge_types, batch.last_offset - batch.first_offset + 1
+        wrong = (
+            count < 1
+            or batch.first_offset < end
+            or len(types) not in (1, count)
+            or not all(0 <= each <= highest for each in types)
+            or (Acknowledge.RENEW in types and not renews)
+        )
+        if wrong:
+            raise Refused(ErrorCode.INVALID_REQUEST)
+        end = batch.last_offset
+
+
+def _named(group_id: str | None, member: str | None) -> tuple[str, str]:
+    if group_id is None:
+        raise Refused(ErrorCode.INVALID_REQUEST, "Invalid group id in the request.")
+    if not member or len(member) > LONGEST_MEMBER_ID:
+        raise Refused(ErrorCode.INVALID_REQUEST, "Invalid member id in the request.")
+    return group_id, member
+
+
+def _change(session: ShareSession, group_id: str, request: ShareFetchRequest) -> None:
+    """Take partitions into the session and out of it; new ones are to be in the next answer."""
+    for topic in request.topics:
+        for each in topic.partitions:
+            session.partitions.setdefault(StateKey(group_id, topic.topic_id, each.partition_index), True)
+    for forgotten in request.forgotten_topics_data:
+        for partition in forgotten.partitions:
+            session.partitions.pop(StateKey(group_id, forgotten.topic_id, partition), None)
+
+
+def _topic(broker: Dispatcher, key: StateKey, readable: Readable | None) -> str:
+    """Return the name of a partition's topic; Refused if there is none or it may not be read."""
+    topic = broker.cluster.catalog.image.by_id.get(key.topic_id)
+    if topic is None:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_ID)
+    if readable is not None and not readable(topic.name):
+        raise Refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    if not 0 <= key.partition < topic.partitions:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return topic.name
+
+
+@dataclass(slots=True)
+class Open:
+    """A partition that can be read now: from where, and what its log has there."""
+
+    name: str
+    share: SharePartition
+    log: Log
+    offset: int
+    records: bytes = b""
+    aborted: list[tuple[int, int]] = field(default_factory=list)
+
+
+class Looked(NamedTuple):
+    """The partitions that can be read, those that cannot and why, and the bytes there are."""
+
+    open: dict[StateKey, Open]
+    refused: dict[StateKey, Refused]
+    size: int
+
+
+class _Fetch:
+    """A ShareFetch under way: answered at once, or parked until records or its time come."""
+
+    __slots__ = ("_broker", "_call", "_deadline", "_member", "_readable", "_said", "_session", "_watched")
+
+    def __init__(
+        self,
+        broker: Dispatcher,
+        call: Call[ShareFetchRequest],
+        session: ShareSession,
+        member: str,
+        said: Acknowledged,
+        readable: Readable | None,
+    ) -> None:
+        self._broker = broker
+        self._call = call
+        self._session = session
+        self._member = member
+        self._said = said
+        self._readable = readable
+        self._deadline: Deadline | None = None
+        self._watched: dict[StateKey, Key] = {}
+
+    def begin(self) -> Answer:
+        """Return the answer if there is something to report, or park."""
+        looked = self._look()
+        request = self._call.body
+        enough = looked.size >= max(min(request.min_bytes, request.max_bytes), 1)
+        if enough or looked.refused or request.max_wait_ms <= 0:
+            return self._answered(looked)
+        names = {
+            key: self._broker.cluster.catalog.image.name_of(key.topic_id) for key in self._session.partitions
+        }
+        self._watched = {key: (name, key.partition) for key, name in names.items() if name is not None}
+        self._broker.watchers.watch(self._watched.values(), self._changed)
+        self._broker.share_partitions.watch(self._watched, self._changed)
+        due_ms = self._broker.clock.now_ms() + request.max_wait_ms
+        self._deadline = self._broker.wakeups.at(due_ms, self._expire)
+        self._call.forget = self._forget
+        return None
+
+    def answer(self, found: Mapping[StateKey, PartitionData]) -> ShareFetchResponse:
+        """Return the response with what was acquired, and how the acknowledgements ended."""
+        leaders: set[int] = set()
+        entries = {key: data for key, data in found.items() if self._is_news(key, data)}
+        for key, refused in self._said.items():
+            data = entries.get(key, PartitionData(partition_index=key.partition))
+            if refused is not None:
+                data = replace(
+                    data, acknowledge_error_code=refused.code, acknowledge_error_message=refused.message
+                )
+                _leader(self._broker, key, refused, leaders)
+            entries[key] = data
+        by_topic = grouped((key.topic_id, data) for key, data in entries.items())
+        return ShareFetchResponse(
+            acquisition_lock_timeout_ms=self._broker.share_partitions.settings(
+                self._session.group_id
+            ).lock_ms,
+            responses=tuple(
+                ShareFetchableTopicResponse(topic_id=topic_id, partitions=tuple(each))
+                for topic_id, each in by_topic.items()
+            ),
+            node_endpoints=_endpoints(
+                self._broker,
+                self._call,
+                leaders
+                | {data.current_leader.leader_id for data in entries.values() if data.error_code in _MOVED},
+            ),
+        )
+
+    def _is_news(self, key: StateKey, data: PartitionData) -> bool:
+        """Whether a partition is in the answer: with records, an error, or for the first time."""
+        if self._call.body.share_session_epoch == INITIAL_EPOCH:
+            return True
+        news = bool(data.records) or data.error_code != 0 or self._session.partitions.get(key, False)
+        if key in self._session.partitions:
+            self._session.partitions[key] = data.error_code != 0
+        return news
+
+    def _look(self) -> Looked:
+        """Find the partitions that can be read, from another one on each time, and read their logs."""
+        keys = list(self._session.partitions)
+        turn = self._call.body.share_session_epoch % len(keys) if keys else 0
+        open_: dict[StateKey, Open] = {}
+        refused: dict[StateKey, Refused] = {}
+        for key in (*keys[turn:], *keys[:turn]):
+            try:
+                name = _topic(self._broker, key, self._readable)
+                _, log = partition_log(self._broker, self._call.node, name, key.partition)
+                share = self._broker.share_partitions.of(key, log, self._call.node)
+                if share.can_acquire():
+                    open_[key] = Open(name, share, log, share.next_offset())
+            except (Refused, StorageError) as error:
+                refused[key] = self._refused(key, error)
+        size = self._read(open_, refused)
+        return Looked(open_, refused, size)
+
+    def _read(self, open_: dict[StateKey, Open], refused: dict[StateKey, Refused]) -> int:
+        """Read the logs, each as much as another and the first one at least one batch."""
+        left = min(self._call.body.max_bytes, self._broker.cluster.settings.fetch_max_bytes)
+        portion, total = left // max(len(open_), 1), 0
+        committed = self._broker.share_partitions.settings(self._session.group_id).read_committed
+        for key, each in list(open_.items()):
+            try:
+                total += self._read_one(key, each, min(portion, left - total), committed, first=total == 0)
+            except OffsetOutOfRange:
+                each.share.log_start_moved(each.log.start_offset)
+            except StorageError as error:
+                del open_[key]
+                refused[key] = self._refused(key, error)
+        return total
+
+    def _read_one(self, key: StateKey, each: Open, limit: int, committed: bool, *, first: bool) -> int:
+        if limit <= 0 and not first:
+            return 0
+        records = each.log.read(each.offset, max(limit, 1))
+        if len(records) > limit and not first:
+            return 0
+        if committed:
+            producers = self._broker.producers.of(each.name, key.partition, each.log)
+            records, end = decided(records, producers.last_stable_offset)
+            each.aborted = producers.aborted_between(each.offset, end)
+        each.records = records
+        return len(records)
+
+    def _refused(self, key: StateKey, error: Refused | StorageError) -> Refused:
+        if isinstance(error, Refused):
+            return error
+        return Refused(code_of(self._broker, self._call, error), error.message)
+
+    def _answered(self, looked: Looked) -> ShareFetchResponse:
+        """Acquire, and return the response."""
+        request = self._call.body
+        found: dict[StateKey, PartitionData] = {}
+        left, now_ms = request.max_records, self._broker.clock.now_ms()
+        for key, each in looked.open.items():
+            extents = _extents(each.records)
+            aborted = aborted_extents(batches_in(each.records), each.aborted) if each.aborted else ()
+            wish = Wish(
+                self._member,
+                left,
+                max(request.batch_size, 1),
+                by_record=request.share_acquire_mode == BY_RECORD,
+            )
+            got = each.share.acquire(wish, each.offset, extents, now_ms, aborted)
+            left -= got.size
+            found[key] = PartitionData(
+                partition_index=key.partition,
+                records=_slice(each.records, got.records),
+                acquired_records=tuple(got.records),
+            )
+            self._broker.share_partitions.arm(key)
+        leaders: set[int] = set()
+        for key, refused in looked.refused.items():
+            found[key] = PartitionData(
+                partition_index=key.partition,
+                error_code=refused.code,
+                error_message=refused.message,
+                current_leader=_leader(self._broker, key, refused, leaders),
+            )
+        return self.answer(found)
+
+    def _changed(self, _: Key) -> None:
+        looked = self._look()
+        request = self._call.body
+        if looked.refused or looked.size >= max(min(request.min_bytes, request.max_bytes), 1):
+            self._end(looked)
+
+    def _expire(self) -> None:
+        self._end(self._look())
+
+    def _end(self, looked: Looked) -> None:
+        self._forget()
+        self._call.answer(self._answered(looked))
+
+    def _forget(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._broker.watchers.unwatch(self._watched.values(), self._changed)
+        self._broker.share_partitions.unwatch(self._watched, self._changed)
+
+
+def _extents(records: bytes) -> list[Extent]:
+    found, at = [], 0
+    while at < len(records):
+        base, length, last_delta = EXTENT.unpack_from(records, at)
+        found.append(Extent(base, base + last_delta))
+        at += length + LENGTH_OFFSET
+    return found
+
+
+def _slice(records: bytes, acquired: list[AcquiredRecords]) -> bytes:
+    """Return the whole batches that have what was acquired."""
+    if not acquired:
+        return b""
+    first, last = acquired[0].first_offset, acquired[-1].last_offset
+    start, at = 0, 0
+    while at < len(records):
+        base, length, last_delta = EXTENT.unpack_from(records, at)
+        if base > last:
+            break
+        at += length + LENGTH_OFFSET
+        if base + last_delta < first:
+            start = at
+    return records[start:at]
+
+
+def _leader(
+    broker: Dispatcher, key: StateKey, refused: Refused | None, leaders: set[int]
+) -> LeaderIdAndEpoch:
+    """Whom to turn to instead, for a partition that is led elsewhere (KIP-951)."""
+    name = broker.cluster.catalog.image.name_of(key.topic_id)
+    if refused is None or refused.code not in _MOVED or name is None:
+        return LeaderIdAndEpoch(leader_id=0, leader_epoch=0)
+    placement = broker.cluster.placement_of(broker.cluster.catalog.topics[name], key.partition)
+    leaders.add(placement.leader)
+    return LeaderIdAndEpoch(leader_id=placement.leader, leader_epoch=placement.epoch)
+
+
+def _endpoints(broker: Dispatcher, call: Call[Message], leaders: Iterable[int]) -> tuple[NodeEndpoint, ...]:
+    addresses = broker.endpoints(call)
+    return tuple(
+        NodeEndpoint(node_id=node, host=addresses[node][0], port=addresses[node][1])
+        for node in sorted(leaders)
+    )
+
+
+def _refuse_fetch(_: ShareFetchRequest, code: ErrorCode, message: str | None) -> ShareFetchResponse:
+    return ShareFetchResponse(error_code=code, error_message=message)
+
+
+def _refuse_acknowledge(
+    _: ShareAcknowledgeRequest, code: ErrorCode, message: str | None
+) -> ShareAcknowledgeResponse:
+    return ShareAcknowledgeResponse(error_code=code, error_message=message)
+
+
+APIS = (
+    Api(ShareFetchRequest, fetch, _refuse_fetch),
+    Api(ShareAcknowledgeRequest, acknowledge, _refuse_acknowledge),
+)

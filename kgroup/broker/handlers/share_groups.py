@@ -1,0 +1,331 @@
+"""Requests about share groups: to the shard of the group, and to the share coordinator (KIP-932)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TypeVar
+
+from kgroup.broker.call import Answer, Call
+from kgroup.broker.dispatch import AnyApi, Api, Dispatcher
+from kgroup.broker.handlers.groups import by_group, to_shard
+from kgroup.broker.handlers.groups import delete_groups as delete_each
+from kgroup.broker.handlers.repeats import as_often_as_asked
+from kgroup.broker.handlers.share_fetch import refuse_if_off
+from kgroup.coordinator.refusals import refusal
+from kgroup.coordinator.share import offsets, state_partitions
+from kgroup.coordinator.share.group import ShareGroup
+from kgroup.coordinator.share.state_partitions import Initialize
+from kgroup.coordinator.state import Step
+from kgroup.domain import NO_OFFSET, OFFSETS_TOPIC, ZERO_UUID
+from kgroup.errors import ErrorCode, Refused
+from kgroup.protocol.messages.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsResponse,
+    AlterShareGroupOffsetsResponseTopic,
+)
+from kgroup.protocol.messages.delete_groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
+from kgroup.protocol.messages.delete_share_group_offsets import (
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsResponse,
+    DeleteShareGroupOffsetsResponseTopic,
+)
+from kgroup.protocol.messages.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsResponse,
+    DescribeShareGroupOffsetsResponseGroup,
+    DescribeShareGroupOffsetsResponsePartition,
+    DescribeShareGroupOffsetsResponseTopic,
+)
+from kgroup.protocol.messages.share_group_describe import (
+    ShareGroupDescribeRequest,
+    ShareGroupDescribeResponse,
+)
+from kgroup.protocol.messages.share_group_heartbeat import (
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+)
+from kgroup.runtime.shard import Shard
+from kgroup.share.coordinator import StateKey
+
+log = logging.getLogger(__name__)
+R = TypeVar("R")
+
+
+def heartbeat(broker: Dispatcher, call: Call[ShareGroupHeartbeatRequest]) -> Answer:
+    """To the shard of the group; the share coordinator begins the state it misses before the answer goes out.
+
+    The answer does not wait for that, as in Kafka: the next heartbeat is assigned what is ready by then.
+    """
+    refuse_if_off(broker)
+    answer = to_shard(broker, call)
+    group_id = call.body.group_id
+    if isinstance(answer, ShareGroupHeartbeatResponse) and not answer.error_code:
+        asked = _shard(broker, group_id, call.node).coordinator.take_to_initialize(group_id)
+        if asked is not None:
+            _begin(broker, group_id, call.node, asked)
+    return answer
+
+
+def describe(broker: Dispatcher, call: Call[ShareGroupDescribeRequest]) -> Answer:
+    """Share groups, each from its shard."""
+    refuse_if_off(broker)
+    request = call.body
+    return by_group(
+        broker,
+        call,
+        as_often_as_asked(request.group_ids, str),
+        lambda ids: ShareGroupDescribeRequest(
+            group_ids=ids, include_authorized_operations=request.include_authorized_operations
+        ),
+        lambda answer: answer.groups,
+        lambda found: ShareGroupDescribeResponse(groups=found),
+    )
+
+
+def _begin(broker: Dispatcher, group_id: str, node: int, asked: Initialize) -> dict[StateKey, Refused | None]:
+    """Have the share coordinator begin state, and record whether it has; by partition, why not."""
+    done = broker.share_state.initialize(group_id, asked.state_epoch, asked.offsets)
+    for key in done:
+        broker.share_partitions.drop(key)
+    failed = [refused for refused in done.values() if refused is not None]
+    if failed:
+        broker.cluster.complaints.say(
+            log, f"share group {group_id}", f"the state of its partitions is not begun: {failed[0].message}"
+        )
+    partitions = {topic_id: set(numbers) for topic_id, numbers in asked.offsets.items()}
+    record = state_partitions.abandoned if failed else state_partitions.initialized
+
+    def recorded(step: Step) -> None:
+        group = step.state.groups.get(group_id)
+        if isinstance(group, ShareGroup):
+            record(step, group, partitions)
+
+    _run(broker, group_id, node, recorded)
+    return done
+
+
+def alter_offsets(broker: Dispatcher, call: Call[AlterShareGroupOffsetsRequest]) -> Answer:
+    """Begin partitions of a group without members at other offsets: all that was delivered is forgotten."""
+    refuse_if_off(broker)
+    request = call.body
+    if not request.group_id:
+        raise Refused(ErrorCode.INVALID_GROUP_ID)
+    answer, asked = _run(broker, request.group_id, call.node, lambda step: offsets.alter(step, request))
+    if not asked.offsets:
+        return answer
+    done = _begin(broker, request.group_id, call.node, asked)
+    refused = {key[1:]: why for key, why in done.items() if why is not None}
+    return replace(answer, responses=tuple(_with_reasons(topic, refused) for topic in answer.responses))
+
+
+def _with_reasons(
+    topic: AlterShareGroupOffsetsResponseTopic, refused: dict[tuple[bytes, int], Refused]
+) -> AlterShareGroupOffsetsResponseTopic:
+    """Return the answer about a topic with what the share coordinator refused."""
+    return replace(
+        topic,
+        partitions=tuple(
+            each
+            if (why := refused.get((topic.topic_id, each.partition_index))) is None
+            else replace(each, error_code=why.code, error_message=why.message)
+            for each in topic.partitions
+        ),
+    )
+
+
+def delete_offsets(broker: Dispatcher, call: Call[DeleteShareGroupOffsetsRequest]) -> Answer:
+    """Have all that a group without members has read of topics forgotten."""
+    refuse_if_off(broker)
+    request = call.body
+    group_id = request.group_id
+    if not group_id:
+        raise Refused(ErrorCode.INVALID_GROUP_ID)
+    absent, found = _run(broker, group_id, call.node, lambda step: offsets.begin_delete(step, request))
+    if not found:
+        return DeleteShareGroupOffsetsResponse(responses=tuple(absent))
+    refused = _forgotten(broker, group_id, found)
+    gone = [topic_id for topic_id in found if topic_id not in refused]
+    _run(broker, group_id, call.node, lambda step: offsets.end_delete(step, group_id, gone))
+    image = broker.cluster.catalog.image
+    topics = (
+        DeleteShareGroupOffsetsResponseTopic(
+            topic_name=image.name_of(topic_id) or "",
+            topic_id=topic_id,
+            error_code=refused[topic_id].code if topic_id in refused else ErrorCode.NONE,
+            error_message=refused[topic_id].message if topic_id in refused else None,
+        )
+        for topic_id in found
+    )
+    return DeleteShareGroupOffsetsResponse(responses=(*topics, *absent))
+
+
+def _forgotten(broker: Dispatcher, group_id: str, found: dict[bytes, set[int]]) -> dict[bytes, Refused]:
+    """Have the share coordinator forget partitions; by topic, why it did not."""
+    refused: dict[bytes, Refused] = {}
+    for key, why in broker.share_state.delete(group_id, found).items():
+        broker.share_partitions.drop(key)
+        if why is not None:
+            refused.setdefault(key.topic_id, why)
+    return refused
+
+
+def delete_groups(broker: Dispatcher, call: Call[DeleteGroupsRequest]) -> Answer:
+    """Groups of any kind, each by its shard; of share groups, the share coordinator forgets the state first.
+
+    A group whose state could not be forgotten stays.
+    """
+    refused: dict[str, ErrorCode] = {}
+    for group_id in dict.fromkeys(call.body.groups_names):
+        try:
+            if _is_share(broker, group_id, call.node):
+                _forget_state(broker, group_id, call.node)
+        except Refused as error:
+            refused[group_id] = error.code
+    if not refused:
+        return delete_each(broker, call)
+    call.body = replace(
+        call.body, groups_names=tuple(name for name in call.body.groups_names if name not in refused)
+    )
+    answer = delete_each(broker, call)
+    assert isinstance(answer, DeleteGroupsResponse)  # no group is deleted later than it is asked for
+    results = (DeletableGroupResult(group_id=name, error_code=code) for name, code in refused.items())
+    return DeleteGroupsResponse(results=(*answer.results, *results))
+
+
+def _forget_state(broker: Dispatcher, group_id: str, node: int) -> None:
+    found = _run(broker, group_id, node, lambda step: offsets.begin_delete_group(step, group_id))
+    for why in _forgotten(broker, group_id, found).values():
+        raise why
+
+
+def describe_offsets(broker: Dispatcher, call: Call[DescribeShareGroupOffsetsRequest]) -> Answer:
+    """Where groups begin in partitions, and how many records are left."""
+    return DescribeShareGroupOffsetsResponse(
+        groups=tuple(_described(broker, call.node, group) for group in call.body.groups)
+    )
+
+
+def _described(
+    broker: Dispatcher, node: int, group: DescribeShareGroupOffsetsRequestGroup
+) -> DescribeShareGroupOffsetsResponseGroup:
+    image = broker.cluster.catalog.image
+    try:
+        refuse_if_off(broker)
+        shard = _shard(broker, group.group_id, node)
+    except Refused as refused:
+        return DescribeShareGroupOffsetsResponseGroup(
+            group_id=group.group_id, error_code=refused.code, error_message=refused.message
+        )
+    if group.topics is None:
+        known = shard.coordinator.state.groups.get(group.group_id)
+        kept = state_partitions.kept_of(known).initialized_topics if isinstance(known, ShareGroup) else ()
+        wanted = [
+            (name, each.partitions) for each in kept if (name := image.name_of(each.topic_id)) is not None
+        ]
+    else:
+        wanted = [(topic.topic_name, topic.partitions) for topic in group.topics]
+    return DescribeShareGroupOffsetsResponseGroup(
+        group_id=group.group_id,
+        topics=tuple(_of_topic(broker, group.group_id, name, numbers) for name, numbers in wanted),
+    )
+
+
+def _of_topic(
+    broker: Dispatcher, group_id: str, name: str, partitions: Iterable[int]
+) -> DescribeShareGroupOffsetsResponseTopic:
+    topic_id = broker.cluster.catalog.image.id_of(name)
+    return DescribeShareGroupOffsetsResponseTopic(
+        topic_name=name,
+        topic_id=topic_id or ZERO_UUID,
+        partitions=tuple(
+            DescribeShareGroupOffsetsResponsePartition(partition_index=number, start_offset=NO_OFFSET)
+            if topic_id is None
+            else _of_partition(broker, name, StateKey(group_id, topic_id, number))
+            for number in partitions
+        ),
+    )
+
+
+def _of_partition(broker: Dispatcher, name: str, key: StateKey) -> DescribeShareGroupOffsetsResponsePartition:
+    """Where a group begins in a partition, -1 where it has no state, and what is left, -1 while not known."""
+    try:
+        found = broker.share_state.summary(key)
+    except Refused:
+        return DescribeShareGroupOffsetsResponsePartition(
+            partition_index=key.partition, start_offset=NO_OFFSET
+        )
+    lag = -1
+    if found.start_offset != NO_OFFSET and found.delivery_complete_count != -1:
+        end = broker.cluster.log(name, key.partition)
+        assert end is not None
+        lag = end.end_offset - found.start_offset - found.delivery_complete_count
+    return DescribeShareGroupOffsetsResponsePartition(
+        partition_index=key.partition,
+        start_offset=found.start_offset,
+        leader_epoch=found.leader_epoch,
+        lag=lag,
+    )
+
+
+def _is_share(broker: Dispatcher, group_id: str, node: int) -> bool:
+    shard = broker.cluster.shards[broker.partition_of(group_id)]
+    led = broker.cluster.leader_of(OFFSETS_TOPIC, broker.partition_of(group_id)) == node
+    return shard is not None and led and isinstance(shard.coordinator.state.groups.get(group_id), ShareGroup)
+
+
+def _shard(broker: Dispatcher, group_id: str, node: int) -> Shard:
+    partition = broker.partition_of(group_id)
+    shard = broker.cluster.shards[partition]
+    if shard is None or broker.cluster.leader_of(OFFSETS_TOPIC, partition) != node:
+        raise Refused(ErrorCode.NOT_COORDINATOR, "This is not the correct coordinator.")
+    return shard
+
+
+def _run(broker: Dispatcher, group_id: str, node: int, operation: Callable[[Step], R]) -> R:
+    """Carry out an operation on the group's shard; NOT_COORDINATOR if `node` does not lead it."""
+    shard = _shard(broker, group_id, node)
+    result = shard.run(operation, broker.clock.now_ms(), broker.tickets.deliver)
+    broker.watchers.notify((OFFSETS_TOPIC, shard.partition))
+    return result
+
+
+def _refuse_alter(
+    _: AlterShareGroupOffsetsRequest, code: ErrorCode, message: str | None
+) -> AlterShareGroupOffsetsResponse:
+    return AlterShareGroupOffsetsResponse(error_code=code, error_message=message)
+
+
+def _refuse_delete(
+    _: DeleteShareGroupOffsetsRequest, code: ErrorCode, message: str | None
+) -> DeleteShareGroupOffsetsResponse:
+    return DeleteShareGroupOffsetsResponse(error_code=code, error_message=message)
+
+
+def _refuse_describe(
+    request: DescribeShareGroupOffsetsRequest, code: ErrorCode, message: str | None
+) -> DescribeShareGroupOffsetsResponse:
+    return DescribeShareGroupOffsetsResponse(
+        groups=tuple(
+            DescribeShareGroupOffsetsResponseGroup(
+                group_id=group.group_id, error_code=code, error_message=message
+            )
+            for group in request.groups
+        )
+    )
+
+
+APIS: tuple[AnyApi, ...] = (
+    Api(ShareGroupHeartbeatRequest, heartbeat, refusal),
+    Api(ShareGroupDescribeRequest, describe, refusal),
+    Api(DescribeShareGroupOffsetsRequest, describe_offsets, _refuse_describe),
+    Api(AlterShareGroupOffsetsRequest, alter_offsets, _refuse_alter),
+    Api(DeleteShareGroupOffsetsRequest, delete_offsets, _refuse_delete),
+    Api(DeleteGroupsRequest, delete_groups, refusal),
+)

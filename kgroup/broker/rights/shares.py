@@ -1,0 +1,159 @@
+"""Rules about share groups: what members read and what is shown of them (KIP-932)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from kgroup.broker.call import Answer, Call
+from kgroup.broker.dispatch import AnyApi, Dispatcher
+from kgroup.broker.handlers.share_fetch import acknowledge as settle
+from kgroup.broker.handlers.share_fetch import fetch as acquire
+from kgroup.broker.rights.asker import Asker
+from kgroup.broker.rights.groups import READ_GROUP, described
+from kgroup.broker.rights.rule import asked
+from kgroup.errors import ErrorCode
+from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequestTopic,
+    AlterShareGroupOffsetsResponsePartition,
+    AlterShareGroupOffsetsResponseTopic,
+)
+from kgroup.protocol.messages.delete_share_group_offsets import (
+    DeleteShareGroupOffsetsRequestTopic,
+    DeleteShareGroupOffsetsResponseTopic,
+)
+from kgroup.protocol.messages.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsResponse,
+    DescribeShareGroupOffsetsResponseGroup,
+    DescribeShareGroupOffsetsResponsePartition,
+    DescribeShareGroupOffsetsResponseTopic,
+)
+from kgroup.protocol.messages.share_acknowledge import ShareAcknowledgeRequest
+from kgroup.protocol.messages.share_fetch import ShareFetchRequest
+from kgroup.protocol.messages.share_group_describe import ShareGroupDescribeRequest
+from kgroup.protocol.messages.share_group_heartbeat import (
+    ShareGroupHeartbeatRequest,
+    ShareGroupHeartbeatResponse,
+)
+from kgroup.protocol.releases import SHARE_VERSION
+from kgroup.security.acls import Operation, ResourceType
+
+
+def _is_on(broker: Dispatcher) -> bool:
+    return bool(broker.cluster.catalog.features.levels.get(SHARE_VERSION))
+
+
+def heartbeat(
+    asker: Asker, broker: Dispatcher, call: Call[ShareGroupHeartbeatRequest], api: AnyApi
+) -> Answer:
+    """Read on the group, Describe on every topic that the member subscribes to."""
+    if _is_on(broker):
+        READ_GROUP.check(asker, call.body)
+        if not all(map(asker.describes, call.body.subscribed_topic_names or ())):
+            return ShareGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    return api.handle(broker, call)
+
+
+def describe(asker: Asker, broker: Dispatcher, call: Call[ShareGroupDescribeRequest], api: AnyApi) -> Answer:
+    """Describe on each group, and on every topic that its members are assigned or subscribe to."""
+    if not _is_on(broker):
+        return api.handle(broker, call)
+    return described(
+        asker,
+        broker,
+        call,
+        api,
+        lambda group: [
+            name
+            for member in group.members
+            for name in (
+                *member.subscribed_topic_names,
+                *(topic.topic_name for topic in member.assignment.topic_partitions),
+            )
+        ],
+        "The group has described topic(s) that the client is not authorized to describe.",
+    )
+
+
+def fetch(asker: Asker, broker: Dispatcher, call: Call[ShareFetchRequest], api: AnyApi) -> Answer:
+    """Read on the group, and on each topic each time its partitions are looked at."""
+    if _is_on(broker) and call.body.group_id is not None:
+        READ_GROUP.check(asker, call.body)
+    return acquire(broker, call, partial(asker.may, Operation.READ, ResourceType.TOPIC))
+
+
+def acknowledge(asker: Asker, broker: Dispatcher, call: Call[ShareAcknowledgeRequest], api: AnyApi) -> Answer:
+    """Read on the group and on each topic."""
+    if _is_on(broker) and call.body.group_id is not None:
+        READ_GROUP.check(asker, call.body)
+    return settle(broker, call, partial(asker.may, Operation.READ, ResourceType.TOPIC))
+
+
+def describe_offsets(
+    asker: Asker, broker: Dispatcher, call: Call[DescribeShareGroupOffsetsRequest], api: AnyApi
+) -> Answer:
+    """Describe on each group and each topic; where all topics are meant, the others go unsaid."""
+    if not _is_on(broker):
+        return api.handle(broker, call)
+    may_group = partial(asker.may, Operation.DESCRIBE, ResourceType.GROUP)
+    groups = call.body.groups
+    asking = tuple(
+        group
+        if group.topics is None
+        else replace(group, topics=tuple(t for t in group.topics if asker.describes(t.topic_name)))
+        for group in groups
+        if may_group(group.group_id)
+    )
+
+    def finish(found: DescribeShareGroupOffsetsResponse) -> Message:
+        answers = iter(found.groups)
+        told = []
+        for group in groups:
+            if not may_group(group.group_id):
+                code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+                told.append(DescribeShareGroupOffsetsResponseGroup(group_id=group.group_id, error_code=code))
+                continue
+            answer = next(answers)
+            shown = tuple(topic for topic in answer.topics if asker.describes(topic.topic_name))
+            hidden = tuple(
+                _hidden(topic.topic_name, topic.partitions)
+                for topic in group.topics or ()
+                if not asker.describes(topic.topic_name) and not answer.error_code
+            )
+            told.append(replace(answer, topics=(*shown, *hidden)))
+        return DescribeShareGroupOffsetsResponse(groups=tuple(told))
+
+    return asked(broker, call, api, DescribeShareGroupOffsetsRequest(groups=asking), finish)
+
+
+def not_altered(
+    topic: AlterShareGroupOffsetsRequestTopic, code: ErrorCode
+) -> AlterShareGroupOffsetsResponseTopic:
+    """Return the answer of AlterShareGroupOffsets about a topic that stays as it is."""
+    return AlterShareGroupOffsetsResponseTopic(
+        topic_name=topic.topic_name,
+        partitions=tuple(
+            AlterShareGroupOffsetsResponsePartition(partition_index=each.partition_index, error_code=code)
+            for each in topic.partitions
+        ),
+    )
+
+
+def not_forgotten(
+    topic: DeleteShareGroupOffsetsRequestTopic, code: ErrorCode
+) -> DeleteShareGroupOffsetsResponseTopic:
+    """Return the answer of DeleteShareGroupOffsets about a topic that stays as it is."""
+    return DeleteShareGroupOffsetsResponseTopic(topic_name=topic.topic_name, error_code=code)
+
+
+def _hidden(name: str, partitions: tuple[int, ...]) -> DescribeShareGroupOffsetsResponseTopic:
+    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return DescribeShareGroupOffsetsResponseTopic(
+        topic_name=name,
+        partitions=tuple(
+            DescribeShareGroupOffsetsResponsePartition(partition_index=number, error_code=code)
+            for number in partitions
+        ),
+    )
