@@ -6,6 +6,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from kgroup.protocol.releases import NEWEST
+
 from .kafka import DEFAULTS
 from .server import Server
 
@@ -15,6 +17,7 @@ NOT_OURS = {
     "auto.create.topics.enable",
     "offsets.topic.num.partitions",
     "offsets.topic.replication.factor",
+    "share.coordinator.state.topic.min.isr",
     "transaction.state.log.min.isr",
     "transaction.state.log.num.partitions",
     "transaction.state.log.replication.factor",
@@ -26,6 +29,7 @@ class KgroupServer(Server):
 
     kind = "kgroup"
     ready_line = "kgroup: serving on"
+    release = str(NEWEST)
 
     def __init__(self, overrides: Mapping[str, object] | None = None, base: Path | None = None) -> None:
         super().__init__({**DEFAULTS, **(overrides or {})}, base)
@@ -41,6 +45,8 @@ class KgroupServer(Server):
             str(self.port),
             "--brokers",
             "1",
+            "--kafka",
+            self.release,
             "--partitions",
             self.overrides["offsets.topic.num.partitions"],
             *(part for setting in settings for part in ("--set", setting)),

@@ -20,7 +20,7 @@ from .driver import Driver
 from .jvm import java
 from .kafka import SHARED
 from .record_incidents import TARGET
-from .test_share_groups import RECORDS, Broker, Scene
+from .test_share_groups import RECORDS, Kafka, Scene
 
 LIMIT = 3
 """How often a record is delivered at most."""
@@ -53,7 +53,7 @@ def share_group(scene: Scene) -> None:
 
 def record(to: Path) -> None:
     """Run the incident and keep its segments in a folder, in place of what is there."""
-    broker = Broker({**SHARED, "group.share.delivery.count.limit": str(LIMIT)})
+    broker = Kafka({**SHARED, "group.share.delivery.count.limit": str(LIMIT)})
     broker.version = "4.4.0"
     with broker, tempfile.TemporaryDirectory() as logs:
         command = java("kgroup.interop.Driver", classpath=toolchain.driver_classpath())

@@ -1,4 +1,7 @@
-"""Share groups on a real Kafka: what kgroup reports and changes equals what kafka-share-groups does."""
+"""Share groups on real Kafkas and on kgroup's own broker: real members and tools, and kgroup beside them.
+
+What kgroup reports and changes equals what kafka-share-groups does.
+"""
 
 from __future__ import annotations
 
@@ -19,23 +22,25 @@ from .conftest import require
 from .driver import Driver
 from .jvm import LIGHT_JVM, java
 from .kafka import SHARED, RealKafka
+from .kgroup_server import KgroupServer
+from .server import Server
 from .tables import rows
 from .waiting import eventually
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
-VERSIONS = ("4.3.1", "4.4.0")
+BROKERS = ("kafka 4.3.1", "kafka 4.4.0", "kgroup 4.3", "kgroup 4.4")
 RECORDS = 30
 _numbers = itertools.count(1)
 Ask = Callable[..., Ran]
 
 
-class Broker(RealKafka):
+class Kafka(RealKafka):
     """A Kafka of one release; the tools that judge are those of 4.3.1."""
 
-    version = VERSIONS[0]
+    version = "4.3.1"
 
     def command(self) -> list[str]:
-        if self.version == VERSIONS[0]:
+        if self.version == Kafka.version:
             return super().command()
         # A release's own jars have no logger, and the line that says it serves is logged.
         (logger,) = toolchain.kafka_jars().glob("slf4j-simple-*.jar")
@@ -45,11 +50,17 @@ class Broker(RealKafka):
         return java("kafka.Kafka", str(self._properties_file), jvm=jvm, classpath=jars)
 
 
-@pytest.fixture(scope="module", params=VERSIONS)
-def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
+@pytest.fixture(scope="module", params=BROKERS)
+def broker(request: pytest.FixtureRequest) -> Iterator[Server]:
     require("java", "mvn")
-    broker = Broker(SHARED)
-    broker.version = request.param
+    kind, version = request.param.split()
+    broker: Server
+    if kind == "kafka":
+        broker = Kafka(SHARED)
+        broker.version = version
+    else:
+        broker = KgroupServer(SHARED)
+        broker.release = version
     with broker:
         yield broker
 
@@ -65,7 +76,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Driver]:
 
 @pytest.fixture
 def ask(
-    broker: Broker, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    broker: Server, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Ask:
     """Run a command line of kgroup on the broker, with a journal of its own; JSON unless -o is given."""
     move_in(monkeypatch, tmp_path)
@@ -81,22 +92,27 @@ def ask(
 class Scene:
     """A topic of one partition with records, and a share group that reads it from its beginning."""
 
-    broker: Broker
+    broker: Server
     driver: Driver
     topic: str
     group: str
 
-    def prepare(self) -> None:
+    def prepare(self, records: int = RECORDS) -> None:
         """Make the topic with its records; the group is to read it from its beginning."""
         self.broker.tool("kafka-topics", "--create", "--topic", self.topic, "--partitions", "1")
-        text = "".join(f"r{n}\n" for n in range(RECORDS))
-        self.broker.tool("kafka-console-producer", "--topic", self.topic, stdin=text)
+        if records:
+            self.produce(records)
         entity = ("--alter", "--entity-type", "groups", "--entity-name", self.group)
         self.broker.tool("kafka-configs", *entity, "--add-config", "share.auto.offset.reset=earliest")
 
-    def open(self, name: str, at_most: int = RECORDS) -> None:
+    def produce(self, records: int) -> None:
+        text = "".join(f"r{n}\n" for n in range(records))
+        self.broker.tool("kafka-console-producer", "--topic", self.topic, stdin=text)
+
+    def open(self, name: str, at_most: int = RECORDS, mode: str = "batch_optimized") -> None:
+        """Start a member; with mode record_limit it acquires `at_most` records at a time, and not batches."""
         where = {"bootstrap": self.broker.bootstrap, "group": self.group, "topic": self.topic}
-        self.driver.call("share.open", name=name, at_most=at_most, **where)
+        self.driver.call("share.open", name=name, at_most=at_most, mode=mode, **where)
 
     def poll(self, name: str) -> dict[int, int]:
         """The records acquired, with their delivery counts."""
@@ -131,7 +147,7 @@ class Scene:
 
 
 @pytest.fixture
-def scene(broker: Broker, driver: Driver) -> Scene:
+def scene(broker: Server, driver: Driver) -> Scene:
     number = next(_numbers)
     made = Scene(broker, driver, f"orders-{number}", f"queue-{number}")
     made.prepare()
@@ -254,6 +270,94 @@ def test_start_offsets_are_deleted_exported_and_cloned(scene: Scene, ask: Ask, t
     assert ask("delete", "--restore", str(kept), "--execute", "--yes").code == 0
     assert copy.group in scene.broker.tool("kafka-share-groups", "--list").stdout.split()
     assert [row["START-OFFSET"] for row in copy.starts()] == ["0"]
+
+
+def console(scene: Scene, records: int, *how: str) -> list[str]:
+    """What Kafka's console consumer of share groups reads."""
+    until = ("--max-messages", str(records), "--timeout-ms", "60000")
+    where = ("--topic", scene.topic, "--group", scene.group)
+    return scene.broker.tool("kafka-console-share-consumer", *where, *until, *how).stdout.split()
+
+
+def test_the_console_consumer_reads_releases_and_rejects(scene: Scene) -> None:
+    every = [f"r{n}" for n in range(RECORDS)]
+    assert console(scene, RECORDS, "--release") == every
+    delivered = ("--formatter-property", "print.delivery=true")
+    assert console(scene, 10, "--reject", *delivered)[1::2] == every[:10]
+    assert console(scene, 20) == every[10:]
+    eventually(lambda: scene.lag() == "0", 60, "the broker knows that all is done")
+
+
+def test_two_members_get_each_record_once(scene: Scene) -> None:
+    """Of one partition: each takes ten at a time, and what a member leaves behind goes to the other."""
+    scene.open("one", 10, "record_limit")
+    scene.open("two", 10, "record_limit")
+    first, second = scene.poll("one"), scene.poll("two")
+    assert not first.keys() & second.keys()
+    scene.done("one", list(first))
+    scene.driver.call("share.close", name="two")
+    got = dict.fromkeys(first, 1)
+    while len(got) < RECORDS:
+        acquired = scene.poll("one")
+        scene.done("one", list(acquired))
+        got |= acquired
+    # A member that closes has not failed at what it was given, but it was delivered.
+    assert got == {n: 2 if n in second else 1 for n in range(RECORDS)}
+    scene.driver.call("share.close", name="one")
+
+
+def test_what_is_released_too_often_is_not_delivered_again(scene: Scene) -> None:
+    entity = ("--alter", "--entity-type", "groups", "--entity-name", scene.group)
+    scene.broker.tool("kafka-configs", *entity, "--add-config", "share.delivery.count.limit=2")
+    scene.open("one")
+    for delivery in (1, 2):
+        acquired = scene.poll("one")
+        assert acquired == dict.fromkeys(range(RECORDS), delivery)
+        scene.done("one", list(acquired), "RELEASE")
+    eventually(lambda: scene.lag() == "0", 60, "the broker archives them")
+    scene.driver.call("share.close", name="one")
+
+
+def test_a_lock_that_ends_gives_the_records_to_another(scene: Scene) -> None:
+    entity = ("--alter", "--entity-type", "groups", "--entity-name", scene.group)
+    scene.broker.tool("kafka-configs", *entity, "--add-config", "share.record.lock.duration.ms=15000")
+    scene.open("slow", 5, "record_limit")
+    kept = scene.poll("slow")
+    scene.open("quick")
+    got = scene.poll("quick")
+    scene.done("quick", list(got))
+    assert sorted(got) == sorted(set(range(RECORDS)) - kept.keys())
+    late: dict[int, int] = {}
+    while len(late) < len(kept):  # Kafka's locks end one by one
+        again = scene.poll("quick")
+        (refused,) = scene.driver.call("share.acknowledge", name="slow", offsets=list(again), type="ACCEPT")
+        assert "InvalidRecordState" in refused
+        scene.done("quick", list(again))
+        late |= again
+    assert late == dict.fromkeys(kept, 2)
+    eventually(lambda: scene.lag() == "0", 60, "the broker knows that all is done")
+    scene.driver.call("share.close", name="slow")
+    scene.driver.call("share.close", name="quick")
+
+
+def test_members_go_on_after_the_broker_was_killed(scene: Scene) -> None:
+    scene.open("one", 10, "record_limit")
+    first = scene.poll("one")
+    scene.done("one", list(first))
+    second = scene.poll("one")
+    scene.broker.kill9()
+    scene.broker.start()
+    lost = scene.driver.call("share.acknowledge", name="one", offsets=list(second), type="ACCEPT")
+    assert lost != []
+    # What was acquired is available again; what was accepted is not.
+    got: dict[int, int] = {}
+    while len(got) < RECORDS - len(first):
+        acquired = scene.poll("one")
+        refused = scene.driver.call("share.acknowledge", name="one", offsets=list(acquired), type="ACCEPT")
+        got |= {n: count for n, count in acquired.items() if not refused}
+    assert not got.keys() & first.keys()
+    assert second.keys() <= got.keys()
+    scene.driver.call("share.close", name="one")
 
 
 def test_doctor_finds_what_can_be_seen(scene: Scene, ask: Ask) -> None:

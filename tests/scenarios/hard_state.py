@@ -7,6 +7,7 @@ from typing import Any
 
 from kgroup.coordinator.classic.group import NO_REBALANCE_TIMEOUT, ClassicGroup, ClassicMember
 from kgroup.coordinator.coordinator import Coordinator
+from kgroup.coordinator.share.group import ShareGroup
 from kgroup.coordinator.state import Group
 from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.log.interface import Log
@@ -38,6 +39,8 @@ def _group(group: Group) -> Any:
         return _classic(group)
     if isinstance(group, StreamsGroup):
         return _streams(group)
+    if isinstance(group, ShareGroup):
+        return _share(group)
     owners = {
         (topic_id, number): group.owner_epoch(topic_id, number)
         for member in group.members.values()
@@ -63,6 +66,15 @@ def _streams(group: StreamsGroup) -> Any:
         "target": (group.assignment_epoch, group.assignment_timestamp_ms, dict(group.targets)),
         "members": dict(group.members),
         "topology": group.topology,
+    }
+
+
+def _share(group: ShareGroup) -> Any:
+    return {
+        "epoch": (group.epoch, group.metadata_hash),
+        "target": (group.assignment_epoch, dict(group.targets)),
+        "members": dict(group.members),
+        "kept": group.kept,
     }
 
 

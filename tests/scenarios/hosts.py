@@ -33,6 +33,7 @@ START_MS = 1_700_000_000_000
 ADDRESS = "/127.0.0.1"
 CONFIG = {
     "group.initial.rebalance.delay.ms": "0",
+    "group.share.assignment.interval.ms": "0",
     "group.streams.initial.rebalance.delay.ms": "0",
     "group.streams.assignment.interval.ms": "0",
 }

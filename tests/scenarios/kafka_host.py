@@ -15,7 +15,7 @@ from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest
 from kgroup.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kgroup.protocol.messages.init_producer_id import InitProducerIdRequest
 from kgroup.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from tests.interop.kafka import RealKafka
+from tests.interop.kafka import SHARED, RealKafka
 from tests.interop.verifying import verified_groups
 
 from .hosts import CONFIG, group_config_request, topic_requests
@@ -26,6 +26,7 @@ PATIENCE_S = 20.0
 GROUP, TRANSACTION = 0, 1
 DEFAULTS = {
     **CONFIG,
+    **SHARED,
     "group.min.session.timeout.ms": "6000",
     "group.consumer.min.session.timeout.ms": "45000",
     "group.consumer.min.heartbeat.interval.ms": "5000",

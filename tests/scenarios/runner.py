@@ -9,7 +9,15 @@ from kgroup.errors import ErrorCode
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.join_group import JoinGroupRequest
 
-from . import admin_verbs, classic_verbs, consumer_verbs, offset_verbs, streams_verbs, transaction_verbs
+from . import (
+    admin_verbs,
+    classic_verbs,
+    consumer_verbs,
+    offset_verbs,
+    share_verbs,
+    streams_verbs,
+    transaction_verbs,
+)
 from .hosts import Host
 from .language import Row, Scenario, Told
 from .names import Names
@@ -20,6 +28,7 @@ VERBS: dict[str, Verb] = {
     **offset_verbs.VERBS,
     **admin_verbs.VERBS,
     **consumer_verbs.VERBS,
+    **share_verbs.VERBS,
     **streams_verbs.VERBS,
     **transaction_verbs.VERBS,
 }
@@ -125,7 +134,7 @@ class Player:
         """The group as the describe call of its kind shows it, and what only the host can know."""
         described = self._operator("describes", row)
         if described.head.startswith(ErrorCode.GROUP_ID_NOT_FOUND.name):
-            for verb in ("inspects", "examines"):
+            for verb in ("inspects", "examines", "surveys"):
                 found = self._operator(verb, row)
                 if found.head != ErrorCode.GROUP_ID_NOT_FOUND.name:
                     return dataclasses.replace(found, actor="")

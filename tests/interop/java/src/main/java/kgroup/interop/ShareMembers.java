@@ -41,6 +41,7 @@ final class ShareMembers {
                 "group.id", request.get("group").asText(),
                 "client.id", name,
                 "max.poll.records", request.get("at_most").asInt(),
+                "share.acquire.mode", request.path("mode").asText("batch_optimized"),
                 "share.acknowledgement.mode", "explicit");
         KafkaShareConsumer<String, String> member =
                 new KafkaShareConsumer<>(config, new StringDeserializer(), new StringDeserializer());
