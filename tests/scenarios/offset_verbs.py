@@ -73,12 +73,13 @@ def _place(topic: Any, partition: Any, names: Names, by_id: bool) -> str:
     return f"{symbol}:{partition.partition_index}"
 
 
-def _results(topics: Iterable[Any], names: Names, by_id: bool) -> dict[str, str]:
+def results(topics: Iterable[Any], names: Names, by_id: bool) -> dict[str, str]:
+    """The error of each partition; topics are named, or from some version on have an id."""
     return {_place(t, p, names, by_id): error(p.error_code) for t in topics for p in t.partitions}
 
 
 def _commit_results(response: Any, ask: Ask) -> tuple[str, dict[str, str]]:
-    return alike(_results(response.topics, ask.names, ask.version >= COMMIT_TOPIC_IDS_SINCE))
+    return alike(results(response.topics, ask.names, ask.version >= COMMIT_TOPIC_IDS_SINCE))
 
 
 def _fetch(ask: Ask) -> OffsetFetchRequest:
@@ -137,7 +138,7 @@ def _forget(ask: Ask) -> OffsetDeleteRequest:
 def _forgotten(response: Any, ask: Ask) -> tuple[str, dict[str, str]]:
     if response.error_code:
         return error(response.error_code), {}
-    return alike(_results(response.topics, ask.names, False))
+    return alike(results(response.topics, ask.names, False))
 
 
 VERBS = {

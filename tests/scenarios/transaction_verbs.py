@@ -20,7 +20,10 @@ from kgroup.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestTopic,
 )
 
+from .offset_verbs import results
 from .verbs import Ask, Verb, alike, error
+
+TOPIC_IDS_SINCE = 6
 
 
 def _transactional_id(ask: Ask) -> str:
@@ -74,20 +77,16 @@ def _transact(ask: Ask) -> Message:
         member_id=ask.member_id,
         group_instance_id=ask.given("instance"),
         topics=tuple(
-            TxnOffsetCommitRequestTopic(name=ask.names.topic(topic), partitions=tuple(places))
+            TxnOffsetCommitRequestTopic(
+                name=ask.names.topic(topic), topic_id=ask.names.topic_id(topic), partitions=tuple(places)
+            )
             for topic, places in by_topic.items()
         ),
     )
 
 
 def _transacted(response: Any, ask: Ask) -> tuple[str, dict[str, str]]:
-    return alike(
-        {
-            f"{ask.names.topic_symbol(topic.name)}:{p.partition_index}": error(p.error_code)
-            for topic in response.topics
-            for p in topic.partitions
-        }
-    )
+    return alike(results(response.topics, ask.names, ask.version >= TOPIC_IDS_SINCE))
 
 
 def _end(ask: Ask) -> Message:
