@@ -12,6 +12,7 @@ BENCHES = {
     "cli_start": "kgroup list as a process, beside kafka-consumer-groups",
     "server_cpu": "the broker's processor time per request, beside Kafka (Java, Maven) and kfake (Go)",
     "rights": "the broker's processor time per request, with 1,000 access rules and without",
+    "faults": "a heartbeat through the way in that obeys a test's rules, and without it",
     "join": "a group of 1,000 until it is stable, beside Kafka (Java, Maven) and kfake (Go)",
     "assignors": "server-side assignors; with --kafka Kafka's own",
     "legacy_failover": "what thousands of consumers that come back cost a coordinator of the ZooKeeper era",

@@ -38,6 +38,7 @@ from kgroup.errors import (
     BrokerRefused,
     ConfigError,
     ErrorCode,
+    FaultUnused,
     GroupNotFound,
     Incomplete,
     KgroupError,
@@ -54,6 +55,7 @@ __all__ = [
     "ConfigError",
     "Event",
     "Execution",
+    "FaultUnused",
     "GroupDescription",
     "GroupLag",
     "GroupListing",
@@ -83,8 +85,9 @@ class Kafka:
     """One cluster, by its addresses; threads may share it, and one is served after the other.
 
     `properties` are a client's, by Java's or librdkafka's names. `timeout_s` bounds each function, retries
-    included. Changes are recorded in `journal`, by default the user's. Connections open on first use; as a
-    context manager it closes them. ConfigError for an address or a property that cannot be used.
+    included. Changes are recorded in `journal`, by default the user's; brokers see `client_id`. Connections
+    open on first use; as a context manager it closes them. ConfigError for an address or a property that
+    cannot be used.
     """
 
     def __init__(
@@ -94,10 +97,11 @@ class Kafka:
         *,
         timeout_s: float = 30.0,
         journal: Path | None = None,
+        client_id: str = "kgroup",
     ) -> None:
         given = Given(properties or {})
         settings = ConnectionSettings(
-            parse_bootstrap(bootstrap), security_of(given), request_timeout_s=timeout_s
+            parse_bootstrap(bootstrap), security_of(given), client_id, request_timeout_s=timeout_s
         )
         self._bootstrap = bootstrap
         self._one_at_a_time = threading.RLock()

@@ -12,6 +12,7 @@ KgroupError                 everything a user may be shown without a traceback
 ├── SafetyRefused           kgroup itself declines: plan stale, group active, wrong kind of group
 ├── Incomplete              a part was not seen or not done; the rest is in `found`
 ├── TimedOut                a group was not in time what was waited for
+├── FaultUnused             a rule of a test that must act on a request met none
 └── BrokerRefused           a broker answered with an error code
     └── GroupNotFound       there is no such group
 Refused                     leaves a coordinator operation early; becomes a reply in one place
@@ -283,6 +284,10 @@ class TimedOut(KgroupError):
 
     def __str__(self) -> str:
         return f"{self.message}\n{self.hint}" if self.hint else self.message
+
+
+class FaultUnused(KgroupError):
+    """A rule that a test set, and that has to act, met no request."""
 
 
 class BrokerRefused(KgroupError):

@@ -67,6 +67,21 @@ def unique_name(request: pytest.FixtureRequest) -> Callable[[str], str]:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Fail a test that set a rule which must fire, and did not; its rules end with it."""
+    clusters = [cluster for cluster, _ in item.stash.get(USED, {}).values()]
+    try:
+        found = yield
+        for cluster in clusters:
+            for fault in cluster.faults():
+                fault.check()
+        return found
+    finally:
+        for cluster in clusters:
+            cluster.remove_faults()
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:

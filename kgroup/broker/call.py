@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
@@ -20,6 +20,10 @@ class Peer(Protocol):
 
     @property
     def is_open(self) -> bool: ...
+
+    def cut_after(self, size: int) -> None:
+        """Close it once so many bytes more were sent."""
+        ...
 
 
 def _nobody(response: Message | None) -> None:
@@ -42,6 +46,8 @@ class Call(Request, Generic[R]):
     principal: Principal = ANONYMOUS
     listener: str = ""
     peer: Peer | None = None
+    failing: Mapping[tuple[str | None, int], int] | None = None
+    """Error codes that a Fetch answers partitions with, by topic and number; nearly always None."""
 
     def part(self, body: Message, answer: Callable[[Message | None], None]) -> Call[Message]:
         """Return a request of its own for a part of this one."""
@@ -55,6 +61,7 @@ class Call(Request, Generic[R]):
             principal=self.principal,
             describable=self.describable,
             listener=self.listener,
+            failing=self.failing,
         )
 
 

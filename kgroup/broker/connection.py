@@ -14,6 +14,7 @@ from ipaddress import IPv6Address
 from typing import Protocol
 
 from kgroup.broker.call import Call, NoResponse
+from kgroup.broker.cut import CutTransport
 from kgroup.broker.dispatch import Dispatcher
 from kgroup.broker.handlers.api_versions import unsupported
 from kgroup.broker.routes import NotServed, Route, Routes, encoded
@@ -79,7 +80,7 @@ class Connection(asyncio.Protocol):
         self._routes = server.routes
         self._limit = server.dispatcher.cluster.settings.request_max_bytes
         self._longest = min(self._limit, PLAIN_REQUEST_BYTES)
-        self._node = node
+        self.node = node
         self._listener = listener
         self._principal = ANONYMOUS
         self._host = ""
@@ -164,6 +165,14 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
+    def cut_after(self, size: int) -> None:
+        """Send what was answered and so many bytes more, then close."""
+        self._flush()
+        if self._transport is not None:
+            self._transport = CutTransport(self._transport, size)
+            if not size:
+                self.close()
+
     def _take_turn(self, data: bytes | bytearray) -> None:
         """Serve the complete frames in `data` as far as allowed, and keep the rest."""
         pos, end, needed = 0, len(data), 4
@@ -216,7 +225,7 @@ class Connection(asyncio.Protocol):
             route.version,
             client_id,
             self._host,
-            self._node,
+            self.node,
             self._on_answer,
             None,
             self._principal,

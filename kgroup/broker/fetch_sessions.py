@@ -109,6 +109,11 @@ class FetchSessions:
         """Return the one used longest ago first."""
         return iter(self._by_id.values())
 
+    def partitions_of(self, session_id: int) -> Iterable[Wanted]:
+        """Return the partitions of a session; none of one that is not there."""
+        session = self._by_id.get(session_id)
+        return () if session is None else tuple(session.partitions.values())
+
     def plan(self, request: FetchRequest, version: int, wanted: dict[Named, Wanted], now_ms: int) -> Plan:
         """Return what to read for a request that names `wanted`.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
 from collections.abc import Callable
 from contextlib import suppress
@@ -65,6 +66,18 @@ class Listener:
         if self._tls is not None:
             for accepted in self._making.values():
                 _shut(accepted)
+
+    def refuse(self) -> None:
+        """Refuse connections, and keep the port: a socket that does not listen is bound to it."""
+        self.close()
+        self._socket = _reserved(self.address)
+
+    def accept_again(self) -> None:
+        """Listen again where `refuse` ended it; OSError if another took the port."""
+        self._socket.close()
+        self._socket = _bound(*self.address)
+        self._socket.setblocking(False)
+        self._listen()
 
     async def ended(self) -> None:
         """Wait until the handshakes that `close` ended are gone."""
@@ -137,6 +150,14 @@ def _shut(accepted: socket.socket) -> None:
     """End a handshake: its task finds the connection closed."""
     with suppress(OSError):
         accepted.shutdown(socket.SHUT_RDWR)
+
+
+def _reserved(address: tuple[str, int]) -> socket.socket:
+    found = socket.socket(socket.AF_INET6 if ":" in address[0] else socket.AF_INET)
+    if os.name == "posix":
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    found.bind(address)
+    return found
 
 
 def _bound(host: str, port: int) -> socket.socket:

@@ -77,6 +77,7 @@ class Server:
         self.turns = Turns()
         self.newcomers = Newcomers(cluster.settings.setup_timeout_ms / 1000, cluster.complaints)
         self._listeners: list[Listener] = []
+        self._of_nodes: dict[int, list[Listener]] = {}
         self._settings = tuple(listeners)
         self._doors = _doors(self._settings, cluster)
         self._keeping: list[asyncio.Task[None]] = []
@@ -140,6 +141,20 @@ class Server:
         for connection in tuple(self.connections):
             connection.abort()
         self._listeners.clear()
+        self._of_nodes.clear()
+
+    def close_broker(self, node: int) -> None:
+        """Refuse connections to one broker, and end those that are there, whatever is not sent yet."""
+        for listener in self._of_nodes[node]:
+            listener.refuse()
+        for connection in tuple(self.connections):
+            if connection.node == node:
+                connection.abort()
+
+    def open_broker(self, node: int) -> None:
+        """Accept connections to that broker again, at its addresses."""
+        for listener in self._of_nodes[node]:
+            listener.accept_again()
 
     def opened(self, connection: Connection) -> None:
         """Take in a connection; one too many (max.connections) is closed at once."""
@@ -167,6 +182,7 @@ class Server:
         for place, node in enumerate(self.cluster.nodes):
             listener = self._listen(settings, node, settings.port + place if settings.port else 0)
             self._listeners.append(listener)
+            self._of_nodes.setdefault(node, []).append(listener)
             host, port = bound[node] = listener.address
             if settings.advertised is not None:
                 host, first = settings.advertised

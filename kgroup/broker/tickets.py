@@ -89,6 +89,12 @@ class Tickets:
             for partition in range(len(self._cluster.shards)):
                 self._watchers.notify((OFFSETS_TOPIC, partition))
 
+    def reload(self, partition: int) -> None:
+        """Have a coordinator begin again from its log, as at a broker that takes it over."""
+        shard = self._cluster.shards[partition]
+        if shard is not None:
+            self._replace(shard, self._clock.now_ms())
+
     def abandon(self) -> None:
         """Answer every parked call: the shards are about to go."""
         for shard in self._cluster.live_shards():

@@ -2,7 +2,7 @@
 
 import logging
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -85,6 +85,7 @@ class Cluster:
         first = self._directory.node_id if self._directory else node_id or 0
         self.nodes = range(first, first + brokers)
         self.endpoints: dict[int, tuple[str, int]] = dict.fromkeys(self.nodes, ("127.0.0.1", 0))
+        self.down: set[int] = set()
         self.cluster_id = (
             self._directory.cluster_id if self._directory else uuid_text(secrets.token_bytes(16))
         )
@@ -126,6 +127,11 @@ class Cluster:
         placed = self._placed.get((topic, partition)) if self._placed else None
         return self.nodes[partition % self.brokers] if placed is None else placed.leader
 
+    @property
+    def controller(self) -> int:
+        """The broker that clients are told to ask for changes: the first that is up."""
+        return next((node for node in self.nodes if node not in self.down), self.nodes[0])
+
     def placement_of(self, topic: CatalogTopic, partition: int) -> Placement:
         """Where a partition lies."""
         placed = topic.placements.get(partition) if topic.placements else None
@@ -133,9 +139,11 @@ class Cluster:
         return left or Placement.by_rule(partition, topic.replication_factor, self.nodes)
 
     def offline(self, topic: str, partition: int) -> bool:
-        """Whether nobody leads a partition, its log having been found damaged or contradicting itself."""
+        """Whether nobody leads a partition: its log was found damaged, or its only broker is down."""
         unloaded = topic == OFFSETS_TOPIC and self.shards[partition] is None
-        return unloaded or (topic, partition) in self._damaged
+        if unloaded or (topic, partition) in self._damaged:
+            return True
+        return bool(self.down) and self.leader_of(topic, partition) in self.down
 
     def topic_settings(self, name: str, node: int | None = None) -> TopicSettings:
         """Return the settings in force for a topic that exists: its own, the broker's, else the defaults.
@@ -157,6 +165,15 @@ class Cluster:
             found = self._logs[topic, partition] = self._open_log(topic, partition)
             found.leader_epoch = self.placement_of(known, partition).epoch
         return found
+
+    def wrap_log(self, topic: str, partition: int, wrap: Callable[[Log], Log]) -> None:
+        """Have everything that is read or appended go through what `wrap` makes of a partition's log."""
+        found = self.log(topic, partition)
+        assert found is not None
+        wrapped = self._logs[topic, partition] = wrap(found)
+        shard = self.shards[partition] if topic == OFFSETS_TOPIC else None
+        if shard is not None:
+            shard.log = wrapped
 
     @contextmanager
     def together(self) -> Iterator[list[Reply]]:

@@ -64,6 +64,13 @@ class Placement:
         """Led by the preferred replica, in a new epoch."""
         return replace(self, leader=self.replicas[0])._begun(end_offset)
 
+    def led_by(self, node: int, end_offset: int) -> Placement:
+        """Led by that broker, in a new epoch; if it is no replica, it takes the old leader's place."""
+        replicas = self.replicas
+        if node not in replicas:
+            replicas = tuple(node if replica == self.leader else replica for replica in replicas)
+        return replace(self, replicas=replicas, leader=node)._begun(end_offset)
+
     def among(self, nodes: Container[int]) -> Placement | None:
         """Return what is left of it when only these brokers are there; None for nothing."""
         left = tuple(replica for replica in self.replicas if replica in nodes)

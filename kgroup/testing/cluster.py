@@ -96,6 +96,7 @@ class Cluster(Verbs):
         self._one_at_a_time = threading.RLock()
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._serving: Serving | None = None
+        self._faults = []
 
     @property
     def bootstrap(self) -> str:
@@ -126,6 +127,7 @@ class Cluster(Verbs):
         """Start the brokers and create the topics; entering does. ConfigError, if they run already."""
         if self._serving is not None:
             raise ConfigError("the cluster is running already", "use one Cluster for each cluster")
+        from kgroup.broker.control.presence import OWN_CLIENT
         from kgroup.broker.locks.settings import listeners_apart
         from kgroup.runtime.clock import MovableClock
         from kgroup.runtime.cluster import Cluster as Embedded
@@ -146,7 +148,9 @@ class Cluster(Verbs):
             self._folder = tempfile.TemporaryDirectory(prefix="kgroup-testing-")
             own = _login(OWN_USER, self._password, "PLAIN") if self._locked else None
             journal = Path(self._folder.name) / "journal.jsonl"
-            super().__init__(self.bootstrap, own, timeout_s=self._timeout_s, journal=journal)
+            super().__init__(
+                self.bootstrap, own, timeout_s=self._timeout_s, journal=journal, client_id=OWN_CLIENT
+            )
             for name, partitions in self._topics.items():
                 self.create_topic(name, partitions)
             if self._acls:
@@ -160,6 +164,7 @@ class Cluster(Verbs):
     def stop(self) -> None:
         """Close connections, end the brokers, and forget everything; safe to call twice."""
         serving, self._serving = self._serving, None
+        self._faults = []
         if serving is not None:
             serving.stop()
         if self._folder is not None:
@@ -170,8 +175,12 @@ class Cluster(Verbs):
     def __enter__(self) -> Self:
         return self.start()
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *raised: object) -> None:
+        faults = self._faults
         self.stop()
+        if not any(raised):
+            for fault in faults:
+                fault.check()
 
     async def __aenter__(self) -> Self:
         return await asyncio.to_thread(self.start)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypedDict, TypeVar, Unpack
 
 from kgroup.admin.models import GroupDescription
 from kgroup.api import Kafka
@@ -13,10 +13,34 @@ from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError, TimedOut
 
 if TYPE_CHECKING:
+    from kgroup.testing.faults import Fault
     from kgroup.testing.serving import Serving
 
 T = TypeVar("T")
 LOOK_S = 0.01
+
+
+class Fields(TypedDict, total=False):
+    """The fields of a rule; kgroup.broker.control.faults.rules.Rule says what each of them means."""
+
+    keys: Sequence[str | int]
+    nodes: Sequence[int]
+    client: str
+    topic: str
+    topic_id: str
+    partitions: Sequence[int]
+    group: str
+    txn_id: str
+    resource: str
+    top_level: bool
+    error: str | int
+    count: int
+    observe: bool
+    delay: str
+    drop: bool
+    cut_after: int
+    append_fails: bool
+    stale: bool
 
 
 class Verbs(Kafka):
@@ -24,6 +48,8 @@ class Verbs(Kafka):
 
     ConfigError for a name that no member has, or several have.
     """
+
+    _faults: list[Fault]
 
     def _running(self) -> Serving:
         raise NotImplementedError
@@ -72,6 +98,80 @@ class Verbs(Kafka):
         """Hear a frozen member again, first what it has sent meanwhile; return its member id."""
         serving = self._running()
         return serving.do(lambda: serving.control.thaw(member, group)).member_id
+
+    def fault(self, *rules: Mapping[str, object], must_fire: bool = False, **rule: Unpack[Fields]) -> Fault:
+        """Have brokers answer wrong, late or not at all; return what shows which requests that met.
+
+        A rule is given by its fields, `kafka.fault(keys=["Produce"], error="NOT_COORDINATOR", count=3)`,
+        several as mappings of the same fields, which are those of kfake. With `must_fire`, the test fails for
+        a rule that no request met: leaving the fault's or the cluster's `with` raises FaultUnused.
+        ConfigError says what would be right.
+        """
+        from kgroup.broker.control.faults.rules import Rule
+        from kgroup.testing.faults import Fault
+
+        given = [*rules, rule] if rule else rules
+        made = [Rule.of(each) for each in given]
+        serving = self._running()
+        found = serving.do(lambda: serving.control.faults.add(made, must_fire=must_fire))
+        fault = Fault(serving, found)
+        self._faults.append(fault)
+        return fault
+
+    def observe(self, **rule: Unpack[Fields]) -> Fault:
+        """Count the requests that a rule selects, and let them be served: `fired` has each of them."""
+        return self.fault({"count": -1, **rule, "observe": True})
+
+    def faults(self) -> tuple[Fault, ...]:
+        """Return the faults that were set and not removed all together, also those that are spent."""
+        self._running()
+        return tuple(self._faults)
+
+    def remove_faults(self) -> None:
+        """Have no rule act any more, and forget them all."""
+        for fault in self.faults():
+            fault.remove()
+        self._faults.clear()
+
+    def stop_broker(self, node: int) -> None:
+        """Have a broker be down: its address refuses connections, and brokers with a replica lead instead.
+
+        Partitions without another replica have no leader until `start_broker`.
+        """
+        serving = self._running()
+        serving.do(lambda: serving.control.brokers.stop(node))
+
+    def start_broker(self, node: int) -> None:
+        """Have a broker be up again, at its address; what others lead by now stays with them."""
+        serving = self._running()
+        serving.do(lambda: serving.control.brokers.start(node))
+
+    def freeze_broker(self, node: int) -> None:
+        """Answer nothing that is sent to a broker, as if its process were stopped; deadlines go on."""
+        serving = self._running()
+        serving.do(lambda: serving.control.brokers.freeze(node))
+
+    def thaw_broker(self, node: int) -> None:
+        """Answer what was sent to a frozen broker meanwhile, and what is sent from now on."""
+        serving = self._running()
+        serving.do(lambda: serving.control.brokers.thaw(node))
+
+    def move(self, topic: str, partition: int, node: int) -> None:
+        """Have a broker lead a partition, in a new epoch."""
+        serving = self._running()
+        serving.do(lambda: serving.control.brokers.move(topic, partition, node))
+
+    def move_coordinator(
+        self, group: str, node: int | None = None, *, loading: str | timedelta = "0s"
+    ) -> int:
+        """Have another broker coordinate a group, the next one or `node`; return which.
+
+        For `loading`, in the brokers' time, it answers COORDINATOR_LOAD_IN_PROGRESS. Other groups of the same
+        partition of __consumer_offsets move with it, and all their sessions begin again.
+        """
+        serving = self._running()
+        loading_ms = int(_seconds(loading) * 1000)
+        return serving.do(lambda: serving.control.brokers.move_coordinator(group, node, loading_ms))
 
     def until_stable(
         self, group: str, *, members: int | None = None, timeout_s: float = 30.0

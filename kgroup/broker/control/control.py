@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from kgroup.broker.control.brokers import Brokers
 from kgroup.broker.control.dispatcher import ControlledDispatcher
+from kgroup.broker.control.faults.installed import FaultSet
 from kgroup.broker.control.moving import Move
 from kgroup.broker.control.presence import the_one
 from kgroup.broker.control.waiting import until
@@ -27,6 +29,8 @@ class Control:
         self.cluster = server.cluster
         self.clock = server.cluster.clock
         self.dispatcher = server.dispatcher
+        self.faults = self.dispatcher.faults
+        self.brokers = Brokers(server, self.dispatcher)
         self._presence = self.dispatcher.presence
 
     async def advance(self, by_ms: int, *, keep: bool = True, patience_s: float = PATIENCE_S) -> int:
@@ -79,6 +83,10 @@ class Control:
     async def until_stable(self, group_id: str, size: int | None, within_s: float) -> bool:
         """Whether that is so before the time, which is real time, is over."""
         return await until(lambda: self.is_stable(group_id, size), within_s)
+
+    async def until_hit(self, found: FaultSet, hits: int, within_s: float) -> bool:
+        """Whether rules have acted on so many requests before the time, which is real time, is over."""
+        return await until(lambda: len(found.hits) >= hits, within_s)
 
     def _member(self, name: str, group_id: str | None) -> MemberName:
         shards = self.cluster.live_shards()

@@ -1,44 +1,80 @@
-"""The way into a cluster under control: it knows who speaks, and holds what is not to be heard yet."""
+"""The way into a cluster under control: it knows who speaks, holds what is not heard yet, and obeys rules."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+import asyncio
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 
-from kgroup.broker.call import Answer, AnyCall, Call
-from kgroup.broker.control.presence import Presence, sender
+from kgroup.broker.call import Answer, AnyCall, Call, NoResponse
+from kgroup.broker.control.faults.answers import failing
+from kgroup.broker.control.faults.installed import Faults, Verdict
+from kgroup.broker.control.faults.sites import FETCH, METADATA, Site, sites_of
+from kgroup.broker.control.presence import OWN_CLIENT, Presence, sender
 from kgroup.broker.dispatch import AnyApi, Dispatcher
+from kgroup.broker.fetch_sessions import IDS_SINCE
+from kgroup.broker.rights.rule import Entry
+from kgroup.protocol import registry
 from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.metadata import MetadataRequestTopic
 from kgroup.runtime.cluster import Cluster
 
 
 class ControlledDispatcher(Dispatcher):
-    """As a Dispatcher; calls of whoever is frozen wait, and are served in their order when that is over."""
+    """As a Dispatcher; calls of whoever is frozen wait, and are served in their order when that is over.
+
+    So do those to a frozen broker. Without a rule in force, all that a request pays is one look at a list.
+    """
 
     def __init__(self, cluster: Cluster, apis: Iterable[AnyApi]) -> None:
         super().__init__(cluster, apis)
         self.presence = Presence()
+        self.faults = Faults(cluster)
+        self.frozen_nodes: set[int] = set()
         self._held: dict[Hashable, list[AnyCall]] = {}
 
     def handle(self, call: Call[Message]) -> Answer:
         spoke = sender(call)
         if spoke is not None:
             self.presence.note(call, spoke[1])
-        return self._serve(call)
+        return self._admit(call)
 
     def release(self, why: Hashable) -> None:
         """Serve what was held for that reason, unless another holds it."""
         for call in self._held.pop(why, ()):
             call.forget = None
-            answer = self._serve(call)
+            answer = self._admit(call)
             if answer is not None:
                 self.answer(call, answer)
 
-    def _serve(self, call: AnyCall) -> Answer:
+    def held(self, why: Hashable) -> int:
+        """How many calls wait for that reason."""
+        return len(self._held.get(why, ()))
+
+    def endpoints(self, call: AnyCall) -> Mapping[int, tuple[str, int]]:
+        found = super().endpoints(call)
+        down = self.cluster.down
+        return {node: at for node, at in found.items() if node not in down} if down else found
+
+    def _admit(self, call: AnyCall) -> Answer:
+        """Serve a call, unless it or the broker it came to is frozen; by the rules, where there are any."""
+        if call.client_id == OWN_CLIENT:
+            return self._serve(call)
+        if call.node in self.frozen_nodes:
+            self._hold(call, call.node)
+            return None
         frozen = self.presence.frozen_by(call)
         if frozen is not None:
             self._hold(call, frozen)
             return None
+        if self.faults.active or self.faults.loading:
+            verdict = self.faults.judge(call, self._sites)
+            if verdict is not None:
+                return self._delayed(call, verdict)
+        return self._serve(call)
+
+    def _serve(self, call: AnyCall) -> Answer:
         answer = super().handle(call)
         # Before version 1 of ConsumerGroupHeartbeat it is the coordinator that names a member.
         named = getattr(answer, "member_id", None)
@@ -46,7 +82,86 @@ class ControlledDispatcher(Dispatcher):
             self.presence.note(call, named)
         return answer
 
+    def _delayed(self, call: AnyCall, verdict: Verdict) -> Answer:
+        if not verdict.delay_s:
+            return self._judged(call, verdict)
+
+        def go_on() -> None:
+            call.forget = None
+            answer = self._judged(call, verdict)
+            if answer is not None:
+                self.answer(call, answer)
+
+        timer = asyncio.get_running_loop().call_later(verdict.delay_s, go_on)
+        call.forget = timer.cancel
+        return None
+
+    def _judged(self, call: AnyCall, verdict: Verdict) -> Answer:
+        """Serve a call as the rules have it, its answer changed or lost as they say."""
+        if verdict.top_level is not None:
+            answer: Message = registry.response_class_at(call.body.API, call.version)(  # type: ignore[call-arg]
+                error_code=verdict.top_level
+            )
+            return answer
+
+        def later(response: Message | None) -> None:
+            if not verdict.drop:
+                call.answer(None if response is None else self._sent(call, verdict, response))
+
+        part = call.part(call.body, later)
+        part.peer = call.peer
+        found = self._failing(part, verdict)
+        if found is None:
+            call.forget = part.forget
+            return None
+        if verdict.drop:
+            return None
+        return found if isinstance(found, NoResponse) else self._sent(call, verdict, found)
+
+    def _failing(self, part: AnyCall, verdict: Verdict) -> Answer:
+        if not verdict.codes:
+            return self._serve(part)
+        part.body = self._named(part)
+        api = self.apis[part.body.API]
+        return failing(self._serve, api, part, verdict.sites, verdict.codes, verdict.entries)
+
+    def _sent(self, call: AnyCall, verdict: Verdict, answer: Message) -> Message:
+        if verdict.stale is not None:
+            answer = verdict.stale.aged(answer, call, super().endpoints(call))
+        if verdict.cut_after is not None and call.peer is not None:
+            call.peer.cut_after(verdict.cut_after)
+        return answer
+
+    def _named(self, call: AnyCall) -> Message:
+        """Return the request, and for one about all topics, one that names them."""
+        body: Entry = call.body
+        every = body.API == METADATA and (body.topics is None or (call.version == 0 and not body.topics))
+        names = self.cluster.catalog.topics if every else ()
+        named: Message = replace(body, topics=tuple(map(_wanted, names))) if names else body
+        return named
+
+    def _sites(self, call: AnyCall) -> list[Site]:
+        """Return the parts of a request, of one in a fetch session those that it does not repeat, too."""
+        body: Entry = self._named(call)
+        found = sites_of(body, call.version, self.cluster.catalog.image.name_of)
+        if body.API != FETCH:
+            return found
+        named = {(site.topic, site.partition) for site in found}
+        session = self.sessions(call.node).partitions_of(body.session_id)
+        by_id = call.version >= IDS_SINCE
+        more = (
+            Site((-1, place), each.name, each.topic_id if by_id else None, each.ask.partition)
+            for place, each in enumerate(session)
+            if (each.name, each.ask.partition) not in named
+        )
+        known = [site for site in (*found, *more) if site.topic is not None]
+        return known or found
+
     def _hold(self, call: AnyCall, why: Hashable) -> None:
         held = self._held.setdefault(why, [])
         held.append(call)
         call.forget = partial(held.remove, call)
+
+
+def _wanted(name: str) -> MetadataRequestTopic:
+    return MetadataRequestTopic(name=name)

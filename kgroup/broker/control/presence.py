@@ -13,6 +13,8 @@ from kgroup.protocol.messages.leave_group import LeaveGroupRequest
 Key: TypeAlias = tuple[str, str]
 """Group and member id."""
 PRUNED_AT = 10_000
+OWN_CLIENT = "kgroup-testing"
+"""The client id of a test's own questions: no rule and no frozen broker concerns them."""
 
 
 class Presence:

@@ -66,7 +66,10 @@ def _coordinator(broker: Dispatcher, call: Call[FindCoordinatorRequest], key: st
         node = broker.share_state.node_of(key)
     else:
         return _none(key, ErrorCode.INVALID_REQUEST)
-    host, port = broker.endpoints(call)[node]
+    found = broker.endpoints(call).get(node)
+    if found is None:
+        return _none(key, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    host, port = found
     return Coordinator(key=key, node_id=node, host=host, port=port)
 
 

@@ -6,7 +6,7 @@ from the first open transaction on, and the list of aborted ones to skip (KIP-98
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -96,9 +96,11 @@ def read(broker: Dispatcher, call: Call[FetchRequest], plan: Plan) -> Found:
     total, failed = 0, False
     known: Answers = []
     unknown: Answers = []
-    readable = plan.readable
+    readable, failing = plan.readable, call.failing
     for key, wanted in plan.partitions:
-        if readable is not None and _hidden(broker, wanted, readable):
+        if failing is not None and (code := failing.get((wanted.name, wanted.ask.partition))):
+            data = _failed(wanted.ask.partition, ErrorCode(code))
+        elif readable is not None and _hidden(broker, wanted, readable):
             data = _failed(wanted.ask.partition, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         else:
             data = _data(broker, call, wanted, plan.by_id, left, must_progress=total == 0)
@@ -175,7 +177,7 @@ def respond(broker: Dispatcher, call: Call[Message], plan: Plan, found: Found) -
     return FetchResponse(
         session_id=session_id,
         responses=tuple(responses),
-        node_endpoints=tuple(_endpoint(broker, call, node) for node in leaders) if leaders else (),
+        node_endpoints=tuple(_endpoints(broker, call, leaders)) if leaders else (),
     )
 
 
@@ -183,9 +185,13 @@ def _topic(wanted: Wanted, partitions: list[PartitionData]) -> FetchableTopicRes
     return FetchableTopicResponse(topic=wanted.topic, topic_id=wanted.topic_id, partitions=tuple(partitions))
 
 
-def _endpoint(broker: Dispatcher, call: Call[Message], node: int) -> NodeEndpoint:
-    host, port = broker.endpoints(call)[node]
-    return NodeEndpoint(node_id=node, host=host, port=port)
+def _endpoints(broker: Dispatcher, call: Call[Message], nodes: Iterable[int]) -> Iterator[NodeEndpoint]:
+    """Yield where these brokers are, but for those that are down."""
+    known = broker.endpoints(call)
+    for node in nodes:
+        if node in known:
+            host, port = known[node]
+            yield NodeEndpoint(node_id=node, host=host, port=port)
 
 
 def refuse(request: FetchRequest, code: ErrorCode, message: str | None) -> FetchResponse:

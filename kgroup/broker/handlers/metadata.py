@@ -63,7 +63,7 @@ def metadata(broker: Dispatcher, call: Call[MetadataRequest]) -> MetadataRespons
             for node, (host, port) in broker.endpoints(call).items()
         ),
         cluster_id=cluster.cluster_id,
-        controller_id=cluster.nodes[0],
+        controller_id=cluster.controller,
         topics=tuple(topics),
         cluster_authorized_operations=(
             CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
@@ -85,7 +85,7 @@ def describe_cluster(broker: Dispatcher, call: Call[DescribeClusterRequest]) -> 
         return DescribeClusterResponse(error_code=code, error_message=text)
     return DescribeClusterResponse(
         cluster_id=broker.cluster.cluster_id,
-        controller_id=broker.cluster.nodes[0],
+        controller_id=broker.cluster.controller,
         brokers=tuple(
             DescribeClusterBroker(broker_id=node, host=host, port=port)
             for node, (host, port) in broker.endpoints(call).items()

@@ -74,7 +74,7 @@ class LockedConnection(Connection):
         self._principal = named
 
     def _begin(self, lock: SaslLock, before: Session | None) -> None:
-        asker = Call(SaslHandshakeRequest(mechanism=""), 0, "", self._host, self._node)
+        asker = Call(SaslHandshakeRequest(mechanism=""), 0, "", self._host, self.node)
         self._authentication = Authentication(lock, self._routes, self._dispatcher, asker, before)
         # Kafka bounds frames before authentication by themselves (sasl.server.max.receive.size)
         self._limit = self._longest = min(lock.max_frame, self._frames[0])

@@ -144,3 +144,26 @@ def test_modules():
 """
     done = run(tmp_path, text)
     assert done.returncode == 0, done.stdout
+
+
+FAULTS = """
+import pytest
+
+
+def test_unused(kafka):
+    kafka.fault(keys=["Heartbeat"], group="nobody", error="UNKNOWN_MEMBER_ID", must_fire=True)
+
+
+def test_they_end_with_the_test(kafka):
+    assert kafka.faults() == ()
+
+
+def test_unused_by_choice(kafka_fresh):
+    kafka_fresh.fault(keys=["Heartbeat"], group="nobody", error="UNKNOWN_MEMBER_ID")
+"""
+
+
+def test_a_rule_that_must_fire_fails_the_test_that_set_it(tmp_path: Path) -> None:
+    done = run(tmp_path, FAULTS)
+    assert "1 failed, 2 passed" in done.stdout, done.stdout
+    assert "FaultUnused: no request met the rule" in done.stdout

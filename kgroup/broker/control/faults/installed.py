@@ -1,0 +1,278 @@
+"""The rules in force: what each request meets, and what each rule did and when."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
+
+from kgroup.broker.call import AnyCall
+from kgroup.broker.control.faults.failing_log import FailingLog
+from kgroup.broker.control.faults.rules import Rule
+from kgroup.broker.control.faults.sites import FIND_COORDINATOR, METADATA, At, Site
+from kgroup.broker.control.faults.stale import Snapshot
+from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
+from kgroup.errors import ConfigError, ErrorCode
+from kgroup.protocol import registry
+from kgroup.runtime.cluster import Cluster
+
+_TOP_LEVEL_ONLY = frozenset({16, 17, 18, 36, 60, 66, 71, 72})
+"""Requests with nothing to select (kfake): a rule without selectors fails the answer's own error code."""
+
+
+class Hit(NamedTuple):
+    """One request that a rule acted on, or counted; an append that failed has no sender."""
+
+    at_ms: int
+    """The brokers' time."""
+    request: str
+    version: int | None
+    client_id: str | None
+    node: int | None
+    group: str | None
+    topics: tuple[str, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Installed:
+    """A rule in force, until its budget is spent."""
+
+    rule: Rule
+    api_keys: frozenset[int]
+    left: int
+    stale: Snapshot | None = None
+    hits: list[Hit] = field(default_factory=list)
+
+    def takes(self, call: AnyCall) -> bool:
+        """Whether a request is one of those that the rule is about, whatever is in it."""
+        rule = self.rule
+        return (
+            (not self.api_keys or call.body.API in self.api_keys)
+            and (not rule.nodes or call.node in rule.nodes)
+            and rule.client in ("", call.client_id)
+            and not rule.append_fails
+            and (self.stale is None or call.body.API in (METADATA, FIND_COORDINATOR))
+        )
+
+    def spend(self, hit: Hit) -> None:
+        """Take one request of the budget."""
+        self.hits.append(hit)
+        if self.left > 0:
+            self.left -= 1
+
+
+@dataclass(slots=True, eq=False)
+class FaultSet:
+    """Rules that were set together, and are removed together."""
+
+    id: int
+    rules: tuple[Installed, ...]
+    must_fire: bool = False
+
+    @property
+    def hits(self) -> list[Hit]:
+        """What the rules did, in the order of time."""
+        return sorted((hit for each in self.rules for hit in each.hits), key=lambda hit: hit.at_ms)
+
+    @property
+    def left(self) -> int:
+        """How many requests the rules may still act on; -1 where one has no limit."""
+        return -1 if any(each.left < 0 for each in self.rules) else sum(each.left for each in self.rules)
+
+    def shown(self) -> dict[str, object]:
+        """Return the set as JSON, by kfake's names; `fired` is what happened, and when."""
+        hits = self.hits
+        rules = [each.rule.shown() for each in self.rules]
+        fired = [hit._asdict() for hit in hits]
+        return {"id": self.id, "rules": rules, "hits": len(hits), "left": self.left, "fired": fired}
+
+
+@dataclass(slots=True)
+class Verdict:
+    """What becomes of a request: the errors of its entries, and what is done to all of it."""
+
+    sites: Collection[Site]
+    codes: dict[At, ErrorCode] = field(default_factory=dict)
+    entries: bool = False
+    """Whether a rule chose among the entries, so that errors stand on those."""
+    top_level: ErrorCode | None = None
+    delay_s: float = 0.0
+    drop: bool = False
+    cut_after: int | None = None
+    stale: Snapshot | None = None
+
+
+class Faults:
+    """The rules of one cluster, in the order in which they were set."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._last = 0
+        self.sets: dict[int, FaultSet] = {}
+        self.active: list[Installed] = []
+        """Those with a budget left; empty nearly always."""
+        self.loading: set[int] = set()
+        """Partitions of __consumer_offsets whose coordinators are still loading."""
+
+    def add(self, rules: Iterable[Rule], *, must_fire: bool = False) -> FaultSet:
+        """Set rules together; ConfigError for a broker or a topic that is not there, and for none at all."""
+        made = [self._made(rule) for rule in rules]
+        if not made:
+            raise ConfigError("no rules given", "give at least one, as error='NOT_COORDINATOR'")
+        self._last += 1
+        found = self.sets[self._last] = FaultSet(self._last, tuple(made), must_fire)
+        for each in made:
+            if each.rule.append_fails:
+                self._fail_appends(each)
+            else:
+                self.active.append(each)
+        return found
+
+    def remove(self, number: int) -> bool:
+        """Remove a set, and whether there was one."""
+        found = self.sets.pop(number, None)
+        if found is None:
+            return False
+        for each in found.rules:
+            each.left = 0
+        self.active = [each for each in self.active if each.left]
+        return True
+
+    def judge(self, call: AnyCall, sites: Callable[[AnyCall], list[Site]]) -> Verdict | None:
+        """Return what the rules have become of a request, and count it; None where none of them matches.
+
+        As in kfake, the first rule that matches an entry acts on it, and a request costs a rule one of its
+        budget, however many entries match.
+        """
+        taken = [each for each in self.active if each.takes(call)]
+        if not taken and not self.loading:
+            return None
+        found = sites(call)
+        verdict, hit = Verdict(found), self._hit(call, found)
+        charged: set[int] = set()
+        for each in taken:
+            self._judge_whole(call, each, verdict, hit, charged)
+        if verdict.top_level is None:
+            for site in found:
+                loads = self._loads(call, site)
+                if loads:
+                    verdict.codes[site.at] = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+                able = [each for each in taken if each.rule.observe] if loads else taken
+                self._judge_site(site, able, verdict, hit, charged)
+        if charged:
+            self.active = [each for each in self.active if each.left]
+        return verdict if charged or verdict.codes else None
+
+    def _loads(self, call: AnyCall, site: Site) -> bool:
+        if site.group is None or not self.loading or call.body.API == FIND_COORDINATOR:
+            return False
+        partition = offsets_partition_of(site.group, len(self._cluster.shards))
+        leads = self._cluster.leader_of(OFFSETS_TOPIC, partition) == call.node
+        return leads and partition in self.loading
+
+    def _judge_whole(
+        self, call: AnyCall, each: Installed, verdict: Verdict, hit: Hit, charged: set[int]
+    ) -> None:
+        """Fail the answer's own error code, where a rule is about that, or nothing else can be selected."""
+        rule, code = each.rule, each.rule.code
+        if verdict.top_level is not None or code is None:
+            return
+        first = next(iter(verdict.sites), Site())
+        about = rule.top_level or call.body.API in _TOP_LEVEL_ONLY
+        if about and rule.matches(Site(group=first.group, txn_id=first.txn_id)) and carries_code(call, code):
+            each.spend(hit)
+            charged.add(id(each))
+            verdict.top_level, verdict.delay_s = code, rule.delay_s
+
+    def _judge_site(
+        self, site: Site, taken: Iterable[Installed], verdict: Verdict, hit: Hit, charged: set[int]
+    ) -> None:
+        for each in taken:
+            rule = each.rule
+            if rule.top_level or not rule.matches(site):
+                continue
+            if id(each) not in charged:
+                if not each.left:
+                    continue
+                each.spend(hit)
+                charged.add(id(each))
+            if rule.observe:
+                continue
+            _act(each, site, verdict)
+            return
+
+    def _hit(self, call: AnyCall, sites: Iterable[Site]) -> Hit:
+        named = [site.topic for site in sites if site.topic is not None]
+        group = next((site.group for site in sites if site.group is not None), None)
+        name = registry.name_of(call.body.API)
+        topics = tuple(dict.fromkeys(named))
+        return Hit(self._cluster.clock.now_ms(), name, call.version, call.client_id, call.node, group, topics)
+
+    def _made(self, rule: Rule) -> Installed:
+        for node in rule.nodes:
+            if node not in self._cluster.nodes:
+                there = ", ".join(map(str, self._cluster.nodes))
+                raise ConfigError(f"there is no broker {node}", f"there are {there}")
+        if rule.append_fails:
+            self._logs_of(rule)
+        stale = Snapshot.of(self._cluster) if rule.stale else None
+        return Installed(rule, rule.api_keys, rule.count, stale)
+
+    def _fail_appends(self, each: Installed) -> None:
+        for topic, number in self._logs_of(each.rule):
+            hit = partial(
+                Hit,
+                request="append",
+                version=None,
+                client_id=None,
+                node=self._cluster.leader_of(topic, number),
+                group=each.rule.group or None,
+                topics=(topic,),
+            )
+
+            def fails(hit: partial[Hit] = hit) -> bool:
+                if not each.left:
+                    return False
+                each.spend(hit(self._cluster.clock.now_ms()))
+                return True
+
+            self._cluster.wrap_log(topic, number, partial(FailingLog, fails=fails))
+
+    def _logs_of(self, rule: Rule) -> list[tuple[str, int]]:
+        if rule.group:
+            return [(OFFSETS_TOPIC, offsets_partition_of(rule.group, len(self._cluster.shards)))]
+        topic = self._cluster.catalog.topics.get(rule.topic)
+        if topic is None:
+            names = ", ".join(self._cluster.catalog.topics)
+            raise ConfigError(
+                f"there is no topic {rule.topic} whose appends could fail", f"there are {names}"
+            )
+        for number in rule.partitions:
+            if number >= topic.partitions:
+                why = f"{topic.name} has no partition {number}"
+                raise ConfigError(why, f"it has {topic.partitions}, from 0 on")
+        return [(topic.name, number) for number in rule.partitions or range(topic.partitions)]
+
+
+def _act(each: Installed, site: Site, verdict: Verdict) -> None:
+    """Note what a rule does to the request of which it selected this part."""
+    rule = each.rule
+    verdict.delay_s = max(verdict.delay_s, rule.delay_s)
+    if rule.code is not None:
+        verdict.codes[site.at] = rule.code
+        verdict.entries |= bool(rule.topic or rule.topic_id or rule.partitions or rule.resource)
+    verdict.drop |= rule.drop
+    if rule.cut_after is not None:
+        verdict.cut_after = rule.cut_after
+    verdict.stale = each.stale or verdict.stale
+
+
+def carries_code(call: AnyCall, code: ErrorCode) -> bool:
+    """Whether the answer to a request has an error code of its own in this version."""
+    answer = registry.response_class_at(call.body.API, call.version)
+    fields: Mapping[str, object] = answer.__dataclass_fields__
+    if "error_code" not in fields:
+        return False
+    plain, failed = answer(), answer(error_code=code)  # type: ignore[call-arg]
+    return plain.encode(call.version) != failed.encode(call.version)
