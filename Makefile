@@ -20,6 +20,7 @@ VERSIONS ?= full
 KAFKA ?= 4.4.0
 INCIDENTS ?= full
 HEALTHY ?= 3600
+GROUPS ?= 1000
 
 .DEFAULT_GOAL := help
 
@@ -95,6 +96,14 @@ foreign: export KGROUP_FOREIGN = full
 foreign: setup ## Java clients of each minor from 2.3 to 4.3, sarama, kafka-go, kafkajs, Connect, Streams: all of it
 	@$(BIN)/python -m tests.interop.foreign.builds
 	$(BIN)/pytest -q -n 2 --dist loadgroup -m interop tests/interop/foreign
+
+.PHONY: fleet
+fleet: export KGROUP_FOREIGN = full
+fleet: export KGROUP_FLEET = $(GROUPS)
+fleet: setup ## Verdicts on 1,000 groups of every client against what Kafka does, 30 moved: make fleet GROUPS=10000
+	@$(BIN)/python -m tests.interop.toolchain
+	@$(BIN)/python -m tests.interop.foreign.builds
+	$(BIN)/pytest -q -m interop tests/interop/test_fleet.py tests/interop/test_upgrade_waves.py
 
 .PHONY: security
 security: export KGROUP_SECURITY = full
