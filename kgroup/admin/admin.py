@@ -267,6 +267,12 @@ class Admin:
 
         return gather(self._cluster, group_id, read_log=read_log)
 
+    def evidence_each(self, group_ids: Iterable[str]) -> Answers[Evidence]:
+        """Return the same of many groups, in one pass, or why it cannot be known of one."""
+        from kgroup.admin.migrate.evidence import gather_all
+
+        return gather_all(self._cluster, group_ids)
+
     def logged(self, group_id: str) -> Logged | None:
         """Return what only the group's records tell; None where there are none."""
         from kgroup.admin.migrate.evidence import read_logged

@@ -14,7 +14,7 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.inputs.history import Source
 from kgroup.cli.views.rehearsal import _of_cluster
 from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
-from kgroup.errors import BrokerRefused, ErrorCode, SafetyRefused
+from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, SafetyRefused
 from kgroup.history.sources.live import LiveLog, LiveTopic
 from kgroup.protocol.messages.metadata import MetadataResponse
 from tests.cli.committed import commit_fully
@@ -76,7 +76,10 @@ def _rehearsed(cluster, group, transport):
     topic = LiveTopic(admin.transport)
     log = LiveLog(topic, offsets_partition_of(group, len(topic.partitions)))
     source = Source([log], dict(topic.topic_names), admin)
-    settings, counts = _of_cluster(source, group)
+    known, counts = _of_cluster(source, [group])
+    settings = known[group]
+    if isinstance(settings, KgroupError):
+        raise settings
     done = rehearse(log, group, settings=settings, topic_names=source.topic_names, partition_counts=counts)
     assert (done.upgrade, done.downgrade) == ("converted", "converted")
     return sum(len(step.records) for step in done.steps)
@@ -268,6 +271,40 @@ class TestRehearse:
         document(ran, "upgrade rehearse", ExitCode.PARTIAL)
         (error,) = ran.document["errors"]
         assert error["code"] == "CORRUPT_MESSAGE" and "the copy lacks" in error["hint"]
+
+    def test_many_groups_one_row_each(self, on_cluster, cluster, classic):
+        cluster.commit(f"{classic}-idle", "orders", {0: 5})
+        cluster.classic_group(f"{classic}-full", "orders", {None: [0, 1, 2, 3, 4, 5]})
+        data = document(on_cluster("upgrade", "rehearse", f"{classic}*", "-o", "json"), "upgrade rehearse")
+        told = {row["group_id"]: row for row in data["groups"]}
+        assert told.keys() == {classic, f"{classic}-idle", f"{classic}-full"}
+        assert {(r["verdict"], r["upgrade"], r["offsets_kept"]) for r in told.values()} == {
+            ("ready", "converted", True)
+        }
+        one = document(on_cluster("upgrade", "rehearse", classic, "-o", "json"), "upgrade rehearse")
+        assert (told[classic]["copied"], told[classic]["downgrade"]) == (one["copied"], one["downgrade"])
+
+    def test_many_groups_that_the_copy_refuses_or_has_not(self, on_cluster, classic):
+        argv = ("upgrade", "rehearse", classic, "absent", "-o", "json")
+        ran = on_cluster(*argv)
+        assert document(ran, "upgrade rehearse", ExitCode.PARTIAL)["groups"][0]["group_id"] == classic
+        assert [(e["item"], e["code"]) for e in ran.errors] == [("absent", "GROUP_ID_NOT_FOUND")]
+        ran = on_cluster(*argv, "--set", "group.consumer.migration.policy=disabled")
+        (row,) = document(ran, "upgrade rehearse", ExitCode.REFUSED)["groups"]
+        assert (row["verdict"], row["upgrade"], row["error_code"]) == (
+            "ready",
+            "refused",
+            "GROUP_ID_NOT_FOUND",
+        )
+        assert on_cluster("upgrade", "rehearse").code == ExitCode.USAGE
+        assert on_cluster("upgrade", "rehearse", classic, "--all-groups").code == ExitCode.USAGE
+
+    def test_many_groups_from_segments(self, kgroup):
+        folder = INCIDENTS / "upgrade-and-back"
+        group = json.loads((folder / "incident.json").read_text())["group"]
+        ran = kgroup("upgrade", "rehearse", "--all-groups", "--files", str(folder), "-o", "json")
+        (row,) = document(ran, "upgrade rehearse")["groups"]
+        assert (row["group_id"], row["verdict"], row["upgrade"]) == (group, None, "converted")
 
     def test_text_begins_with_the_verdict_and_shows_records_when_asked(self, on_cluster, classic):
         out = on_cluster("upgrade", "rehearse", classic).out

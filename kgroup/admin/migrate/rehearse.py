@@ -14,7 +14,7 @@ from typing import Annotated
 
 from kgroup.admin.migrate.models import DOWNGRADE, UPGRADE
 from kgroup.admin.migrate.puppets import ClassicPuppet, ConsumerPuppet, Puppet, Refusal
-from kgroup.admin.migrate.stage import Stage, copy_of, image_from
+from kgroup.admin.migrate.stage import Copy, Stage, copy_of, image_from
 from kgroup.admin.models import CLASSIC, CONSUMER, DEAD
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.config import GroupConfig
@@ -69,6 +69,20 @@ class Rehearsal:
     downgrade: Ending
     offsets_kept: bool
     steps: tuple[RehearsalStep, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsed:
+    """The rehearsal of one group of several, in short; `verdict` is the plan's, null without a cluster."""
+
+    group_id: str
+    verdict: str | None
+    upgrade: Ending
+    downgrade: Ending
+    offsets_kept: bool
+    copied: Annotated[int, "records"]
+    error_code: Annotated[str | None, "of the refusal"]
+    message: str | None
 
 
 @dataclass(slots=True)
@@ -311,12 +325,29 @@ def rehearse(
     `settings` are the coordinator's, under Kafka's names (unknown ones are left out); topics are those of
     `topic_names` with `partition_counts`. BrokerRefused when the log has no record of the group.
     """
-    copy, count, last_ms = copy_of(log, group_id)
+    return rehearse_copy(
+        copy_of(log, group_id),
+        group_id,
+        settings=settings,
+        topic_names=topic_names,
+        partition_counts=partition_counts,
+    )
+
+
+def rehearse_copy(
+    copy: Copy,
+    group_id: str,
+    *,
+    settings: Mapping[str, str],
+    topic_names: Mapping[bytes, str],
+    partition_counts: Mapping[str, int],
+) -> Rehearsal:
+    """Return the same of records that were copied before."""
     known = {name: value for name, value in settings.items() if name in GroupConfig.names()}
     image = image_from(topic_names, partition_counts)
-    shard = Shard(log.partition, copy, GroupConfig.of(known), 0, image)
-    shard.load(last_ms)
-    stage = Stage(group_id, shard, last_ms)
+    shard = Shard(copy.partition, copy.log, GroupConfig.of(known), 0, image)
+    shard.load(copy.last_ms)
+    stage = Stage(group_id, shard, copy.last_ms)
     if group_id not in shard.coordinator.state.groups:
         raise BrokerRefused(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id} is deleted, or only has offsets")
     before = stage.offsets()
@@ -325,7 +356,7 @@ def rehearse(
     upgraded = roll.all(UPGRADE)
     back = NOT_NEEDED if upgraded == REFUSED else roll.all(DOWNGRADE)
     kept = sorted(map(str, before)) == sorted(map(str, stage.offsets()))
-    return Rehearsal(group_id, log.source, count, upgraded, back, kept, tuple(roll.steps))
+    return Rehearsal(group_id, copy.source, copy.count, upgraded, back, kept, tuple(roll.steps))
 
 
 def _member_id(text: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from kgroup.admin.models import CLASSIC, CONSUMER
@@ -14,7 +15,7 @@ from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.domain import Topic, TopicImage
 from kgroup.errors import BrokerRefused, ErrorCode
 from kgroup.history.decode.records import group_of, raw_records
-from kgroup.history.decode.scan import CONTROL, TRANSACTIONAL
+from kgroup.history.decode.scan import CONTROL, TRANSACTIONAL, BatchHeader
 from kgroup.history.sources.logs import OffsetsLog
 from kgroup.log.memory import MemoryLog
 from kgroup.protocol.batches import LogRecord
@@ -32,48 +33,73 @@ NAMES_UNTIL = 9
 """The last version of OffsetFetch that names topics."""
 
 
-def copy_of(log: OffsetsLog, group_id: str) -> tuple[MemoryLog, int, int]:
-    """The group's records in a log of their own, how many, and the time of the last; BrokerRefused for none.
+@dataclass(slots=True)
+class Copy:
+    """A group's records in a log of their own, how many there are, and the time of the last."""
+
+    source: str
+    partition: int
+    log: MemoryLog = field(default_factory=MemoryLog)
+    count: int = 0
+    last_ms: int = 0
+    producers: set[int] = field(default_factory=set)
+
+    def append(self, header: BatchHeader, records: Sequence[LogRecord]) -> None:
+        """Add the group's records of a batch; transactions keep their batches and markers."""
+        control, transactional = bool(header.attributes & CONTROL), bool(header.attributes & TRANSACTIONAL)
+        self.count += 0 if control else len(records)
+        self.last_ms = max(self.last_ms, header.max_timestamp_ms)
+        if transactional:
+            self.producers.add(header.producer_id)
+        self.log.append(
+            records,
+            timestamp_ms=header.max_timestamp_ms,
+            producer_id=header.producer_id if transactional else -1,
+            producer_epoch=header.producer_epoch if transactional else -1,
+            transactional=transactional,
+            control=control,
+        )
+
+
+def copies_of(log: OffsetsLog, group_ids: Iterable[str]) -> dict[str, Copy]:
+    """Return the records of each group that has some, by one pass over the log.
 
     What kept the log from being read to its end is raised: half of a group's records are another group.
-    Transactions keep their batches and markers, so their offsets count only where they were committed.
+    Offsets of transactions count only where they were committed.
     """
-    copy, count, last_ms = MemoryLog(), 0, 0
-    producers: set[int] = set()
+    copies = {group_id: Copy(log.source, log.partition) for group_id in group_ids}
     for chunk, headers in log.batches():
         for header in headers:
-            control = bool(header.attributes & CONTROL)
-            if control and header.producer_id not in producers:
-                continue
-            transactional = bool(header.attributes & TRANSACTIONAL)
-            records = [
-                LogRecord(r.key, r.value)
-                for r in raw_records(chunk, header)
-                if control or (r.key is not None and group_of(r.key) == group_id)
-            ]
-            if not records:
-                continue
-            count += 0 if control else len(records)
-            last_ms = max(last_ms, header.max_timestamp_ms)
-            if transactional:
-                producers.add(header.producer_id)
-            copy.append(
-                records,
-                timestamp_ms=header.max_timestamp_ms,
-                producer_id=header.producer_id if transactional else -1,
-                producer_epoch=header.producer_epoch if transactional else -1,
-                transactional=transactional,
-                control=control,
-            )
+            found: dict[str, list[LogRecord]] = {}
+            if header.attributes & CONTROL:
+                marker = [LogRecord(r.key, r.value) for r in raw_records(chunk, header)]
+                found = {name: marker for name, c in copies.items() if header.producer_id in c.producers}
+            else:
+                for r in raw_records(chunk, header):
+                    if r.key is not None and (name := group_of(r.key)) in copies:
+                        found.setdefault(name, []).append(LogRecord(r.key, r.value))
+            for name, records in found.items():
+                copies[name].append(header, records)
     if log.failure is not None:
         raise log.failure
-    if not count:
-        raise BrokerRefused(
-            ErrorCode.GROUP_ID_NOT_FOUND,
-            f"{log.source} has no record of group {group_id}",
-            hint="a group that never committed nor finished a rebalance leaves none",
-        )
-    return copy, count, last_ms
+    return {name: copy for name, copy in copies.items() if copy.count}
+
+
+def copy_of(log: OffsetsLog, group_id: str) -> Copy:
+    """Return the records of one group as `copies_of` does; BrokerRefused when there are none."""
+    copy = copies_of(log, [group_id]).get(group_id)
+    if copy is None:
+        raise no_records(log.source, group_id)
+    return copy
+
+
+def no_records(source: str, group_id: str) -> BrokerRefused:
+    """Return why a group that has no record in a log cannot be copied."""
+    return BrokerRefused(
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        f"{source} has no record of group {group_id}",
+        hint="a group that never committed nor finished a rebalance leaves none",
+    )
 
 
 def image_from(names: Mapping[bytes, str], counts: Mapping[str, int]) -> TopicImage:

@@ -9,7 +9,6 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.changes import Execute, Yes
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.migration import (
-    Group,
     Interval,
     Patterns,
     ReadLog,
@@ -95,6 +94,7 @@ def plan(
     "upgrade rehearse",
     examples=(
         ("kgroup upgrade rehearse orders -b broker:9092", "on a copy of its records: nothing is changed"),
+        ("kgroup upgrade rehearse --all-groups", "every group on its copy, each partition read once"),
         ("kgroup upgrade rehearse orders --files ./backup", "from segments, no broker needed"),
         (
             "kgroup upgrade rehearse orders --set group.consumer.migration.policy=upgrade",
@@ -104,7 +104,8 @@ def plan(
 )
 def rehearse(
     env: Env,
-    group: Group,
+    group: Annotated[list[str] | None, argument("[GROUP]…", "Group ids or globs.")] = None,
+    all_groups: Annotated[bool, option("--all-groups", "Every group of the cluster.")] = False,
     files: Annotated[
         list[str] | None, option("--files PATH", "Segment files, folders or URLs; repeatable.")
     ] = None,
@@ -117,11 +118,13 @@ def rehearse(
 
     Copies the group's records from __consumer_offsets into a coordinator in memory. Clients are stand-ins:
     each is stopped before its successor starts, static ones first. --verbose also
-    shows every record. Exit code 4 if the copy refuses.
+    shows every record. Of several groups (globs, --all-groups) one row each, with the plan's verdict. Exit
+    code 4 if a copy refuses.
     """
+    from kgroup.cli.views.rehearsal import Wanted
     from kgroup.cli.views.rehearsal import rehearse as perform
 
-    return perform(env, group, files or [], setting or [], storage_option)
+    return perform(env, Wanted(group or (), all_groups), files or [], setting or [], storage_option)
 
 
 @make(

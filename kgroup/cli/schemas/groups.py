@@ -6,7 +6,7 @@ from kgroup.admin.change.registering import Registrant
 from kgroup.admin.migrate.execute import MovedOffset, RollStep
 from kgroup.admin.migrate.fleet import FleetRow, LeftOut
 from kgroup.admin.migrate.models import Check
-from kgroup.admin.migrate.rehearse import Rehearsal
+from kgroup.admin.migrate.rehearse import Rehearsal, Rehearsed
 from kgroup.admin.migrate.watch import Look
 from kgroup.admin.migrate.wave_state import WaveRun
 from kgroup.admin.models import GroupDescription, GroupListing, GroupLocation, ItemResult, TopicDescription
@@ -158,6 +158,8 @@ _FLEET = record(
     left_out=array(model(LeftOut, context=_CONTEXT)),
 )
 
+_REHEARSED = record(groups=array(schema_of(Rehearsed)), left_out=array(schema_of(LeftOut)))
+
 MIGRATE: Mapping[str, Schema] = {
     "upgrade plan": {"anyOf": [_PLAN, note(_FLEET, "of several groups")]},
     "upgrade execute": _EXECUTE,
@@ -165,7 +167,7 @@ MIGRATE: Mapping[str, Schema] = {
     "upgrade run": record(
         executed=BOOLEAN, state_file=STRING, journal_id=JOURNAL_ID, waves=array(schema_of(WaveRun))
     ),
-    "upgrade rehearse": schema_of(Rehearsal),
+    "upgrade rehearse": {"anyOf": [schema_of(Rehearsal), note(_REHEARSED, "of several groups")]},
     "downgrade plan": _PLAN,
     "downgrade execute": _EXECUTE,
     "downgrade watch": _WATCH,

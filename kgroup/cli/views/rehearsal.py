@@ -2,25 +2,33 @@
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from glob import escape
 from typing import TYPE_CHECKING, Any
 
-from kgroup.admin.models import ItemError, TopicDescription
-from kgroup.admin.refusals import is_gone
+from kgroup.admin.migrate.rehearse import Rehearsed, rehearse_copy
+from kgroup.admin.migrate.stage import copies_of, no_records
+from kgroup.admin.models import CLASSIC, CONSUMER, ItemError, TopicDescription
+from kgroup.admin.refusals import is_gone, item_error
 from kgroup.cli.env.invocation import Env, pair
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.inputs.group_names import every, expand, is_glob
 from kgroup.cli.inputs.history import Source, opened
 from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table, wrapped
+from kgroup.cli.output.wording import only_rights
 from kgroup.coordinator.config import GroupConfig
-from kgroup.domain import uuid_bytes
-from kgroup.errors import BrokerRefused, ConfigError, ErrorCode
+from kgroup.domain import count_of, uuid_bytes
+from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError
 
 if TYPE_CHECKING:
+    from kgroup.admin.discovery import Answers
+    from kgroup.admin.migrate.fleet import LeftOut
+    from kgroup.admin.migrate.models import Evidence
     from kgroup.admin.migrate.rehearse import Rehearsal, RehearsalStep
-    from kgroup.history.sources.logs import OffsetsLog
 
 READABLE = 100
 """Records hold hundreds of characters: as text they are broken to lines of this length."""
@@ -34,42 +42,200 @@ _STEPS = (
     Column("records", right=True),
     Column("error_code", "ERROR"),
 )
+_GROUPS = (
+    Column("group_id", "GROUP"),
+    Column("verdict", "PLAN"),
+    Column("upgrade"),
+    Column("downgrade"),
+    Column("offsets_kept", "OFFSETS KEPT"),
+    Column("copied", "RECORDS", right=True),
+    Column("error_code", "ERROR"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which groups are rehearsed: ids and globs, or every group."""
+
+    names: Sequence[str]
+    all_groups: bool = False
+
+    @property
+    def one(self) -> str | None:
+        """The group when only one is asked about, by its id."""
+        alone = len(self.names) == 1 and not self.all_groups and not is_glob(self.names[0])
+        return self.names[0] if alone else None
 
 
 def rehearse(
-    env: Env, group: str, files: Sequence[str], settings: Sequence[str], options: Sequence[str] | None = None
+    env: Env,
+    wanted: Wanted,
+    files: Sequence[str],
+    settings: Sequence[str],
+    options: Sequence[str] | None = None,
 ) -> ExitCode:
-    """Copy the group's records, run the migration there, print it; REFUSED when the copy refuses."""
-    from kgroup.admin.migrate.rehearse import rehearse as perform
-
-    with opened(env, files, Selection(patterns=(group,)), options) as source:
+    """Copy the groups' records, run the migration there, print it; REFUSED when a copy refuses."""
+    if bool(wanted.names) == wanted.all_groups:
+        raise ConfigError("name the groups to rehearse, or --all-groups", "kgroup list shows the groups")
+    changed = dict(_setting(text) for text in settings)
+    with opened(env, files, Selection(patterns=tuple(wanted.names))) as source:
+        plans = _planned(source, wanted)
+        groups = [wanted.one] if wanted.one is not None else plans.groups
         if source.admin is not None:
-            known, counts = _of_cluster(source, group)
+            known, counts = _of_cluster(source, groups)
         else:
-            known, counts = {}, _counts_in(source, group)
-        known |= dict(_setting(text) for text in settings)
-        log = _log_with(source, group)
-        done = perform(log, group, settings=known, topic_names=source.topic_names, partition_counts=counts)
+            known, counts = dict.fromkeys(groups, {}), _counts_in(source, groups)
+        done = _each(source, groups, known, changed, counts)
     # Damaged ranges: what they held is missing from the copy. Logs are read more than once.
     bad = {str(each): each.source for log in source.logs for each in log.bad}
     hint = "the copy lacks what was there: another replica, or a backup of this one, may be whole"
     unread = [ItemError(at, "CORRUPT_MESSAGE", text, hint) for text, at in bad.items()]
+    if wanted.one is not None:
+        found = done[wanted.one]
+        if isinstance(found, KgroupError):
+            raise found
+        return show(env, _of_one(env, found, unread, source.cluster))
+    return show(env, _of_many(done, plans, unread, source.cluster))
+
+
+def _of_one(
+    env: Env, done: "Rehearsal", unread: Sequence[ItemError], where: Mapping[str, object] | None
+) -> Result:
     refused = "refused" in (done.upgrade, done.downgrade)
     code = ExitCode.PARTIAL if unread else ExitCode.OK
     rows = [{"step": n, **asdict(step), "records": len(step.records)} for n, step in enumerate(done.steps, 1)]
-    return show(
-        env,
-        Result(
-            asdict(done),
-            list(_lines(done, env.verbose)),
-            items="steps",
-            names=[step.action for step in done.steps],
-            errors=unread,
-            exit_code=ExitCode.REFUSED if refused else code,
-            cluster=source.cluster,
-            main=Table(_STEPS, rows),
-        ),
+    return Result(
+        asdict(done),
+        list(_lines(done, env.verbose)),
+        items="steps",
+        names=[step.action for step in done.steps],
+        errors=unread,
+        exit_code=ExitCode.REFUSED if refused else code,
+        cluster=where,
+        main=Table(_STEPS, rows),
     )
+
+
+def _of_many(
+    done: "Mapping[str, Rehearsal | KgroupError]",
+    plans: "_Plans",
+    unread: Sequence[ItemError],
+    where: Mapping[str, object] | None,
+) -> Result:
+    rows = [
+        _short(each, plans.verdicts.get(name))
+        for name, each in done.items()
+        if not isinstance(each, KgroupError)
+    ]
+    failed = [item_error(name, each) for name, each in done.items() if isinstance(each, KgroupError)]
+    unseen = [*plans.errors, *failed, *unread]
+    refused = [row for row in rows if "refused" in (row.upgrade, row.downgrade)]
+    code = only_rights([error.code for error in unseen]) if unseen else ExitCode.OK
+    counts = Counter(row.upgrade for row in rows)
+    told = ", ".join(f"{count} {ending}" for ending, count in sorted(counts.items())) or "none rehearsed"
+    return Result(
+        {"groups": [asdict(row) for row in rows], "left_out": [asdict(out) for out in plans.left_out]},
+        [
+            f"{count_of(len(rows), 'group')} upgraded on copies: {told} · nothing is changed there",
+            *(f"  left out: {out.group_id}: {out.reason}" for out in plans.left_out),
+            Table(_GROUPS, [asdict(row) for row in rows]),
+        ],
+        items="groups",
+        names=[row.group_id for row in rows],
+        errors=[
+            *unseen,
+            *(
+                ItemError(
+                    row.group_id,
+                    row.error_code or "REFUSED",
+                    f"{row.group_id}: the copy refuses: {row.message}",
+                )
+                for row in refused
+            ),
+        ],
+        exit_code=ExitCode.REFUSED if refused else code,
+        cluster=where,
+    )
+
+
+def _refusal(row: Rehearsed) -> ItemError:
+    message = f"{row.group_id}: the copy refuses: {row.message}"
+    return ItemError(row.group_id, row.error_code or "REFUSED", message)
+
+
+def _short(done: "Rehearsal", verdict: str | None) -> Rehearsed:
+    refusal = next((step for step in done.steps if step.error_code is not None), None)
+    return Rehearsed(
+        group_id=done.group_id,
+        verdict=verdict,
+        upgrade=done.upgrade,
+        downgrade=done.downgrade,
+        offsets_kept=done.offsets_kept,
+        copied=done.copied,
+        error_code=None if refusal is None else refusal.error_code,
+        message=None if refusal is None else refusal.message,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Plans:
+    """The groups to rehearse, with the plan's verdicts, and those that no plan is for."""
+
+    groups: Sequence[str]
+    verdicts: Mapping[str, str]
+    left_out: "Sequence[LeftOut]" = ()
+    errors: Sequence[ItemError] = ()
+
+
+def _planned(source: Source, wanted: Wanted) -> _Plans:
+    """Return the groups meant: of a cluster those with a plan, of files those with records."""
+    if wanted.one is not None:
+        return _Plans((wanted.one,), {})
+    if source.admin is None:
+        story = source.replay(Selection(patterns=tuple(wanted.names)))
+        return _Plans([state.group_id for _, state in story.states if state.kind in (CLASSIC, CONSUMER)], {})
+    named = every(source.admin) if wanted.all_groups else expand(source.admin, wanted.names)
+    fleet = source.admin.plan_fleet(named.groups)
+    verdicts = {row.group_id: row.verdict for row in fleet.rows}
+    return _Plans(list(verdicts), verdicts, fleet.left_out, (*fleet.errors, *named.unseen))
+
+
+def _each(
+    source: Source,
+    groups: Sequence[str],
+    known: "Answers[Mapping[str, str]]",
+    changed: Mapping[str, str],
+    counts: Mapping[str, int],
+) -> "Answers[Rehearsal]":
+    """Rehearse each group on its copy, from the first log that has it; each log is read once."""
+    done: Answers[Rehearsal] = {}
+    for group_id in groups:
+        error = known[group_id]
+        if isinstance(error, KgroupError):
+            done[group_id] = error
+    for log in source.logs:
+        left = [group_id for group_id in groups if group_id not in done]
+        try:
+            copies = copies_of(log, left) if left else {}
+        except KgroupError as error:
+            # It may hold any group that no other log has.
+            if error is not log.failure:
+                raise
+            continue
+        for group_id, copy in copies.items():
+            settings = known[group_id]
+            assert not isinstance(settings, KgroupError)
+            try:
+                done[group_id] = rehearse_copy(
+                    copy,
+                    group_id,
+                    settings={**settings, **changed},
+                    topic_names=source.topic_names,
+                    partition_counts=counts,
+                )
+            except KgroupError as error:
+                done[group_id] = error
+    return {group_id: done.get(group_id) or _nowhere(source, group_id) for group_id in groups}
 
 
 def _setting(text: str) -> tuple[str, str]:
@@ -78,51 +244,58 @@ def _setting(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _of_cluster(source: Source, group: str) -> tuple[dict[str, str], dict[str, int]]:
-    """Return the coordinator's settings, and how many partitions each topic has.
+def _of_cluster(source: Source, groups: Sequence[str]) -> "tuple[Answers[Mapping[str, str]], dict[str, int]]":
+    """Return the coordinator's settings for each group, and how many partitions each topic has.
 
-    Raises for a topic of the group that may not be seen, and for settings that may not be read: a rehearsal
-    without them would be of another group. Brokers before 2.8 have no topic ids: topics get one here.
+    A rehearsal without its settings, or a topic that may not be seen, would be of another group: that is the
+    answer then. Brokers before 2.8 have no topic ids: topics get one here.
     """
     assert source.admin is not None
-    found = source.admin.evidence(group)
-    if found.settings is None:
-        raise BrokerRefused(
-            ErrorCode.__members__.get(found.settings_code or "", ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
-            f"no rehearsal without the coordinator's settings: {found.settings_error}",
-            hint="kgroup needs DESCRIBE_CONFIGS on the cluster",
-        )
+    known: Answers[Mapping[str, str]] = {}
+    for group_id, found in source.admin.evidence_each(groups).items():
+        known[group_id] = _settings_of(found) if not isinstance(found, KgroupError) else found
     counts = {told.name: len(told.partitions) for told in source.admin.topics()}
-    # The topics that the group's records name: subscribed, owned or committed.
+    # The topics that the groups' records name: subscribed, owned or committed.
     from kgroup.history.replay import replay
     from kgroup.history.sources.live import LiveLog
 
     # Logs of their own: one that has been read to its end gives nothing more.
     logs = [LiveLog(log.topic, log.partition) for log in source.logs if isinstance(log, LiveLog)]
-    named: set[str] = set()
-    for _, state in replay(logs, topic_names=source.topic_names, names=[group]).states:
-        named |= {place.topic for place in state.offsets}
+    named: dict[str, set[str]] = {}
+    for _, state in replay(logs, topic_names=source.topic_names, names=list(groups)).states:
+        topics = named.setdefault(state.group_id, {place.topic for place in state.offsets})
         for member in state.view().members.values():
-            named |= {place.topic for place in member.holds} | set(member.topics)
-    unseen = named - counts.keys()
+            topics |= {place.topic for place in member.holds} | set(member.topics)
+    unseen = set().union(*named.values()) - counts.keys()
     for name, told in source.admin.find_topics(unseen).items():
         if isinstance(told, TopicDescription):
             counts[name] = len(told.partitions)
         elif not is_gone(told):
-            raise BrokerRefused(
+            hidden = BrokerRefused(
                 told.code if isinstance(told, BrokerRefused) else ErrorCode.UNKNOWN_SERVER_ERROR,
                 f"no rehearsal without the partitions of {name}, which the group reads: {told.message}",
                 hint=told.hint,
             )
+            known |= {group_id: hidden for group_id, topics in named.items() if name in topics}
     for name in counts.keys() - set(source.topic_names.values()):
         source.topic_names[_made_up(name)] = name
-    return dict(found.settings), counts
+    return known, counts
 
 
-def _counts_in(source: Source, group: str) -> dict[str, int]:
-    """Without a broker, topics are as large as the group's own records show."""
+def _settings_of(found: "Evidence") -> Mapping[str, str] | KgroupError:
+    if found.settings is not None:
+        return found.settings
+    return BrokerRefused(
+        ErrorCode.__members__.get(found.settings_code or "", ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+        f"no rehearsal without the coordinator's settings: {found.settings_error}",
+        hint="kgroup needs DESCRIBE_CONFIGS on the cluster",
+    )
+
+
+def _counts_in(source: Source, groups: Sequence[str]) -> dict[str, int]:
+    """Without a broker, topics are as large as the groups' own records show."""
     counts: dict[str, int] = {}
-    story = source.replay(Selection(patterns=(group,)))
+    story = source.replay(Selection(patterns=tuple(map(escape, groups))))
     for _, state in story.states:
         seen = set(state.offsets) | {
             p for m in state.view().members.values() for p in m.holds | (m.target or set())
@@ -145,14 +318,15 @@ def _made_up(name: str) -> bytes:
     return hashlib.sha256(name.encode()).digest()[:16]
 
 
-def _log_with(source: Source, group: str) -> "OffsetsLog":
-    """Return the one log that may hold the group: the live one, or of files the first that has it."""
-    from kgroup.history.raw import raw_rows
-
-    for log in source.logs:
-        if len(source.logs) == 1 or next(iter(raw_rows(log, names=[group])), None) is not None:
-            return log
-    raise ConfigError(f"there is no record of group {group} in these files")
+def _nowhere(source: Source, group_id: str) -> KgroupError:
+    """Why there is no copy of a group: a log that could not be read may hold it."""
+    failure = next((log.failure for log in source.logs if log.failure is not None), None)
+    if failure is not None:
+        return failure
+    if source.admin is None:
+        return ConfigError(f"there is no record of group {group_id} in these files")
+    where = source.logs[0].source if len(source.logs) == 1 else "__consumer_offsets"
+    return no_records(where, group_id)
 
 
 def _lines(done: "Rehearsal", records: bool) -> Iterator[str]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from kgroup.admin.migrate.stage import copy_of
+from kgroup.admin.migrate.stage import copies_of, copy_of
 from kgroup.admin.models import CLASSIC
 from kgroup.errors import BrokerRefused, Unreachable
 from tests.unit.admin.written_log import Written, classic, staged
 
 
 def committed(log: Written, group: str) -> list[int]:
-    copy, _, last_ms = copy_of(log, group)
+    made = copy_of(log, group)
+    copy, last_ms = made.log, made.last_ms
     stage = staged(copy, group, last_ms)
     return [p.committed_offset for topic in stage.offsets() for p in topic.partitions]
 
@@ -21,7 +22,8 @@ def test_the_records_of_other_groups_stay_where_they_are() -> None:
     log.commits("g", 5)
     log.commits("other", 6)
     log.commits("g", 7)
-    copy, count, last_ms = copy_of(log, "g")
+    made = copy_of(log, "g")
+    copy, count, last_ms = made.log, made.count, made.last_ms
     assert (count, last_ms, copy.end_offset) == (2, 7, 2)
     assert committed(log, "g") == [7]
 
@@ -34,9 +36,23 @@ def test_offsets_of_a_transaction_count_as_it_ended(commit: bool, offsets: list[
     log.commits("other", 3, producer=8)
     log.ends(8, True)
     log.ends(7, commit)
-    copy, count, _ = copy_of(log, "g")
+    made = copy_of(log, "g")
+    copy, count = made.log, made.count
     assert (count, copy.end_offset) == (2, 3), "two commits, and the marker of the group's own transaction"
     assert committed(log, "g") == offsets
+
+
+def test_many_groups_are_copied_in_one_pass_as_one_by_one() -> None:
+    log = Written()
+    log.commits("g", 5)
+    log.commits("other", 6)
+    log.commits("g", 9, producer=7)
+    log.ends(7, True)
+    many = copies_of(log, ["g", "other", "absent"])
+    assert {name: (copy.count, copy.log.end_offset) for name, copy in many.items()} == {
+        "g": (2, 3),
+        "other": (1, 1),
+    }
 
 
 def test_a_group_without_a_record_is_not_found() -> None:
@@ -59,7 +75,7 @@ def test_time_passes_on_the_stage_deadline_by_deadline() -> None:
     """A member that falls silent is gone when its session is over, and not before."""
     puppet, log = classic(), Written()
     log.commits("g", 5)
-    stage = staged(copy_of(log, "g")[0], "g")
+    stage = staged(copy_of(log, "g").log, "g")
     puppet.join(stage)
     stage.pass_time(30_000)
     puppet.beat(stage)
