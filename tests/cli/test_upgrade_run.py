@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import re
 import shlex
+import signal
+import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +20,8 @@ import yaml
 
 from kgroup.admin.change.journal import Journal
 from kgroup.cli.exit_codes import ExitCode
-from tests.cli.live import Client
-from tests.ran import document
+from tests.cli.live import SLOW_MACHINE_S, Client
+from tests.ran import Ran, document
 
 _numbers = itertools.count()
 QUICK = {"observe": "0s", "stuck_after": "200ms", "lag_growth": None, "commits": False}
@@ -246,6 +250,33 @@ def test_one_run_at_a_time(on_cluster, cluster, prefix, tmp_path, mover):
     waves = written(tmp_path, [name], hook=f"{shlex.join(words)}; test $? = 4")
     told = on_cluster("upgrade", "run", waves, "--execute", "--interval", "10ms", "-o", "json")
     assert document(told, "upgrade run", ExitCode.BAD_VERDICT)["waves"][0]["hook"]["exit_code"] == 0
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_the_hook_and_the_run_with_the_state_stored(number, code, cluster, prefix, tmp_path):
+    name = live(cluster, prefix)
+    waves = written(tmp_path, [name], hook="echo $$ > pid.draft; mv pid.draft pid; exec sleep 600")
+    command = [sys.executable, "-m", "kgroup", "upgrade", "run", waves, "--execute", "-o", "json"]
+    process = subprocess.Popen(
+        [*command, "-b", cluster.bootstrap],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while process.poll() is None and not (tmp_path / "pid").exists():
+        time.sleep(0.01)
+    process.send_signal(number)
+    out, said = process.communicate(timeout=SLOW_MACHINE_S)
+    told = document(Ran(process.returncode, out, said), "upgrade run", code)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+    (wave,) = told["waves"]
+    assert [stop["why"] for stop in wave["stops"]] == ["interrupted"]
+    assert wave["hook"]["failure"] == "it was ended with the run"
+    assert json.loads((tmp_path / "waves.yaml.state.json").read_text())["waves"] == [wave]
+    (entry,) = Journal.default().entries()
+    assert entry.results[0]["error_code"] == "INTERRUPTED"
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ class Running(Protocol):
         """Return the exit code, negative for a signal; None as long as it runs."""
 
     def end(self) -> int:
-        """End it with all that it started, and return its exit code."""
+        """End it and its process group, and return its exit code."""
 
 
 class Process:
@@ -64,7 +64,7 @@ class Process:
         return self._process.poll()
 
     def end(self) -> int:
-        """End it with all that it started: SIGTERM, then SIGKILL; return its exit code."""
+        """Send SIGTERM to its process group, SIGKILL if it does not end in time; return its exit code."""
         self._signal(signal.SIGTERM)
         try:
             return self._process.wait(GRACE_S)
