@@ -251,6 +251,16 @@ class PartitionRow:
 
 
 @value
+class StoredDelivery:
+    """Neighbouring records that a share group has been given, as its coordinator stores how that ended."""
+
+    first_offset: int
+    last_offset: int
+    state: Annotated[str, "Available, Acknowledged, Archiving or Archived"]
+    deliveries: int
+
+
+@value
 class OffsetRow(PartitionRow):
     """A partition's committed offset and who owns it now.
 
@@ -282,6 +292,10 @@ class OffsetRow(PartitionRow):
     held_open_by: Annotated[
         tuple[OpenProducer, ...] | None,
         "the producers of the transactions open there; null: none is, or unknown",
+    ] = None
+    deliveries: Annotated[
+        tuple[StoredDelivery, ...] | None,
+        "of share groups, from the start offset on; from `replay-log --at` only",
     ] = None
 
 

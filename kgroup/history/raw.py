@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any, TypeAlias
 
-from kgroup.domain import ZERO_UUID, uuid_text
+from kgroup.domain import OFFSETS_TOPIC, SHARE_STATE_TOPIC, ZERO_UUID, uuid_text
 from kgroup.errors import DecodeError
 from kgroup.history.decode.records import group_of, raw_records, type_name
 from kgroup.history.decode.scan import CONTROL
 from kgroup.history.items import RawRecord
 from kgroup.history.sources.logs import OffsetsLog
+from kgroup.protocol import share_state_records
 from kgroup.protocol.codec import Struct
 from kgroup.protocol.group_records import UnknownKey, decode_key, decode_value
 from kgroup.protocol.subscription import Assignment, Subscription
@@ -23,10 +24,12 @@ def raw_rows(
     names: Iterable[str] | None = None,
     wanted: Callable[[str], bool] | None = None,
     topic_names: Mapping[bytes, str] | None = None,
+    topic: str = OFFSETS_TOPIC,
 ) -> Iterator[Row]:
     """Each record of the groups chosen as plain values for JSON; markers of transactions are always there.
 
-    `type` is -1 for control records; `error` says why a key or value could not be decoded.
+    `type` is -1 for control records; `error` says why a key or value could not be decoded. The log is one of
+    `topic`, which may be `__share_group_state`.
     """
     exact = None if names is None else frozenset(names)
     for chunk, headers in log.batches():
@@ -40,23 +43,40 @@ def raw_rows(
                         continue
                     if not control and wanted is not None and not wanted(group or ""):
                         continue
-                    yield raw_row(record, log.partition, control, topic_names or {})
+                    yield raw_row(record, log.partition, control, topic_names or {}, topic)
             except DecodeError as error:
                 first = RawRecord(header.base_offset, header.base_timestamp_ms, None, None, -1, -1)
-                yield {**_place(first, log.partition), **_typed(-1, "unreadable"), "error": error.message}
+                yield {
+                    **_place(first, log.partition, topic),
+                    **_typed(-1, "unreadable"),
+                    "error": error.message,
+                }
 
 
-def raw_row(record: RawRecord, partition: int, control: bool, topic_names: Mapping[bytes, str]) -> Row:
+def raw_row(
+    record: RawRecord,
+    partition: int,
+    control: bool,
+    topic_names: Mapping[bytes, str],
+    topic: str = OFFSETS_TOPIC,
+) -> Row:
     """One record as plain values."""
-    place = _place(record, partition)
+    place = _place(record, partition, topic)
     key, value = record.key or b"", record.value
     if control:
         kind = int.from_bytes(key[2:4], "big") if len(key) >= 4 else -1
         ends = {0: "abort", 1: "commit"}.get(kind, f"control type {kind}")
         return {**place, **_typed(-1, "EndTransactionMarker"), "key": {"marker": ends}}
     number = int.from_bytes(key[:2], "big", signed=True) if len(key) >= 2 else -1
-    row = {**place, **_typed(number, type_name(number)), "group_id": group_of(key)}
+    shared = topic == SHARE_STATE_TOPIC
+    name = share_state_records.type_name(number) if shared else type_name(number)
+    row = {**place, **_typed(number, name), "group_id": group_of(key)}
     try:
+        if shared:
+            told = share_state_records.decode_key(key)
+            row["key"] = plain(told, topic_names)
+            row["value_version"] = int.from_bytes(value[:2], "big") if value else None
+            return {**row, "value": plain(share_state_records.decode_value(told, value), topic_names)}
         decoded = decode_key(key)
         if isinstance(decoded, UnknownKey):
             shown = None if value is None else {"hex": value.hex()}
@@ -69,8 +89,9 @@ def raw_row(record: RawRecord, partition: int, control: bool, topic_names: Mappi
     return row
 
 
-def _place(record: RawRecord, partition: int) -> Row:
+def _place(record: RawRecord, partition: int, topic: str) -> Row:
     return {
+        "topic": topic,
         "partition": partition,
         "offset": record.offset,
         "batch": record.batch,

@@ -6,13 +6,16 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Unpack
 
+from kgroup.domain import OFFSETS_TOPIC, TopicPartition
 from kgroup.errors import KgroupError
 from kgroup.history.choice import Choice
 from kgroup.history.decode.decoder import Decoder
 from kgroup.history.decode.scan import BatchHeader
+from kgroup.history.fold.deliveries import DeliveryState
 from kgroup.history.fold.events import Event, Kind
 from kgroup.history.fold.folding import NO_EXTRAS, Extras, Fold
 from kgroup.history.fold.state import GroupState
+from kgroup.history.fold.view import SHARE
 from kgroup.history.items import BadRange, CommitRun, Item, Seen
 from kgroup.history.parallel import Workers
 from kgroup.history.sources.chunks import Progress
@@ -39,6 +42,7 @@ class Coverage:
     bad: tuple[BadRange, ...] = ()
     failure: KgroupError | None = None
     """Why what lies behind `last_offset` was not read, or nothing of the partition was."""
+    topic: str = OFFSETS_TOPIC
 
     @property
     def from_the_start(self) -> bool:
@@ -65,6 +69,10 @@ class Story:
     events: list[Event] = field(default_factory=list)
     folds: dict[int, Fold] = field(default_factory=dict)
     coverage: list[Coverage] = field(default_factory=list)
+    state_coverage: list[Coverage] = field(default_factory=list)
+    """Of `__share_group_state`; a partition of -1 stands for all, where none could be looked for."""
+    deliveries: dict[str, dict[TopicPartition, DeliveryState]] | None = None
+    """What is stored of each partition that a share group reads; None where that was not read."""
 
     @property
     def states(self) -> Iterator[tuple[int, GroupState]]:
@@ -74,7 +82,25 @@ class Story:
 
     @property
     def bad(self) -> list[BadRange]:
-        return [bad for covered in self.coverage for bad in covered.bad]
+        return [bad for covered in (*self.coverage, *self.state_coverage) for bad in covered.bad]
+
+    @property
+    def shared(self) -> set[str]:
+        """The groups that are share groups, or were."""
+        found = {event.group for event in self.events if event.protocol == SHARE}
+        return found | {
+            name
+            for fold in self.folds.values()
+            for name, group in fold.groups.items()
+            if group.state.newest_share >= 0
+        }
+
+    def stored(self, group: str) -> dict[TopicPartition, DeliveryState] | None:
+        """Return what is stored of a share group's partitions; None where it may not have been read."""
+        found = (self.deliveries or {}).get(group, {})
+        if self.deliveries is None or not found and any(c.failure for c in self.state_coverage):
+            return None
+        return found
 
     def complete_from(self, group: str) -> Coverage | None:
         """Return the coverage of the partition a group lives in, None for a group that was not seen."""
@@ -216,6 +242,7 @@ def coverage_of(
     seen: Counts,
     bad: Iterable[BadRange] = (),
     failure: KgroupError | None = None,
+    topic: str = OFFSETS_TOPIC,
 ) -> Coverage:
     """Return what a decoder, or several, have seen of a log so far."""
     return Coverage(
@@ -230,6 +257,7 @@ def coverage_of(
         last_ms=seen.last_ms,
         bad=tuple(bad),
         failure=failure,
+        topic=topic,
     )
 
 

@@ -5,7 +5,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from kgroup.domain import TopicPartition
+from kgroup.domain import NO_OFFSET, TopicPartition
 from kgroup.history.fold.events import partitions_text
 from kgroup.history.fold.state import GroupState
 from kgroup.history.fold.tasks import StreamsClient, Task, TaskSets
@@ -24,13 +24,17 @@ REBALANCING = frozenset({"PreparingRebalance", "CompletingRebalance"})
 
 
 def differences(
-    state: GroupState | None, said: Said, topics: Mapping[bytes, str] | None = None
+    state: GroupState | None,
+    said: Said,
+    topics: Mapping[bytes, str] | None = None,
+    starts: Mapping[TopicPartition, int] | None = None,
 ) -> Iterator[str]:
     """How the replayed group differs from `said`, one group of `kgroup describe -o json`; nothing if equal.
 
     What DescribeGroups does not carry (a classic generation, member epochs) is not compared, nor what
     `uncompared` names. `state` is None for a group without a record: the broker may list it as Empty until it
     next looks for expired offsets. `topics` are all there are by id: of others a broker describes nothing.
+    `starts` are the start offsets that are stored for a share group; None where they were not read.
     """
     if state is None:
         # Tombstones of its last offsets end a group in the log; the broker removes it at its next clean-up.
@@ -56,16 +60,18 @@ def differences(
     if kind in EPOCHS:
         epochs = (("group_epoch", view.epoch), ("assignment_epoch", view.assignment_epoch))
         yield from _unlike("", [(name, mine, said[name]) for name, mine in epochs if said[name] is not None])
-    if kind != SHARE:  # where a share group begins to read is in another topic
+    if kind != SHARE:
         yield from _offsets(state, said)
+    elif starts is not None:
+        yield from _starts(starts, said)
 
 
-def uncompared(state: GroupState | None, said: Said) -> list[str]:
-    """Yield what of a group the records or the broker do not let compare, and why."""
+def uncompared(state: GroupState | None, said: Said, *, starts_read: bool = True) -> list[str]:
+    """Return what of a group the records or the broker do not let compare, and why."""
     kind, hidden = state.kind if state is not None else "", hidden_positions(said)
     found = [] if hidden is None else [f"offsets: {hidden}"]
-    if kind == SHARE:
-        return [START_OFFSETS, *_untold(said["members"])]
+    if kind == SHARE and not starts_read:
+        found.append(START_OFFSETS)
     if state is None:
         return found
     if said["state"] in REBALANCING:
@@ -223,6 +229,14 @@ def _offsets(state: GroupState, said: Said) -> Iterator[str]:
         if mine is not None and other is not None:
             pairs += [(", leader epoch", mine[1], other[1]), (", metadata", mine[2], other[2])]
         yield from _unlike(f"{OFFSET_OF}{place}", pairs)
+
+
+def _starts(starts: Mapping[TopicPartition, int], said: Said) -> Iterator[str]:
+    """Yield start offsets that differ; a broker reports none where none is set."""
+    told = {place: offset for place, (offset, *_) in _committed(said).items()}
+    ours = {place: start for place, start in starts.items() if start != NO_OFFSET}
+    for place in sorted(told.keys() if hidden_positions(said) is not None else ours.keys() | told.keys()):
+        yield from _unlike(f"{OFFSET_OF}{place}", [("", ours.get(place), told.get(place))])
 
 
 def _committed(said: Said) -> dict[TopicPartition, tuple[int, int | None, str]]:

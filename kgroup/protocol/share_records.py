@@ -129,3 +129,4 @@ PAIRS: tuple[tuple[type[ShareKey], type[RecordValue]], ...] = (
     (ShareGroupStatePartitionMetadataKey, ShareGroupStatePartitionMetadataValue),
 )
 """Each key with its value."""
+TYPES = frozenset(key.TYPE for key, _ in PAIRS)

@@ -74,6 +74,11 @@ PAIRS: dict[int, tuple[type[StateKey], type[StateValue]]] = {
 """Each key with its value, by type."""
 
 
+def type_name(number: int) -> str:
+    """Return the record type's name in Kafka, for types of tomorrow too."""
+    return PAIRS[number][0].__name__.removesuffix("Key") if number in PAIRS else f"Type{number}"
+
+
 def decode_key(data: bytes) -> StateKey:
     """Return the key in `data`; raises only DecodeError, also for a type of tomorrow."""
     kind = leading_int16(data, "key")

@@ -61,9 +61,9 @@ def test_a_capture_begins_a_segment_each_day_and_goes_on_in_the_last(kgroup: Kgr
     midnight = 20_000 * DAY_MS
     times = [midnight - 2, midnight - 1, midnight, midnight + 5, midnight + DAY_MS]
     batches = [committed(n, ms) for n, ms in enumerate(times)]
-    PartitionCapture.resume(tmp_path, 3).append(b"".join(batches[:2]))
-    PartitionCapture.resume(tmp_path, 3).append(b"".join(batches[1:4]))
-    PartitionCapture.resume(tmp_path, 3).append(b"".join(batches[3:]))
+    PartitionCapture.resume(tmp_path / "__consumer_offsets-3").append(b"".join(batches[:2]))
+    PartitionCapture.resume(tmp_path / "__consumer_offsets-3").append(b"".join(batches[1:4]))
+    PartitionCapture.resume(tmp_path / "__consumer_offsets-3").append(b"".join(batches[3:]))
     (log,) = segment_logs([tmp_path])
     assert [file.name for file in log.files] == [f"{base:020d}.log" for base in (0, 2, 4)]
     ran = kgroup("replay-log", "pay", "--files", str(tmp_path), "-o", "json")
@@ -72,7 +72,7 @@ def test_a_capture_begins_a_segment_each_day_and_goes_on_in_the_last(kgroup: Kgr
 
 
 def test_what_the_broker_no_longer_had_is_a_gap_of_the_capture(kgroup: Kgroup, tmp_path: Path) -> None:
-    part = PartitionCapture.resume(tmp_path, 3)
+    part = PartitionCapture.resume(tmp_path / "__consumer_offsets-3")
     part.append(committed(0, 1))
     part.append(committed(7, 2))
     assert part.gaps == [(1, 6)]

@@ -98,7 +98,7 @@ def test_replicas_of_one_cluster_are_one_log_however_they_were_compacted_and_com
     here, there = two_folders(tmp_path, "one", "two")
     shutil.rmtree(there)
     alone = kgroup("replay-log", "--files", str(here), "-o", "ndjson").out
-    PartitionCapture.resume(tmp_path / "capture", 6).append(SEGMENT.read_bytes())
+    PartitionCapture.resume(tmp_path / "capture" / "__consumer_offsets-6").append(SEGMENT.read_bytes())
     assert kgroup("replay-log", "--files", str(tmp_path), "-o", "ndjson").out == alone
 
 

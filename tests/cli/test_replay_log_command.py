@@ -17,6 +17,7 @@ from tests.cli.conftest import Kgroup
 INCIDENTS = Path(__file__).resolve().parents[1] / "data" / "incidents"
 UPGRADE = str(INCIDENTS / "upgrade-and-back")
 GROUP = "upgrade-and-back.2"
+SHARE, STATE = str(INCIDENTS / "share-group"), "__share_group_state"
 
 
 def test_the_timeline_begins_with_what_is_complete_and_names_causes(kgroup: Kgroup) -> None:
@@ -34,6 +35,9 @@ def test_the_timeline_begins_with_what_is_complete_and_names_causes(kgroup: Kgro
         ("replay-log", "--files", UPGRADE),
         ("replay-log", "--files", UPGRADE, "--at", "19"),
         ("blame", GROUP, "--files", UPGRADE),
+        ("replay-log", "--files", SHARE),
+        ("replay-log", "--files", SHARE, "--at", "19"),
+        ("blame", "queue", "--files", SHARE),
         ("offsets-topic", "stats", "--files", UPGRADE),
         ("offsets-topic", "top", "--files", UPGRADE),
         ("offsets-topic", "decode", "0003000370617900", "--value", "0000000000070000"),
@@ -61,6 +65,49 @@ def test_of_a_share_group_is_said_that_its_deliveries_were_not_read(
     assert ran.code == 5, ran.err
     assert [(e["code"], e["item"]) for e in ran.errors] == [("NOT_SEEN", "pay")]
     assert "__share_group_state" in ran.errors[0]["message"]
+
+
+def test_what_a_share_group_did_with_records_comes_from_its_other_topic(kgroup: Kgroup) -> None:
+    ran = kgroup("replay-log", "queue", "--files", SHARE, "--events", "records-archived", "-o", "ndjson")
+    given_up = [json.loads(line) for line in ran.out.splitlines()]
+    assert ran.code == 0, ran.err
+    assert [(e["topic"], e["records"]) for e in given_up] == [
+        (STATE, [{"topic": "jobs", "partition": 0, "first_offset": n, "last_offset": n, "deliveries": times}])
+        for n, times in ((5, 1), (7, 3))
+    ]
+    both = kgroup("replay-log", "queue", "--files", SHARE, "-o", "json").document["data"]
+    assert {c["topic"] for c in both["coverage"]} == {"__consumer_offsets", STATE}
+    assert {e["topic"] for e in both["events"]} == {"__consumer_offsets", STATE}
+    text = kgroup("blame", "queue", "--files", SHARE).out
+    assert "last given up: " in text and "start offset 7 → 0" in text
+
+
+def test_the_state_of_a_share_group_has_its_start_offsets_and_deliveries(kgroup: Kgroup) -> None:
+    run = ("replay-log", "queue", "--files", SHARE, "--at", "18")
+    (group,) = kgroup(*run, "-o", "json").document["data"]["groups"]
+    assert (group["type"], group["state"], group["group_epoch"]) == ("share", "Stable", 4)
+    (row,) = group["offsets"]
+    assert (row["committed_offset"], row["lag"]) == (7, None)
+    assert [tuple(each.values()) for each in row["deliveries"]] == [
+        (7, 7, "Archived", 3),
+        (8, 29, "Acknowledged", 2),
+    ]
+    assert "jobs-0: 7-7 Archived, delivered 3×; 8-29 Acknowledged, delivered 2×" in kgroup(*run).out
+
+
+def test_raw_prints_the_records_of_both_topics(kgroup: Kgroup) -> None:
+    ran = kgroup("replay-log", "queue", "--files", SHARE, "--raw", "-o", "ndjson")
+    rows = [json.loads(line) for line in ran.out.splitlines()]
+    assert [row["topic"] for row in rows] == ["__consumer_offsets"] * 44 + [STATE] * 10
+    assert rows[-1]["type_name"] == "ShareSnapshot" and rows[-1]["value"] is None
+    one = kgroup("replay-log", "queue", "--files", f"{SHARE}/__consumer_offsets-1", "--raw")
+    assert one.code == 5 and STATE in one.err
+
+
+def test_the_topic_of_deliveries_alone_is_read_too(kgroup: Kgroup) -> None:
+    ran = kgroup("replay-log", "queue", "--files", f"{SHARE}/{STATE}-1", "-o", "json")
+    assert ran.code == 0 and len(ran.document["data"]["events"]) > 10
+    assert kgroup("replay-log", "other", "--files", f"{SHARE}/{STATE}-1").code == 3
 
 
 def test_events_have_the_fields_scripts_rely_on(kgroup: Kgroup) -> None:
@@ -173,14 +220,14 @@ def test_a_capture_goes_on_where_it_stopped_and_cuts_a_torn_tail(tmp_path: Path)
     from kgroup.history.sources.capture import PartitionCapture
 
     data = next(Path(UPGRADE).rglob("*.log")).read_bytes()
-    part = PartitionCapture.resume(tmp_path, 6)
+    part = PartitionCapture.resume(tmp_path / "__consumer_offsets-6")
     assert part.append(data[:3000]) and part.path is not None
     with part.path.open("ab") as file:
         file.write(b"half a batch")
-    again = PartitionCapture.resume(tmp_path, 6)
+    again = PartitionCapture.resume(tmp_path / "__consumer_offsets-6")
     assert again.next_offset == part.next_offset
     again.append(data)
-    last = PartitionCapture.resume(tmp_path, 6)
+    last = PartitionCapture.resume(tmp_path / "__consumer_offsets-6")
     assert (last.next_offset, again.gaps) == (31, [])
     assert len(list(tmp_path.rglob("*.log"))) == 1
 

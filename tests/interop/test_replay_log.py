@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import itertools
 import json
 import re
@@ -17,17 +16,16 @@ import pytest
 
 from kgroup.history.raw import raw_rows
 from kgroup.history.sources.logs import segment_logs
-from kgroup.protocol.subscription import Subscription
 
 from . import jvm
 from .conftest import require
 from .record_incidents import TARGET, TOPICS, Member, classic, consumer
 from .server import Server
+from .tables import unlike
 from .waiting import eventually
 
 pytestmark = pytest.mark.interop
 INCIDENTS = sorted(folder for folder in TARGET.iterdir() if folder.is_dir())
-DEFAULTS: tuple[object, ...] = (None, 0, [], False, -1, "")
 
 
 @pytest.fixture(scope="module")
@@ -68,42 +66,6 @@ def test_raw_records_are_those_of_kafka_dump_log(folder: Path, dumped: dict[str,
         if payload is not None:
             assert row["value_version"] == int(payload["version"])
             assert list(unlike(row["value"], payload["data"])) == []
-
-
-def unlike(ours: Any, theirs: Any, at: str = "") -> Iterator[str]:
-    """Where the two differ. A field that Kafka leaves out has its default value with us."""
-    if isinstance(ours, dict) and isinstance(theirs, dict):
-        told = {re.sub("([A-Z])", r"_\1", name).lower(): value for name, value in theirs.items()}
-        for name in ours.keys() | told.keys():
-            if name not in told:
-                if ours[name] not in DEFAULTS:
-                    yield f"{at}.{name} is ours only"
-            elif name not in ours:
-                yield f"{at}.{name} is theirs only"
-            elif name in ("subscription", "assignment", "metadata"):
-                yield from unlike_payload(ours[name], told[name], f"{at}.{name}")
-            else:
-                yield from unlike(ours[name], told[name], f"{at}.{name}")
-    elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
-        for i, (a, b) in enumerate(zip(ours, theirs, strict=True)):
-            yield from unlike(a, b, f"{at}[{i}]")
-    elif ours != theirs:
-        yield f"{at}: {ours!r} is {theirs!r} there"
-
-
-def unlike_payload(ours: Any, theirs: Any, at: str) -> Iterator[str]:
-    """Subscriptions and assignments, which Kafka prints in full or as base64."""
-    if isinstance(theirs, str) and isinstance(ours, dict):
-        theirs = {"topics": list(Subscription.decode(base64.b64decode(theirs)).topics)}
-    if isinstance(theirs, dict) and "assignedPartitions" in theirs:
-        places = [f"{t['topic']}-{p}" for t in theirs["assignedPartitions"] for p in t["partitions"]]
-        if ours["partitions"] != places:
-            yield at
-    elif isinstance(theirs, dict):
-        if ours["topics"] != theirs["topics"]:
-            yield at
-    elif ours != theirs:
-        yield at
 
 
 def kgroup(*arguments: str) -> subprocess.CompletedProcess[str]:

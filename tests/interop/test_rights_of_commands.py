@@ -109,12 +109,12 @@ ROWS = {
     "downgrade watch": Row(
         ("downgrade", "watch", LIVE, "--stuck-after", "1s", "--interval", "100ms"), LIVE, healthy=BAD
     ),
-    "replay-log": Row(("replay-log",), None, healthy=PARTIAL),  # a share group's records are not read
-    "replay-log --verify": Row(("replay-log", "--verify"), None, healthy=PARTIAL, lacking=(PARTIAL, RIGHTS)),
+    "replay-log": Row(("replay-log",), None, lacking=(PARTIAL, RIGHTS)),
+    "replay-log --verify": Row(("replay-log", "--verify"), None, lacking=(PARTIAL, RIGHTS)),
     "blame": Row(("blame", LIVE), LIVE),
     "offsets-topic stats": Row(("offsets-topic", "stats"), None),
     "offsets-topic top": Row(("offsets-topic", "top"), None),
-    "capture": Row(("capture", "--out", "captured", "--once"), None),
+    "capture": Row(("capture", "--out", "captured", "--once"), None, lacking=(PARTIAL, RIGHTS)),
     "cluster status": Row(("cluster", "status"), None),
     "cluster topics": Row(("cluster", "topics"), None),
     "cluster create-topic": Row(("cluster", "create-topic", MADE), None, MADE),

@@ -6,6 +6,7 @@ What kgroup reports and changes equals what kafka-share-groups does.
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,18 +14,20 @@ from typing import Any
 
 import pytest
 
+from kgroup.history.raw import raw_rows
+from kgroup.history.sources.logs import logs_of, segments_of, state_logs_of
 from tests.kafka_release.release import Release
 from tests.own_home import move_in
 from tests.ran import Ran, ran
 
-from . import toolchain
+from . import jvm, toolchain
 from .conftest import require
 from .driver import Driver
 from .jvm import LIGHT_JVM, java
 from .kafka import SHARED, RealKafka
 from .kgroup_server import KgroupServer
 from .server import Server
-from .tables import rows
+from .tables import dumped_at, rows, unlike
 from .waiting import eventually
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
@@ -358,6 +361,78 @@ def test_members_go_on_after_the_broker_was_killed(scene: Scene) -> None:
     assert not got.keys() & first.keys()
     assert second.keys() <= got.keys()
     scene.driver.call("share.close", name="one")
+
+
+def test_the_history_is_what_the_members_did(scene: Scene, ask: Ask, tmp_path: Path) -> None:
+    """Live, captured and as the cluster says it now: members, start offsets, releases, what was given up."""
+    scene.open("first")
+    acquired = scene.poll("first").keys()
+    scene.done("first", [3], "REJECT")
+    scene.done("first", sorted(acquired - {3, 4, 5}))
+    scene.done("first", [4, 5], "RELEASE")
+    verified = ask("replay-log", scene.group, "--verify")
+    (verdict,) = verified.data["groups"]
+    assert (verified.code, verdict["verdict"], verdict["not_compared"]) == (0, "same", []), verdict
+    assert scene.poll("first") == {4: 2, 5: 2}
+    scene.done("first", [4, 5])
+    scene.driver.call("share.close", name="first")
+    told = ask("replay-log", scene.group)
+    assert told.code == 0, told.err
+    of: dict[str, list[Any]] = {}
+    for event in told.data["events"]:
+        pieces = [(p["first_offset"], p["last_offset"], p["deliveries"]) for p in event["records"]]
+        of.setdefault(event["event"], []).extend(pieces or [event["detail"]])
+    assert of["records-archived"] == [(3, 3, 1)] and of["records-released"] == [(4, 5, 1)]
+    done = {n: times for first, last, times in of["records-acknowledged"] for n in range(first, last + 1)}
+    assert done == {n: 2 if n in (4, 5) else 1 for n in range(RECORDS) if n != 3}
+    assert len(of["member-joined"]) == len(of["member-left-or-expired"]) == 1
+    assert ask("replay-log", scene.group, "--verify").code == 0
+    assert ask("capture", "--once", "--out", str(tmp_path), "-o", "table").code == 0
+    filed = ran_on_files(ask, scene.group, tmp_path)
+    assert filed == [event["detail"] for event in told.data["events"]]
+    (row,) = ask("replay-log", scene.group, "--at", "1000000").data["groups"][0]["offsets"]
+    assert str(row["committed_offset"]) == scene.starts()[0]["START-OFFSET"]
+
+
+def ran_on_files(ask: Ask, group: str, folder: Path) -> list[str]:
+    """What is told of a group from a capture."""
+    told = ask("replay-log", group, "--files", str(folder))
+    assert told.code == 0, told.err
+    return [event["detail"] for event in told.data["events"]]
+
+
+def test_raw_records_are_those_of_kafkas_dump_tool(scene: Scene, ask: Ask) -> None:
+    """Record by record, of both topics, with every other group that these tests leave in them."""
+    scene.half_done()
+    scene.tool("--reset-offsets", "--to-latest", "--topic", scene.topic, "--execute")
+    theirs: dict[tuple[str, int, int], tuple[dict[str, Any], dict[str, Any] | None]] = {}
+    for segment in sorted(scene.broker.data_dir.glob("__*-*/*.log")):
+        topic, _, partition = segment.parent.name.rpartition("-")
+        decoder = {"__share_group_state": "--share-group-state-decoder"}.get(topic, "--offsets-decoder")
+        if topic == "__cluster_metadata":
+            continue
+        dumped = jvm.tool("kafka-dump-log", decoder, "--print-data-log", "--files", str(segment)).stdout
+        for offset, key, value in dumped_at(dumped):
+            theirs[topic, int(partition), offset] = key, value
+    # From the same files, without names of topics, which Kafka's tool does not show.
+    look = segments_of([scene.broker.data_dir])
+    logs = [("__consumer_offsets", log) for log in logs_of(look)]
+    logs += [("__share_group_state", log) for log in state_logs_of(look)]
+    read = (row for topic, log in logs for row in raw_rows(log, topic=topic))
+    ours = {(row["topic"], row["partition"], row["offset"]): row for row in read}
+    assert ours.keys() == theirs.keys()
+    shown = ask("replay-log", "--raw", "-o", "ndjson")
+    live = [json.loads(line) for line in shown.out.splitlines()]
+    assert shown.code == 0 and [(r["topic"], r["partition"], r["offset"]) for r in live] == [*ours]
+    assert {topic for topic, *_ in ours} == {"__consumer_offsets", "__share_group_state"}
+    for place, row in ours.items():
+        key, value = theirs[place]
+        assert row["type"] == int(key["type"])
+        assert list(unlike(row["key"], key["data"])) == [], place
+        assert (row["value"] is None) == (value is None), place
+        if value is not None:
+            assert row["value_version"] == int(value["version"])
+            assert list(unlike(row["value"], value["data"])) == [], place
 
 
 def test_doctor_finds_what_can_be_seen(scene: Scene, ask: Ask) -> None:

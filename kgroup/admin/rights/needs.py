@@ -7,7 +7,7 @@ named again. An interop test gives a principal these rights and takes each away 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from kgroup.domain import OFFSETS_TOPIC
+from kgroup.domain import OFFSETS_TOPIC, SHARE_STATE_TOPIC
 from kgroup.security.rights import (
     ALTER,
     ALTER_CONFIGS,
@@ -75,12 +75,14 @@ WHEN_CONSUMER = "its members use the consumer protocol"
 WHEN_UNTOLD = "the group is empty, or its members use the consumer protocol"
 WHEN_LIVE = "the group has members"
 WHEN_LEFT = "a static member has left for now"
+WHEN_SHARED = "a share group is among those that are read"
 _GROUP = Need(DESCRIBE, GROUP, THE_GROUP)
 _EVERY_GROUP = Need(DESCRIBE, GROUP, EVERY)
 _TOPICS = Need(DESCRIBE, TOPIC, ITS_TOPICS)
 _EVERY_TOPIC = Need(DESCRIBE, TOPIC, EVERY)
 _RULES = Need(ALTER, CLUSTER)
 _LOG = Need(READ, TOPIC, OFFSETS_TOPIC)
+_DELIVERIES = Need(READ, TOPIC, SHARE_STATE_TOPIC, WHEN_SHARED)
 _BROKERS = Need(DESCRIBE_CONFIGS, CLUSTER)
 _TOPICS_OF_PLAN = Need(DESCRIBE, TOPIC, ITS_TOPICS, WHEN_UNTOLD)
 _OF_LIVE = Need(DESCRIBE_CONFIGS, CLUSTER, when=WHEN_LIVE)
@@ -130,12 +132,12 @@ COMMANDS: dict[str, Needs] = {
     "downgrade plan": _of(_GROUP, _TOPICS_OF_PLAN, _OF_LIVE),
     "downgrade execute": _of(_CHANGED, _TOPICS_OF_PLAN, _OF_LIVE),
     "downgrade watch": _of(_GROUP, _TOPICS),
-    "replay-log": _of(_LOG),
-    "replay-log --verify": _of(_LOG, _EVERY_GROUP, _EVERY_TOPIC, note=_HIDES_GROUPS),
-    "blame": _of(_LOG),
+    "replay-log": _of(_LOG, _DELIVERIES),
+    "replay-log --verify": _of(_LOG, _DELIVERIES, _EVERY_GROUP, _EVERY_TOPIC, note=_HIDES_GROUPS),
+    "blame": _of(_LOG, _DELIVERIES),
     "offsets-topic stats": _of(_LOG),
     "offsets-topic top": _of(_LOG),
-    "capture": _of(_LOG),
+    "capture": _of(_LOG, Need(READ, TOPIC, SHARE_STATE_TOPIC)),
     "pipeline run": _of(_LOG),
     "cluster status": _of(_EVERY_TOPIC),
     "cluster topics": _of(_EVERY_TOPIC),

@@ -100,7 +100,7 @@ def command(
             }
             for name, blames in found.items()
         ],
-        "coverage": [coverage_json(covered) for covered in story.coverage],
+        "coverage": [coverage_json(covered) for covered in (*story.coverage, *story.state_coverage)],
         "limits": list(LIMITS),
         "span": selection.span_json(story.events),
     }

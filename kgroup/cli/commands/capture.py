@@ -1,4 +1,4 @@
-"""`kgroup capture`: record `__consumer_offsets` before compaction takes its history."""
+"""`kgroup capture`: record what groups write before compaction takes its history."""
 
 import time
 from dataclasses import dataclass, field
@@ -11,12 +11,17 @@ from kgroup.cli.exit_codes import ExitCode, of_batch, of_error
 from kgroup.cli.frame.declaring import option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.locations import StorageOption, storage_options
+from kgroup.domain import SHARE_STATE_TOPIC
 from kgroup.durations import parse_duration
+from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.storage.location import Location
 
 if TYPE_CHECKING:
-    from kgroup.history.sources.capture import Capture, Keeper
+    from kgroup.history.sources.capture import Capture, Keeper, PartitionCapture
+    from kgroup.protocol.transport import Transport
 
+_LOOK_S = 30.0
+"""How often a topic that is not there yet is looked for."""
 _TELL_S = 10.0
 """How often progress is told; with --verbose after each look that found something."""
 
@@ -42,35 +47,34 @@ def command(
 ) -> ExitCode:
     """Record the live __consumer_offsets topic, so that compaction cannot take its history.
 
+    Where there are share groups, __share_group_state as well.
+
     Run it again with the same folder to continue where it stopped. Writes one compressed segment per day, in
     Kafka's own format; at a URL, an object whenever there is enough for one. Read them with replay-log.
     """
-    from kgroup.history.sources.capture import Capture
-    from kgroup.history.sources.live import LiveTopic
-
     pause, often = max(0.05, parse_duration(every)), parse_duration(upload_every)
     keeper = _keeper(env, out, storage_option)
     with open_admin(env) as admin:
-        capture = Capture(LiveTopic(admin.transport, env.settings().timeout_s()), keeper)
-        teller = Teller(env, capture)
+        recording = Recording(admin.transport, env.settings().timeout_s(), keeper)
+        teller = Teller(env, recording)
         if not once:
-            env.note(f"recording {len(capture.parts)} partitions into {out}; Ctrl-C ends it")
+            env.note(f"recording {len(recording.parts)} partitions into {out}; Ctrl-C ends it")
         upload_s = time.monotonic() + often
         try:
             while True:
-                capture.poll()
+                recording.poll()
                 if once or time.monotonic() >= upload_s:
-                    capture.flush()
+                    recording.flush()
                     upload_s = time.monotonic() + often
                 teller.tell()
                 if once:
                     # How a single look ended: PARTIAL if some partitions were not read, the common reason
                     # if none was.
-                    failed = [of_error(error) for error in capture.failures.values()]
-                    return of_batch(failed, len(failed) < len(capture.parts))
+                    failed = [of_error(error) for error in recording.failures.values()]
+                    return of_batch(failed, len(failed) < len(recording.parts))
                 time.sleep(pause)
         except KeyboardInterrupt:
-            capture.flush()
+            recording.flush()
             raise
         finally:
             env.note(teller.summary(out))
@@ -85,30 +89,89 @@ def _keeper(env: Env, out: str, options: list[str] | None) -> "Path | Keeper":
     return Uploads(place, chosen)
 
 
+class Recording:
+    """What a capture records: `__consumer_offsets`, and `__share_group_state` once there is one."""
+
+    def __init__(self, transport: "Transport", timeout_s: float, keeper: "Path | Keeper") -> None:
+        from kgroup.history.sources.capture import Capture
+        from kgroup.history.sources.live import LiveTopic
+
+        self._transport, self._timeout_s, self._keeper = transport, timeout_s, keeper
+        self._offsets = Capture(LiveTopic(transport, timeout_s), keeper)
+        self._state: Capture | None = None
+        self._unseen: KgroupError | None = None
+        self._look_s = time.monotonic()
+        self._look()
+
+    def _look(self) -> None:
+        """Begin to record the state of share groups, if it is there; what hides it is a failure."""
+        from kgroup.history.sources.capture import Capture
+        from kgroup.history.sources.live import LiveTopic
+
+        self._look_s, self._unseen = time.monotonic() + _LOOK_S, None
+        try:
+            topic = LiveTopic(self._transport, self._timeout_s, with_names=False, name=SHARE_STATE_TOPIC)
+        except KgroupError as error:
+            if not (isinstance(error, BrokerRefused) and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+                self._unseen = error
+            return
+        self._state = Capture(topic, self._keeper)
+
+    def poll(self) -> None:
+        """Record all that there is now."""
+        if self._state is None and time.monotonic() >= self._look_s:
+            self._look()
+        for capture in self._captures:
+            capture.poll()
+
+    def flush(self) -> None:
+        """Keep all that is waiting."""
+        for capture in self._captures:
+            capture.flush()
+
+    @property
+    def _captures(self) -> "list[Capture]":
+        return [self._offsets] if self._state is None else [self._offsets, self._state]
+
+    @property
+    def parts(self) -> "dict[str, PartitionCapture]":
+        """The recorded partitions, by name."""
+        return {self._name(c, number): part for c in self._captures for number, part in c.parts.items()}
+
+    @property
+    def failures(self) -> dict[str, KgroupError]:
+        """What was not read to its end at the last look, and why, by name."""
+        found = {self._name(c, number): why for c in self._captures for number, why in c.failures.items()}
+        return found if self._unseen is None else {**found, SHARE_STATE_TOPIC: self._unseen}
+
+    def _name(self, capture: "Capture", number: int) -> str:
+        return f"partition {number}" if capture is self._offsets else f"{SHARE_STATE_TOPIC}-{number}"
+
+
 @dataclass
 class Teller:
     """Says on stderr what a capture does: gaps and failures as they come, how far it is once in a while."""
 
     env: Env
-    capture: "Capture"
-    told: set[tuple[int, int, int]] = field(default_factory=set)
-    unread: dict[int, str] = field(default_factory=dict)
+    recording: Recording
+    told: set[tuple[str, int, int]] = field(default_factory=set)
+    unread: dict[str, str] = field(default_factory=dict)
     batches: int = 0
     next_s: float = 0.0
 
     def tell(self) -> None:
         """Say what is new since the last time."""
-        for partition, part in self.capture.parts.items():
+        for name, part in self.recording.parts.items():
             for first, last in part.gaps:
-                if (partition, first, last) not in self.told:
-                    self.told.add((partition, first, last))
-                    self.env.note(f"partition {partition}: offsets {first} to {last} were gone already")
-        now = {partition: error.message for partition, error in self.capture.failures.items()}
-        for partition, message in now.items():
-            if self.unread.get(partition) != message:
-                self.env.note(f"error: partition {partition} was not read: {message}")
-        for partition in sorted(self.unread.keys() - now.keys()):
-            self.env.note(f"partition {partition} is read again")
+                if (name, first, last) not in self.told:
+                    self.told.add((name, first, last))
+                    self.env.note(f"{name}: offsets {first} to {last} were gone already")
+        now = {name: error.message for name, error in self.recording.failures.items()}
+        for name, message in now.items():
+            if self.unread.get(name) != message:
+                self.env.note(f"error: {name} was not read: {message}")
+        for name in sorted(self.unread.keys() - now.keys()):
+            self.env.note(f"{name} is read again")
         self.unread = now
         batches = self._sum("batches")
         if batches > self.batches and time.monotonic() >= self.next_s:
@@ -117,13 +180,13 @@ class Teller:
 
     def summary(self, out: str) -> str:
         """Return what was recorded, and what was not."""
-        text = f"{self._text()} of {len(self.capture.parts)} partitions into {out}"
+        text = f"{self._text()} of {len(self.recording.parts)} partitions into {out}"
         if self.unread:
-            text += f"; NOT READ: partition {', '.join(map(str, sorted(self.unread)))}"
+            text += f"; NOT READ: {', '.join(self.unread)}"
         return text
 
     def _text(self) -> str:
         return f"recorded {self._sum('batches')} batches, {self._sum('bytes_kept')} bytes"
 
     def _sum(self, name: str) -> int:
-        return sum(getattr(part, name) for part in self.capture.parts.values())
+        return sum(getattr(part, name) for part in self.recording.parts.values())

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
@@ -15,16 +15,17 @@ from kgroup.cli.exit_codes import ExitCode, name_of
 from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.inputs.locations import storage_options
 from kgroup.cli.output.times import iso
-from kgroup.domain import Document, offsets_partition_of
-from kgroup.errors import KgroupError
+from kgroup.domain import SHARE_STATE_TOPIC, Document, offsets_partition_of
+from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.history.fold.events import Event, Kind
-from kgroup.history.fold.view import EPOCHS, SHARE
+from kgroup.history.fold.view import EPOCHS
 from kgroup.storage.location import Location
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
+    from kgroup.history.deliveries import DeliveryReader
     from kgroup.history.fold.removals import Today
-    from kgroup.history.replay import At, Coverage, Story
+    from kgroup.history.replay import At, Coverage, Reader, Story
     from kgroup.history.sources.chunks import Progress
     from kgroup.history.sources.logs import OffsetsLog
 
@@ -37,6 +38,7 @@ LIMITS = (
     "a commit says neither which member made it nor in which epoch",
     "a member that left, expired or was removed leaves the same records",
     "a classic rebalance is recorded when it completes, not when it starts",
+    "what is stored of a share group's deliveries names no member",
 )
 """What no reader of the topic can know; every JSON answer carries it."""
 SUSPICIOUS = (
@@ -59,6 +61,10 @@ class Source:
     today: "Today | None" = None
     partitions: int = 0
     """How many the live topic has; 0 for files."""
+    state: "list[OffsetsLog]" = field(default_factory=list)
+    """Logs of `__share_group_state` among files; those of a cluster are opened when they are asked for."""
+    state_failure: KgroupError | None = None
+    """Why that topic of a cluster could not be opened."""
 
     def replay(self, selection: Selection, at: "At | None" = None, keep_owners: bool = False) -> "Story":
         """Return the whole story of the selected groups, with a progress bar where that is worth one.
@@ -83,7 +89,70 @@ class Source:
                 jobs=min(_MAX_JOBS, _cores()) if selection.collapse else 1,
             )
         self.check()
+        self._add_deliveries(story, selection, at)
         return story
+
+    def _add_deliveries(self, story: "Story", selection: Selection, at: "At | None") -> None:
+        """Read what share groups did with their records, where there are any, or files have it."""
+        from kgroup.history.deliveries import add_deliveries
+        from kgroup.history.replay import Coverage
+
+        if not self.state and (not story.shared or self.admin is None):
+            return
+        logs = self.state_logs()
+        if (error := self.state_failure) is not None:
+            failed = Coverage(-1, SHARE_STATE_TOPIC, -1, -1, 0, 0, -1, -1, -1, (), error, SHARE_STATE_TOPIC)
+            story.state_coverage.append(failed)
+        add_deliveries(
+            story,
+            logs,
+            self.topic_names,
+            names=selection.names,
+            wanted=selection.wanted,
+            runs=selection.collapse,
+            at=at,
+        )
+
+    def state_logs(self) -> "list[OffsetsLog]":
+        """Return the logs of `__share_group_state`; those of a cluster are opened now.
+
+        Which partition has a group is not known, so all are returned; none where there is no such topic yet,
+        and where `state_failure` says why it could not be opened.
+        """
+        from kgroup.history.sources.live import LiveLog, LiveTopic
+
+        if self.state or self.admin is None or self.env is None:
+            return self.state
+        self.state_failure = None
+        try:
+            timeout_s = self.env.settings().timeout_s()
+            topic = LiveTopic(self.admin.transport, timeout_s, with_names=False, name=SHARE_STATE_TOPIC)
+        except KgroupError as error:
+            absent = isinstance(error, BrokerRefused) and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            self.state_failure = None if absent else error
+        else:
+            self.state += [LiveLog(topic, partition, tolerant=True) for partition in topic.partitions]
+        return self.state
+
+    def delivery_readers(self, readers: "Iterable[Reader]", selection: Selection) -> "list[DeliveryReader]":
+        """Return readers of what share groups did, once `readers` have met a share group; else none.
+
+        They name topics as far as these have names now.
+        """
+        from kgroup.history.deliveries import DeliveryReader
+
+        folds = [reader.fold for reader in readers]
+        if not any(group.state.newest_share >= 0 for fold in folds for group in fold.groups.values()):
+            return []
+        names = dict(self.topic_names)
+        for fold in folds:
+            names |= fold.names.names
+        return [
+            DeliveryReader(
+                log, names, names=selection.names, wanted=selection.wanted, runs=selection.collapse
+            )
+            for log in self.state_logs()
+        ]
 
     def check(self) -> None:
         """Raise the first log's failure, if none of the logs could be read."""
@@ -95,7 +164,7 @@ class Source:
         """Ask brokers again that did not answer the last time."""
         from kgroup.history.sources.live import LiveLog
 
-        for log in self.logs:
+        for log in (*self.logs, *self.state):
             if isinstance(log, LiveLog):
                 log.topic.try_again()
 
@@ -107,7 +176,11 @@ class Source:
     @property
     def failures(self) -> list[ItemError]:
         """An error for each partition that was not read to its end."""
-        return [not_read(log.source, log.failure) for log in self.logs if log.failure is not None]
+        logs = (*self.logs, *self.state)
+        found = [not_read(log.source, log.failure) for log in logs if log.failure is not None]
+        return (
+            found if self.state_failure is None else [*found, not_read(SHARE_STATE_TOPIC, self.state_failure)]
+        )
 
     @contextmanager
     def progress(self) -> "Iterator[Progress | None]":
@@ -148,7 +221,7 @@ def opened(
     Of a cluster only the partitions that matter.
     """
     if files:
-        from kgroup.history.sources.logs import logs_of, segments_of, topic_names_near
+        from kgroup.history.sources.logs import logs_of, segments_of, state_logs_of, topic_names_near
 
         places = list(map(Location.parse, files))
         look = segments_of(places, storage_options(env, options))
@@ -156,7 +229,9 @@ def opened(
             env.note(note)
         logs = logs_of(look)
         found: list[OffsetsLog] = [*logs]
-        yield Source(found, topic_names_near(places, look.beside), sizes=[log.size for log in logs], env=env)
+        named = topic_names_near(places, look.beside)
+        sizes = [log.size for log in logs]
+        yield Source(found, named, sizes=sizes, env=env, state=[*state_logs_of(look)])
         return
     from kgroup.history.sources.live import LiveLog, LiveTopic
 
@@ -183,6 +258,7 @@ def event_json(event: Event) -> Document:
     return {
         "offset": event.offset,
         "end_offset": event.end_offset,
+        "topic": event.log_topic,
         "partition": event.log_partition,
         "timestamp_ms": event.timestamp_ms,
         "timestamp": iso(event.timestamp_ms),
@@ -203,12 +279,14 @@ def event_json(event: Event) -> Document:
         "partitions": [place._asdict() for place in event.partitions],
         "unowned_ms": event.unowned_ms,
         "unowned": [each._asdict() for each in event.unowned],
+        "records": [each._asdict() for each in event.records],
     }
 
 
 def coverage_json(covered: "Coverage") -> Document:
     """Return what is complete from where, of one partition of the topic."""
     return {
+        "topic": covered.topic,
         "partition": covered.partition,
         "source": covered.source,
         "first_offset": covered.first_offset,
@@ -226,7 +304,7 @@ def coverage_json(covered: "Coverage") -> Document:
 
 def coverage_text(covered: "Coverage") -> str:
     """One line: what was read, and what of it is whole."""
-    name = f"__consumer_offsets-{covered.partition}"
+    name = f"{covered.topic}-{covered.partition}" if covered.partition >= 0 else covered.topic
     if covered.failure is not None:
         upto = f" behind offset {covered.last_offset}" if covered.records else ""
         why = covered.failure.message.removeprefix(f"{name} cannot be read: ")
@@ -248,13 +326,14 @@ def coverage_lines(story: "Story", selection: Selection) -> list[str]:
     read = [c for c in story.coverage if c.records or c.bad or c.failure]
     if selection.patterns:
         read = [c for c in read if story.folds[c.partition].groups or c.failure] or read
+    state = [coverage_text(covered) for covered in story.state_coverage if covered.records or covered.failure]
     if len(read) <= _COVERAGE_LINES:
-        return [coverage_text(covered) for covered in read]
+        return [*(coverage_text(covered) for covered in read), *state]
     whole = [c for c in read if c.from_the_start]
     records = sum(c.records for c in read)
     text = f"{len(read)} partitions of __consumer_offsets · {records} records · {len(whole)} of them complete"
     partial = [coverage_text(c) for c in read if not c.from_the_start]
-    return [text, *partial[:_COVERAGE_LINES], *(["…"] if len(partial) > _COVERAGE_LINES else [])]
+    return [text, *partial[:_COVERAGE_LINES], *(["…"] if len(partial) > _COVERAGE_LINES else []), *state]
 
 
 def closing_lines(events: Sequence[Event]) -> list[str]:
@@ -269,13 +348,15 @@ def damage(story: "Story") -> tuple[list[ItemError], ExitCode]:
     """Return an error for each damaged range and each log of another topic, and their exit code."""
     strangers = foreign(story)
     read = any(covered.records for covered in story.coverage if covered.partition not in strangers)
+    read = read or any(covered.records for covered in story.state_coverage)
     hint = "what comes before and after it was read" if read else None
     errors = [ItemError(bad.source, "CORRUPT_MESSAGE", str(bad), hint) for bad in story.bad]
     for covered in story.coverage:
         if covered.partition in strangers:
             text = f"{covered.source}: its {covered.records} records are not from __consumer_offsets"
             errors.append(ItemError(covered.source, "CORRUPT_MESSAGE", text, "is it another topic's?"))
-    unread = [not_read(c.source, c.failure) for c in story.coverage if c.failure is not None]
+    every = (*story.coverage, *story.state_coverage)
+    unread = [not_read(c.source, c.failure) for c in every if c.failure is not None]
     errors += unread
     if unread:
         return errors, ExitCode.PARTIAL
@@ -297,7 +378,8 @@ def shortcomings(story: "Story", selection: Selection) -> tuple[list[ItemError],
     errors, code = damage(story)
     missing = unseen(story, selection)
     errors += untimed(selection.outside(story.events).untimed, "event")
-    errors += [unread_deliveries(state.group_id) for _, state in story.states if state.kind == SHARE]
+    if story.deliveries is None:
+        errors += map(unread_deliveries, sorted(story.shared))
     if code is ExitCode.OK and missing and len(missing) == len(selection.names or ()):
         code = ExitCode.NOT_FOUND
     elif code is ExitCode.OK and (missing or errors):
@@ -307,8 +389,12 @@ def shortcomings(story: "Story", selection: Selection) -> tuple[list[ItemError],
 
 def unread_deliveries(group_id: str, item: str | None = None) -> ItemError:
     """Return the error for a share group: what was delivered to it lies in a topic that was not read."""
-    text = f"{group_id}: start offsets and deliveries are in __share_group_state, which was not read"
-    return ItemError(item or group_id, "NOT_SEEN", text, "kgroup describe asks the cluster for start offsets")
+    text = (
+        f"{group_id}: start offsets and deliveries are in {SHARE_STATE_TOPIC}, of which there is no segment"
+    )
+    return ItemError(
+        item or group_id, "NOT_SEEN", text, "name the folders of both topics; capture keeps both"
+    )
 
 
 def untimed(count: int, what: str) -> list[ItemError]:
@@ -334,8 +420,9 @@ def foreign(story: "Story") -> set[int]:
 def unseen(story: "Story", selection: Selection) -> list[ItemError]:
     """Return an error for each group asked for by name of which the log holds no record."""
     seen = {name for fold in story.folds.values() for name in fold.groups}
+    seen |= {event.group for event in story.events}
     hint = "a deleted group is gone from a compacted log; kgroup offsets-topic top shows which are in it"
-    if any(covered.failure is not None for covered in story.coverage):
+    if any(covered.failure is not None for covered in (*story.coverage, *story.state_coverage)):
         hint = "not all was read, so it may be there"
     return [
         ItemError(name, "GROUP_ID_NOT_FOUND", f"there is no record of group {name}", hint)

@@ -1,4 +1,4 @@
-"""Schemas of the commands over `__consumer_offsets`; the field names are fixed (docs/json-output.md)."""
+"""Schemas of the commands over what groups write; the field names are fixed (docs/json-output.md)."""
 
 from collections.abc import Mapping
 
@@ -21,7 +21,10 @@ _TEXT, _COUNT = nullable(STRING), nullable(INTEGER)
 _PLACE: dict[str, Schema] = {"topic": STRING, "partition": INTEGER}
 EVENT = record(
     **each(INTEGER, "offset end_offset"),
-    partition=note(INTEGER, "of `__consumer_offsets`"),
+    topic=note(
+        STRING, "`__consumer_offsets`, or `__share_group_state` for what share groups did with records"
+    ),
+    partition=note(INTEGER, "of that topic"),
     timestamp_ms=INTEGER,
     timestamp=_TEXT,
     end_timestamp_ms=INTEGER,
@@ -37,9 +40,14 @@ EVENT = record(
     partitions=array(record(**_PLACE)),
     unowned_ms=_COUNT,
     unowned=array(record(**_PLACE, ms=INTEGER)),
+    records=note(
+        array(record(**_PLACE, **each(INTEGER, "first_offset last_offset deliveries"))),
+        "of share groups: the records meant, and how often each was delivered",
+    ),
 )
 COVERAGE = record(
-    partition=INTEGER,
+    topic=STRING,
+    partition=note(INTEGER, "-1 for all of a topic that could not be looked at"),
     source=STRING,
     **each(INTEGER, "first_offset last_offset records missing"),
     from_the_start=BOOLEAN,
@@ -74,7 +82,7 @@ EVENTS = record(events=array(EVENT), **_READ, span=SPAN)
 _TALLY = each(INTEGER, "records bytes tombstones")
 _REMOVAL = record(**each(STRING, "id command time"), time_ms=INTEGER, **each(_TEXT, "actor reason"))
 _BLAME = record(
-    about=one_of("rebalance", "rewind", "deletion", "conversion"),
+    about=one_of("rebalance", "rewind", "given up", "deletion", "conversion"),
     event=EVENT,
     evidence=array(EVENT),
     journal=note(array(_REMOVAL), "the removals made from this machine"),

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from kgroup.admin.models import ItemError
+from kgroup.admin.models import GroupDescription, ItemError
 from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
@@ -23,6 +23,7 @@ from kgroup.cli.inputs.history import (
     event_json,
     foreign,
     shortcomings,
+    unread_deliveries,
     unseen,
     untimed,
 )
@@ -34,16 +35,19 @@ from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.times import day_and_clock, iso
 from kgroup.cli.views.description import blocks, member_columns, member_rows
 from kgroup.cli.views.history_state import description
-from kgroup.domain import Document, TopicPartition
+from kgroup.domain import OFFSETS_TOPIC, SHARE_STATE_TOPIC, Document, TopicPartition
 from kgroup.errors import ConfigError
 from kgroup.history.fold.events import Event, duration_text, partitions_text
 from kgroup.history.fold.folding import Holdings
 from kgroup.history.fold.view import EPOCHS
 from kgroup.history.items import BadRange
 from kgroup.history.raw import raw_rows
+from kgroup.protocol.share_records import TYPES as SHARE_TYPES
 
 if TYPE_CHECKING:
+    from kgroup.history.deliveries import DeliveryReader
     from kgroup.history.replay import At, Story
+    from kgroup.history.sources.logs import OffsetsLog
 
 
 _EVENT_COLUMNS = (
@@ -87,7 +91,7 @@ def show_story(
     told = [] if env.output.is_lines else [event_json(event) for event in events]
     data = {
         "events": told,
-        "coverage": [coverage_json(covered) for covered in story.coverage],
+        "coverage": [coverage_json(covered) for covered in (*story.coverage, *story.state_coverage)],
         "limits": list(LIMITS),
         "span": selection.span_json(story.events),
     }
@@ -155,7 +159,7 @@ def show_state(env: Env, source: Source, selection: Selection, at: "At") -> Exit
     """Print the groups as they were, in the words of `describe`; return the exit code."""
 
     story = source.replay(selection, at)
-    found = [description(state, partition) for partition, state in story.states]
+    found = [description(state, partition, story.stored(state.group_id)) for partition, state in story.states]
     errors, code = damage(story)
     missing = [] if found else unseen(story, selection)
     if missing and code is ExitCode.OK:
@@ -167,9 +171,10 @@ def show_state(env: Env, source: Source, selection: Selection, at: "At") -> Exit
     shown: list[str | Table] = [*coverage_lines(story, selection), f"as of {moment}"]
     for group in found:
         shown += ["", *blocks(group, ("summary", "members", "offsets"), "instance", env.output.terminal)]
+        shown += _delivery_lines(group)
     data = {
         "groups": [asdict(group) for group in found],
-        "coverage": [coverage_json(covered) for covered in story.coverage],
+        "coverage": [coverage_json(covered) for covered in (*story.coverage, *story.state_coverage)],
         "limits": list(LIMITS),
         "at": {
             "offset": at.offset,
@@ -191,14 +196,34 @@ def show_state(env: Env, source: Source, selection: Selection, at: "At") -> Exit
     return show(env, result)
 
 
+def _delivery_lines(group: GroupDescription) -> Iterator[str]:
+    """What is stored of the records from each start offset on."""
+    for row in group.offsets:
+        told = [
+            f"{each.first_offset}-{each.last_offset} {each.state}, delivered {each.deliveries}×"
+            for each in row.deliveries or ()
+        ]
+        if told:
+            yield f"  {row.topic}-{row.partition}: {'; '.join(told)}"
+
+
 def show_raw(env: Env, source: Source, selection: Selection) -> ExitCode:
     """Every record of the selected groups as it lies in the log, decoded; printed as it is read."""
     bad: list[BadRange] = []
     read, without_time = False, 0
     as_json, span = _prints_json(env, "--raw"), selection.span
-    for log in source.logs:
-        for row in raw_rows(log, selection.names, selection.wanted, source.topic_names):
+    share = False
+
+    def logs() -> "Iterator[tuple[str, OffsetsLog]]":
+        yield from ((OFFSETS_TOPIC, log) for log in source.logs)
+        # Only then is it known whether there are share groups, whose other topic needs a right of its own.
+        if share or source.state:
+            yield from ((SHARE_STATE_TOPIC, log) for log in source.state_logs())
+
+    for topic, log in logs():
+        for row in raw_rows(log, selection.names, selection.wanted, source.topic_names, topic):
             when, read = row["timestamp_ms"], True
+            share = share or topic == OFFSETS_TOPIC and row["type"] in SHARE_TYPES
             if not span.holds(when):
                 without_time += when < 0
                 continue
@@ -210,6 +235,8 @@ def show_raw(env: Env, source: Source, selection: Selection) -> ExitCode:
     source.check()
     errors = [ItemError(b.source, "CORRUPT_MESSAGE", str(b)) for b in bad]
     errors += [*source.failures, *untimed(without_time, "record")]
+    if share and not source.state and source.admin is None:
+        errors.append(unread_deliveries(", ".join(selection.patterns) or "share groups"))
     sys.stdout.flush()
     for error in errors:
         print_error(error.message)
@@ -231,7 +258,9 @@ def _raw_line(row: Mapping[str, Any]) -> str:
     key = json.dumps(row["key"], ensure_ascii=False, separators=(",", ":"))
     value = "tombstone" if row["value"] is None else json.dumps(row["value"], ensure_ascii=False)
     tx = f" producer={row['producer_id']}" if row["producer_id"] >= 0 else ""
-    return clean(f"{row['partition']}:{row['offset']}  {day} {clock}  {row['type_name']}{tx}  {key}  {value}")
+    topic = "state " if row["topic"] == SHARE_STATE_TOPIC else ""
+    where = f"{topic}{row['partition']}:{row['offset']}"
+    return clean(f"{where}  {day} {clock}  {row['type_name']}{tx}  {key}  {value}")
 
 
 def follow(env: Env, source: Source, selection: Selection) -> ExitCode:
@@ -250,21 +279,17 @@ def follow(env: Env, source: Source, selection: Selection) -> ExitCode:
     ]
     as_json, day, first = _prints_json(env, "--follow"), "", True
     unread: dict[str, str] = {}
+    shared: list[DeliveryReader] = []
     while True:
         source.try_again()
         events = [event for reader in readers for event in in_order(reader.advance())]
+        shared = shared or source.delivery_readers(readers, selection)
+        events += [event for each in shared for event in in_order(each.advance())]
         if first and not as_json:
             for reader in readers:
                 print(clean(coverage_text(reader.coverage)), flush=True)
         first = False
-        # Say which partitions cannot be read, and which can again; what was said.
-        now = {error.item or "": error.message for error in source.failures}
-        for name, message in now.items():
-            if unread.get(name) != message:
-                env.note(f"error: {message}; trying again")
-        for name in unread.keys() - now.keys():
-            env.note(f"{name} is read again")
-        unread = now
+        unread = _note_unread(env, source, unread)
         for error in untimed(selection.outside(events).untimed, "event"):
             print_error(error.message)
         for event in selection.chosen(sorted(events, key=lambda event: event.timestamp_ms)):
@@ -274,6 +299,17 @@ def follow(env: Env, source: Source, selection: Selection) -> ExitCode:
                 print("\n".join(clean(line) for line in _event_lines([event], day)), flush=True)
                 day = day_and_clock(event.timestamp_ms)[0]
         time.sleep(_POLL_S)
+
+
+def _note_unread(env: Env, source: Source, before: Mapping[str, str]) -> dict[str, str]:
+    """Say which partitions cannot be read, and which can again; return what was said, by partition."""
+    now = {error.item or "": error.message for error in source.failures}
+    for name, message in now.items():
+        if before.get(name) != message:
+            env.note(f"error: {message}; trying again")
+    for name in before.keys() - now.keys():
+        env.note(f"{name} is read again")
+    return now
 
 
 Bar: TypeAlias = list[int | str]

@@ -1,6 +1,6 @@
 """A replayed group in the words of `kgroup describe`."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from kgroup.admin.models import (
@@ -9,6 +9,7 @@ from kgroup.admin.models import (
     GroupDescription,
     Member,
     OffsetRow,
+    StoredDelivery,
     StreamsProcess,
     StreamsTopology,
     SubtopologyTasks,
@@ -17,20 +18,31 @@ from kgroup.admin.models import (
 from kgroup.admin.read.applications import of_application, told_by
 from kgroup.admin.read.members import assignment_of, streams_topology, text_of
 from kgroup.cli.inputs.history import unread_deliveries
-from kgroup.domain import grouped
+from kgroup.domain import NO_OFFSET, TopicPartition, grouped
+from kgroup.history.fold.deliveries import DeliveryState
 from kgroup.history.fold.state import GroupState
 from kgroup.history.fold.tasks import StreamsClient, Task, TaskSets, all_read_by
 from kgroup.history.fold.view import CLASSIC, EPOCHS, KINDS, SHARE, RecordedMember, View
 from kgroup.protocol.embedded.member import Application, application_of, embedded
+from kgroup.protocol.share_state_records import DELIVERY_STATES
 from kgroup.protocol.streams_records import sources_of
 
+NOT_SET = "no start offset is stored: share.auto.offset.reset says where reading begins"
 
-def description(state: GroupState, partition: int) -> GroupDescription:
-    """Return the group as `describe` shows one; what only a live cluster knows (lag, log ends) is None."""
+
+def description(
+    state: GroupState,
+    partition: int,
+    deliveries: Mapping[TopicPartition, DeliveryState] | None = None,
+) -> GroupDescription:
+    """Return the group as `describe` shows one; what only a live cluster knows (lag, log ends) is None.
+
+    `deliveries` are what is stored for a share group; None where that may not have been read.
+    """
     view = state.view()
     epochs = view.kind in EPOCHS
     application = application_of(state.group_id, view.protocol_type, view.assignor)
-    holders = {place: m for m in state.members.values() for place in m.holds}
+    unread = unread_deliveries(state.group_id, "offsets")
     group = GroupDescription(
         group_id=state.group_id,
         type=view.kind if view.kind in KINDS else CLASSIC,
@@ -42,26 +54,59 @@ def description(state: GroupState, partition: int) -> GroupDescription:
         assignment_epoch=view.assignment_epoch if epochs else None,
         offsets_partition=partition,
         members=_members(state, application),
-        offsets=tuple(
-            OffsetRow(
-                topic=place.topic,
-                partition=place.partition,
-                committed_offset=commit.offset,
-                log_end_offset=None,
-                lag=None,
-                leader_epoch=None if commit.leader_epoch < 0 else commit.leader_epoch,
-                metadata=commit.metadata,
-                member_id=holders[place].member_id if place in holders else None,
-                instance_id=holders[place].instance_id if place in holders else None,
-                assigned_epoch=holders[place].assignment_epochs.get(place) if place in holders else None,
-            )
-            for place, commit in sorted(state.offsets.items())
-        ),
-        errors=(unread_deliveries(state.group_id, "offsets"),) if view.kind == SHARE else (),
+        offsets=_starts(deliveries or {}) if view.kind == SHARE else _committed(state),
+        errors=(unread,) if view.kind == SHARE and deliveries is None else (),
         topology=_topology(view),
     )
     found = of_application(group, application)
     return replace(found, no_offsets=None) if found.offsets else found
+
+
+def _committed(state: GroupState) -> tuple[OffsetRow, ...]:
+    holders = {place: m for m in state.members.values() for place in m.holds}
+    return tuple(
+        OffsetRow(
+            topic=place.topic,
+            partition=place.partition,
+            committed_offset=commit.offset,
+            log_end_offset=None,
+            lag=None,
+            leader_epoch=None if commit.leader_epoch < 0 else commit.leader_epoch,
+            metadata=commit.metadata,
+            member_id=holders[place].member_id if place in holders else None,
+            instance_id=holders[place].instance_id if place in holders else None,
+            assigned_epoch=holders[place].assignment_epochs.get(place) if place in holders else None,
+        )
+        for place, commit in sorted(state.offsets.items())
+    )
+
+
+def _starts(deliveries: Mapping[TopicPartition, DeliveryState]) -> tuple[OffsetRow, ...]:
+    """Return the rows of a share group: start offsets, and what is stored of the records behind them."""
+    return tuple(
+        OffsetRow(
+            topic=place.topic,
+            partition=place.partition,
+            committed_offset=None if stored.value.start_offset == NO_OFFSET else stored.value.start_offset,
+            log_end_offset=None,
+            lag=None,
+            leader_epoch=stored.value.leader_epoch,
+            metadata=None,
+            member_id=None,
+            instance_id=None,
+            reason=NOT_SET if stored.value.start_offset == NO_OFFSET else None,
+            deliveries=tuple(
+                StoredDelivery(
+                    b.first_offset,
+                    b.last_offset,
+                    DELIVERY_STATES.get(b.delivery_state, f"state {b.delivery_state}"),
+                    b.delivery_count,
+                )
+                for b in stored.value.state_batches
+            ),
+        )
+        for place, stored in sorted(deliveries.items())
+    )
 
 
 def _members(state: GroupState, application: Application | None) -> tuple[Member, ...]:

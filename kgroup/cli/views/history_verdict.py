@@ -3,7 +3,7 @@
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from kgroup.admin.models import ItemError
 from kgroup.cli.env.invocation import Env
@@ -13,12 +13,15 @@ from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import only_rights
-from kgroup.domain import Document
+from kgroup.domain import Document, TopicPartition
 
 if TYPE_CHECKING:
+    from kgroup.history.deliveries import DeliveryReader
     from kgroup.history.fold.state import GroupState
     from kgroup.history.replay import Reader
 
+Starts: TypeAlias = Mapping[str, Mapping[TopicPartition, int]] | None
+"""Start offsets of share groups; None where they may not all have been read."""
 _POLL_S = 0.5
 _VERIFY_TRIES = 5
 _UNKNOWN_GROUP = "GROUP_ID_NOT_FOUND"
@@ -69,17 +72,19 @@ def show_verdict(env: Env, source: Source, selection: Selection) -> ExitCode:
         Reader(log, topic_names=source.topic_names, names=selection.names, wanted=selection.wanted)
         for log in source.logs
     ]
-    found = _compare(source, readers, selection)
+    deliveries: list[DeliveryReader] = []
+    found = _compare(source, readers, deliveries, selection)
     source.check()
     table = _table(found)
+    read: list[Reader | DeliveryReader] = [*readers, *deliveries]
     blocks: list[str | Table] = [
         coverage_text(reader.coverage)
-        for reader in readers
+        for reader in read
         if reader.coverage.records or reader.coverage.failure is not None
     ]
     data = {
         "groups": table.rows,
-        "coverage": [coverage_json(reader.coverage) for reader in readers],
+        "coverage": [coverage_json(reader.coverage) for reader in read],
         "limits": list(LIMITS),
     }
     absent = [name for name in selection.names or () if name not in found.verdicts]
@@ -146,27 +151,51 @@ def _summary(found: Comparison) -> str:
     return f"{told}; there may be groups that were not seen" if found.unseen else told
 
 
-def _compare(source: Source, readers: "Sequence[Reader]", selection: Selection) -> Comparison:
-    """How each group of the log or the cluster differs; one that changes meanwhile is compared again."""
+def _compare(
+    source: Source,
+    readers: "Sequence[Reader]",
+    deliveries: "list[DeliveryReader]",
+    selection: Selection,
+) -> Comparison:
+    """How each group of the log or the cluster differs; one that changes meanwhile is compared again.
+
+    `deliveries` are made here, if there are share groups.
+    """
     found = Comparison()
     for tries_left in reversed(range(_VERIFY_TRIES)):
         for reader in readers:
             reader.advance()
+        deliveries += () if deliveries else source.delivery_readers(readers, selection)
+        starts = _starts_now(source, deliveries)
         states = {name: s for reader in readers for name, s in reader.fold.states.items()}
         asked: Collection[str] = found.named("differs")
         if not asked:
             listed, found.unseen = _listed(source, selection)
             asked = states.keys() | listed
         kept = {n: v for n, v in found.verdicts.items() if n not in asked}
-        found.verdicts = dict(sorted((kept | _compared(source, states, asked)).items()))
+        found.verdicts = dict(sorted((kept | _compared(source, states, starts, asked)).items()))
         if not found.named("differs") or not tries_left:
             break
         time.sleep(_POLL_S)
-    _excuse_the_restless(found, readers)
+    _excuse_the_restless(found, readers, deliveries)
     return found
 
 
-def _excuse_the_restless(found: Comparison, readers: "Sequence[Reader]") -> None:
+def _starts_now(source: Source, deliveries: "Iterable[DeliveryReader]") -> Starts:
+    """Read on, and return the start offset of each partition that a share group reads, by group."""
+    found: dict[str, dict[TopicPartition, int]] = {}
+    for reader in deliveries:
+        reader.advance()
+        for group, place, stored in reader.states:
+            found.setdefault(group, {})[place] = stored.value.start_offset
+    # In which partition a group's state lies is not known: what was not read may be of any of them.
+    hidden = source.state_failure is not None or any(log.failure is not None for log in source.state)
+    return None if hidden else found
+
+
+def _excuse_the_restless(
+    found: Comparison, readers: "Sequence[Reader]", deliveries: "Sequence[DeliveryReader]"
+) -> None:
     """Offsets that are committed while both sides are asked are not compared: they never stand still."""
     from kgroup.history.verify import OFFSET_OF
 
@@ -175,10 +204,13 @@ def _excuse_the_restless(found: Comparison, readers: "Sequence[Reader]") -> None
         for name in found.named("differs")
         if all(each.startswith(OFFSET_OF) for each in found.verdicts[name].differences)
     }
-    before = _newest_commits(readers, restless)
-    for reader in readers if restless else ():
-        reader.advance()
-    after = _newest_commits(readers, restless)
+    before = _newest_commits(readers, deliveries, restless)
+    if restless:
+        for reader in readers:
+            reader.advance()
+        for shared in deliveries:
+            shared.advance()
+    after = _newest_commits(readers, deliveries, restless)
     for name in restless:
         if before.get(name) != after.get(name):
             why = "offsets: they are committed faster than they can be compared"
@@ -186,10 +218,18 @@ def _excuse_the_restless(found: Comparison, readers: "Sequence[Reader]") -> None
             found.verdicts[name] = Verdict([], [*rest, why], failed="CHANGES")
 
 
-def _newest_commits(readers: "Sequence[Reader]", names: Collection[str]) -> dict[str, int]:
-    """Where in the log the newest commit of each group lies."""
+def _newest_commits(
+    readers: "Sequence[Reader]", deliveries: "Sequence[DeliveryReader]", names: Collection[str]
+) -> dict[str, set[object]]:
+    """Return of each group where in the log its newest commit lies; of a share group its start offsets."""
     states = {name: s for reader in readers for name, s in reader.fold.states.items() if name in names}
-    return {n: max((c.log_offset for c in s.offsets.values()), default=-1) for n, s in states.items()}
+    found: dict[str, set[object]] = {
+        n: {max((c.log_offset for c in s.offsets.values()), default=-1)} for n, s in states.items()
+    }
+    for group, place, stored in (told for reader in deliveries for told in reader.states):
+        if group in names:
+            found.setdefault(group, set()).add((place, stored.value.start_offset))
+    return found
 
 
 def _listed(source: Source, selection: Selection) -> tuple[set[str], tuple[ItemError, ...]]:
@@ -206,7 +246,9 @@ def _listed(source: Source, selection: Selection) -> tuple[set[str], tuple[ItemE
     return {group for group in groups if wanted is None or wanted(group)}, listing.errors
 
 
-def _compared(source: Source, states: "Mapping[str, GroupState]", names: Iterable[str]) -> dict[str, Verdict]:
+def _compared(
+    source: Source, states: "Mapping[str, GroupState]", starts: Starts, names: Iterable[str]
+) -> dict[str, Verdict]:
     """Of each of these groups how it differs; without those that neither the log nor the cluster has."""
     assert source.admin is not None
     described = source.admin.describe(sorted(names))
@@ -218,7 +260,9 @@ def _compared(source: Source, states: "Mapping[str, GroupState]", names: Iterabl
         if unread := source.unread(name):
             found[name] = Verdict.unknown(unread.message, name_of(unread))
         elif name in said:
-            found[name] = _verdict(source, state, said[name])
+            found[name] = _verdict(
+                source, state, said[name], None if starts is None else starts.get(name, {})
+            )
         elif (refusal := refused.get(name)) is None or refusal.code != _UNKNOWN_GROUP:
             found[name] = (
                 Verdict.unknown(refusal.message, refusal.code)
@@ -230,13 +274,19 @@ def _compared(source: Source, states: "Mapping[str, GroupState]", names: Iterabl
     return found
 
 
-def _verdict(source: Source, state: "GroupState | None", said: Mapping[str, object]) -> Verdict:
+def _verdict(
+    source: Source,
+    state: "GroupState | None",
+    said: Mapping[str, object],
+    starts: Mapping[TopicPartition, int] | None,
+) -> Verdict:
     from kgroup.history.verify import PARTITIONS, START_OFFSETS, differences, hiding_error, uncompared
 
     hidden = hiding_error(said)
-    unlike, untold = list(differences(state, said)), uncompared(state, said)
+    unlike = list(differences(state, said, starts=starts))
+    untold = uncompared(state, said, starts_read=starts is not None)
     if any(PARTITIONS.search(each) for each in unlike) and (topics := _topics_now(source)):
-        of_these = list(differences(state, said, topics))
+        of_these = list(differences(state, said, topics, starts))
         if of_these != unlike:
             untold.append("partitions of topics that are gone: brokers do not describe who has them")
         unlike = of_these

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from kgroup.domain import TopicPartition
+from kgroup.domain import OFFSETS_TOPIC, TopicPartition
 
 SHOWN = 8
 """How many members, or partitions, the text of an event names."""
@@ -53,6 +53,16 @@ class Kind(StrEnum):
     DELIVERY_STATE_INITIALIZING = "delivery-state-initializing"
     DELIVERY_STATE_INITIALIZED = "delivery-state-initialized"
     DELIVERY_STATE_DELETING = "delivery-state-deleting"
+    DELIVERY_STATE_CREATED = "delivery-state-created"
+    DELIVERY_STATE_DELETED = "delivery-state-deleted"
+    START_OFFSET_SET = "start-offset-set"
+    START_OFFSET_MOVED = "start-offset-moved"
+    RECORDS_ACKNOWLEDGED = "records-acknowledged"
+    RECORDS_RELEASED = "records-released"
+    RECORDS_ARCHIVING = "records-archiving"
+    RECORDS_ARCHIVED = "records-archived"
+    RECORDS_SKIPPED = "records-skipped"
+    PARTITION_LEADER_CHANGED = "partition-leader-changed"
     EPOCH_REGRESSED = "epoch-regressed"
     RECORD_UNREADABLE = "record-unreadable"
     LOG_COMPACTED = "log-compacted"
@@ -66,11 +76,31 @@ class Unowned(NamedTuple):
     ms: int
 
 
+class Delivered(NamedTuple):
+    """Records of a topic, first to last offset, that a share group was given `deliveries` times so far."""
+
+    topic: str
+    partition: int
+    first_offset: int
+    last_offset: int
+    deliveries: int
+
+    @property
+    def records(self) -> int:
+        """How many offsets those are."""
+        return self.last_offset - self.first_offset + 1
+
+    def overlaps(self, other: Delivered) -> bool:
+        """Whether both have a record in common."""
+        same = (self.topic, self.partition) == (other.topic, other.partition)
+        return same and self.first_offset <= other.last_offset and other.first_offset <= self.last_offset
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """One thing that happened to a group, told from the records `offset` to `end_offset` of one partition.
 
-    `log_partition` is the partition of `__consumer_offsets`; `epoch` is the generation (classic) or group
+    `log_partition` is the partition of `log_topic`; `epoch` is the generation (classic) or group
     epoch (consumer, streams, share) after the event, `previous_epoch` the one before, -1 where there is none.
     `proven` is False where the records allow more than one reading; `detail` or `cause` then says which.
     `suspicious` marks what a KIP-1251 audit should look at: the log alone cannot settle it.
@@ -97,6 +127,9 @@ class Event:
     count: int = 1
     end_offset: int = -1
     end_timestamp_ms: int = -1
+    log_topic: str = OFFSETS_TOPIC
+    records: tuple[Delivered, ...] = ()
+    """The records of a topic that it is about; of share groups only."""
 
     @property
     def last_ms(self) -> int:

@@ -167,7 +167,8 @@ def _difference(view: View, old: RecordedMember, new: RecordedMember) -> str:
 
 CAUSES = {
     "rebalance": (Kind.REBALANCE_COMPLETED, Kind.REBALANCE_STARTED, Kind.GROUP_EMPTIED),
-    "rewind": (Kind.REWOUND,),
+    "rewind": (Kind.REWOUND, Kind.START_OFFSET_SET),
+    "given up": (Kind.RECORDS_ARCHIVED,),
     "deletion": (Kind.GROUP_DELETED, Kind.OFFSETS_DELETED, Kind.OFFSETS_EXPIRED_OR_DELETED),
     "conversion": (Kind.UPGRADED, Kind.DOWNGRADED),
 }
@@ -283,12 +284,25 @@ def _with_it(own: Sequence[Event], at: int) -> list[Event]:
     ]
 
 
+def _deliveries_before(own: Sequence[Event], at: int) -> list[Event]:
+    """The releases of the records that were given up."""
+    given_up = own[at].records
+    return [
+        event
+        for event in own[:at]
+        if event.kind is Kind.RECORDS_RELEASED
+        and any(r.overlaps(other) for r in event.records for other in given_up)
+    ]
+
+
 def _led_to(own: Sequence[Event], at: int, about: str) -> list[Event]:
     """What happened between the last quiet moment and the event."""
+    if about == "given up":
+        return _deliveries_before(own, at)
     evidence: list[Event] = []
     for event in reversed(own[:at]):
         # What one batch holds belongs together, a rebalance that it completes among it.
-        same_step = event.offset >= own[at].offset
+        same_step = event.log_topic == own[at].log_topic and event.offset >= own[at].offset
         if not same_step and event.kind in (Kind.REBALANCE_COMPLETED, Kind.GROUP_CREATED):
             break
         # Offsets are reset and groups deleted while nobody is in them: what was before has no part in it.

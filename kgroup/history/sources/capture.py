@@ -2,6 +2,7 @@
 
     DIR/topics.json                                    topic ids
     DIR/__consumer_offsets-7/00000000000000012345.log  segments as Kafka writes them, one a day (UTC)
+    DIR/__share_group_state-3/…                        alike, where there are share groups
 
 Batches are kept as the broker sent them, compressed here if they were not. Resumable: what is on disk says
 where to go on, and a torn tail is cut off first. `uploads` does the same at a URL.
@@ -16,7 +17,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import DecodeError, KgroupError, StorageError
 from kgroup.history.decode.scan import CONTROL, PACKED, BatchHeader, Scanner
 from kgroup.history.sources.chunks import RANGE_BYTES
@@ -48,9 +48,8 @@ class PartitionCapture:
     """Why the last look did not come to the end of the partition; None if it did."""
 
     @classmethod
-    def resume(cls, out: Path, partition: int) -> PartitionCapture:
+    def resume(cls, folder: Path) -> PartitionCapture:
         """Continue a recording, or begin one; StorageError where the folder cannot be used."""
-        folder = out / f"{OFFSETS_TOPIC}-{partition}"
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -178,8 +177,8 @@ def _compact(data: bytes, header: BatchHeader) -> bytes:
 class Keeper(Protocol):
     """Where a capture puts what it records."""
 
-    def resume(self, partition: int) -> PartitionCapture:
-        """Continue the recording of a partition, or begin one."""
+    def resume(self, name: str) -> PartitionCapture:
+        """Continue the recording of a partition by its name (`__consumer_offsets-7`), or begin one."""
         ...
 
     def keep_names(self, names: Mapping[bytes, str]) -> None:
@@ -193,8 +192,8 @@ class Folder:
 
     path: Path
 
-    def resume(self, partition: int) -> PartitionCapture:
-        return PartitionCapture.resume(self.path, partition)
+    def resume(self, name: str) -> PartitionCapture:
+        return PartitionCapture.resume(self.path / name)
 
     def keep_names(self, names: Mapping[bytes, str]) -> None:
         write_topics_file(self.path, names)
@@ -212,7 +211,7 @@ class Capture:
     def __init__(self, topic: LiveTopic, out: Path | Keeper) -> None:
         self.topic = topic
         self.out = Folder(out) if isinstance(out, Path) else out
-        self.parts = {p: self.out.resume(p) for p in topic.partitions}
+        self.parts = {p: self.out.resume(f"{topic.name}-{p}") for p in topic.partitions}
         self._names: dict[bytes, str] = {}
         self._keep_names()
 
@@ -259,7 +258,7 @@ class Capture:
             if sum(each.waiting for each in self.parts.values()) > _WAITING_BYTES:
                 self.flush()
             if part.next_offset <= at and data:
-                where = f"{OFFSETS_TOPIC}-{partition}"
+                where = f"{self.topic.name}-{partition}"
                 raise DecodeError(
                     f"{where} cannot be recorded from offset {at} on: the broker sends no sound batch",
                     hint="kgroup replay-log reads around damage, and names it",

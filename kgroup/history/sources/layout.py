@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import TypeAlias
 
-from kgroup.domain import OFFSETS_TOPIC
+from kgroup.domain import OFFSETS_TOPIC, SHARE_STATE_TOPIC
 from kgroup.errors import StorageError, StorageMissing
 from kgroup.storage.files import RemoteFile
 from kgroup.storage.location import Location
@@ -20,8 +20,9 @@ AnyFolder: TypeAlias = Path | Location
 _ID = r"[\w-]{22}"
 _SEGMENT = re.compile(rf"\d{{20}}(-{_ID})?\.log")
 _BASE = re.compile(rf"(\d+)(-{_ID})?\.log")
-_PARTITION = re.compile(rf"{OFFSETS_TOPIC}-(\d+)(-{_ID})?")
-_TIERED = re.compile(rf"{OFFSETS_TOPIC}-{_ID}")
+_TOPICS = (OFFSETS_TOPIC, SHARE_STATE_TOPIC)
+_PARTITION = {topic: re.compile(rf"{topic}-(\d+)(-{_ID})?") for topic in _TOPICS}
+_TIERED = {topic: re.compile(rf"{topic}-{_ID}") for topic in _TOPICS}
 _PACKED = re.compile(r"(.+)\.(gz|tgz|zst|zstd|bz2|xz|lz4|lzma|sz|snappy|br|zip|7z|rar|tar)", re.IGNORECASE)
 MANIFEST = ".rsm-manifest"
 """Ends the name of what Aiven's tiered storage writes beside a segment: whether that is compressed."""
@@ -43,11 +44,11 @@ def base_offset(file: AnyFile) -> int | None:
     return int(named[1]) if named else None
 
 
-def partition_in(folder: AnyFolder) -> int | None:
-    """Return the partition of the offsets topic that a folder is named for; None for any other folder."""
-    if named := _PARTITION.fullmatch(folder.name):
+def partition_in(folder: AnyFolder, topic: str = OFFSETS_TOPIC) -> int | None:
+    """Return the partition of a coordinator's topic that a folder is named for; None for any other folder."""
+    if named := _PARTITION[topic].fullmatch(folder.name):
         return int(named[1])
-    if folder.name.isdecimal() and _TIERED.fullmatch(folder.parent.name):
+    if folder.name.isdecimal() and _TIERED[topic].fullmatch(folder.parent.name):
         return int(folder.name)
     return None
 
@@ -66,7 +67,7 @@ def is_packed_segment(file: AnyFile) -> bool:
     """Whether a file is a segment that somebody has compressed, or an archive of a partition's folder."""
     named = _PACKED.fullmatch(file.name)
     inner = named[1].removesuffix(".tar") if named else ""
-    return bool(_SEGMENT.fullmatch(inner) or _PARTITION.fullmatch(inner))
+    return bool(_SEGMENT.fullmatch(inner) or any(name.fullmatch(inner) for name in _PARTITION.values()))
 
 
 def refuse_packed(file: AnyFile) -> StorageError:

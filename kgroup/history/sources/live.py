@@ -32,13 +32,20 @@ _TRIES = 5
 
 
 class LiveTopic:
-    """`__consumer_offsets` of a cluster: its partitions with their leaders, and all topics' names by id.
+    """A coordinator's topic of a cluster: its partitions with their leaders, and all topics' names by id.
 
     `with_names=False` asks for this topic only: a cluster may have very many.
     """
 
-    def __init__(self, transport: Transport, timeout_s: float = 30.0, with_names: bool = True) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        timeout_s: float = 30.0,
+        with_names: bool = True,
+        name: str = OFFSETS_TOPIC,
+    ) -> None:
         self.transport = transport
+        self.name = name
         self.timeout_s = timeout_s
         self.with_names = with_names
         self.leaders: dict[int, int] = {}
@@ -62,7 +69,7 @@ class LiveTopic:
     def log(self, partition: int) -> LiveLog:
         """Return a partition's log; BrokerRefused for one that the metadata does not have."""
         if partition not in self.leaders:
-            missing = f"{OFFSETS_TOPIC}-{partition} is not in the metadata"
+            missing = f"{self.name}-{partition} is not in the metadata"
             raise BrokerRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, missing)
         return LiveLog(self, partition)
 
@@ -74,15 +81,15 @@ class LiveTopic:
     def refresh(self) -> None:
         """Ask for leaders and names again; BrokerRefused when the topic is not there or not readable."""
         topics = self._metadata(None).topics if self.with_names else ()
-        found = next((topic for topic in topics if topic.name == OFFSETS_TOPIC), None)
+        found = next((topic for topic in topics if topic.name == self.name), None)
         if found is None:
-            wanted = (MetadataRequestTopic(name=OFFSETS_TOPIC),)
+            wanted = (MetadataRequestTopic(name=self.name),)
             found = next(iter(self._metadata(wanted).topics), None)
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if found is None else found.error_code
         if code or found is None:
             raise BrokerRefused(
                 code,
-                f"{OFFSETS_TOPIC} cannot be read: {_why(code)}",
+                f"{self.name} cannot be read: {_why(code, self.name)}",
                 hint="it exists once a group has committed or joined; reading it needs Read on the topic",
             )
         self.topic_names = {t.topic_id: t.name for t in topics if t.name and t.topic_id != ZERO_UUID}
@@ -102,7 +109,7 @@ class LiveTopic:
     def offset_at(self, partition: int, timestamp: int) -> int:
         """Return the offset of the first record stamped at `timestamp` (ms) or later, -1 if there is none."""
         asked = ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
-        topic = ListOffsetsTopic(name=OFFSETS_TOPIC, partitions=(asked,))
+        topic = ListOffsetsTopic(name=self.name, partitions=(asked,))
         told = self._ask(partition, lambda: ListOffsetsRequest(replica_id=-1, topics=(topic,)), None)
         return int(told.topics[0].partitions[0].offset)
 
@@ -114,7 +121,7 @@ class LiveTopic:
         asked = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=FETCH_BYTES)
 
         def request() -> FetchRequest:
-            topic = FetchTopic(topic=OFFSETS_TOPIC, partitions=(asked,))
+            topic = FetchTopic(topic=self.name, partitions=(asked,))
             return FetchRequest(max_wait_ms=wait_ms, min_bytes=1, max_bytes=FETCH_BYTES, topics=(topic,))
 
         told = self._ask(partition, request, _NAMES_UP_TO).responses[0].partitions[0]
@@ -126,7 +133,7 @@ class LiveTopic:
         BrokerRefused where there is none, which is looked up once for all partitions, Unreachable if it does
         not answer: then it is not asked for its other partitions either. Both until `try_again`.
         """
-        where = f"{OFFSETS_TOPIC}-{partition}"
+        where = f"{self.name}-{partition}"
         for tries_left in reversed(range(_TRIES)):
             leader = self.leaders.get(partition, -1)
             if leader < 0 and tries_left and not self._looked_again:
@@ -152,19 +159,19 @@ class LiveTopic:
                 return answer
             # All other refusals stay: a missing right, an offset out of range.
             if code not in _MOVED or not tries_left:
-                raise BrokerRefused(code, f"{where} cannot be read: {_why(code)}")
+                raise BrokerRefused(code, f"{where} cannot be read: {_why(code, self.name)}")
             self.refresh()
         raise AssertionError("unreachable")
 
 
-def _why(code: int) -> str:
-    missing = lacking(code, on_topic(READ, OFFSETS_TOPIC))
+def _why(code: int, topic: str) -> str:
+    missing = lacking(code, on_topic(READ, topic))
     return ErrorCode.name_of(code) + (f": {missing}" if missing else "")
 
 
 @dataclass(slots=True)
 class LiveLog:
-    """One partition of the live topic. Each `batches` reads on from `position` to the end there is then,
+    """One partition of a live topic. Each `batches` reads on from `position` to the end there is then,
     or to the first batch that reaches `until`.
 
     `position` None begins at the first offset the partition still has. Offsets that were compacted away or
@@ -183,7 +190,7 @@ class LiveLog:
 
     @property
     def source(self) -> str:
-        return f"{OFFSETS_TOPIC}-{self.partition}"
+        return f"{self.topic.name}-{self.partition}"
 
     def batches(self, progress: Progress | None = None) -> Iterator[tuple[bytes, Iterator[BatchHeader]]]:
         self.failure = None

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from kgroup.domain import OFFSETS_TOPIC, uuid_bytes, uuid_text
-from kgroup.errors import KgroupError, StorageError, StorageMissing
+from kgroup.domain import OFFSETS_TOPIC, SHARE_STATE_TOPIC, uuid_bytes, uuid_text
+from kgroup.errors import ConfigError, KgroupError, StorageError, StorageMissing
 from kgroup.history.decode.scan import BatchHeader, Scanner
 from kgroup.history.items import BadRange
 from kgroup.history.sources.chunks import Progress, file_chunks
@@ -127,22 +127,37 @@ class Look:
     """Copies of partitions that are left out, and why."""
     beside: tuple[RemoteFile, ...] = ()
     """Objects near the segments that name topics."""
+    state: Mapping[int, tuple[AnyFile, ...]] = field(default_factory=dict)
+    """The segments of `__share_group_state` by partition, in order."""
 
 
 def segments_of(places: Sequence[Path | Location], options: StorageOptions | None = None) -> Look:
     """Return the segment files in these files and folders, on this machine or at URLs; see `segment_logs`."""
     found: dict[int, set[AnyFile]] = {}
+    shared: dict[int, set[AnyFile]] = {}
     beside: list[RemoteFile] = []
     for place in places:
         below = _below(place, options or StorageOptions())
         for file in below.segments:
+            if (number := partition_in(folder_of(file), SHARE_STATE_TOPIC)) is not None:
+                shared.setdefault(number, set()).add(file)
+                continue
             _check_topic(file)
             found.setdefault(partition_in(folder_of(file)) or 0, set()).add(file)
         beside += below.beside
-    partitions = {number: tuple(in_order([*files])) for number, files in sorted(found.items())}
-    cluster = check_one_cluster(partitions)
+    partitions, state = _ordered(found), _ordered(shared)
+    cluster, other = check_one_cluster(partitions), check_one_cluster(state)
+    if None not in (cluster, other) and cluster != other:
+        text = f"the segments of {OFFSETS_TOPIC} and {SHARE_STATE_TOPIC} are of different clusters: "
+        raise ConfigError(f"{text}{cluster} and {other}", "read one cluster at a time: name its folders only")
     kept, notes = chosen(partitions)
-    return Look(kept, cluster, tuple(notes), tuple(beside))
+    kept_state, more = chosen(state)
+    notes += [f"{SHARE_STATE_TOPIC}, {note}" for note in more]
+    return Look(kept, cluster or other, tuple(notes), tuple(beside), kept_state)
+
+
+def _ordered(found: Mapping[int, set[AnyFile]]) -> dict[int, tuple[AnyFile, ...]]:
+    return {number: tuple(in_order([*files])) for number, files in sorted(found.items())}
 
 
 def segment_logs(
@@ -163,14 +178,19 @@ def logs_of(look: Look, check_crc: bool = True) -> list[SegmentLog]:
     return [SegmentLog(number, files, check_crc) for number, files in look.partitions.items()]
 
 
+def state_logs_of(look: Look, check_crc: bool = True) -> list[SegmentLog]:
+    """Return the partitions of `__share_group_state` that a look found, by number."""
+    return [SegmentLog(number, files, check_crc) for number, files in look.state.items()]
+
+
 def looks_like_segments(word: str) -> bool:
     """Whether a word is a segment file that is there, or a folder named like a partition of the topic."""
     if "://" in word:
-        return word.endswith(".log") or partition_in(Location.parse(word)) is not None
+        return word.endswith(".log") or _is_ours(Location.parse(word))
     path = Path(word)
     if path.is_file():
         return path.suffix == ".log"
-    return path.is_dir() and partition_in(path) is not None
+    return path.is_dir() and _is_ours(path)
 
 
 @dataclass(slots=True)
@@ -222,7 +242,7 @@ def _remote(place: Location, options: StorageOptions) -> _Below:
         elif may_matter(name):
             # Other topics may have any number of segments; of what is only packed, one is enough to say so.
             folder = each.location.parent
-            ours = partition_in(folder) is not None or folder == place
+            ours = _is_ours(folder) or folder == place
             if _wanted(file := RemoteFile.of(each, options)) and (ours or is_packed(file) and not kept):
                 kept.append(file)
     if not seen:
@@ -236,9 +256,9 @@ def _wanted(file: AnyFile) -> bool:
 
 
 def _own(files: Iterable[AnyFile], folder: AnyFolder) -> list[AnyFile]:
-    """Return the offsets topic's segments among a folder's files; StorageError if some are packed."""
+    """Return the segments of both topics among a folder's files; StorageError if some are packed."""
     named = list(files)
-    ours = [file for file in named if partition_in(file.parent) is not None]
+    ours = [file for file in named if _is_ours(file.parent)]
     segments = [file for file in ours or named if is_segment(file) and (ours or file.parent == folder)]
     for file in named:
         # An archive beside segments may be anything; one instead of them is what was to be read.
@@ -253,9 +273,14 @@ def _own(files: Iterable[AnyFile], folder: AnyFolder) -> list[AnyFile]:
     return segments
 
 
+def _is_ours(folder: AnyFolder) -> bool:
+    """Whether a folder is named for a partition of one of the topics that are read."""
+    return any(partition_in(folder, topic) is not None for topic in (OFFSETS_TOPIC, SHARE_STATE_TOPIC))
+
+
 def _meant(file: AnyFile, folder: AnyFolder) -> bool:
     """Whether a packed file would be read, were it not packed."""
-    inside = partition_in(file.parent) is not None
+    inside = _is_ours(file.parent)
     return inside or file.parent == folder or file.name.startswith(OFFSETS_TOPIC)
 
 

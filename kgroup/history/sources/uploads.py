@@ -9,7 +9,6 @@ What waits when the process ends by force is not lost: the next capture begins b
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kgroup.domain import OFFSETS_TOPIC
 from kgroup.history.sources.capture import DAY_MS, PartitionCapture, last_batch
 from kgroup.history.sources.layout import is_segment
 from kgroup.history.sources.logs import TOPICS_FILE, topics_text
@@ -29,8 +28,8 @@ class Uploads:
     place: Location
     options: StorageOptions
 
-    def resume(self, partition: int) -> PartitionCapture:
-        folder = self.place / f"{OFFSETS_TOPIC}-{partition}"
+    def resume(self, name: str) -> PartitionCapture:
+        folder = self.place / name
         found = UploadedPartition(folder, options=self.options)
         listed = open_store(folder, self.options).walk(folder)
         objects = [RemoteFile.of(each, self.options) for each in listed]

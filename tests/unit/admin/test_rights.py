@@ -7,7 +7,15 @@ from dataclasses import replace
 import pytest
 
 from kgroup.admin.read.visibility import UNTOLD
-from kgroup.admin.rights.needs import COMMANDS, WHEN_CONSUMER, WHEN_EMPTY, WHEN_LEFT, WHEN_LIVE, WHEN_UNTOLD
+from kgroup.admin.rights.needs import (
+    COMMANDS,
+    WHEN_CONSUMER,
+    WHEN_EMPTY,
+    WHEN_LEFT,
+    WHEN_LIVE,
+    WHEN_SHARED,
+    WHEN_UNTOLD,
+)
 from kgroup.admin.rights.report import Ability, Asked, abilities, kafka_acls
 from kgroup.client.retry import OutcomeUnknown
 from kgroup.domain import OFFSETS_TOPIC
@@ -194,7 +202,7 @@ def test_a_cluster_that_does_not_answer_is_no_lack_of_rights() -> None:
 
 def test_needs_depend_on_the_state_of_the_group() -> None:
     conditions = {need.when for needs in COMMANDS.values() for need in needs.needs if need.when}
-    assert conditions == {WHEN_CONSUMER, WHEN_EMPTY, WHEN_LEFT, WHEN_LIVE, WHEN_UNTOLD}
+    assert conditions == {WHEN_CONSUMER, WHEN_EMPTY, WHEN_LEFT, WHEN_LIVE, WHEN_SHARED, WHEN_UNTOLD}
     live = Authorizer(*SEEN, on_topic(READ, OFFSETS_TOPIC))
     assert live.ability("doctor").usable is True
     unseen = Authorizer(on_topic(READ, OFFSETS_TOPIC))

@@ -38,6 +38,8 @@ def kept_in(folder: Path) -> bytes:
 class Topic:
     """The live topic as a capture asks for it: batches by partition, `first` offsets that are still there."""
 
+    name = "__consumer_offsets"
+
     def __init__(self, logs: dict[int, list[bytes]]) -> None:
         self.logs = logs
         self.first = dict.fromkeys(logs, 0)
@@ -83,14 +85,14 @@ def test_each_poll_keeps_what_has_come(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", KAFKA)
 def test_what_was_recorded_tells_the_same_story(name: str, tmp_path: Path) -> None:
     data = b"".join(file.read_bytes() for file in log_of(name).files)
-    PartitionCapture.resume(tmp_path, 0).append(data)
+    PartitionCapture.resume(tmp_path / "__consumer_offsets-0").append(data)
     assert text_of(replay(segment_logs([tmp_path]))) == text_of(replay([MemoryLog(data)]))
     before, after = raw_rows(MemoryLog(data)), raw_rows(segment_logs([tmp_path])[0])
     assert list(after) == list(before)
 
 
 def test_a_batch_is_compressed_where_that_loses_nothing(tmp_path: Path) -> None:
-    part = PartitionCapture.resume(tmp_path, 0)
+    part = PartitionCapture.resume(tmp_path / "__consumer_offsets-0")
     part.append(many(0))
     (header,) = Scanner("kept").headers(kept_in(tmp_path), True)
     assert header.attributes & COMPRESSED and part.bytes_kept < part.bytes_in == len(many(0))
@@ -108,7 +110,7 @@ def test_the_brokers_time_a_gap_and_a_marker_are_kept_as_they_came(tmp_path: Pat
         100, [(marker.key or b"", marker.value)], NOW, transactional=True, control=True, producer_id=1
     )
     data = sealed(stamped) + sealed(compacted) + ends
-    PartitionCapture.resume(tmp_path, 0).append(data)
+    PartitionCapture.resume(tmp_path / "__consumer_offsets-0").append(data)
     assert kept_in(tmp_path) == data
 
 
@@ -159,35 +161,35 @@ def test_topics_are_named_as_soon_as_their_names_are_known(tmp_path: Path) -> No
 
 
 def test_times_that_go_back_open_no_segment_of_the_day_before(tmp_path: Path) -> None:
-    part = PartitionCapture.resume(tmp_path, 0)
+    part = PartitionCapture.resume(tmp_path / "__consumer_offsets-0")
     part.append(one(0, NOW) + one(1, NOW - DAY_MS) + one(2, NOW + DAY_MS))
     assert [file.name for file in segment_logs([tmp_path])[0].files] == [f"{n:020d}.log" for n in (0, 2)]
 
 
 def test_a_newest_segment_without_a_whole_batch_is_begun_again(tmp_path: Path) -> None:
-    part = PartitionCapture.resume(tmp_path, 0)
+    part = PartitionCapture.resume(tmp_path / "__consumer_offsets-0")
     part.append(one(0, NOW) + one(1, NOW + DAY_MS))
     assert part.path is not None
     part.path.write_bytes(one(1)[:20])
-    again = PartitionCapture.resume(tmp_path, 0)
+    again = PartitionCapture.resume(tmp_path / "__consumer_offsets-0")
     assert again.next_offset == 1 and not part.path.exists()
     again.append(one(1, NOW + DAY_MS))
     assert kept_in(tmp_path) == one(0, NOW) + one(1, NOW + DAY_MS)
 
 
 def test_damage_inside_the_newest_segment_is_not_recorded_over(tmp_path: Path) -> None:
-    part = PartitionCapture.resume(tmp_path, 0)
+    part = PartitionCapture.resume(tmp_path / "__consumer_offsets-0")
     part.append(one(0) + one(1))
     assert part.path is not None
     data = bytearray(part.path.read_bytes())
     data[len(one(0)) - 1] ^= 1
     part.path.write_bytes(data)
     with pytest.raises(StorageError) as refused:
-        PartitionCapture.resume(tmp_path, 0)
+        PartitionCapture.resume(tmp_path / "__consumer_offsets-0")
     assert "move this file away" in (refused.value.hint or "") and part.path.read_bytes() == data
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file")
     with pytest.raises(StorageError, match="cannot record into"):
-        PartitionCapture.resume(tmp_path / "taken", 0)
+        PartitionCapture.resume(tmp_path / "taken" / "__consumer_offsets-0")

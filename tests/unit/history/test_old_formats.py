@@ -68,9 +68,9 @@ def test_the_story_is_whole_and_does_not_depend_on_where_the_input_is_cut(kind: 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_capture_keeps_them(kind: str, tmp_path: Path) -> None:
-    part = PartitionCapture.resume(tmp_path, 0)
+    part = PartitionCapture.resume(tmp_path / "__consumer_offsets-0")
     assert part.append(DATA[kind]) == part.batches > 80
-    assert PartitionCapture.resume(tmp_path, 0).next_offset == part.next_offset
+    assert PartitionCapture.resume(tmp_path / "__consumer_offsets-0").next_offset == part.next_offset
     assert text_of(replay(segment_logs([tmp_path]))) == text_of(replay([MemoryLog(DATA[kind])]))
 
 

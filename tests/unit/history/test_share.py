@@ -208,8 +208,17 @@ def test_the_state_at_a_moment_is_compared_member_by_member() -> None:
     reads: Assignment = said["members"][1]["assignment"]
     assert [(e["topic"], e["partitions"]) for e in reads] == [(TOPIC, (0, 1))]  # type: ignore[index]
     assert list(differences(state, said)) == []
-    (left_out,) = uncompared(state, said)
-    assert "__share_group_state" in left_out
+    (left_out,) = uncompared(state, said, starts_read=False)
+    assert "__share_group_state" in left_out and uncompared(state, said) == []
+    row = {"topic": TOPIC, "partition": 0, "committed_offset": 7, "leader_epoch": 0, "metadata": None}
+    told, here = {**said, "offsets": [row]}, TopicPartition(TOPIC, 0)
+    assert list(differences(state, told, starts={here: 7, TopicPartition(TOPIC, 1): -1})) == []
+    assert list(differences(state, told, starts={here: 6})) == [
+        "offset of jobs-0: replayed 6, the cluster says 7"
+    ]
+    assert list(differences(state, told, starts={})) == [
+        "offset of jobs-0: replayed None, the cluster says 7"
+    ]
     other = [{**said["members"][0], "member_epoch": 9}, said["members"][1]]
     assert list(differences(state, {**said, "members": other})) == [
         "member a, epoch: replayed 2, the cluster says 9"

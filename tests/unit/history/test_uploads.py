@@ -65,7 +65,7 @@ def test_an_object_is_put_when_it_is_full_and_when_a_day_ends(
 @pytest.mark.parametrize("name", KAFKA)
 def test_what_was_recorded_at_a_url_tells_the_same_story(name: str, at: Uploads) -> None:
     data = b"".join(file.read_bytes() for file in log_of(name).files)
-    part = at.resume(0)
+    part = at.resume("__consumer_offsets-0")
     part.append(data)
     part.flush()
     assert text_of(replay(logs_of(segments_of([at.place], at.options)))) == text_of(replay([MemoryLog(data)]))

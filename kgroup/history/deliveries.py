@@ -1,0 +1,143 @@
+"""Logs of `__share_group_state` → the events of share groups' deliveries, and the state that is stored.
+
+Read record by record: next to `__consumer_offsets` the topic is short, as brokers delete what lies before the
+newest snapshots.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from kgroup.domain import SHARE_STATE_TOPIC, TopicPartition
+from kgroup.errors import DecodeError
+from kgroup.history.decode.records import group_of, raw_records
+from kgroup.history.decode.scan import CONTROL, BatchHeader
+from kgroup.history.fold.deliveries import DeliveryFold, DeliveryState, StateRecord
+from kgroup.history.fold.events import Event
+from kgroup.history.items import RawRecord, Seen, gap_between
+from kgroup.history.replay import At, Coverage, Story, coverage_of, in_order
+from kgroup.history.sources.chunks import Progress
+from kgroup.history.sources.logs import OffsetsLog
+from kgroup.protocol import share_state_records as r
+
+
+def add_deliveries(
+    story: Story,
+    logs: Iterable[OffsetsLog],
+    topic_names: Mapping[bytes, str],
+    *,
+    names: Iterable[str] | None = None,
+    wanted: Callable[[str], bool] | None = None,
+    runs: bool = True,
+    at: At | None = None,
+) -> None:
+    """Add what share groups did with their records to the story of their members, in the order of time.
+
+    `names` (exact) or `wanted` choose groups. A moment that is an offset is one of `__consumer_offsets`: here
+    it is the time of the last batch that was read there.
+    """
+    known = dict(topic_names)
+    for fold in story.folds.values():
+        known |= fold.names.names
+    until = at if at is None or at.time_ms is not None else At(time_ms=_last_ms(story))
+    story.deliveries = {}
+    events = []
+    for log in logs:
+        reader = DeliveryReader(log, known, names=names, wanted=wanted, runs=runs)
+        events.append(in_order(reader.advance(until)))
+        story.state_coverage.append(reader.coverage)
+        for group, place, state in reader.states:
+            story.deliveries.setdefault(group, {})[place] = state
+    story.events = list(heapq.merge(story.events, *events, key=lambda event: event.timestamp_ms))
+
+
+def _last_ms(story: Story) -> int:
+    shared = story.shared
+    told = (c.last_ms for c in story.coverage if shared & story.folds[c.partition].groups.keys())
+    return max(told, default=-1)
+
+
+class DeliveryReader:
+    """Reads one log and folds it, as far as it goes now; `advance` again reads on where a log has grown.
+
+    `names` (exact) or `wanted` choose groups; without `runs` each acknowledgement is an event of its own.
+    """
+
+    def __init__(
+        self,
+        log: OffsetsLog,
+        topic_names: Mapping[bytes, str],
+        *,
+        names: Iterable[str] | None = None,
+        wanted: Callable[[str], bool] | None = None,
+        runs: bool = True,
+    ) -> None:
+        self.log = log
+        self.seen = Seen()
+        self._names, self._runs = topic_names, runs
+        exact = None if names is None else frozenset(names)
+        self._wanted = wanted or (lambda group: exact is None or group in exact)
+        self._fold: DeliveryFold | None = None
+
+    @property
+    def states(self) -> Iterator[tuple[str, TopicPartition, DeliveryState]]:
+        """What is stored of each partition that a share group reads, by group and partition."""
+        if self._fold is None:
+            return
+        for place, state in self._fold.states.items():
+            yield place.group, self._fold.place_of(place), state
+
+    @property
+    def coverage(self) -> Coverage:
+        log = self.log
+        return coverage_of(log.partition, log.source, self.seen, log.bad, log.failure, SHARE_STATE_TOPIC)
+
+    def advance(self, at: At | None = None, progress: Progress | None = None) -> list[Event]:
+        """Return the events of what has come since the last time; up to a moment that is a time."""
+        events: list[Event] = []
+        for chunk, headers in self.log.batches(progress):
+            for header in headers:
+                if header.last_offset < self.seen.next_offset:
+                    continue
+                if at is not None and at.time_ms is not None and header.max_timestamp_ms > at.time_ms:
+                    return events + self._settle()
+                events += self._batch(chunk, header)
+        return events + self._settle()
+
+    def _settle(self) -> list[Event]:
+        return [] if self._fold is None else self._fold.settle()
+
+    def _batch(self, chunk: bytes, header: BatchHeader) -> Iterator[Event]:
+        seen, base, last = self.seen, header.base_offset, header.last_offset
+        if self._fold is None:
+            self._fold = DeliveryFold(self.log.partition, self._names, whole=base == 0, runs=self._runs)
+        gap = gap_between(seen.next_offset, base, header.base_timestamp_ms)
+        here = Seen(base, last + 1, header.records, last - base + 1 - header.records)
+        here.complete_from, here.complete_from_ms = base, header.base_timestamp_ms
+        if here.missing:
+            here.complete_from, here.complete_from_ms = last + 1, header.max_timestamp_ms
+        here.last_ms = header.max_timestamp_ms
+        seen.follow(here)
+        if gap is not None or here.missing:
+            yield from self._fold.gap()
+        if header.attributes & CONTROL:
+            return
+        try:
+            for record in raw_records(chunk, header):
+                yield from self._record(self._fold, record)
+        except DecodeError as error:
+            yield self._fold.unreadable(None, base, header.base_timestamp_ms, error.message)
+
+    def _record(self, fold: DeliveryFold, record: RawRecord) -> Iterator[Event]:
+        offset, ts, key = record.offset, record.timestamp_ms, record.key or b""
+        group = group_of(key)
+        if group is not None and not self._wanted(group):
+            return
+        try:
+            decoded = r.decode_key(key)
+            value = r.decode_value(decoded, record.value)
+        except DecodeError as error:
+            yield fold.unreadable(group, offset, ts, error.message)
+            return
+        yield from fold.apply(StateRecord(decoded, value, offset, ts))

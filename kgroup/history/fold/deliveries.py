@@ -1,0 +1,373 @@
+"""Records of one `__share_group_state` partition, in order → what share groups did with what they read.
+
+Pure, as the fold of `__consumer_offsets`. Each share group has, of each partition that it reads, a start
+offset and how often what lies behind it was delivered, and how that ended (KIP-932). What was acknowledged
+is told in runs; what was released or given up, record by record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from kgroup.domain import NO_OFFSET, SHARE_STATE_TOPIC, TopicPartition, count_of, uuid_text
+from kgroup.history.fold.events import SHOWN, Delivered, Event, Kind
+from kgroup.history.fold.view import SHARE
+from kgroup.protocol import share_state_records as r
+from kgroup.share.batches import combine
+
+AVAILABLE, ACKNOWLEDGED, ARCHIVING, ARCHIVED = r.DELIVERY_STATES
+_DONE = frozenset({ACKNOWLEDGED, ARCHIVING, ARCHIVED})
+_LONGEST_RUN = 10_000
+"""How many pieces a run of acknowledgements holds before it is told."""
+
+
+class StatePlace(NamedTuple):
+    """A partition as one share group reads it."""
+
+    group: str
+    topic_id: bytes
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class StateRecord:
+    """A record of the topic; `value` None is a tombstone."""
+
+    key: r.StateKey
+    value: r.StateValue | None
+    offset: int
+    timestamp_ms: int
+
+    @property
+    def place(self) -> StatePlace:
+        return StatePlace(self.key.group_id, self.key.topic_id, self.key.partition)
+
+
+@dataclass(slots=True)
+class _Run:
+    """What was acknowledged since the last event of another sort, and how the start offset moved."""
+
+    done: list[Delivered] = field(default_factory=list)
+    start: int = NO_OFFSET
+    end: int = NO_OFFSET
+    moves: int = 0
+    proven: bool = True
+    acknowledged: list[StateRecord] = field(default_factory=list)
+    """The first and the last record that acknowledged something; `moved` of the start offset alike."""
+    moved: list[StateRecord] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class DeliveryState:
+    """What is stored of one partition for one group, and since when it is told."""
+
+    value: r.ShareSnapshotValue
+    solid: bool
+    """Whether nothing is missing since its newest snapshot."""
+    run: _Run = field(default_factory=_Run)
+
+
+class DeliveryFold:
+    """Folds one partition of the topic. `apply` returns the events that are complete; `settle` those open.
+
+    `topic_names` maps topic ids to names; where it has none, the id stands for the name.
+    """
+
+    def __init__(
+        self, log_partition: int, topic_names: Mapping[bytes, str], *, whole: bool, runs: bool = True
+    ) -> None:
+        self.log_partition = log_partition
+        self._names = topic_names
+        self.states: dict[StatePlace, DeliveryState] = {}
+        self.runs = runs
+        self._whole = whole
+
+    def gap(self) -> list[Event]:
+        """Take note that records are missing; the events that were open."""
+        events = self.settle()
+        self._whole = False
+        for state in self.states.values():
+            state.solid = False
+        return events
+
+    def apply(self, record: StateRecord) -> list[Event]:
+        """Take in the next record; the events that it completes, in order."""
+        known = self.states.get(record.place)
+        if record.value is None:
+            # A tombstone of an update says nothing: state is deleted by that of its snapshot.
+            return [] if known is None or record.key.TYPE else self._deleted(record, known)
+        if known is None:
+            events = self._first(record, record.value)
+        elif isinstance(record.value, r.ShareUpdateValue):
+            events = self._updated(
+                record, known, _merged(known.value, record.value), record.value.state_batches
+            )
+        elif record.value.state_epoch > known.value.state_epoch:
+            events = self._set(record, known, record.value)
+        else:
+            events = self._updated(record, known, record.value, record.value.state_batches)
+        return events if self.runs else [*events, *self._close(record.place)]
+
+    def settle(self) -> list[Event]:
+        """The events still open. The fold can go on afterwards."""
+        return [event for place in self.states for event in self._close(place)]
+
+    def unreadable(self, group: str | None, offset: int, timestamp_ms: int, reason: str) -> Event:
+        """The event of a record that does not decode."""
+        return self._event(Kind.RECORD_UNREADABLE, group or "", reason, offset, timestamp_ms, proven=False)
+
+    def _first(self, record: StateRecord, value: r.StateValue) -> list[Event]:
+        snapshot = value if isinstance(value, r.ShareSnapshotValue) else _merged(None, value)
+        solid = isinstance(value, r.ShareSnapshotValue)
+        begins = self._whole and solid and not value.snapshot_epoch
+        state = self.states[record.place] = DeliveryState(snapshot, solid)
+        start = snapshot.start_offset
+        if not begins:
+            text = f"first seen here, with {_start_text(start)}: earlier records are gone"
+            made = self._tell(Kind.DELIVERY_STATE_CREATED, record, text, proven=False)
+            # How these ended is on record, when is not.
+            return [made, *self._ended(record, state, snapshot.state_batches, proven=False)]
+        where = (
+            "share.auto.offset.reset says where reading begins"
+            if start == NO_OFFSET
+            else f"reading begins at {start}"
+        )
+        return [self._tell(Kind.DELIVERY_STATE_CREATED, record, where)]
+
+    def _set(self, record: StateRecord, known: DeliveryState, value: r.ShareSnapshotValue) -> list[Event]:
+        """Only InitializeShareGroupState raises the state epoch, and forgets all deliveries (KIP-932)."""
+        events = self._close(record.place)
+        was, known.value = known.value.start_offset, value
+        known.solid = True
+        text = (
+            f"start offset {_offset_text(was)} → {_offset_text(value.start_offset)}, deliveries begin again"
+        )
+        cause = "set by an admin (kafka-share-groups or kgroup reset-offsets)"
+        return [*events, self._tell(Kind.START_OFFSET_SET, record, text, cause=cause)]
+
+    def _deleted(self, record: StateRecord, known: DeliveryState) -> list[Event]:
+        events = self._close(record.place)
+        del self.states[record.place]
+        text = f"the delivery state is deleted, with {_start_text(known.value.start_offset)}"
+        cause = "an admin deleted the group or its start offsets, or the topic was deleted"
+        return [*events, self._tell(Kind.DELIVERY_STATE_DELETED, record, text, cause=cause)]
+
+    def _updated(
+        self,
+        record: StateRecord,
+        known: DeliveryState,
+        value: r.ShareSnapshotValue,
+        batches: Iterable[r.StateBatch],
+    ) -> list[Event]:
+        """What a change of the stored state tells; `batches` are those that the record itself has."""
+        before, known.value = known.value, value
+        events = []
+        if value.leader_epoch > before.leader_epoch:
+            text = f"leader epoch {before.leader_epoch} → {value.leader_epoch}: what members had acquired "
+            events += self._close(record.place)
+            events.append(self._tell(Kind.PARTITION_LEADER_CHANGED, record, f"{text}is available again"))
+        changed = [piece for batch in batches for piece in _differences(before.state_batches, batch)]
+        # An update has what ended with it; behind a gap, a snapshot also has what ended in the gap.
+        proven = known.solid or isinstance(record.value, r.ShareUpdateValue)
+        known.solid = known.solid or not isinstance(record.value, r.ShareUpdateValue)
+        ended = self._ended(record, known, changed, proven=proven)
+        if value.start_offset > before.start_offset:
+            events += self._skipped(record, before, value)
+            run = known.run
+            run.start = before.start_offset if not run.moved else run.start
+            run.end, run.moves = value.start_offset, run.moves + 1
+            run.moved[1:] = [record]
+        return [*events, *ended]
+
+    def _ended(
+        self, record: StateRecord, known: DeliveryState, batches: Iterable[r.StateBatch], *, proven: bool
+    ) -> list[Event]:
+        """The events of deliveries that ended in one record, by how they ended."""
+        by_state: dict[int, list[Delivered]] = {}
+        at = self.place_of(record.place)
+        for b in batches:
+            piece = Delivered(*at, b.first_offset, b.last_offset, b.delivery_count)
+            by_state.setdefault(b.delivery_state, []).append(piece)
+        events: list[Event] = []
+        if done := by_state.pop(ACKNOWLEDGED, None):
+            known.run.done += done
+            known.run.proven = known.run.proven and proven
+            known.run.acknowledged[1:] = [record]
+            if len(known.run.done) > _LONGEST_RUN:
+                events += self._close(record.place)
+        if by_state:
+            events += self._close(record.place)
+        for state, pieces in sorted(by_state.items()):
+            events.append(self._end(record, state, pieces, proven=proven))
+        return events
+
+    def _end(self, record: StateRecord, state: int, pieces: list[Delivered], *, proven: bool) -> Event:
+        count = sum(piece.records for piece in pieces)
+        what, times = count_of(count, "record"), _times(pieces)
+        if state == AVAILABLE:
+            kind, text = Kind.RECORDS_RELEASED, f"{what} released {times}: {_listed(pieces)}"
+            cause = "released by a member, or its lock timed out: the records do not say"
+        else:
+            kind = Kind.RECORDS_ARCHIVED if state == ARCHIVED else Kind.RECORDS_ARCHIVING
+            how = "given up" if state == ARCHIVED else "on the way to the dead letters"
+            text = f"{what} {how} {times}: {_listed(pieces)}"
+            # No delivery count limit is below 2 (ShareGroupConfig): after one delivery it was rejected.
+            cause = "rejected by a member"
+            if max(piece.deliveries for piece in pieces) > 1:
+                cause += ", or the delivery count limit was reached: the records do not say"
+        return self._tell(kind, record, text, cause=cause, records=tuple(pieces), count=count, proven=proven)
+
+    def _skipped(
+        self, record: StateRecord, before: r.ShareSnapshotValue, value: r.ShareSnapshotValue
+    ) -> list[Event]:
+        """What the start offset moved past without an end on record; nothing where the start was not set."""
+        if before.start_offset == NO_OFFSET:
+            return []
+        done = [b for b in (*before.state_batches, *value.state_batches) if b.delivery_state in _DONE]
+        whole = r.StateBatch(first_offset=before.start_offset, last_offset=value.start_offset - 1)
+        at = self.place_of(record.place)
+        pieces = [Delivered(*at, p.first_offset, p.last_offset, 0) for p in _uncovered(done, whole)]
+        if not pieces:
+            return []
+        count = sum(piece.records for piece in pieces)
+        text = (
+            f"start offset moved past {count_of(count, 'offset')} without an end on record: {_listed(pieces)}"
+        )
+        cause = "deleted by retention, or no records to deliver (aborted, compacted, markers)"
+        events = self._close(record.place)
+        told: dict[str, Any] = {"records": tuple(pieces), "count": count, "proven": False}
+        return [*events, self._tell(Kind.RECORDS_SKIPPED, record, text, cause=cause, **told)]
+
+    def _close(self, place: StatePlace) -> list[Event]:
+        """Tell the run of a partition that is open; none is afterwards."""
+        state = self.states[place]
+        run, state.run = state.run, _Run()
+        events = []
+        if run.acknowledged:
+            pieces = _joined(run.done)
+            count = sum(piece.records for piece in pieces)
+            text = f"{count_of(count, 'record')} acknowledged {_times(pieces)}: {_listed(pieces)}"
+            told: dict[str, Any] = {"records": tuple(pieces), "count": count, "proven": run.proven}
+            events.append(self._span(Kind.RECORDS_ACKNOWLEDGED, run.acknowledged, text, told))
+        if run.moved:
+            moves = f" in {run.moves} moves" if run.moves > 1 else ""
+            text = f"start offset {_offset_text(run.start)} → {run.end}{moves}"
+            events.append(self._span(Kind.START_OFFSET_MOVED, run.moved, text, {"count": run.moves}))
+        return sorted(events, key=lambda event: event.offset)
+
+    def _span(self, kind: Kind, records: list[StateRecord], text: str, more: dict[str, Any]) -> Event:
+        first, last = records[0], records[-1]
+        end = {"end_offset": last.offset, "end_timestamp_ms": last.timestamp_ms}
+        return self._tell(kind, first, text, **end, **more)
+
+    def place_of(self, place: StatePlace) -> TopicPartition:
+        """Return the partition by the name of its topic, or by its id where no name is known."""
+        topic = self._names.get(place.topic_id) or uuid_text(place.topic_id)
+        return TopicPartition(topic, place.partition)
+
+    def _tell(self, kind: Kind, record: StateRecord, text: str, **more: Any) -> Event:
+        at = self.place_of(record.place)
+        more = {"partitions": (at,), **more}
+        return self._event(
+            kind, record.place.group, f"{at}: {text}", record.offset, record.timestamp_ms, **more
+        )
+
+    def _event(self, kind: Kind, group: str, text: str, offset: int, timestamp_ms: int, **more: Any) -> Event:
+        told = {"end_offset": offset, "end_timestamp_ms": timestamp_ms, **more}
+        return Event(
+            kind=kind,
+            group=group,
+            protocol=SHARE,
+            log_topic=SHARE_STATE_TOPIC,
+            log_partition=self.log_partition,
+            offset=offset,
+            timestamp_ms=timestamp_ms,
+            detail=text,
+            **told,
+        )
+
+
+def _merged(known: r.ShareSnapshotValue | None, value: r.ShareUpdateValue) -> r.ShareSnapshotValue:
+    """The state behind an update, as ShareCoordinatorShard replays it; what an update leaves out stays."""
+    if known is None:
+        known = r.ShareSnapshotValue(
+            snapshot_epoch=value.snapshot_epoch,
+            state_epoch=NO_OFFSET,
+            leader_epoch=value.leader_epoch,
+            start_offset=value.start_offset,
+            create_timestamp=0,
+            write_timestamp=0,
+        )
+    start = known.start_offset if value.start_offset == NO_OFFSET else value.start_offset
+    return replace(
+        known,
+        leader_epoch=max(known.leader_epoch, value.leader_epoch),
+        start_offset=start,
+        delivery_complete_count=value.delivery_complete_count,
+        state_batches=combine((*known.state_batches, *value.state_batches), start),
+    )
+
+
+def _differences(before: Iterable[r.StateBatch], batch: r.StateBatch) -> Iterator[r.StateBatch]:
+    """The parts of a batch that were not in its state, with its count, before."""
+    same = [b for b in before if _ended_as(b) == _ended_as(batch)]
+    yield from _uncovered(same, batch)
+
+
+def _ended_as(batch: r.StateBatch) -> tuple[int, int]:
+    return batch.delivery_state, batch.delivery_count
+
+
+def _uncovered(covering: Iterable[r.StateBatch], batch: r.StateBatch) -> Iterator[r.StateBatch]:
+    """The parts of a batch that none of the others covers, in order."""
+    at = batch.first_offset
+    for other in sorted(covering, key=lambda b: b.first_offset):
+        if other.last_offset < at:
+            continue
+        if other.first_offset > batch.last_offset:
+            break
+        if other.first_offset > at:
+            yield replace(batch, first_offset=at, last_offset=other.first_offset - 1)
+        at = other.last_offset + 1
+    if at <= batch.last_offset:
+        yield replace(batch, first_offset=at)
+
+
+def _joined(pieces: Iterable[Delivered]) -> list[Delivered]:
+    """Pieces in order, neighbours that were delivered equally often as one."""
+    found: list[Delivered] = []
+    for piece in sorted(pieces):
+        last = found[-1] if found else None
+        if last is not None and (last.last_offset + 1, last.deliveries) == (
+            piece.first_offset,
+            piece.deliveries,
+        ):
+            found[-1] = last._replace(last_offset=piece.last_offset)
+        else:
+            found.append(piece)
+    return found
+
+
+def _times(pieces: Iterable[Delivered]) -> str:
+    counts = sorted({piece.deliveries for piece in pieces})
+    if len(counts) > 1:
+        return f"after {counts[0]} to {counts[-1]} deliveries"
+    return f"after {counts[0]} {'delivery' if counts[0] == 1 else 'deliveries'}"
+
+
+def _listed(pieces: list[Delivered]) -> str:
+    shown = ", ".join(
+        f"{p.first_offset}" if p.first_offset == p.last_offset else f"{p.first_offset}-{p.last_offset}"
+        for p in pieces[:SHOWN]
+    )
+    return f"{shown}, …" if len(pieces) > SHOWN else shown
+
+
+def _offset_text(offset: int) -> str:
+    return "not set" if offset == NO_OFFSET else f"{offset}"
+
+
+def _start_text(offset: int) -> str:
+    return "no start offset" if offset == NO_OFFSET else f"start offset {offset}"
