@@ -13,7 +13,7 @@ import pytest
 from kgroup.broker.call import Call
 from kgroup.broker.control.dispatcher import ControlledDispatcher
 from kgroup.broker.control.faults.rules import Rule
-from kgroup.broker.control.faults.sites import SELECTORS, selectors_of, sites_of
+from kgroup.broker.control.faults.sites import OF_SHARE_GROUPS, SELECTORS, selectors_of, sites_of
 from kgroup.broker.handlers import ALL
 from kgroup.errors import ErrorCode
 from kgroup.protocol import registry
@@ -113,7 +113,7 @@ def test_one_entry_fails_and_no_other(case: Case) -> None:
         answer = served(dispatcher, body, case.version)
         assert len(found.hits) == 1
         failed = [code for code in errors_in(answer) if code == CODE]
-        alone = site.at and (site.topic or site.resource or body.API in (10, 15, 42, 65, 69, 89))
+        alone = site.at and (site.topic or site.resource or body.API in (10, 15, 42, 65, 69, 77, 89, 90))
         assert len(failed) == 1 if alone else failed
 
 
@@ -125,7 +125,8 @@ def test_what_can_be_selected_is_in_the_request() -> None:
         fields = {each.name for each in dataclasses.fields(api.request)}
         if api.key in registry.KAFKA_APIS and api.key not in not_by_entry:
             carried = {selector for field, selector in names.items() if field in fields}
-            if fields & {"topics", "topic_data", "topic_names", "v3_and_below_topics"}:
+            topics = fields & {"topics", "topic_data", "topic_names", "v3_and_below_topics"}
+            if topics and api.key not in OF_SHARE_GROUPS:
                 carried.add("topic")
             assert carried <= selectors_of(api.key), api.request.__name__
         assert selectors_of(api.key) <= set(SELECTORS)

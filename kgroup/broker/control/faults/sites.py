@@ -189,14 +189,18 @@ _SHAPES: Mapping[int, Shape] = {
     65: Names("transactional_ids", "transaction_states", "txn_id", None, "transactional_id"),
     69: _GROUPS,  # ConsumerGroupDescribe
     75: _TOPICS,  # DescribeTopicPartitions
+    77: _GROUPS,  # ShareGroupDescribe
     89: _GROUPS,  # StreamsGroupDescribe
+    90: replace(_GROUPS, entries="groups", field="group_id"),  # DescribeShareGroupOffsets
 }
+OF_SHARE_GROUPS = frozenset({76, 78, 79, *range(83, 88), 91, 92})
+"""Requests of one share group; they fail as a whole, whichever topics they name."""
 _OLD_DELETE_TOPICS = Names("topic_names", "responses", "topic", None, "name")
 _OLD_OFFSET_FETCH = _BY_NAME
 BY_ID_SINCE, MANY_SINCE, MANY_KEYS_SINCE, MEMBERS_SINCE = 6, 8, 4, 3  # of DeleteTopics and so on
 
 _CONTEXT: Mapping[int, frozenset[str]] = {
-    **dict.fromkeys((8, 11, 12, LEAVE_GROUP, 14, 47, 68, 88), frozenset({"group"})),
+    **dict.fromkeys((8, 11, 12, LEAVE_GROUP, 14, 47, 68, 88, 93, *OF_SHARE_GROUPS), frozenset({"group"})),
     **dict.fromkeys((25, 28), frozenset({"group", "txn_id"})),
     **dict.fromkeys((PRODUCE, 22, 24, 26, FIND_COORDINATOR), frozenset({"txn_id"})),
 }
