@@ -181,6 +181,7 @@ class World:
         shutil.copytree(ROOT / "examples", folder / "examples")
         (folder / "topics.txt").write_text("pay\norders\n")
         (folder / "gone.tsv").write_text("orders-1\t10.0.9.1\norders-7\t10.0.9.2\n")
+        (folder / "waves.yaml").write_text("waves: [{groups: [old-group], rules: {observe: 0s}}]\n")
         for name in ("plan.csv", "p.csv"):
             (folder / name).write_text("orders,0,1\n")
         (folder / "admin.properties").write_text("security.protocol=PLAINTEXT\n")
@@ -208,6 +209,7 @@ class World:
         """The line with the addresses of this world."""
         if "--legacy " in line:
             line = line.replace(OWN, self.bootstrap).replace(LEGACY, self.legacy)
+        line = line.replace("--waves waves.yaml", "--waves new-waves.yaml")
         line = line.replace("pwgen 20 1", "echo alice-secret")
         line = line.replace(SAID, self.bootstrap).replace("HOST:PORT", self.bootstrap)
         line = line.replace("https://hooks.local/kafka", DEAD_HOOK)

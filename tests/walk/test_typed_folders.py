@@ -42,6 +42,7 @@ NEEDS = {
     "member unregister": ("--instance-id", "a"),
     "capture": ("--out", "out", "--once"),
     "upgrade plan": ("g",),
+    "upgrade rehearse": ("g",),
     "upgrade execute": ("--yes",),
 }
 """What a command needs beside its arguments to get as far as the cluster."""

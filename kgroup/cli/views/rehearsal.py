@@ -78,7 +78,7 @@ def rehearse(
     if bool(wanted.names) == wanted.all_groups:
         raise ConfigError("name the groups to rehearse, or --all-groups", "kgroup list shows the groups")
     changed = dict(_setting(text) for text in settings)
-    with opened(env, files, Selection(patterns=tuple(wanted.names))) as source:
+    with opened(env, files, Selection(patterns=tuple(wanted.names)), options) as source:
         plans = _planned(source, wanted)
         groups = [wanted.one] if wanted.one is not None else plans.groups
         if source.admin is not None:
