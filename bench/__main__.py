@@ -13,6 +13,7 @@ BENCHES = {
     "server_cpu": "the broker's processor time per request, beside Kafka (Java, Maven) and kfake (Go)",
     "rights": "the broker's processor time per request, with 1,000 access rules and without",
     "faults": "a heartbeat through the way in that obeys a test's rules, and without it",
+    "shares": "the broker's processor time per 10,000 records of a share group, beside Kafka (Java, Maven)",
     "join": "a group of 1,000 until it is stable, beside Kafka (Java, Maven) and kfake (Go)",
     "assignors": "server-side assignors; with --kafka Kafka's own",
     "legacy_failover": "what thousands of consumers that come back cost a coordinator of the ZooKeeper era",
