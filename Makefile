@@ -130,8 +130,8 @@ incidents: setup ## Incidents with known truth, every command asked; INCIDENTS=r
 	$(BIN)/python docs/incidents.py
 
 .PHONY: differential
-differential: setup ## Made-up programs on Kafka's own coordinator and on ours: make differential FIRST=1 SEEDS=10000 STREAMS=1
-	@$(BIN)/python -m tests.differential --first $(FIRST) --seeds $(SEEDS) $(if $(STREAMS),--streams)
+differential: setup ## Made-up programs on Kafka's own coordinator and on ours: make differential SEEDS=10000 STREAMS=1 KAFKA=4.4.0
+	@$(BIN)/python -m tests.differential --kafka $(KAFKA) --first $(FIRST) --seeds $(SEEDS) $(if $(STREAMS),--streams)
 
 .PHONY: differential-tasks
 differential-tasks: setup ## Made-up streams groups on Kafka's own task assignor and on ours: make differential-tasks CASES=10000

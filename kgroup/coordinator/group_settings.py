@@ -26,6 +26,8 @@ STREAMS_HEARTBEAT_INTERVAL = "streams.heartbeat.interval.ms"
 STREAMS_ASSIGNMENT_INTERVAL = "streams.assignment.interval.ms"
 STREAMS_STANDBYS = "streams.num.standby.replicas"
 STREAMS_INITIAL_DELAY = "streams.initial.rebalance.delay.ms"
+TASK_OFFSET_INTERVAL_MS, ACCEPTABLE_RECOVERY_LAG = 60_000, 10_000
+"""What members of streams groups are told; settings that Kafka 4.4 keeps to itself (not documented there)."""
 
 
 class Bounds(NamedTuple):

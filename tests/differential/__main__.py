@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import partial
 from multiprocessing import Pool
 
-from .kafka import Kafka
+from .kafka import OLDEST, Kafka
 from .scenario import as_scenario
 from .shrink import shrunk
 from .verdict import Verdict, judge
@@ -24,6 +24,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=1000, help="how many programs")
     parser.add_argument("--length", type=int, default=60, help="operations a program")
     parser.add_argument("--jobs", type=int, default=2, help="Python processes")
+    parser.add_argument("--kafka", default=OLDEST, help="the version of Kafka: 4.3.1 or 4.4.0")
     parser.add_argument("--streams", action="store_true", help="programs with streams groups")
     parser.add_argument("--show", type=int, default=20, help="how many kinds of difference to print")
     parser.add_argument(
@@ -35,9 +36,9 @@ def main() -> int:
     failures: dict[str, list[Verdict]] = {}
     operations = restarts = 0
     ended: Counter[str] = Counter()
-    with Kafka() as kafka:
+    with Kafka(given.kafka) as kafka:
         seeds = range(given.first, given.first + given.seeds)
-        for verdict in verdicts(seeds, given.length, given.jobs, streams=given.streams):
+        for verdict in verdicts(seeds, given.length, given.jobs, given.kafka, streams=given.streams):
             operations += verdict.operations
             restarts += verdict.restarts
             ended.update([verdict.ended_early] if verdict.ended_early else ())
@@ -82,21 +83,23 @@ def told(verdict: Verdict, *, program: bool = True) -> str:
     return "\n".join(lines)
 
 
-def verdicts(seeds: range, length: int, jobs: int, *, streams: bool = False) -> Iterator[Verdict]:
+def verdicts(
+    seeds: range, length: int, jobs: int, version: str = OLDEST, *, streams: bool = False
+) -> Iterator[Verdict]:
     """The verdict on each seed's program.
 
     One JVM invents a program and plays it again: the order of Java's immutable sets changes with the JVM.
     """
-    with Pool(jobs, _have_kafka) as pool:
+    with Pool(jobs, _have_kafka, (version,)) as pool:
         yield from pool.imap_unordered(partial(_judged, length=length, streams=streams), seeds, chunksize=1)
 
 
 _OWN: list[Kafka] = []
 
 
-def _have_kafka() -> None:
+def _have_kafka(version: str) -> None:
     """Each process that judges has a JVM, which ends with it."""
-    _OWN.append(Kafka())
+    _OWN.append(Kafka(version))
 
 
 def _judged(seed: int, *, length: int, streams: bool) -> Verdict:

@@ -14,7 +14,7 @@ from kgroup.errors import DecodeError
 from kgroup.protocol.subscription import Assignment
 
 from .differences import ABSENT, Difference
-from .ours import is_gone, state_of, timer_of, votes, votes_tie
+from .ours import is_gone, state_of, timer_of, votes, votes_are_tied, votes_tie
 
 if TYPE_CHECKING:
     from .player import Player
@@ -197,7 +197,12 @@ def _protocol_tie(found: Difference, player: Player) -> bool:
 
 
 def _assignor_tie(found: Difference, player: Player) -> bool:
-    """The two asked different assignors, for each of which as many members ask."""
+    """The two asked different assignors, for each of which as many members ask.
+
+    Kafka 4.4 makes a new target when the one it prefers changes, and of two it prefers one or the other.
+    """
+    if found.kind != "assignor" and player.event["kind"] == "consumer_heartbeat" and player.votes_bump:
+        return player.tied or votes_are_tied(player.coordinator, player.event)
     if found.where.endswith("].assignor_name"):
         asked, ours = {found.kafka}, found.ours
     elif found.kind == "assignor" and found.where in player.assignors and found.kafka == ABSENT:

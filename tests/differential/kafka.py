@@ -11,14 +11,16 @@ from typing import Any, Self
 from tests.interop import toolchain
 
 HERE = Path(__file__).resolve().parent
+OLDEST, NEWEST = "4.3.1", "4.4.0"
+"""The Kafkas whose classes these programs compile with."""
 JVM = ("-Xmx512m", "-XX:+UseSerialGC", "-Xshare:auto", "-Dorg.slf4j.simpleLogger.defaultLogLevel=off")
 
 
 class Jvm:
     """A running program of a Java project that answers lines with lines; to be used in a `with`."""
 
-    def __init__(self, program: str, project: Path = HERE / "java") -> None:
-        path = toolchain.java_project(project)
+    def __init__(self, program: str, kafka: str | None = OLDEST, project: Path = HERE / "java") -> None:
+        path = toolchain.java_project(project, kafka)
         command = ["java", *JVM, "-cp", path, program]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
@@ -50,8 +52,8 @@ class Jvm:
 class Kafka(Jvm):
     """Kafka's coordinator, which plays programs."""
 
-    def __init__(self) -> None:
-        super().__init__("kgroup.differential.Differential")
+    def __init__(self, version: str = OLDEST) -> None:
+        super().__init__("kgroup.differential.Differential", version)
 
     def invent(self, seed: int, length: int, *, streams: bool = False) -> bytes:
         """A made-up program and its trace, one JSON object a line; with streams groups if asked to."""

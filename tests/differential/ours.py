@@ -151,27 +151,35 @@ class KafkasTasks:
         self.differences = []
 
     def assign(
-        self, members: Mapping[str, Placed], subtopologies: Mapping[str, TaskKind], standbys: int
+        self,
+        members: Mapping[str, Placed],
+        subtopologies: Mapping[str, TaskKind],
+        standbys: int,
+        by_offset: bool,
     ) -> dict[str, TaskSet]:
         seen: dict[str, Any] = {
             "name": self.NAME,
             "standbys": standbys,
             "subtopologies": {name: list(kind) for name, kind in subtopologies.items()},
             "members": {
-                member_id: {"process": placed.process_id, **_task_set(placed.before)}
+                member_id: {
+                    "process": placed.process_id,
+                    **_task_set(placed.before),
+                    **({"offsets": _numbers(placed.offsets)} if by_offset else {}),
+                }
                 for member_id, placed in members.items()
             },
         }
         if not self.expected:
             self.differences.append((None, seen))
-            return assign_tasks(members, subtopologies, standbys)
+            return assign_tasks(members, subtopologies, standbys, by_offset)
         kafkas = self.expected.pop(0)
         given = {key: value for key, value in kafkas.items() if key not in ("answer", "order")}
         if given != seen:
             self.differences.append((given, seen))
-            return assign_tasks(members, subtopologies, standbys)
+            return assign_tasks(members, subtopologies, standbys, by_offset)
         ordered = {member_id: members[member_id] for member_id in kafkas["order"]}
-        answer = assign_tasks(ordered, subtopologies, standbys)
+        answer = assign_tasks(ordered, subtopologies, standbys, by_offset)
         own = {member_id: _task_set(tasks) for member_id, tasks in answer.items()}
         if own != kafkas["answer"]:
             self.differences.append(({"answer": kafkas["answer"]}, {"answer": own}))
@@ -361,6 +369,7 @@ def _streams(group: StreamsGroup) -> dict[str, Any]:
         "configs": dict(group.assignment_configs),
         "members": {
             member.member_id: {
+                "instance": member.metadata.instance_id,
                 "rack": member.metadata.rack_id,
                 "client": member.metadata.client_id,
                 "host": member.metadata.client_host,
@@ -383,11 +392,14 @@ def _streams(group: StreamsGroup) -> dict[str, Any]:
 
 def _held(held: HeldTasks) -> dict[str, Any]:
     return {
-        "active": {
-            name: {str(n): epoch for n, epoch in numbers.items()} for name, numbers in held.active.items()
-        },
+        "active": _numbers(held.active),
         "standby": _tasks(held.standby),
+        "warmup": _tasks(held.warmup),
     }
+
+
+def _numbers(by_task: Mapping[str, Mapping[int, int]]) -> dict[str, dict[str, int]]:
+    return {name: {str(n): number for n, number in numbers.items()} for name, numbers in by_task.items()}
 
 
 def _tasks(tasks: Tasks) -> dict[str, list[int]]:
@@ -432,3 +444,10 @@ def votes_tie(group: object) -> bool:
     """Whether a static member that comes back finds its group undecided between two protocols."""
     best = votes(group).most_common(2) if isinstance(group, ClassicGroup) and group.members else []
     return len(best) == 2 and best[0][1] == best[1][1]
+
+
+def votes_are_tied(coordinator: Coordinator, event: Mapping[str, Any]) -> bool:
+    """Whether as many members of the group that a request is of ask for one assignor as for another."""
+    group = coordinator.state.groups.get(event["op"].get("group", ""))
+    best = group.by_assignor.most_common(2) if isinstance(group, ConsumerGroup) else []
+    return len(best) == 2 and best[0][1] == best[1][1] > 0

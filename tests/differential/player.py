@@ -29,6 +29,7 @@ from kgroup.protocol.messages.streams_group_describe import StreamsGroupDescribe
 from kgroup.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from kgroup.protocol.messages.sync_group import SyncGroupRequest
 from kgroup.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from kgroup.protocol.releases import Change, Release
 from kgroup.timers import TimerKey
 
 from .differences import ABSENT, Difference, Pair, decoded, encoded, leaves, of_records, of_reply, plain
@@ -43,6 +44,7 @@ from .ours import (
     state_of,
     timer_name,
     timer_of,
+    votes_are_tied,
 )
 
 HOST = "localhost/127.0.0.1"
@@ -63,6 +65,8 @@ REQUESTS: dict[str, type[Message]] = {
     "streams_heartbeat": StreamsGroupHeartbeatRequest,
     "streams_describe": StreamsGroupDescribeRequest,
 }
+INTERNAL = {"group.streams.num.warmup.replicas"}
+"""Settings of Kafka's that it does not document, and that we have not."""
 Event = dict[str, Any]
 
 
@@ -70,8 +74,12 @@ class Player:
     """Our coordinator beside a trace of Kafka's."""
 
     def __init__(self, start: Event) -> None:
-        config = GroupConfig.of(start["setup"]["config"])
+        config = GroupConfig.of(
+            {name: text for name, text in start["setup"]["config"].items() if name not in INTERNAL},
+            Release.of(start["kafka"]),
+        )
         self.event: Event = start
+        self.votes_bump = config.kafka.has(Change.ASSIGNOR_VOTES_BUMP)
         self.log, self.ids = Log(), KafkasIds()
         self.assignors = {name: KafkasAnswers(name) for name in config.consumer_assignors}
         self.tasks = KafkasTasks()
@@ -126,6 +134,7 @@ class Player:
         """Carry out what the event says; how the outcome differs from Kafka's."""
         self.step += 1
         self.found, self.event = [], event
+        self.tied = event["kind"] == "consumer_heartbeat" and votes_are_tied(self.coordinator, event)
         if event["kind"] == "broken":
             self._note({"kind": event["op"]["do"]}, "broken", "Kafka's machine", event["said"], "goes on")
             return self.found

@@ -49,11 +49,18 @@ def driver_classpath() -> str:
     return f"{classes}{os.pathsep}{jars}"
 
 
-def java_project(folder: Path) -> str:
-    """Class path of a Java project that stands by itself: the jars its pom.xml names, and its classes."""
+def java_project(folder: Path, kafka: str | None = None) -> str:
+    """Class path of a Java project that stands by itself: the jars its pom.xml names, and its classes.
+
+    With `kafka` those jars of that version, and the sources in the folder of that name as well.
+    """
     name, pom, sources = folder.parent.name, folder / "pom.xml", sorted((folder / "src").rglob("*.java"))
+    options = []
+    if kafka is not None:
+        name, options = f"{name}-{kafka}", [f"-Dkafka.version={kafka}"]
+        sources += sorted((folder / kafka).rglob("*.java"))
     with locked():
-        jars = built(f"{name}-jars", [pom], lambda to: copy_jars(pom, to))
+        jars = built(f"{name}-jars", [pom], lambda to: copy_jars(pom, to, *options))
         path = f"{jars}{os.sep}*"
         classes = built(f"{name}-classes", [pom, *sources], lambda to: _javac(path, sources, to))
     return f"{classes}{os.pathsep}{path}"
@@ -116,7 +123,8 @@ def main() -> str | None:
     if absent := missing("java", "javac", "mvn", "go"):
         return f"the interop tests need {', '.join(absent)} on PATH"
     driver_classpath()
-    java_project(HERE.parent / "differential" / "java")
+    for kafka in ("4.3.1", "4.4.0"):
+        java_project(HERE.parent / "differential" / "java", kafka)
     java_project(HERE.parent / "differential" / "share" / "java")
     go_driver()
     return None

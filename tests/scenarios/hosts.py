@@ -21,6 +21,7 @@ from kgroup.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from kgroup.protocol.releases import Release
 from kgroup.runtime.clock import ManualClock
 from kgroup.runtime.cluster import Cluster
 from kgroup.runtime.memory import Memory
@@ -38,6 +39,10 @@ CONFIG = {
     "group.streams.assignment.interval.ms": "0",
 }
 GROUP_RESOURCE = 32
+
+
+JUDGE = Release(4, 3)
+"""What the scenarios' hosts are: the release of the real Kafka that plays them too."""
 
 
 class Host(Protocol):
@@ -104,7 +109,7 @@ class BareMachine:
         self._replies: list[tuple[int, Message]] = []
         self._asked: dict[int, tuple[type[Message], int]] = {}
         self._said: Memory[tuple[type[Message], int, bytes], Message] = Memory()
-        self.shard = Shard(0, self.log, GroupConfig.of({**CONFIG, **config}), seed, TopicImage())
+        self.shard = Shard(0, self.log, GroupConfig.of({**CONFIG, **config}, JUDGE), seed, TopicImage())
         self.shard.load(self.now_ms)
 
     def send(self, ticket: int, client_id: str, message: Message, version: int) -> None:
@@ -185,6 +190,7 @@ class EmbeddedHost:
             offsets_partitions=1,
             seed=seed,
             clock=self.clock,
+            kafka=JUDGE,
         )
         self.transport = EmbeddedTransport(self.cluster)
         self._replies: list[tuple[int, Message]] = []

@@ -8,6 +8,7 @@ from typing import Any
 from kgroup.errors import ErrorCode
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.join_group import JoinGroupRequest
+from tests.scenarios.hosts import JUDGE
 
 from . import (
     admin_verbs,
@@ -88,7 +89,7 @@ class Player:
         return self._told(self.host.collect(len(row.expected) - len(self._early)))
 
     def _ask(self, actor: str, verb: Verb, row: Row) -> None:
-        version = int(row.options.get("version", verb.request.VERSIONS[-1]))
+        version = int(row.options.get("version", JUDGE.versions(verb.request.API)[-1]))
         ask = Ask(row, self.names, version, self.host.scale)
         message = verb.build(ask)
         if _may_be_handed_an_id(message, row):

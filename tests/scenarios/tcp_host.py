@@ -9,6 +9,7 @@ from kgroup.broker.server import Server
 from kgroup.protocol.codec import Message
 from kgroup.runtime.clock import ManualClock
 from kgroup.runtime.cluster import Cluster
+from tests.scenarios.hosts import JUDGE
 
 from .hosts import (
     CONFIG,
@@ -40,6 +41,7 @@ class TcpHost:
             offsets_partitions=1,
             seed=seed,
             clock=self.clock,
+            kafka=JUDGE,
         )
         self._loop = asyncio.new_event_loop()
         self._server = Server(self.cluster)

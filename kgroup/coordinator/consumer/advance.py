@@ -21,10 +21,11 @@ from kgroup.coordinator.consumer.subscription import (
     refresh,
     update_regex,
 )
-from kgroup.coordinator.consumer.target import Target, stored_target, update_target
+from kgroup.coordinator.consumer.target import Target, preferred, stored_target, update_target
 from kgroup.coordinator.consumer.timers import limit_revocation
 from kgroup.coordinator.state import Step
 from kgroup.errors import ErrorCode, Refused
+from kgroup.protocol.releases import Change
 
 
 class News(NamedTuple):
@@ -71,9 +72,17 @@ def announce(step: Step, group: ConsumerGroup, before: ConsumerMember, after: Co
     epoch = group.epoch
     # What an assignor reads of a member counts as a change (CP-40); rack, client id and host do not (CP-25).
     bump = bump or (offers_changed and step.config.client_assignors)
+    bump = bump or _votes_changed(step, group, before, after)
     if bump or metadata_expired(step, group):
         epoch = refresh(step, group, subscriptions, bump=bump)
     return News(epoch, subscriptions.homogeneous(), changed)
+
+
+def _votes_changed(step: Step, group: ConsumerGroup, before: ConsumerMember, after: ConsumerMember) -> bool:
+    if after.is_classic or not step.config.kafka.has(Change.ASSIGNOR_VOTES_BUMP):
+        return False
+    default = step.config.consumer_assignors[0]
+    return (preferred(group, before, before) or default) != (preferred(group, before, after) or default)
 
 
 def move(
@@ -137,11 +146,13 @@ def take_place(step: Step, group: ConsumerGroup, holder: ConsumerMember, member_
     return member
 
 
-def refuse_if_full(step: Step, group: ConsumerGroup, member_id: str) -> None:
+def refuse_if_full(step: Step, group: ConsumerGroup, member_id: str, instance_id: str | None) -> None:
     """GROUP_MAX_SIZE_REACHED for a member id that is new to a full group.
 
-    A static member that returns under a new id counts as new, as in Kafka, though it adds no member.
+    Before Kafka 4.4 a static member that returns under a new id counts as new, though it adds no member.
     """
+    if instance_id in group.static and step.config.kafka.has(Change.RETURNS_IN_FULL_GROUPS):
+        return
     if len(group.members) >= step.config.consumer_max_size and member_id not in group.members:
         raise Refused(
             ErrorCode.GROUP_MAX_SIZE_REACHED,

@@ -38,7 +38,7 @@ Request = ConsumerGroupHeartbeatRequest
 def heartbeat(step: Step, group: ConsumerGroup, request: Request) -> ConsumerGroupHeartbeatResponse:
     """Carry out a heartbeat; the response has the member's epoch and, when it changed, its assignment."""
     joins = request.member_epoch == 0
-    refuse_if_full(step, group, request.member_id)
+    refuse_if_full(step, group, request.member_id, request.instance_id)
     owned = _owned(request)
     before = _member(step, group, request, owned)
     metadata = _metadata(step, before, request)

@@ -7,7 +7,13 @@ from dataclasses import replace
 
 from kgroup.coordinator.consumer.group import ConsumerGroup
 from kgroup.coordinator.consumer.member import LEFT_EPOCH, NO_PARTITIONS, ConsumerMember
-from kgroup.coordinator.consumer.records import remove_member, remove_regex, write_current, write_epoch
+from kgroup.coordinator.consumer.records import (
+    remove_member,
+    remove_regex,
+    write_current,
+    write_epoch,
+    write_target_epoch,
+)
 from kgroup.coordinator.consumer.roster import take_over
 from kgroup.coordinator.consumer.subscription import Subscriptions
 from kgroup.coordinator.consumer.timers import cancel_all
@@ -15,6 +21,7 @@ from kgroup.coordinator.state import Step
 from kgroup.coordinator.topic_hashes import hash_of
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kgroup.protocol.releases import Change
 
 
 def leaver(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> ConsumerMember:
@@ -73,6 +80,8 @@ def remove(step: Step, group: ConsumerGroup, gone: Collection[ConsumerMember]) -
             remove_regex(step, group.group_id, pattern)
     topics = subscriptions.topics(group)
     write_epoch(step, group.group_id, group.epoch + 1, hash_of(step.state, topics))
+    if len(gone) == len(group.members) and step.config.kafka.has(Change.EMPTIED_TARGETS):
+        write_target_epoch(step, group.group_id, group.epoch + 1, 0)
     take_over(step, group, gone, group.epoch + 1)
     for member in gone:
         cancel_all(step, group.group_id, member.member_id)

@@ -13,6 +13,7 @@ from kgroup.coordinator.group_settings import assignment_interval_ms
 from kgroup.coordinator.state import Step
 from kgroup.domain import Topic
 from kgroup.errors import ErrorCode, Refused
+from kgroup.protocol.releases import Change
 
 
 class Target(NamedTuple):
@@ -44,12 +45,22 @@ def update_target(
         return Target(group.assignment_epoch, stored_target(group, after))
     targets = _compute(step, group, group_epoch, before, after, homogeneous)
     for member_id, partitions in targets.items():
-        stored = group.targets.get(member_id)
+        stored = (
+            _written(step, group, after) if member_id == after.member_id else group.targets.get(member_id)
+        )
         # None is not the same as nothing: a new member gets a record even of no partitions.
         if stored is not partitions and stored != partitions:
             write_target(step, group.group_id, member_id, partitions)
     write_target_epoch(step, group.group_id, group_epoch, step.now_ms)
     return Target(group_epoch, targets[after.member_id])
+
+
+def _written(step: Step, group: ConsumerGroup, member: ConsumerMember) -> Assignment | None:
+    """The member's target in the log; since Kafka 4.4 a returning static member's is its instance id's."""
+    if member.instance_id is not None and step.config.kafka.has(Change.TARGETS_MOVE):
+        holder = group.static.get(member.instance_id, member.member_id)
+        return group.targets.get(holder, group.targets.get(member.member_id))
+    return group.targets.get(member.member_id)
 
 
 def stored_target(group: ConsumerGroup, member: ConsumerMember) -> Assignment:
@@ -74,7 +85,7 @@ def _compute(
     after: ConsumerMember,
     homogeneous: bool,
 ) -> dict[str, Assignment]:
-    name = _preferred(group, before, after) or step.config.consumer_assignors[0]
+    name = preferred(group, before, after) or step.config.consumer_assignors[0]
     spec = group_spec(step, group, after, homogeneous)
     try:
         targets = step.state.assignors[name].assign(only_active(step, group, spec))
@@ -88,8 +99,8 @@ def _compute(
     return targets | standbys if standbys else targets
 
 
-def _preferred(group: ConsumerGroup, before: ConsumerMember, after: ConsumerMember) -> str | None:
-    # As the group will be with this heartbeat in: the member's own vote counts from now on.
+def preferred(group: ConsumerGroup, before: ConsumerMember, after: ConsumerMember) -> str | None:
+    """Return the assignor that most members ask for, once `after` is in the place of `before`."""
     votes = group.by_assignor.copy()
     votes.subtract(filter(None, (before.metadata.server_assignor,)))
     votes.update(filter(None, (after.metadata.server_assignor,)))

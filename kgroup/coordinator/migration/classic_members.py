@@ -31,6 +31,7 @@ from kgroup.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatRespon
 from kgroup.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from kgroup.protocol.messages.leave_group import LeaveGroupResponse, MemberIdentity, MemberResponse
 from kgroup.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from kgroup.protocol.releases import Change
 from kgroup.protocol.subscription import Assignment, Subscription, version_of
 from kgroup.timers import TimerKey
 
@@ -43,7 +44,7 @@ def join(step: Step, group: ConsumerGroup, request: JoinGroupRequest) -> JoinGro
     if step.config.migration_policy == "disabled":
         raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     member_id = request.member_id or step.state.ids.consumer_member()
-    refuse_if_full(step, group, member_id)
+    refuse_if_full(step, group, member_id, request.group_instance_id)
     if not _supports(group, request.protocol_type, request.protocols):
         raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if (
@@ -58,8 +59,10 @@ def join(step: Step, group: ConsumerGroup, request: JoinGroupRequest) -> JoinGro
     try:
         subscription = Subscription.decode(request.protocols[0].metadata)
     except DecodeError as error:
-        # Kafka fails here with an exception of its own; the client is told no more than that.
-        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, error.message) from None
+        # Kafka 4.3 fails here with an exception of its own; the client is told no more than that.
+        refuses = step.config.kafka.has(Change.MALFORMED_SUBSCRIPTIONS)
+        code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL if refuses else ErrorCode.UNKNOWN_SERVER_ERROR
+        raise Refused(code, error.message) from None
     after = replace(before, metadata=_metadata(step, before, request, subscription))
     replaced = group.members.get(group.static.get(request.group_instance_id or "", ""))
     owned = _owned(step.state.image, subscription)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.coordinator.streams.member import StreamsMember
 from kgroup.coordinator.tasks.sticky import NAME as STICKY
-from kgroup.coordinator.tasks.values import Tasks, TaskSet
+from kgroup.coordinator.tasks.values import Offsets, Tasks, TaskSet
 from kgroup.protocol import streams_records as r
 from kgroup.protocol.messages.streams_group_describe import (
     Assignment,
@@ -15,6 +15,7 @@ from kgroup.protocol.messages.streams_group_describe import (
     Member,
     Subtopology,
     TaskIds,
+    TaskOffset,
     Topology,
 )
 from kgroup.protocol.topology_description import DescriptionStatus
@@ -67,6 +68,7 @@ def _topics(infos: Iterable[r.TopicInfo]) -> tuple[r.TopicInfo, ...]:
 
 def _member(group: StreamsGroup, member: StreamsMember) -> Member:
     metadata, held = member.metadata, member.current.assigned
+    offsets = group.offsets_of(member.member_id)
     return Member(
         member_id=member.member_id,
         member_epoch=member.epoch,
@@ -78,8 +80,18 @@ def _member(group: StreamsGroup, member: StreamsMember) -> Member:
         process_id=metadata.process_id,
         user_endpoint=metadata.user_endpoint,
         client_tags=metadata.client_tags,
+        task_offsets=_offsets(offsets.reached),
+        task_end_offsets=_offsets(offsets.ends),
         assignment=_assignment(held.active, held.standby, held.warmup),
         target_assignment=_target(group.target_of(member.member_id)),
+    )
+
+
+def _offsets(offsets: Offsets) -> tuple[TaskOffset, ...]:
+    return tuple(
+        TaskOffset(subtopology_id=subtopology, partition=partition, offset=offsets[subtopology][partition])
+        for subtopology in sorted(offsets)
+        for partition in sorted(offsets[subtopology])
     )
 
 

@@ -5,30 +5,51 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from kgroup.coordinator.streams.group import StreamsGroup
-from kgroup.coordinator.streams.member import StreamsMember
+from kgroup.coordinator.streams.member import HeldTasks, StreamsMember
 from kgroup.coordinator.streams.topology import ConfiguredTopology
+from kgroup.coordinator.tasks.values import union
 from kgroup.domain import TopicImage
 from kgroup.protocol.messages.streams_group_heartbeat import EndpointToPartitions, TopicPartition
 
 
 def partitions_by_endpoint(
-    group: StreamsGroup, member: StreamsMember, configured: ConfiguredTopology, image: TopicImage
+    group: StreamsGroup,
+    member: StreamsMember,
+    replaced: StreamsMember | None,
+    configured: ConfiguredTopology,
+    image: TopicImage,
+    *,
+    warmups: bool,
 ) -> tuple[EndpointToPartitions, ...]:
-    """What each process with an endpoint has; `member`, as it is now, last."""
-    others = (other for other in group.members.values() if other.member_id != member.member_id)
+    """What each process with an endpoint has; `member`, as it is now, last, and not whom it `replaced`.
+
+    `warmups` has tasks that are warmed up stand among the standbys, as since Kafka 4.4.
+    """
+    gone = {member.member_id, None if replaced is None else replaced.member_id}
+    others = (other for other in group.members.values() if other.member_id not in gone)
     return tuple(
         EndpointToPartitions(
             user_endpoint=endpoint,
-            active_partitions=_partitions(each.current.assigned.active, configured, image),
-            standby_partitions=_partitions(each.current.assigned.standby, configured, image),
+            active_partitions=_partitions(each.current.assigned.active, configured, image, existing=warmups),
+            standby_partitions=_partitions(
+                _copies(each.current.assigned, warmups), configured, image, existing=warmups
+            ),
         )
         for each in (*others, member)
         if (endpoint := each.metadata.user_endpoint) is not None
     )
 
 
+def _copies(held: HeldTasks, warmups: bool) -> Mapping[str, Iterable[int]]:
+    return union(held.standby, held.warmup) if warmups else held.standby
+
+
 def _partitions(
-    tasks: Mapping[str, Iterable[int]], configured: ConfiguredTopology, image: TopicImage
+    tasks: Mapping[str, Iterable[int]],
+    configured: ConfiguredTopology,
+    image: TopicImage,
+    *,
+    existing: bool,
 ) -> tuple[TopicPartition, ...]:
     """The tasks' partitions of what they read; none of topics that are gone meanwhile."""
     found = []
@@ -38,8 +59,12 @@ def _partitions(
         subtopology = (configured.subtopologies or {}).get(subtopology_id)
         for name in () if subtopology is None else subtopology.source_topics:
             topic = image.by_name.get(name)
-            if topic is not None:
-                found.append(
-                    TopicPartition(topic=name, partitions=tuple(sorted(numbers)[: topic.partitions]))
-                )
+            if topic is None:
+                continue
+            # Before Kafka 4.4 the first ones, as many as the topic has, whichever they are.
+            listed = sorted(numbers)[: topic.partitions]
+            if existing:
+                listed = [number for number in sorted(numbers) if number < topic.partitions]
+            if listed or not existing:
+                found.append(TopicPartition(topic=name, partitions=tuple(listed)))
     return tuple(found)

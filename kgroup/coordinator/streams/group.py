@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from kgroup.coordinator.streams.member import HeldTasks, StreamsMember
+from kgroup.coordinator.streams.member import NO_TASK_OFFSETS, HeldTasks, StreamsMember, TaskOffsets
 from kgroup.coordinator.streams.topology import ConfiguredTopology, required_topics
 from kgroup.coordinator.tasks.values import NO_TASK_SET, TaskSet
 from kgroup.protocol.streams_records import StreamsGroupTopologyValue, Subtopology, sources_of
@@ -36,12 +36,17 @@ class Owners:
     def active_process(self, subtopology: str, partition: int) -> str | None:
         return self.active.get(subtopology, {}).get(partition)
 
+    def stands_by(self, process_id: str, subtopology: str, partition: int) -> bool:
+        """Whether the process has the task as a standby."""
+        return process_id in self.standby.get(subtopology, {}).get(partition, ())
+
+    def warms_up(self, process_id: str, subtopology: str, partition: int) -> bool:
+        """Whether the process has the task to warm it up."""
+        return process_id in self.warmup.get(subtopology, {}).get(partition, ())
+
     def keeps(self, process_id: str, subtopology: str, partition: int) -> bool:
         """Whether the process has the task as a standby or to warm it up."""
-        return any(
-            process_id in by_task.get(subtopology, {}).get(partition, ())
-            for by_task in (self.standby, self.warmup)
-        )
+        return any(has(process_id, subtopology, partition) for has in (self.stands_by, self.warms_up))
 
     def add(self, process_id: str, tasks: HeldTasks) -> None:
         for subtopology, partitions in tasks.active.items():
@@ -69,8 +74,9 @@ class StreamsGroup:
     """One streams group. A new one starts at epoch 1, as does one known only through some of its records.
 
     Soft: `configured` (the topology over the topics there are), `refresh_deadline_ms` and `refresh_epoch`
-    (when topics are looked at again), `endpoint_epoch` (of what was last told of endpoints) and `shutdown_by`
-    (the member that asked for the whole application to end).
+    (when topics are looked at again), `endpoint_epoch` (of what was last told of endpoints), `shutdown_by`
+    (the member that asked for the whole application to end) and `task_offsets` (what each member reported).
+    `static` are member ids by instance id.
     """
 
     group_id: str
@@ -82,6 +88,7 @@ class StreamsGroup:
     assignment_timestamp_ms: int = 0
     topology: StreamsGroupTopologyValue | None = None
     members: dict[str, StreamsMember] = field(default_factory=dict)
+    static: dict[str, str] = field(default_factory=dict)
     targets: dict[str, TaskSet] = field(default_factory=dict)
     owners: Owners = field(default_factory=Owners)
     configured: ConfiguredTopology | None = None
@@ -89,6 +96,9 @@ class StreamsGroup:
     refresh_epoch: int = 0
     endpoint_epoch: int = 0
     shutdown_by: str | None = None
+    task_offsets: dict[str, TaskOffsets] = field(default_factory=dict)
+    stored_description_epoch: int = NO_TOPOLOGY_EPOCH
+    failed_description_epoch: int = NO_TOPOLOGY_EPOCH
 
     @property
     def is_empty(self) -> bool:
@@ -121,12 +131,18 @@ class StreamsGroup:
     def target_of(self, member_id: str) -> TaskSet:
         return self.targets.get(member_id, NO_TASK_SET)
 
+    def offsets_of(self, member_id: str) -> TaskOffsets:
+        return self.task_offsets.get(member_id, NO_TASK_OFFSETS)
+
     def put_member(self, member: StreamsMember) -> None:
         """Take over a member's metadata or tasks."""
         before = self.members.get(member.member_id)
         if before is not None:
             self._release(before)
+            self.static.pop(before.metadata.instance_id or "", None)
         self.members[member.member_id] = member
+        if member.metadata.instance_id is not None:
+            self.static[member.metadata.instance_id] = member.member_id
         self.owners.add(member.process_id, member.current.assigned)
         self.owners.add(member.process_id, member.current.revoking)
 
@@ -135,6 +151,8 @@ class StreamsGroup:
         member = self.members.pop(member_id, None)
         if member is not None:
             self._release(member)
+            self.static.pop(member.metadata.instance_id or "", None)
+        self.task_offsets.pop(member_id, None)
         if not self.members:
             self.shutdown_by = None
 

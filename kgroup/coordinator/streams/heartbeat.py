@@ -6,29 +6,40 @@ its records makes anew. What is soft of it, the next heartbeat finds out again, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 from kgroup.coordinator.group_settings import (
+    ACCEPTABLE_RECOVERY_LAG,
+    TASK_OFFSET_INTERVAL_MS,
     streams_heartbeat_interval_ms,
     streams_initial_delay_ms,
-    streams_standby_replicas,
 )
 from kgroup.coordinator.state import Step
 from kgroup.coordinator.streams.endpoints import partitions_by_endpoint
 from kgroup.coordinator.streams.group import StreamsGroup
-from kgroup.coordinator.streams.member import Current, StreamsMember, tasks_of
+from kgroup.coordinator.streams.member import (
+    NOTHING_HELD,
+    Current,
+    StreamsMember,
+    TaskOffsets,
+    offsets_of,
+    tasks_of,
+)
 from kgroup.coordinator.streams.reconcile import Goal, reconcile
 from kgroup.coordinator.streams.records import (
     remove_member,
+    replace_member,
     write_current,
     write_epoch,
     write_group,
     write_metadata,
+    write_target_epoch,
     write_topology,
 )
-from kgroup.coordinator.streams.target import STANDBYS, Plan, Target, update_target
+from kgroup.coordinator.streams.target import RACK_TAGS, Plan, Target, assignment_configs, update_target
 from kgroup.coordinator.streams.timers import cancel_all, initial_delay, limit_revocation, renew_session
 from kgroup.coordinator.streams.topology import (
     ConfiguredTopology,
@@ -38,6 +49,7 @@ from kgroup.coordinator.streams.topology import (
     refuse_tasks_that_are_none,
     required_topics,
 )
+from kgroup.coordinator.streams.validation import LEFT_FOR_A_WHILE
 from kgroup.coordinator.tasks.values import Tasks, TaskSet
 from kgroup.coordinator.topic_hashes import hash_of
 from kgroup.errors import ErrorCode, Refused
@@ -49,10 +61,20 @@ from kgroup.protocol.messages.streams_group_heartbeat import (
     TaskIds,
     Topology,
 )
+from kgroup.protocol.releases import Change
 
 Request = StreamsGroupHeartbeatRequest
 Response = StreamsGroupHeartbeatResponse
+DESCRIPTIONS_SINCE = 1
 NEVER_EXPIRES_MS = 2**31 - 1
+
+
+class Moved(NamedTuple):
+    """A member before its heartbeat and after it, and the static member whose place it took."""
+
+    before: StreamsMember
+    after: StreamsMember
+    replaced: StreamsMember | None
 
 
 class Looked(NamedTuple):
@@ -67,14 +89,15 @@ def heartbeat(step: Step, group: StreamsGroup, request: Request) -> Response:
     """Carry out a heartbeat of a member that joins or stays; the answer has its tasks when they changed."""
     joins = request.member_epoch == 0
     if joins:
-        _refuse_if_full(step, group)
-    before = _member(group, request)
+        _refuse_if_full(step, group, request)
     owned = _owned(request)
-    _refuse_epoch(before.current, request.member_epoch, owned)
+    replaced = _replaced(group, request)
+    before = _member(step, group, request, owned, replaced)
     after = replace(before, metadata=_metadata(step, before.metadata, request))
     changed = after.metadata != before.metadata
     if changed:
         write_metadata(step, group.group_id, after)
+        changed = request.instance_id is None or _matters(before.metadata, after.metadata)
     topology = _topology(step, group, request.topology)
     problems = _stale(group, after)
     looked = _look(step, group, topology)
@@ -82,32 +105,41 @@ def heartbeat(step: Step, group: StreamsGroup, request: Request) -> Response:
     if looked.configured.is_ready and owned is not None:
         for tasks in (owned.active, owned.standby, owned.warmup):
             refuse_tasks_that_are_none(looked.configured, tasks)
+    _note_offsets(group, request)
     plan = _plan(step, group, topology, looked, changed=changed or looked.changed)
     if group.is_empty:
         _wait_for_more(step, group)
-    target = update_target(step, group, plan, after)
+    target = update_target(step, group, plan, after, replaced)
     after = _move(step, group, after, target, owned)
     renew_session(step, group.group_id, after.member_id)
     if request.shutdown_application:
         step.defer(partial(_ask_to_shut_down, group, after.member_id))
     problems += [problem for problem in (target.delayed, looked.configured.problem) if problem is not None]
     problems += _shutdown(group, after.member_id if request.shutdown_application else None)
+    problems += _missing_tags(step, plan.configs, after)
     if looked.configured.missing:
         step.defer(partial(_want, step, group.group_id, looked.configured))
-    anew = joins or after.current.assigned != before.current.assigned
-    answer = _response(step, group, request, after, looked.configured, anew=anew)
+    answer = _response(step, group, request, Moved(before, after, replaced), looked.configured)
     return replace(answer, status=tuple(Status(status_code=p.code, status_detail=p.detail) for p in problems))
 
 
 def leave(step: Step, group: StreamsGroup, request: Request) -> Response:
-    """Remove the member that says it goes; its epoch is not compared, as in Kafka."""
-    member = group.members.get(request.member_id)
+    """Remove the member that says it goes; its epoch is not compared, as in Kafka.
+
+    A static member that says it will be back keeps its tasks until its session ends.
+    """
     if request.shutdown_application:
         # At once and not deferred: Kafka hears the request even of a member that it then refuses.
         _ask_to_shut_down(group, request.member_id)
+    if request.instance_id is not None:
+        _refuse_if_not_holder(group, request)
+    member = group.members.get(request.member_id)
     if member is None:
         raise _unknown(group, request.member_id)
-    fence(step, group, member)
+    if request.member_epoch == LEFT_FOR_A_WHILE:
+        _go_for_a_while(step, group, member)
+    else:
+        fence(step, group, member)
     return Response(member_id=request.member_id, member_epoch=request.member_epoch)
 
 
@@ -115,6 +147,8 @@ def fence(step: Step, group: StreamsGroup, member: StreamsMember) -> None:
     """Remove the member and bump the group epoch; the next heartbeat of another computes the target."""
     remove_member(step, group.group_id, member.member_id)
     write_epoch(step, group, group.epoch + 1)
+    if len(group.members) == 1 and step.config.kafka.has(Change.EMPTIED_TARGETS):
+        write_target_epoch(step, group.group_id, group.epoch + 1, 0)
     cancel_all(step, group.group_id, member.member_id)
 
 
@@ -126,8 +160,11 @@ def assign_at_last(step: Step, group: StreamsGroup) -> None:
     update_target(step, group, Plan(group.epoch, group.configured, group.assignment_configs), None)
 
 
-def _refuse_if_full(step: Step, group: StreamsGroup) -> None:
-    # A member that joins anew under its id counts too, as in Kafka, though it adds none.
+def _refuse_if_full(step: Step, group: StreamsGroup, request: Request) -> None:
+    # Before Kafka 4.4 one that is in the group counts too, though it adds none.
+    is_in = request.instance_id in group.static or request.member_id in group.members
+    if is_in and step.config.kafka.has(Change.RETURNS_IN_FULL_GROUPS):
+        return
     if len(group.members) >= step.config.streams_max_size:
         raise Refused(
             ErrorCode.GROUP_MAX_SIZE_REACHED,
@@ -135,13 +172,117 @@ def _refuse_if_full(step: Step, group: StreamsGroup) -> None:
         )
 
 
-def _member(group: StreamsGroup, request: Request) -> StreamsMember:
+def _replaced(group: StreamsGroup, request: Request) -> StreamsMember | None:
+    """The member whose instance id another member id brings."""
+    holder = group.static.get(request.instance_id or "")
+    return None if holder in (None, request.member_id) else group.members[holder]
+
+
+def _member(
+    step: Step,
+    group: StreamsGroup,
+    request: Request,
+    owned: TaskSet | None,
+    replaced: StreamsMember | None,
+) -> StreamsMember:
+    """The member the heartbeat is of, as it is before it; refused unless its ids and epoch are right."""
     member = group.members.get(request.member_id)
-    if member is not None:
-        return member
-    if request.member_epoch != 0:
-        raise _unknown(group, request.member_id)
-    return StreamsMember(request.member_id, r.StreamsGroupMemberMetadataValue())
+    if request.instance_id is not None:
+        if request.member_epoch != 0:
+            _refuse_if_not_holder(group, request)
+        elif request.instance_id in group.static:
+            return _take_place(step, group, request, replaced)
+        elif member is not None:
+            return member
+    if member is None:
+        if request.member_epoch != 0:
+            raise _unknown(group, request.member_id)
+        return StreamsMember(request.member_id, r.StreamsGroupMemberMetadataValue())
+    _refuse_epoch(member.current, request.member_epoch, owned)
+    return member
+
+
+def _take_place(
+    step: Step, group: StreamsGroup, request: Request, replaced: StreamsMember | None
+) -> StreamsMember:
+    """Give a static member's place, with its tasks and target, to a member id that may be new."""
+    holder = replaced or group.members[request.member_id]
+    # One that has not said it will be back may be alive: two would own its tasks.
+    if holder.epoch != LEFT_FOR_A_WHILE:
+        raise Refused(
+            ErrorCode.UNRELEASED_INSTANCE_ID,
+            f"Static member {request.member_id} with instance id {request.instance_id} cannot join the group "
+            f"because the instance id is owned by {holder.member_id} member.",
+        )
+    current = replace(holder.current, epoch=0, previous_epoch=0)
+    member = StreamsMember(request.member_id, holder.metadata, current)
+    replace_member(step, group.group_id, holder, member, group.target_of(holder.member_id))
+    return member
+
+
+def _refuse_if_not_holder(group: StreamsGroup, request: Request) -> None:
+    holder = group.static.get(request.instance_id or "")
+    if holder is None:
+        raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {request.instance_id} is unknown.")
+    if holder != request.member_id:
+        raise Refused(
+            ErrorCode.FENCED_INSTANCE_ID,
+            f"Static member {request.member_id} with instance id {request.instance_id} was fenced by member "
+            f"{holder}.",
+        )
+
+
+def _go_for_a_while(step: Step, group: StreamsGroup, member: StreamsMember) -> None:
+    """Record that a static member will be back: its session runs on, and what it was to revoke is free."""
+    held = member.current.assigned
+    zeroed = {subtopology: dict.fromkeys(numbers, 0) for subtopology, numbers in held.active.items()}
+    current = replace(
+        member.current,
+        epoch=LEFT_FOR_A_WHILE,
+        assigned=replace(held, active=zeroed),
+        revoking=NOTHING_HELD,
+    )
+    write_current(step, group.group_id, replace(member, current=current))
+
+
+def _matters(before: r.StreamsGroupMemberMetadataValue, after: r.StreamsGroupMemberMetadataValue) -> bool:
+    """Whether an assignor may place a static member's tasks otherwise for this change."""
+    return (before.topology_epoch, before.rack_id, before.client_tags, before.process_id) != (
+        after.topology_epoch,
+        after.rack_id,
+        after.client_tags,
+        after.process_id,
+    )
+
+
+def _note_offsets(group: StreamsGroup, request: Request) -> None:
+    reached, ends = request.task_offsets, request.task_end_offsets
+    if reached is None and ends is None:
+        return
+    before = group.offsets_of(request.member_id)
+    # At once and not deferred: Kafka keeps what it was told even if it then refuses the heartbeat.
+    group.task_offsets[request.member_id] = TaskOffsets(
+        before.reached if reached is None else offsets_of(reached),
+        before.ends if ends is None else offsets_of(ends),
+    )
+
+
+def _missing_tags(step: Step, configs: Mapping[str, str], member: StreamsMember) -> list[Problem]:
+    """Which of the tags that standbys are spread over the member lacks; version 0 has no code for it."""
+    wanted = configs.get(RACK_TAGS)
+    if wanted is None or step.version < DESCRIPTIONS_SINCE:
+        return []
+    given = {tag.key for tag in member.metadata.client_tags}
+    missing = [tag for tag in wanted.split(",") if tag not in given]
+    if not missing:
+        return []
+    return [
+        Problem(
+            StatusCode.MISSING_CLIENT_TAGS,
+            f"Missing required client tags for rack-aware standby assignment: [{', '.join(missing)}]. "
+            "Configure them via 'client.tag.<tagKey>' in your Streams config.",
+        )
+    ]
 
 
 def _unknown(group: StreamsGroup, member_id: str) -> Refused:
@@ -193,9 +334,11 @@ def _metadata(
     step: Step, before: r.StreamsGroupMemberMetadataValue, request: Request
 ) -> r.StreamsGroupMemberMetadataValue:
     """The member's record 19 as it is with this heartbeat; null says that a field is as it was."""
-    tags = request.client_tags
+    tags, endpoint = request.client_tags, request.user_endpoint
+    replaces_endpoint = request.member_epoch == 0 and step.config.kafka.has(Change.CHANGED_ENDPOINTS)
     return replace(
         before,
+        instance_id=before.instance_id if request.instance_id is None else request.instance_id,
         rack_id=before.rack_id if request.rack_id is None else request.rack_id,
         client_id=step.client_id,
         client_host=step.client_host,
@@ -206,7 +349,7 @@ def _metadata(
         ),
         topology_epoch=before.topology_epoch if request.topology is None else request.topology.epoch,
         process_id=before.process_id if request.process_id is None else request.process_id,
-        user_endpoint=before.user_endpoint if request.user_endpoint is None else request.user_endpoint,
+        user_endpoint=before.user_endpoint if endpoint is None and not replaces_endpoint else endpoint,
         client_tags=before.client_tags if tags is None else _sorted(tags),
     )
 
@@ -289,12 +432,12 @@ def _plan(
     """What the next target is to be made from; bumps the group epoch when any of it changed."""
     # While topics are missing no epoch of the topology is validated, and the group is NotReady (KIP-1071).
     validated = topology.epoch if looked.configured.is_ready else -1
-    configs = {STANDBYS: str(streams_standby_replicas(step.state, group.group_id))}
+    configs = assignment_configs(step.state, group.group_id)
     changed = changed or validated != group.validated_topology_epoch
     if not changed and configs == group.assignment_configs:
         return Plan(group.epoch, looked.configured, configs)
     epoch = group.epoch + 1
-    write_group(step, group.group_id, epoch, looked.metadata_hash, validated, configs)
+    write_group(step, group, epoch, looked.metadata_hash, validated, configs)
     step.defer(partial(_bumped, step, group, epoch))
     return Plan(epoch, looked.configured, configs)
 
@@ -319,7 +462,8 @@ def _move(
     """Move the member one step towards its target, and write where it is then."""
     if member.current.is_reconciled_to(target.epoch):
         return member
-    goal = Goal(target.epoch, target.tasks, member.process_id, owned, group.owners)
+    in_place = step.config.kafka.has(Change.ROLES_IN_PLACE)
+    goal = Goal(target.epoch, target.tasks, member.process_id, owned, group.owners, in_place)
     moved = reconcile(member.current, goal)
     if moved == member.current:
         return member
@@ -356,14 +500,21 @@ def _response(
     step: Step,
     group: StreamsGroup,
     request: Request,
-    member: StreamsMember,
+    moved: Moved,
     configured: ConfiguredTopology,
-    *,
-    anew: bool,
 ) -> Response:
     """The answer but for what holds for the group."""
+    before, member, kafka = moved.before, moved.after, step.config.kafka
+    reassigned = member.current.assigned != before.current.assigned
+    anew = request.member_epoch == 0 or reassigned
+    endpoint = member.metadata.user_endpoint
+    if kafka.has(Change.CHANGED_ENDPOINTS):
+        told_anew = endpoint != before.metadata.user_endpoint or (reassigned and endpoint is not None)
+    else:
+        told_anew = anew and endpoint is not None
+    static = kafka.has(Change.STATIC_STREAMS_MEMBERS)
     endpoint_epoch = group.endpoint_epoch
-    if anew and member.metadata.user_endpoint is not None:
+    if told_anew:
         endpoint_epoch += 1
         step.defer(partial(_tell_endpoints, group, endpoint_epoch))
     held = member.current.assigned
@@ -373,13 +524,19 @@ def _response(
         member_id=member.member_id,
         member_epoch=member.epoch,
         heartbeat_interval_ms=streams_heartbeat_interval_ms(step.state, group.group_id),
+        task_offset_interval_ms=TASK_OFFSET_INTERVAL_MS if static else 0,
+        acceptable_recovery_lag=ACCEPTABLE_RECOVERY_LAG if static else -1,
         active_tasks=_ids({s: frozenset(ps) for s, ps in held.active.items()}) if anew else None,
         standby_tasks=_ids(held.standby) if anew else None,
         warmup_tasks=_ids(held.warmup) if anew else None,
         # A group that is not there before this step cannot keep the number, and does not tell it.
         endpoint_information_epoch=endpoint_epoch if group.group_id in step.state.groups else 0,
         partitions_by_user_endpoint=(
-            partitions_by_endpoint(group, member, configured, step.state.image) if told else None
+            partitions_by_endpoint(
+                group, member, moved.replaced, configured, step.state.image, warmups=static
+            )
+            if told
+            else None
         ),
     )
 

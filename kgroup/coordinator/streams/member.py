@@ -8,8 +8,9 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import Protocol, TypeAlias
 
-from kgroup.coordinator.tasks.values import NO_TASKS, Tasks, TaskSet
+from kgroup.coordinator.tasks.values import NO_OFFSETS, NO_TASKS, Offsets, Tasks, TaskSet
 from kgroup.domain import NO_EPOCH
+from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.streams_records import (
     StreamsGroupCurrentMemberAssignmentValue,
     StreamsGroupMemberMetadataValue,
@@ -138,6 +139,43 @@ def target_value(target: TaskSet) -> StreamsGroupTargetAssignmentMemberValue:
 def target_of(value: StreamsGroupTargetAssignmentMemberValue) -> TaskSet:
     """What record 21 says."""
     return TaskSet(tasks_of(value.active_tasks), tasks_of(value.standby_tasks), tasks_of(value.warmup_tasks))
+
+
+@dataclass(frozen=True, slots=True)
+class TaskOffsets:
+    """What a member reported of its tasks' changelogs: how far each has come, and where each ends."""
+
+    reached: Offsets = field(default_factory=lambda: NO_OFFSETS)
+    ends: Offsets = field(default_factory=lambda: NO_OFFSETS)
+
+
+NO_TASK_OFFSETS = TaskOffsets()
+
+
+def offsets_of(listed: Iterable[ListedOffset]) -> Offsets:
+    """Return offsets by subtopology and partition; INVALID_REQUEST for a task that is listed twice."""
+    found: dict[str, dict[int, int]] = {}
+    for one in listed:
+        by_partition = found.setdefault(one.subtopology_id, {})
+        if one.partition in by_partition:
+            raise Refused(
+                ErrorCode.INVALID_REQUEST,
+                f"Task offsets contain a duplicate entry for subtopology {one.subtopology_id} and "
+                f"partition {one.partition}.",
+            )
+        by_partition[one.partition] = one.offset
+    return found
+
+
+class ListedOffset(Protocol):
+    """The offset of a task, as requests list it."""
+
+    @property
+    def subtopology_id(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
 
 
 class ListedTasks(Protocol):

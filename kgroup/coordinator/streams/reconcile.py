@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias
 
 from kgroup.coordinator.streams.group import Owners
 from kgroup.coordinator.streams.member import NOTHING_HELD, Current, HeldTasks, MemberState, TaskEpochs
-from kgroup.coordinator.tasks.values import Tasks, TaskSet
+from kgroup.coordinator.tasks.values import Tasks, TaskSet, union
 from kgroup.errors import ErrorCode, Refused
 
 Unreleased: TypeAlias = Callable[[str, int], bool]
@@ -19,7 +20,8 @@ Unreleased: TypeAlias = Callable[[str, int], bool]
 class Goal:
     """Where a member of `process_id` shall go: the target of `epoch`.
 
-    `owned` is what the member says it has, None when it does not say; `owners` who has what now.
+    `owned` is what the member says it has, None when it does not say; `owners` who has what now. With
+    `in_place` a task that the member has in one role may become one of another role in the same step.
     """
 
     epoch: int
@@ -27,6 +29,7 @@ class Goal:
     process_id: str
     owned: TaskSet | None
     owners: Owners
+    in_place: bool = False
 
     def still_owns(self, tasks: HeldTasks) -> bool:
         """Whether the member has not yet said that it gave all of these up."""
@@ -37,6 +40,39 @@ class Goal:
         if self.owners.active_process(subtopology, partition) is not None:
             return True
         return self.owners.keeps(self.process_id, subtopology, partition)
+
+    def active_is_elsewhere(self, held: HeldTasks, subtopology: str, partition: int) -> bool:
+        """As `active_is_unreleased`, but a copy that the member itself has is in nobody's way."""
+        return (
+            self.owners.active_process(subtopology, partition) is not None
+            or self._another_stands_by(held, subtopology, partition)
+            or self._another_warms_up(held, subtopology, partition)
+        )
+
+    def standby_is_elsewhere(self, held: HeldTasks, subtopology: str, partition: int) -> bool:
+        """As `copy_is_unreleased`, but for a task that the member runs or warms up itself."""
+        runs = self.owners.active_process(subtopology, partition) == self.process_id
+        return (
+            (runs and partition not in held.active.get(subtopology, ()))
+            or self.owners.stands_by(self.process_id, subtopology, partition)
+            or self._another_warms_up(held, subtopology, partition)
+        )
+
+    def warmup_is_elsewhere(self, held: HeldTasks, subtopology: str, partition: int) -> bool:
+        """As `copy_is_unreleased`, but for a task that the member stands by for itself."""
+        return (
+            self.owners.active_process(subtopology, partition) == self.process_id
+            or self._another_stands_by(held, subtopology, partition)
+            or self.owners.warms_up(self.process_id, subtopology, partition)
+        )
+
+    def _another_stands_by(self, held: HeldTasks, subtopology: str, partition: int) -> bool:
+        own = partition in held.standby.get(subtopology, ())
+        return not own and self.owners.stands_by(self.process_id, subtopology, partition)
+
+    def _another_warms_up(self, held: HeldTasks, subtopology: str, partition: int) -> bool:
+        own = partition in held.warmup.get(subtopology, ())
+        return not own and self.owners.warms_up(self.process_id, subtopology, partition)
 
     def copy_is_unreleased(self, subtopology: str, partition: int) -> bool:
         """A copy may be anywhere but where the process has the task already, whatever for."""
@@ -81,9 +117,15 @@ def reconcile(current: Current, goal: Goal) -> Current:
 
 def _towards_target(current: Current, goal: Goal, epoch: int) -> Current:
     held = current.assigned
-    active = _active(held.active, goal)
-    standby = _copies(held.standby, goal.target.standby, goal.copy_is_unreleased)
-    warmup = _copies(held.warmup, goal.target.warmup, goal.copy_is_unreleased)
+    if goal.in_place:
+        active = _active(held.active, goal, partial(goal.active_is_elsewhere, held))
+        standby = _copies(held.standby, goal.target.standby, partial(goal.standby_is_elsewhere, held))
+        warmup = _copies(held.warmup, goal.target.warmup, partial(goal.warmup_is_elsewhere, held))
+        active, standby, warmup = _change_roles(held, goal, active, standby, warmup)
+    else:
+        active = _active(held.active, goal, goal.active_is_unreleased)
+        standby = _copies(held.standby, goal.target.standby, goal.copy_is_unreleased)
+        warmup = _copies(held.warmup, goal.target.warmup, goal.copy_is_unreleased)
     revoking = HeldTasks(active.revoked, standby.revoked, warmup.revoked)
     # A member that says it has none of them any more needs no round for revoking, as one that restarts.
     if revoking and goal.still_owns(revoking):
@@ -115,14 +157,73 @@ class _Copies:
     unreleased: bool
 
 
-def _active(held: TaskEpochs, goal: Goal) -> _Active:
+def _change_roles(
+    held: HeldTasks, goal: Goal, active: _Active, standby: _Copies, warmup: _Copies
+) -> tuple[_Active, _Copies, _Copies]:
+    """Have tasks that the member keeps in another role change it at once (Kafka 4.4).
+
+    What it runs and shall stand by for becomes a standby with the revocation of the active task; copies
+    change into each other without any; and a copy that shall be run stays one until it is.
+    """
+    standby = _given(standby, _tasks_of(held.active))
+    for_warmup, for_standby = held.standby, held.warmup
+    standby, warmup = (
+        _given(_kept_back(standby, _pending(warmup)), for_standby),
+        _given(_kept_back(warmup, _pending(standby)), for_warmup),
+    )
+    standby = _not_revoked(standby, goal.target.active)
+    warmup = _not_revoked(warmup, goal.target.active)
+    revoking = HeldTasks(active.revoked, standby.revoked, warmup.revoked)
+    must_revoke = bool(revoking) and goal.still_owns(revoking)
+    granted = {} if must_revoke else _pending(active)
+    standby = _until_granted(standby, held.standby, goal.target.active, granted)
+    warmup = _until_granted(warmup, held.warmup, goal.target.active, granted)
+    return active, standby, warmup
+
+
+def _tasks_of(tasks: TaskEpochs) -> Tasks:
+    return {subtopology: frozenset(numbers) for subtopology, numbers in tasks.items()}
+
+
+def _pending(part: _Active | _Copies) -> Tasks:
+    """What the member gets with this step, if it has nothing to revoke."""
+    found = {s: frozenset(ps) - frozenset(part.kept.get(s, ())) for s, ps in part.with_free.items()}
+    return {subtopology: numbers for subtopology, numbers in found.items() if numbers}
+
+
+def _given(part: _Copies, own: Tasks) -> _Copies:
+    """Give at once what is pending and the member has in another role."""
+    pending = _pending(part)
+    now = {s: both for s, ps in own.items() if (both := ps & pending.get(s, frozenset()))}
+    return replace(part, kept=union(part.kept, now))
+
+
+def _kept_back(part: _Copies, elsewhere: Tasks) -> _Copies:
+    """Do not revoke what becomes a copy of the other kind."""
+    return replace(part, revoked=_less(part.revoked, elsewhere))
+
+
+def _not_revoked(part: _Copies, active: Tasks) -> _Copies:
+    return replace(part, revoked=_less(part.revoked, active))
+
+
+def _until_granted(part: _Copies, held: Tasks, active: Tasks, granted: Tasks) -> _Copies:
+    stay = _less({s: both for s, ps in held.items() if (both := ps & active.get(s, frozenset()))}, granted)
+    return replace(part, kept=union(part.kept, stay), with_free=union(part.with_free, stay))
+
+
+def _less(one: Tasks, other: Tasks) -> Tasks:
+    return {s: left for s, ps in one.items() if (left := ps - other.get(s, frozenset()))}
+
+
+def _active(held: TaskEpochs, goal: Goal, is_unreleased: Unreleased) -> _Active:
     """Active tasks keep the epoch they were assigned at, kept or revoked; new ones have the target's."""
     target = goal.target.active
     kept = _filled({s: {p: e for p, e in ps.items() if p in target.get(s, ())} for s, ps in held.items()})
     revoked = _filled(
         {s: {p: e for p, e in ps.items() if p not in target.get(s, ())} for s, ps in held.items()}
     )
-    free, unreleased = _free(held, target, goal.active_is_unreleased)
+    free, unreleased = _free(held, target, is_unreleased)
     with_free = {
         subtopology: {**kept.get(subtopology, {}), **dict.fromkeys(free.get(subtopology, ()), goal.epoch)}
         for subtopology in dict.fromkeys((*kept, *free))

@@ -30,10 +30,10 @@ def write_target(step: Step, group_id: str, member_id: str, target: TaskSet) -> 
     step.write(key, target_value(target))
 
 
-def write_target_epoch(step: Step, group_id: str, epoch: int) -> None:
+def write_target_epoch(step: Step, group_id: str, epoch: int, timestamp_ms: int) -> None:
     """Record 20: the epoch that all targets are of, and the time; it follows them."""
     value = r.StreamsGroupTargetAssignmentMetadataValue(
-        assignment_epoch=epoch, assignment_timestamp=step.now_ms
+        assignment_epoch=epoch, assignment_timestamp=timestamp_ms
     )
     step.write(r.StreamsGroupTargetAssignmentMetadataKey(group_id=group_id), value)
 
@@ -47,7 +47,7 @@ def write_epoch(step: Step, group: StreamsGroup, epoch: int) -> None:
     """Record 17: the group epoch, all else as it is."""
     write_group(
         step,
-        group.group_id,
+        group,
         epoch,
         group.metadata_hash,
         group.validated_topology_epoch,
@@ -57,7 +57,7 @@ def write_epoch(step: Step, group: StreamsGroup, epoch: int) -> None:
 
 def write_group(
     step: Step,
-    group_id: str,
+    group: StreamsGroup,
     epoch: int,
     metadata_hash: int,
     validated_topology_epoch: int,
@@ -69,8 +69,10 @@ def write_group(
         metadata_hash=metadata_hash,
         validated_topology_epoch=validated_topology_epoch,
         last_assignment_configs=tuple(r.KeyValue(key=key, value=configs[key]) for key in sorted(configs)),
+        stored_description_topology_epoch=group.stored_description_epoch,
+        failed_description_topology_epoch=group.failed_description_epoch,
     )
-    step.write(r.StreamsGroupMetadataKey(group_id=group_id), value)
+    step.write(r.StreamsGroupMetadataKey(group_id=group.group_id), value)
 
 
 def remove_member(step: Step, group_id: str, member_id: str) -> None:
@@ -78,6 +80,16 @@ def remove_member(step: Step, group_id: str, member_id: str) -> None:
     step.write(r.StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None)
     step.write(r.StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None)
     step.write(r.StreamsGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None)
+
+
+def replace_member(
+    step: Step, group_id: str, before: StreamsMember, after: StreamsMember, target: TaskSet
+) -> None:
+    """A static member under a new id: the old one's tombstones, then all of it with the new id."""
+    remove_member(step, group_id, before.member_id)
+    write_metadata(step, group_id, after)
+    write_target(step, group_id, after.member_id, target)
+    write_current(step, group_id, after)
 
 
 def forget_streams_group(step: Step, group: StreamsGroup) -> None:

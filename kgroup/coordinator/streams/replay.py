@@ -32,6 +32,8 @@ def _metadata(
     if value is not None:
         group.epoch, group.metadata_hash = value.epoch, value.metadata_hash
         group.validated_topology_epoch = value.validated_topology_epoch
+        group.stored_description_epoch = value.stored_description_topology_epoch
+        group.failed_description_epoch = value.failed_description_topology_epoch
         group.assignment_configs = {c.key: c.value for c in value.last_assignment_configs or ()}
         return
     refuse_if_not_last(group)

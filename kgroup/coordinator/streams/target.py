@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from kgroup.coordinator.group_settings import streams_assignment_interval_ms
-from kgroup.coordinator.state import Step
+from kgroup.coordinator.group_settings import streams_assignment_interval_ms, streams_standby_replicas
+from kgroup.coordinator.state import State, Step
 from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.coordinator.streams.member import StreamsMember
 from kgroup.coordinator.streams.records import write_target, write_target_epoch
@@ -16,8 +16,9 @@ from kgroup.coordinator.tasks.java_order import hash_map_order
 from kgroup.coordinator.tasks.sticky import NoAssignment, Placed, TaskKind
 from kgroup.coordinator.tasks.values import NO_TASK_SET, TaskSet
 from kgroup.errors import ErrorCode, Refused
+from kgroup.protocol.releases import Change
 
-STANDBYS = "num.standby.replicas"
+STANDBYS, RACK_TAGS = "num.standby.replicas", "rack.aware.assignment.tags"
 
 
 class Plan(NamedTuple):
@@ -28,6 +29,11 @@ class Plan(NamedTuple):
     configs: Mapping[str, str]
 
 
+def assignment_configs(state: State, group_id: str) -> dict[str, str]:
+    """Return what record 17 keeps of the settings that a target is made with."""
+    return {STANDBYS: str(streams_standby_replicas(state, group_id))}
+
+
 class Target(NamedTuple):
     """One member's target, the epoch it is of, and why there is none of the group epoch yet."""
 
@@ -36,12 +42,19 @@ class Target(NamedTuple):
     delayed: Problem | None = None
 
 
-def update_target(step: Step, group: StreamsGroup, plan: Plan, member: StreamsMember | None) -> Target:
+def update_target(
+    step: Step,
+    group: StreamsGroup,
+    plan: Plan,
+    member: StreamsMember | None,
+    replaced: StreamsMember | None = None,
+) -> Target:
     """The member's target; computed and written for all when behind the plan's epoch and the time has come.
 
-    `member` takes the place of what the group knows of it; None computes for the group as it is.
+    `member` takes the place of what the group knows of it, and that of the static member `replaced`, whose
+    target becomes its own; None computes for the group as it is.
     """
-    stored = NO_TASK_SET if member is None else group.target_of(member.member_id)
+    stored = NO_TASK_SET if member is None else group.target_of((replaced or member).member_id)
     # Members that start together are to share the tasks at once: each that moves takes its state along.
     if step.is_armed(initial_delay(group.group_id)):
         return Target(group.assignment_epoch, NO_TASK_SET, _delayed("initial rebalance delay"))
@@ -50,13 +63,14 @@ def update_target(step: Step, group: StreamsGroup, plan: Plan, member: StreamsMe
     # As in consumer groups: many changes within an interval cost one computation (KIP-848's batching).
     if not _may_compute(step, group):
         return Target(group.assignment_epoch, stored, _delayed("assignment interval"))
-    targets = _compute(step, group, plan, member)
+    targets = _compute(step, group, plan, member, replaced)
     for member_id, tasks in targets.items():
-        before = group.targets.get(member_id)
+        moved = replaced is not None and member is not None and member_id == member.member_id
+        before = group.targets.get(replaced.member_id if moved and replaced else member_id)
         # None is not the same as nothing: a new member gets a record even of no tasks.
         if before is None or before != tasks:
             write_target(step, group.group_id, member_id, tasks)
-    write_target_epoch(step, group.group_id, plan.epoch)
+    write_target_epoch(step, group.group_id, plan.epoch, step.now_ms)
     return Target(plan.epoch, NO_TASK_SET if member is None else targets[member.member_id])
 
 
@@ -70,15 +84,29 @@ def _may_compute(step: Step, group: StreamsGroup) -> bool:
     return last == 0 or interval == 0 or step.now_ms >= last + interval
 
 
-def _compute(step: Step, group: StreamsGroup, plan: Plan, member: StreamsMember | None) -> dict[str, TaskSet]:
-    members = dict(group.members)
+def _compute(
+    step: Step,
+    group: StreamsGroup,
+    plan: Plan,
+    member: StreamsMember | None,
+    replaced: StreamsMember | None,
+) -> dict[str, TaskSet]:
+    members, targets = dict(group.members), dict(group.targets)
+    if replaced is not None and member is not None:
+        members.pop(replaced.member_id, None)
+        targets[member.member_id] = targets.pop(replaced.member_id, NO_TASK_SET)
     if member is not None:
         members[member.member_id] = member
     # While topics are missing nobody gets anything: what had been given is taken back.
     if not plan.topology.is_ready or plan.topology.subtopologies is None:
         return dict.fromkeys(members, NO_TASK_SET)
+    by_offset = step.config.kafka.has(Change.TASKS_BY_STATE)
     placed = {
-        member_id: Placed(members[member_id].process_id, group.target_of(member_id))
+        member_id: Placed(
+            members[member_id].process_id,
+            _before(members[member_id], targets.get(member_id, NO_TASK_SET), by_offset),
+            group.offsets_of(member_id).reached,
+        )
         for member_id in hash_map_order(members)
     }
     kinds = {
@@ -87,8 +115,22 @@ def _compute(step: Step, group: StreamsGroup, plan: Plan, member: StreamsMember 
     }
     try:
         # Without settings, as in a log of Kafka 4.2, there are no standbys.
-        return step.state.assign_tasks(placed, kinds, int(plan.configs.get(STANDBYS, "0")))
+        return step.state.assign_tasks(
+            placed,
+            kinds,
+            int(plan.configs.get(STANDBYS, "0")),
+            by_offset,
+        )
     except NoAssignment as error:
         # Nothing of this heartbeat happens, and the next one tries again: the old target stays.
         message = f"Failed to compute a new target assignment for epoch {plan.epoch}: {error}"
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, message) from None
+
+
+def _before(member: StreamsMember, target: TaskSet, by_offset: bool) -> TaskSet:
+    """Where a member's tasks are: what it has, since Kafka 4.4; before, what it should have had."""
+    if not by_offset:
+        return target
+    held = member.current.assigned
+    active = {subtopology: frozenset(numbers) for subtopology, numbers in held.active.items()}
+    return TaskSet(active, held.standby, held.warmup)

@@ -6,19 +6,24 @@ from kgroup.coordinator.checks import is_blank
 from kgroup.coordinator.config import GroupConfig
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
+from kgroup.protocol.releases import Change
 
 LEFT_FOR_A_WHILE = -2
-"""What a static member would say; Kafka 4.3.1 has none in streams groups."""
+"""What a static member says that will be back."""
 
 
 def validate(config: GroupConfig, request: StreamsGroupHeartbeatRequest) -> None:
     """Refuse what no group could accept, in Kafka's order: what it cannot do yet before what nobody may."""
     if "streams" not in config.rebalance_protocols:
         raise Refused(ErrorCode.UNSUPPORTED_VERSION, "The streams group protocol is not enabled.")
-    _supported(request)
+    if not config.kafka.has(Change.STATIC_STREAMS_MEMBERS):
+        _dynamic(request)
+    if request.topology is not None and any(s.source_topic_regex for s in request.topology.subtopologies):
+        raise _invalid("Regular expressions for source topics are not supported yet.")
     for name, text in (
         ("MemberId", request.member_id),
         ("GroupId", request.group_id),
+        ("InstanceId", request.instance_id),
         ("RackId", request.rack_id),
     ):
         if is_blank(text):
@@ -31,7 +36,7 @@ def validate(config: GroupConfig, request: StreamsGroupHeartbeatRequest) -> None
         raise _invalid("Topology can only be provided when (re-)joining.")
 
 
-def _supported(request: StreamsGroupHeartbeatRequest) -> None:
+def _dynamic(request: StreamsGroupHeartbeatRequest) -> None:
     if request.instance_id is not None:
         raise _invalid("Static membership is not yet supported.")
     if request.task_offsets is not None:
@@ -40,8 +45,6 @@ def _supported(request: StreamsGroupHeartbeatRequest) -> None:
         raise _invalid("TaskEndOffsets are not supported yet.")
     if request.warmup_tasks:
         raise _invalid("WarmupTasks are not supported yet.")
-    if request.topology is not None and any(s.source_topic_regex for s in request.topology.subtopologies):
-        raise _invalid("Regular expressions for source topics are not supported yet.")
 
 
 def _epoch(request: StreamsGroupHeartbeatRequest) -> None:
@@ -57,7 +60,7 @@ def _epoch(request: StreamsGroupHeartbeatRequest) -> None:
             if tasks is None or tasks:
                 raise _invalid(f"{name} must be empty when (re-)joining.")
         _topology(request)
-    elif epoch == LEFT_FOR_A_WHILE:
+    elif epoch == LEFT_FOR_A_WHILE and request.instance_id is None:
         raise _invalid("InstanceId can't be null.")
     elif epoch < LEFT_FOR_A_WHILE:
         raise _invalid(f"MemberEpoch is {epoch}, but must be greater than or equal to -2.")

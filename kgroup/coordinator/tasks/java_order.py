@@ -23,11 +23,16 @@ def string_hash(text: str) -> int:
     return value
 
 
-def hash_map_order(keys: Iterable[str], capacity: int = DEFAULT_CAPACITY) -> list[str]:
-    """Different `keys`, put into a `new HashMap(capacity)` in this order, in the order it gives them out."""
+def hash_map_order(
+    keys: Iterable[str], capacity: int = DEFAULT_CAPACITY, *, computed: bool = False
+) -> list[str]:
+    """Different `keys`, put into a `new HashMap(capacity)` in this order, in the order it gives them out.
+
+    `computed` has computeIfAbsent put them in.
+    """
     table = HashTable(string_hash, capacity)
     for key in keys:
-        table.add(key)
+        (table.compute if computed else table.add)(key)
     return list(table)
 
 

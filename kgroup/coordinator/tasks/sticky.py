@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from kgroup.coordinator.tasks.java_order import PriorityQueue, hash_map_order
 from kgroup.coordinator.tasks.process_load import ProcessLoad, Task
-from kgroup.coordinator.tasks.values import TaskSet
+from kgroup.coordinator.tasks.values import NO_OFFSETS, Offsets, TaskSet
 
 NAME = "sticky"
 """Of the assignor, the only one there is; `streams.assignor.name` may name it (KIP-1357)."""
@@ -16,10 +16,11 @@ NAME = "sticky"
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A member as the assignor sees it: its process, and the tasks its target has now."""
+    """A member as the assignor sees it: its process, its target's tasks, how much state it says it has."""
 
     process_id: str
     before: TaskSet
+    offsets: Offsets = field(default_factory=lambda: NO_OFFSETS)
 
 
 class TaskKind(NamedTuple):
@@ -33,18 +34,24 @@ class NoAssignment(Exception):
     """Why tasks cannot be assigned, as to no member at all."""
 
 
-AssignTasks: TypeAlias = Callable[[Mapping[str, Placed], Mapping[str, TaskKind], int], dict[str, TaskSet]]
+AssignTasks: TypeAlias = Callable[
+    [Mapping[str, Placed], Mapping[str, TaskKind], int, bool], dict[str, TaskSet]
+]
 """What `assign` does, for a host that brings another."""
 
 
 def assign(
-    members: Mapping[str, Placed], subtopologies: Mapping[str, TaskKind], standbys: int
+    members: Mapping[str, Placed],
+    subtopologies: Mapping[str, TaskKind],
+    standbys: int,
+    by_offset: bool = True,
 ) -> dict[str, TaskSet]:
     """The tasks of each member: every active task once, and of each that keeps state up to `standbys` more.
 
-    `members` in the order in which ties are to be broken. Raises NoAssignment.
+    `members` in the order in which ties are to be broken. `by_offset` prefers who has most of a task's state
+    among those that keep it, as Kafka 4.4 does. Raises NoAssignment.
     """
-    return _Assignment(members, subtopologies, standbys).made()
+    return _Assignment(members, subtopologies, standbys, by_offset).made()
 
 
 class _Quota:
@@ -67,7 +74,11 @@ class _Quota:
 
 class _Assignment:
     def __init__(
-        self, members: Mapping[str, Placed], subtopologies: Mapping[str, TaskKind], standbys: int
+        self,
+        members: Mapping[str, Placed],
+        subtopologies: Mapping[str, TaskKind],
+        standbys: int,
+        by_offset: bool,
     ) -> None:
         self._members = members
         self._subtopologies = subtopologies
@@ -77,7 +88,9 @@ class _Assignment:
         self._active_quota = _Quota(active, len(members))
         self._quota = _Quota(active + kept * standbys, len(members))
         ids = [placed.process_id for placed in members.values()]
-        self._processes = {name: ProcessLoad() for name in hash_map_order(ids, len(members))}
+        self._processes = {
+            name: ProcessLoad() for name in hash_map_order(ids, len(members), computed=by_offset)
+        }
         self._active_before: dict[Task, str] = {}
         self._standby_before: dict[Task, list[str]] = {}
         for member_id, placed in members.items():
@@ -86,6 +99,26 @@ class _Assignment:
                 self._active_before[task] = member_id
             for task in _listed(placed.before.standby):
                 self._standby_before.setdefault(task, []).append(member_id)
+        self._by_offset = by_offset
+        if by_offset:
+            self._rank_by_offset()
+
+    def _rank_by_offset(self) -> None:
+        """Standbys first, then who reported an offset of a task besides; the further along the earlier."""
+        ranks: dict[Task, list[tuple[bool, int, str]]] = {}
+        for member_id, placed in self._members.items():
+            standby = set(_listed(placed.before.standby))
+            for task in _listed(placed.before.standby):
+                reached = placed.offsets.get(task.subtopology, {}).get(task.partition, 0)
+                ranks.setdefault(task, []).append((False, -reached, member_id))
+            for task in _listed(placed.offsets):
+                if task not in standby:
+                    reached = placed.offsets[task.subtopology][task.partition]
+                    ranks.setdefault(task, []).append((True, -reached, member_id))
+        self._standby_before = {
+            task: [member_id for *_, member_id in sorted(ranked, key=lambda rank: rank[:2])]
+            for task, ranked in ranks.items()
+        }
 
     def made(self) -> dict[str, TaskSet]:
         self._assign_active()
@@ -182,6 +215,8 @@ class _Assignment:
 
     def _least_loaded(self, members: Sequence[str], task: Task | None) -> str | None:
         """Of members that had a task the one with the least to do; None where its process has `task` now."""
+        if self._by_offset and task is not None:
+            members = [member_id for member_id in members if not self._process_of(member_id).has(task)]
         if not members:
             return None
         candidate = members[0]
@@ -193,7 +228,7 @@ class _Assignment:
                 count = process.count_of(member_id)
                 if count < member_load:
                     process_load, member_load, candidate = process.load, count, member_id
-        # Kafka asks the first one's process, whoever has been chosen since.
+        # Kafka 4.3 asks the first one's process, whoever has been chosen since.
         return candidate if task is None or not first.has(task) else None
 
 

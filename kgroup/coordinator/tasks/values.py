@@ -10,6 +10,10 @@ from typing import TypeAlias
 Tasks: TypeAlias = Mapping[str, frozenset[int]]
 """Subtopology id → partitions; never changed in place, no subtopology without partitions."""
 
+Offsets: TypeAlias = Mapping[str, Mapping[int, int]]
+"""Subtopology id → partition → offset of its changelog; never changed in place."""
+
+NO_OFFSETS: Offsets = MappingProxyType({})
 NO_TASKS: Tasks = MappingProxyType({})
 
 
@@ -26,3 +30,8 @@ class TaskSet:
 
 
 NO_TASK_SET = TaskSet()
+
+
+def union(one: Tasks, other: Tasks) -> Tasks:
+    """Return the tasks of either."""
+    return {s: one.get(s, frozenset()) | other.get(s, frozenset()) for s in dict.fromkeys((*one, *other))}

@@ -55,7 +55,7 @@ ANSWERS: Mapping[str, tuple[type[Message], int]] = {
 
 def kafka() -> Jvm:
     """Kafka's group coordinator, to be used in a `with`."""
-    return Jvm("kafka.server.share.Groups", Path(__file__).resolve().parent / "java")
+    return Jvm("kafka.server.share.Groups", None, Path(__file__).resolve().parent / "java")
 
 
 class Ours:

@@ -29,7 +29,6 @@ import org.apache.kafka.common.protocol.Message;
 import org.apache.kafka.common.requests.JoinGroupResponse;
 import org.apache.kafka.common.requests.LeaveGroupResponse;
 import org.apache.kafka.common.requests.RequestContext;
-import org.apache.kafka.common.utils.BufferSupplier;
 
 /** The classic protocol's operations: a program's line becomes a request, the reply becomes what the client knows. */
 final class ClassicOps {
@@ -62,7 +61,7 @@ final class ClassicOps {
         int ticket = player.trace.request(request, version, client.name);
         RequestContext context = Player.context(ApiKeys.JOIN_GROUP, version, client.name);
         JoinGroupResponseData refusal = player.service.refusal(
-            service -> service.joinGroup(context, request, BufferSupplier.NO_CACHING));
+            service -> Release.join(service, context, request));
         if (refusal != null) {
             player.trace.reply(ticket, new JoinGroupResponse(refusal, version).data(), version);
             return;
@@ -73,7 +72,7 @@ final class ClassicOps {
         answer.thenAccept(data -> joined(client, data));
         Ids.next(request.groupInstanceId() != null ? request.groupInstanceId() : client.name);
         player.carryOut(ticket, version,
-            () -> player.kafka.shard.classicGroupJoin(context, request, answer),
+            () -> Release.join(player.kafka.shard, context, request, answer),
             nothing -> null,
             (error, message) -> failed(answer, new JoinGroupResponseData().setErrorCode(error.code())));
         Ids.next(null);
@@ -132,7 +131,7 @@ final class ClassicOps {
         int ticket = player.trace.request(request, version, client.name);
         RequestContext context = Player.context(ApiKeys.SYNC_GROUP, version, client.name);
         SyncGroupResponseData refusal = player.service.refusal(
-            service -> service.syncGroup(context, request, BufferSupplier.NO_CACHING));
+            service -> Release.sync(service, context, request));
         if (refusal != null) {
             player.trace.reply(ticket, refusal, version);
             return;

@@ -12,7 +12,6 @@ import java.util.function.Supplier;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.AbstractConfig;
 import org.apache.kafka.common.requests.TransactionResult;
-import org.apache.kafka.common.utils.LogContext;
 import org.apache.kafka.common.utils.MockTime;
 import org.apache.kafka.common.utils.Utils;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorRecord;
@@ -22,7 +21,6 @@ import org.apache.kafka.coordinator.group.GroupCoordinatorConfig;
 import org.apache.kafka.coordinator.group.GroupCoordinatorShard;
 import org.apache.kafka.coordinator.group.metrics.GroupCoordinatorMetrics;
 import org.apache.kafka.coordinator.group.modern.share.ShareGroupConfig;
-import org.apache.kafka.coordinator.group.streams.assignor.TaskAssignor;
 import org.apache.kafka.timeline.SnapshotRegistry;
 
 /**
@@ -54,14 +52,15 @@ final class Kafka {
         this.trace = trace;
         Map<String, Object> given = new HashMap<>();
         settings.properties().forEach(setting -> given.put(setting.getKey(), setting.getValue().asText()));
-        given.put(GroupCoordinatorConfig.CONSUMER_GROUP_ASSIGNORS_CONFIG, List.of(Spy.Uniform.class, Spy.Range.class));
+        given.put(GroupCoordinatorConfig.CONSUMER_GROUP_ASSIGNORS_CONFIG, 
+            List.of(Spy.Uniform.class.getName(), Spy.Range.class.getName()));
         AbstractConfig all = new AbstractConfig(
             Utils.mergeConfigs(List.of(GroupCoordinatorConfig.CONFIG_DEF, ShareGroupConfig.CONFIG_DEF)), given, false);
         config = new GroupCoordinatorConfig(all);
         assignors = config.consumerGroupAssignors().stream().map(Spy.class::cast).toList();
         assignors.forEach(spy -> spy.trace = trace);
         ShareGroupConfig shares = new ShareGroupConfig(all);
-        groupConfigs = new GroupConfigManager(config.extractGroupConfigMap(shares), config, shares);
+        groupConfigs = Release.groupConfigs(config, shares);
         load(topics);
     }
 
@@ -69,14 +68,14 @@ final class Kafka {
     void load(Topics topics) {
         timers = new Timers(time);
         tasks = new Tasks();
-        snapshots = new SnapshotRegistry(new LogContext());
+        snapshots = Release.snapshots();
         endOffset = 0;
         GroupCoordinatorShard.Builder builder = new GroupCoordinatorShard.Builder(config, groupConfigs);
-        builder.withLogContext(new LogContext()).withSnapshotRegistry(snapshots).withTime(time).withTimer(timers)
+        Release.name(builder);
+        builder.withSnapshotRegistry(snapshots).withTime(time).withTimer(timers)
             .withExecutor(tasks).withCoordinatorMetrics(METRICS).withTopicPartition(PARTITION);
         shard = builder.withAuthorizerPlugin(Optional.empty()).build();
-        Map<String, TaskAssignor> tasks = States.field(States.field(shard, "groupMetadataManager"), "streamsGroupAssignors");
-        tasks.replaceAll((name, real) -> new StreamsSpy(trace));
+        StreamsSpy.install(States.field(shard, "groupMetadataManager"), trace);
         snapshots.idempotentCreateSnapshot(0);
         for (int offset = 0; offset < log.size(); offset++) {
             Entry entry = log.get(offset);

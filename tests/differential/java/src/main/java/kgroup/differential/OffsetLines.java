@@ -92,7 +92,7 @@ final class OffsetLines {
     }
 
     private ObjectNode transactional(Player player, Persona persona) {
-        ObjectNode op = speaker(Generator.line("txn_commit").put("version", dice.number(3, 4, 5)), persona, 0.5);
+        ObjectNode op = speaker(Generator.line("txn_commit").put("version", dice.number(3, 4, 5, Release.TXN_OFFSET_COMMIT)), persona, 0.5);
         parts(op.put("producer", FIRST_PRODUCER + dice.below(3)), player, 0.2);
         return op;
     }

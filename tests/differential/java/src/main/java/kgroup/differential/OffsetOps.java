@@ -33,12 +33,12 @@ import org.apache.kafka.common.requests.OffsetFetchResponse;
 import org.apache.kafka.common.requests.RequestContext;
 import org.apache.kafka.common.requests.TxnOffsetCommitRequest;
 import org.apache.kafka.common.requests.TxnOffsetCommitResponse;
-import org.apache.kafka.common.utils.BufferSupplier;
 import org.apache.kafka.coordinator.common.runtime.CoordinatorResult;
 
 /** Offsets: committed, plainly and in transactions, fetched, deleted; what KafkaApis does itself comes first. */
 final class OffsetOps {
     private static final int NO_ADMIN_EPOCH = -1;
+    private static final int TOPIC_IDS_SINCE = 6;
     private final Player player;
 
     OffsetOps(Player player) {
@@ -150,11 +150,14 @@ final class OffsetOps {
         long producer = op.get("producer").asLong();
         TxnOffsetCommitRequestData request = new TxnOffsetCommitRequestData().setGroupId(op.get("group").asText())
             .setTransactionalId("txn-" + producer).setProducerId(producer).setProducerEpoch((short) 0)
-            .setMemberId(player.member(op, "member", client)).setGenerationId(Player.epoch(op, client))
+            .setMemberId(player.member(op, "member", client))
             .setGroupInstanceId(Player.text(op, "instance"));
-        TxnOffsetCommitResponse.Builder answer = new TxnOffsetCommitResponse.Builder();
+        Release.epoch(request, Player.epoch(op, client));
+        TxnOffsetCommitResponse.Builder answer = Release.answer(version);
+        boolean byId = version >= TOPIC_IDS_SINCE;
         parts(op).forEach((name, parts) -> {
             TxnOffsetCommitRequestTopic topic = new TxnOffsetCommitRequestTopic().setName(name);
+            Release.topic(topic, byId ? asked(name) : Uuid.ZERO_UUID);
             parts.forEach(part -> topic.partitions().add(new TxnOffsetCommitRequestPartition()
                 .setPartitionIndex(part.get(1).asInt()).setCommittedOffset(part.get(2).asLong())
                 .setCommittedLeaderEpoch(part.get(3).asInt())
@@ -163,15 +166,19 @@ final class OffsetOps {
         });
         int ticket = player.trace.request(request, version, client.name);
         request.topics().forEach(topic -> {
+            if (byId) {
+                topic.setName(player.topics.name(Release.topic(topic)));
+            } else {
+                Release.topic(topic, player.topics.id(topic.name()));
+            }
             if (!player.topics.sizes().containsKey(topic.name())) {
-                answer.addPartitions(topic.name(), topic.partitions(), TxnOffsetCommitRequestPartition::partitionIndex,
-                    Errors.UNKNOWN_TOPIC_OR_PARTITION);
+                Release.unknown(answer, topic, byId ? Errors.UNKNOWN_TOPIC_ID : Errors.UNKNOWN_TOPIC_OR_PARTITION);
                 topic.partitions().clear();
             }
             topic.partitions().removeIf(partition -> {
                 boolean unknown = !exists(topic.name(), partition.partitionIndex());
                 if (unknown) {
-                    answer.addPartition(topic.name(), partition.partitionIndex(), Errors.UNKNOWN_TOPIC_OR_PARTITION);
+                    Release.unknown(answer, topic, partition.partitionIndex(), Errors.UNKNOWN_TOPIC_OR_PARTITION);
                 }
                 return unknown;
             });
@@ -180,7 +187,7 @@ final class OffsetOps {
         RequestContext context = Player.context(ApiKeys.TXN_OFFSET_COMMIT, version, client.name);
         TxnOffsetCommitResponseData refusal = request.topics().isEmpty() ? new TxnOffsetCommitResponseData()
             : player.service.refusal(
-                service -> service.commitTransactionalOffsets(context, request, BufferSupplier.NO_CACHING));
+                service -> Release.commit(service, context, request));
         if (refusal != null) {
             player.trace.reply(ticket, answer.merge(refusal).build().data(), version);
             return;
@@ -295,7 +302,7 @@ final class OffsetOps {
         request.topics().removeIf(topic -> topic.partitions().isEmpty());
         RequestContext context = Player.context(ApiKeys.OFFSET_DELETE, version, "admin");
         OffsetDeleteResponseData refusal = player.service.refusal(
-            service -> service.deleteOffsets(context, request, BufferSupplier.NO_CACHING));
+            service -> Release.delete(service, context, request));
         if (refusal != null) {
             player.trace.reply(ticket, answer.merge(refusal).build().data(), version);
             return;

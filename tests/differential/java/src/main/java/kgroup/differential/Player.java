@@ -53,7 +53,7 @@ final class Player {
         offsets = new OffsetOps(this);
         groups = new GroupOps(this);
         ObjectNode start = trace.begin("start", kafka.time.milliseconds());
-        start.set("setup", setup);
+        start.put("kafka", Release.VERSION).set("setup", setup);
         start.set("image", topics.json());
         trace.end(this::state);
     }

@@ -4,7 +4,6 @@ import java.lang.reflect.Constructor;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
-import org.apache.kafka.common.utils.LogContext;
 import org.apache.kafka.coordinator.group.GroupCoordinatorConfig;
 import org.apache.kafka.coordinator.group.GroupCoordinatorService;
 
@@ -16,8 +15,7 @@ final class Service {
         try {
             Constructor<?> constructor = GroupCoordinatorService.class.getDeclaredConstructors()[0];
             constructor.setAccessible(true);
-            service = (GroupCoordinatorService) constructor.newInstance(
-                new LogContext(), config, null, null, null, null, null, null);
+            service = (GroupCoordinatorService) constructor.newInstance(Release.parts(config));
         } catch (ReflectiveOperationException absent) {
             throw new IllegalStateException(absent);
         }

@@ -61,7 +61,9 @@ public final class Settings {
             ShareGroupConfig shares = new ShareGroupConfig(all);
             beyondTheClass(all, broker);
             if (asked.has("group")) {
-                GroupConfig.validate(given(asked.get("group")), broker, shares);
+                Map<String, String> altered = new HashMap<>();
+                asked.get("group").properties().forEach(one -> altered.put(one.getKey(), one.getValue().asText()));
+                Release.check(altered, broker, shares);
             }
         } catch (RuntimeException refused) {
             answer.put("refused", refused.getClass().getSimpleName() + ": " + refused.getMessage());

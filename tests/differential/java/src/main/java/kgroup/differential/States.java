@@ -131,14 +131,15 @@ final class States {
         ObjectNode targets = node.putObject("targets");
         group.targetAssignment().forEach((id, target) -> {
             ObjectNode one = targets.putObject(id);
-            one.set("active", StreamsSpy.tasks(target.activeTasks()));
-            one.set("standby", StreamsSpy.tasks(target.standbyTasks()));
+            one.set("active", tasks(target.activeTasks()));
+            one.set("standby", tasks(target.standbyTasks()));
         });
         return node;
     }
 
     private static ObjectNode member(StreamsGroupMember member) {
         ObjectNode node = Trace.JSON.createObjectNode();
+        node.put("instance", member.instanceId().orElse(null));
         node.put("rack", member.rackId().orElse(null)).put("client", member.clientId());
         node.put("host", member.clientHost()).put("rebalance", member.rebalanceTimeoutMs());
         node.put("process", member.processId()).put("topology", member.topologyEpoch());
@@ -159,7 +160,23 @@ final class States {
             ObjectNode one = active.putObject(subtopology);
             numbers.forEach((number, epoch) -> one.put(number.toString(), epoch));
         });
-        node.set("standby", StreamsSpy.tasks(tasks.standbyTasks()));
+        node.set("standby", tasks(tasks.standbyTasks()));
+        node.set("warmup", tasks(tasks.warmupTasks()));
+        return node;
+    }
+
+    static ObjectNode tasks(Map<String, Set<Integer>> tasks) {
+        ObjectNode node = Trace.JSON.createObjectNode();
+        tasks.forEach((subtopology, numbers) -> new TreeSet<>(numbers).forEach(node.withArray(subtopology)::add));
+        return node;
+    }
+
+    static ObjectNode offsetsOf(Map<String, Map<Integer, Long>> offsets) {
+        ObjectNode node = Trace.JSON.createObjectNode();
+        offsets.forEach((subtopology, numbers) -> {
+            ObjectNode one = node.putObject(subtopology);
+            numbers.forEach((number, offset) -> one.put(number.toString(), offset));
+        });
         return node;
     }
 
@@ -195,6 +212,16 @@ final class States {
             }
         });
         return node;
+    }
+
+    static void set(Object of, String name, Object value) {
+        try {
+            Field field = of.getClass().getDeclaredField(name);
+            field.setAccessible(true);
+            field.set(of, value);
+        } catch (ReflectiveOperationException absent) {
+            throw new IllegalStateException(absent);
+        }
     }
 
     /** A private field's value; Kafka gives no other way to see all of its state. */

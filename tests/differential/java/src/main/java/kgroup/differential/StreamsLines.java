@@ -31,7 +31,8 @@ final class StreamsLines {
         } else if (roll < 0.90) {
             epoch.put("last", true);
         } else if (roll < 0.96) {
-            epoch.put("set", dice.odd(0.1, dice.number(-1, -1, -1, -2, 0)));
+            epoch.put("set", dice.odd(0.1, Release.STATIC_STREAMS_MEMBERS && persona.instance != null
+                ? dice.number(-1, -2, -2, 0) : dice.number(-1, -1, -1, -2, 0)));
             if (epoch.get("set").asInt() == 0 && dice.chance(0.8)) {
                 join(op, persona);
             }
@@ -44,7 +45,7 @@ final class StreamsLines {
         if (dice.chance(0.1)) {
             op.put("deaf", true);
         }
-        odd(op);
+        odd(op, persona);
         return op;
     }
 
@@ -64,12 +65,16 @@ final class StreamsLines {
         if (dice.chance(0.2)) {
             dice.some(java.util.List.of("zone", "cell"), 0.7).forEach(op.putArray("tags")::add);
         }
-        odd(op);
+        odd(op, persona);
     }
 
-    private void odd(ObjectNode op) {
-        if (dice.chance(0.02)) {
-            op.put("instance", "i1");
+    private void odd(ObjectNode op, Persona persona) {
+        if (dice.chance(Release.STATIC_STREAMS_MEMBERS && persona.instance != null ? 0.97 : 0.02)) {
+            op.put("instance", dice.chance(0.97) && persona.instance != null ? persona.instance
+                : dice.one("i1", "i2", ""));
+        }
+        if (dice.chance(Release.STATIC_STREAMS_MEMBERS ? 0.15 : 0.01)) {
+            op.put(dice.one("offsets", "ends"), dice.one("some", "many", "some", "twice"));
         }
         if (dice.chance(0.02)) {
             op.put("shutdown", true);

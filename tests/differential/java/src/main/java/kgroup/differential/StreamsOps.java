@@ -15,6 +15,7 @@ import org.apache.kafka.common.message.StreamsGroupHeartbeatRequestData.Endpoint
 import org.apache.kafka.common.message.StreamsGroupHeartbeatRequestData.KeyValue;
 import org.apache.kafka.common.message.StreamsGroupHeartbeatRequestData.Subtopology;
 import org.apache.kafka.common.message.StreamsGroupHeartbeatRequestData.TaskIds;
+import org.apache.kafka.common.message.StreamsGroupHeartbeatRequestData.TaskOffset;
 import org.apache.kafka.common.message.StreamsGroupHeartbeatRequestData.TopicInfo;
 import org.apache.kafka.common.message.StreamsGroupHeartbeatRequestData.Topology;
 import org.apache.kafka.common.message.StreamsGroupHeartbeatResponseData;
@@ -26,7 +27,7 @@ import org.apache.kafka.coordinator.group.streams.StreamsGroupHeartbeatResult;
 
 /** The streams protocol's operations; the service's own checks of a request come first. */
 final class StreamsOps {
-    private static final short VERSION = 0;
+    private static final short VERSION = Release.STREAMS;
     /** Internal topics that a group missed, with the partitions they should have. */
     final Map<String, Integer> missing = new TreeMap<>();
     private final Player player;
@@ -50,7 +51,7 @@ final class StreamsOps {
         int ticket = player.trace.request(request, VERSION, "admin");
         player.carryOut(ticket, VERSION,
             () -> new CoordinatorResult<>(List.of(), new StreamsGroupDescribeResponseData()
-                .setGroups(player.kafka.shard.streamsGroupDescribe(ids, player.kafka.committed()))),
+                .setGroups(Release.described(player.kafka.shard, ids, player.kafka.committed()))),
             reply -> reply,
             (error, message) -> {
                 throw new IllegalStateException(error + " " + message);
@@ -108,6 +109,7 @@ final class StreamsOps {
         if (op.has("topology")) {
             request.setTopology(topology(op.get("topology")));
         }
+        request.setTaskOffsets(offsets(Player.text(op, "offsets"))).setTaskEndOffsets(offsets(Player.text(op, "ends")));
         String owned = Player.text(op, "owned");
         if (owned != null) {
             boolean own = owned.equals("own");
@@ -116,6 +118,20 @@ final class StreamsOps {
             request.setWarmupTasks(owned.equals("warm") ? odd(owned) : List.of());
         }
         return request;
+    }
+
+    private static List<TaskOffset> offsets(String which) {
+        if (which == null) {
+            return null;
+        }
+        List<TaskOffset> listed = new ArrayList<>();
+        listed.add(new TaskOffset().setSubtopologyId("0").setPartition(0).setOffset(which.length() * 7L));
+        if (!which.equals("some")) {
+            listed.add(new TaskOffset().setSubtopologyId("1").setPartition(which.equals("many") ? 1 : 0).setOffset(5));
+            listed.add(new TaskOffset().setSubtopologyId(which.equals("many") ? "0" : "1")
+                .setPartition(which.equals("many") ? 1 : 0).setOffset(9));
+        }
+        return listed;
     }
 
     private static List<TaskIds> odd(String owned) {

@@ -3,8 +3,6 @@ package kgroup.differential;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Map;
-import java.util.Set;
-import java.util.TreeSet;
 import org.apache.kafka.coordinator.group.streams.assignor.GroupAssignment;
 import org.apache.kafka.coordinator.group.streams.assignor.GroupSpec;
 import org.apache.kafka.coordinator.group.streams.assignor.StickyTaskAssignor;
@@ -19,6 +17,11 @@ final class StreamsSpy implements TaskAssignor {
 
     StreamsSpy(Trace trace) {
         this.trace = trace;
+    }
+
+    static void install(Object manager, Trace trace) {
+        Map<String, TaskAssignor> assignors = States.field(manager, "streamsGroupAssignors");
+        assignors.replaceAll((name, real) -> new StreamsSpy(trace));
     }
 
     @Override
@@ -38,22 +41,16 @@ final class StreamsSpy implements TaskAssignor {
         spec.members().forEach((id, member) -> {
             order.add(id);
             ObjectNode one = members.putObject(id).put("process", member.processId());
-            one.set("active", tasks(member.activeTasks()));
-            one.set("standby", tasks(member.standbyTasks()));
+            one.set("active", States.tasks(member.activeTasks()));
+            one.set("standby", States.tasks(member.standbyTasks()));
         });
         GroupAssignment answer = real.assign(spec, topology);
         ObjectNode given = event.putObject("answer");
         answer.members().forEach((id, member) -> {
             ObjectNode one = given.putObject(id);
-            one.set("active", tasks(member.activeTasks()));
-            one.set("standby", tasks(member.standbyTasks()));
+            one.set("active", States.tasks(member.activeTasks()));
+            one.set("standby", States.tasks(member.standbyTasks()));
         });
         return answer;
-    }
-
-    static ObjectNode tasks(Map<String, Set<Integer>> tasks) {
-        ObjectNode node = Trace.JSON.createObjectNode();
-        tasks.forEach((subtopology, numbers) -> new TreeSet<>(numbers).forEach(node.withArray(subtopology)::add));
-        return node;
     }
 }
