@@ -24,15 +24,17 @@ from .language import Row, Scenario, Told
 from .names import Names
 from .verbs import Ask, Verb
 
-VERBS: dict[str, Verb] = {
-    **classic_verbs.VERBS,
-    **offset_verbs.VERBS,
-    **admin_verbs.VERBS,
-    **consumer_verbs.VERBS,
-    **share_verbs.VERBS,
-    **streams_verbs.VERBS,
-    **transaction_verbs.VERBS,
-}
+_MODULES = (
+    classic_verbs,
+    offset_verbs,
+    admin_verbs,
+    consumer_verbs,
+    share_verbs,
+    streams_verbs,
+    transaction_verbs,
+)
+VERBS: dict[str, Verb] = {name: verb for module in _MODULES for name, verb in module.VERBS.items()}
+assert len(VERBS) == sum(len(module.VERBS) for module in _MODULES), "two verbs have one name"
 OPERATOR = "operator"
 
 

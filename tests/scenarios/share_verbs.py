@@ -1,14 +1,14 @@
-"""shares, surveys, starts, begins, forgets: share groups (KIP-932), and what an operator asks of them.
+"""shares, surveys, starts, begins, drops: share groups (KIP-932), and what an operator asks of them.
 
     a shares [ID] epoch=0 topics=t1,t2 [rack=]
     admin surveys [group=h]
     admin starts [t1:0-3] [group=h]
     admin begins at=t1:0:5,t1:1:7 [group=h]
-    admin forgets t1,t2 [group=h]
+    admin drops t1,t2 [group=h]
 
 The member id is the actor's name, unless the row names another. At epoch 0 a row says what a client must;
 later rows say what they name. `starts` shows start offsets, of all partitions with state if it names none;
-`begins` sets them, `forgets` deletes them. `-` stands for no word about an assignment.
+`begins` sets them, `drops` deletes them. `-` stands for no word about an assignment.
 """
 
 from __future__ import annotations
@@ -162,5 +162,5 @@ VERBS = {
     "surveys": Verb(ShareGroupDescribeRequest, _survey, _surveyed),
     "starts": Verb(offsets.DescribeShareGroupOffsetsRequest, _starts, _started),
     "begins": Verb(altering.AlterShareGroupOffsetsRequest, _begin, _begun),
-    "forgets": Verb(deleting.DeleteShareGroupOffsetsRequest, _forget, _forgotten),
+    "drops": Verb(deleting.DeleteShareGroupOffsetsRequest, _forget, _forgotten),
 }

@@ -148,8 +148,10 @@ def segments_of(places: Sequence[Path | Location], options: StorageOptions | Non
     partitions, state = _ordered(found), _ordered(shared)
     cluster, other = check_one_cluster(partitions), check_one_cluster(state)
     if None not in (cluster, other) and cluster != other:
-        text = f"the segments of {OFFSETS_TOPIC} and {SHARE_STATE_TOPIC} are of different clusters: "
-        raise ConfigError(f"{text}{cluster} and {other}", "read one cluster at a time: name its folders only")
+        raise ConfigError(
+            f"segments of {OFFSETS_TOPIC} are of cluster {cluster}, those of {SHARE_STATE_TOPIC} of {other}",
+            "read one cluster at a time: name its folders only",
+        )
     kept, notes = chosen(partitions)
     kept_state, more = chosen(state)
     notes += [f"{SHARE_STATE_TOPIC}, {note}" for note in more]
