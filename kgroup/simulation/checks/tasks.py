@@ -21,9 +21,9 @@ def held_once(group: StreamsGroup) -> None:
     What a member has yet to give up it still has.
     """
     active: dict[Task, str] = {}
-    copies: dict[tuple[str, Task], str] = {}
+    copies: dict[tuple[str, Task], tuple[str, str]] = {}
     for member in group.members.values():
-        for held in (member.current.assigned, member.current.revoking):
+        for when, held in (("assigned", member.current.assigned), ("revoking", member.current.revoking)):
             for task in _each(held.active):
                 other = active.setdefault(task, member.member_id)
                 if other != member.member_id:
@@ -32,14 +32,16 @@ def held_once(group: StreamsGroup) -> None:
                     )
             for role in ("active", "standby", "warmup"):
                 for task in _each(getattr(held, role)):
-                    mine = f"{role} of {member.member_id}"
-                    other = copies.setdefault((member.process_id, task), mine)
-                    if other != mine:
+                    mine = member.member_id, f"{role}, {when}"
+                    other_member, other_role = copies.setdefault((member.process_id, task), mine)
+                    # A member that runs a task and shall stand by for it gives up the one in the other (4.4).
+                    changes = other_role == "standby, assigned" and mine[1] == "active, revoking"
+                    if (other_member, other_role) != mine and not (other_member == mine[0] and changes):
                         raise Violation(
                             "a process has a task once",
-                            f"{member.process_id} has {task} of {group.group_id} as {other} and as {mine}",
+                            f"{member.process_id} has {task} of {group.group_id} as {other_role} "
+                            f"of {other_member} and as {mine[1]} of {mine[0]}",
                         )
-
 
 def covered(group: StreamsGroup, images: Sequence[TopicImage]) -> None:
     """Raise Violation unless the target of a group that can run has each task once, and its copies apart.
@@ -51,7 +53,7 @@ def covered(group: StreamsGroup, images: Sequence[TopicImage]) -> None:
     if topology is None or topology.epoch != group.validated_topology_epoch:
         return
     # Members have gone since, and their targets with them: the next target is for those who are left.
-    if group.assignment_epoch != group.epoch:
+    if group.assignment_epoch != group.epoch or not group.members:
         return
     seen = next(
         (image for image in reversed(images) if _hash_of(topology, image) == group.metadata_hash), None
