@@ -23,11 +23,12 @@ def never(*args: Any) -> bool:
 
 
 def task_given_before_it_is_free(patch: Any) -> None:
-    patch.setattr(reconcile.Goal, "active_is_unreleased", never)
+    patch.setattr(reconcile.Goal, "active_is_elsewhere", never)
 
 
 def copy_given_beside_the_task(patch: Any) -> None:
-    patch.setattr(reconcile.Goal, "copy_is_unreleased", never)
+    for role in ("standby", "warmup"):
+        patch.setattr(reconcile.Goal, f"{role}_is_elsewhere", never)
 
 
 def task_revocation_not_awaited(patch: Any) -> None:

@@ -146,7 +146,7 @@ def segments_of(places: Sequence[Path | Location], options: StorageOptions | Non
             found.setdefault(partition_in(folder_of(file)) or 0, set()).add(file)
         beside += below.beside
     partitions, state = _ordered(found), _ordered(shared)
-    cluster, other = check_one_cluster(partitions), check_one_cluster(state)
+    cluster, other = check_one_cluster(partitions), check_one_cluster(state) if state else None
     if None not in (cluster, other) and cluster != other:
         raise ConfigError(
             f"segments of {OFFSETS_TOPIC} are of cluster {cluster}, those of {SHARE_STATE_TOPIC} of {other}",

@@ -30,7 +30,7 @@ TIMEOUT_MS = 15_000
 """How long a transaction may stay open before it is aborted for its producer."""
 RETRY_MS = 100
 ABORTED_SHARE = 0.15
-GENERATIONS_SINCE = 3
+GENERATIONS_SINCE, NAMES_UNTIL = 3, 5
 
 
 @dataclass(slots=True, eq=False)
@@ -134,7 +134,8 @@ class Copier(Process):
         if not copied or self._begun is not None or self.transactions.of(self._producer_id) is not None:
             return
         self._begun = self.transactions.begin(self._producer_id, member.group_id, copied)
-        self._send(Send(_commit_request(member, self.name, self._begun), min_version=GENERATIONS_SINCE))
+        request = _commit_request(member, self.name, self._begun)
+        self._send(Send(request, min_version=GENERATIONS_SINCE, max_version=NAMES_UNTIL))
 
     def _begin_at(self, partition: TopicPartition, committed: int) -> None:
         self._from[partition] = max(committed, 0)
