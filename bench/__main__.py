@@ -22,6 +22,7 @@ BENCHES = {
     "topics": "how long a topic takes to create when there are 10,000, beside Kafka (Java, Maven)",
     "decode": "whole logs of groups, beside kafka-dump-log; needs a folder and a group",
     "skew": "the Spark pipeline over one large group, 100,000 groups, and four times as much",
+    "increments": "what a run of the Spark pipeline writes after few new records, and what a question reads",
     "follow": "runs over a live topic that grows, beside a query of Structured Streaming",
     "pipeline": "the Spark pipeline by size and cores; needs a folder of segments",
     "storage": "the same segments from a disk and from S3 on loopback; needs a folder of them",

@@ -2,27 +2,27 @@
 
     python -m bench skew [MB] [MASTER] [TIMES]     by default 200 MB, local[2]; an even log also 4 times that
 
-Each log is read into new tables in a session of its own, in a process of its own; told are its stages
-(reading, folding), the largest memory of a Python worker, and what the fold kept.
+Each log is read into new tables in a session of its own, in a process of its own; told are its tasks (the
+longest and the median of those that read and of those that fold, in seconds), the bytes that Spark moved and
+that its driver got, and the largest memory of a Python worker.
 """
 
 import itertools
 import json
 import random
+import statistics
 import struct
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from bench.workers import watched
-from kgroup.pipeline.read.inputs import Segments
 from kgroup.pipeline.spark.session import spark_context
-from kgroup.pipeline.spark.workers import Workers
-from kgroup.pipeline.tables.ingest import _buckets, _split_bytes, fill
+from kgroup.pipeline.tables.ingest import ingest
 from kgroup.pipeline.tables.store import Store
 from kgroup.protocol import group_records as r
 from kgroup.protocol.batches import LogRecord, encode_batch
@@ -70,34 +70,41 @@ def write(folder: Path, shape: str, size: int) -> None:
                 written += len(data)
 
 
-class Timed(Workers):
-    """`Workers` with the seconds of each stage."""
-
-    def __init__(self, context: Any) -> None:
-        super().__init__(context)
-        self.seconds: list[float] = []
-
-    def __call__(self, task: Callable[[Any], Any], work: Sequence[Any], /) -> list[Any]:
-        begun = time.perf_counter()
-        result = super().__call__(task, work)
-        self.seconds.append(time.perf_counter() - begun)
-        return result
-
-
 def measure(source: Path, master: str) -> dict[str, float]:
-    """One run in this process, its workers watched by /proc."""
-    with watched() as most, tempfile.TemporaryDirectory() as folder, spark_context(master) as context:
-        store, cores = Store(Path(folder)), context.defaultParallelism
-        origin = Segments.of([source]).looked_at()
-        split = _split_bytes(origin.plan(512 << 20, {}), cores)
-        each = Timed(context)
-        each(len, [()] * cores)  # workers that are up
-        each.seconds.clear()
-        begun = time.perf_counter()
-        report = fill(each, origin, store, split, _buckets(origin.parts(), cores))
-        whole = time.perf_counter() - begun
-    named = {"read": each.seconds[0], "fold": each.seconds[-1], "all": whole, "worker": most[0]}
-    return {**named, "commits": report.rows["commits"], "events": report.rows.get("events", 0)}
+    """One run in this process, its workers watched by /proc, its tasks by Spark's log of events."""
+    settings = {"spark.eventLog.enabled": "true", "spark.eventLog.compress": "false"}
+    with tempfile.TemporaryDirectory() as folder:
+        (logs := Path(folder) / "logs").mkdir()
+        settings["spark.eventLog.dir"] = logs.as_uri()
+        with watched() as most, spark_context(master, settings) as context:
+            context.parallelize(range(2 * context.defaultParallelism)).map(str).count()  # workers that are up
+            begun = time.perf_counter()
+            report = ingest(context, [source], Store(Path(folder) / "tables"))
+            whole = time.perf_counter() - begun
+        found = stages(logs)[1:]
+    read, fold = found
+    told = {"read": read["longest"], "read median": read["median"], "fold": fold["longest"]}
+    told |= {"fold median": fold["median"], "moved": read["moved"], "driver": fold["driver"]}
+    return {**told, "all": whole, "worker": most[0], "commits": report.rows["commits"]}
+
+
+def stages(logs: Path) -> list[dict[str, float]]:
+    """Of each stage the seconds of its tasks, the bytes it wrote for the next, and those for the driver."""
+    tasks: dict[int, list[dict[str, Any]]] = {}
+    for path in sorted(logs.rglob("*")):
+        for line in path.read_text().splitlines() if path.is_file() else ():
+            event = json.loads(line) if "SparkListenerTaskEnd" in line else {}
+            if event.get("Event") == "SparkListenerTaskEnd":
+                tasks.setdefault(event["Stage ID"], []).append(event["Task Metrics"])
+    return [
+        {
+            "longest": max(seconds := [metrics["Executor Run Time"] / 1000 for metrics in found]),
+            "median": statistics.median(seconds),
+            "moved": sum(metrics["Shuffle Write Metrics"]["Shuffle Bytes Written"] for metrics in found),
+            "driver": sum(metrics["Result Size"] for metrics in found),
+        }
+        for _, found in sorted(tasks.items())
+    ]
 
 
 def main(arguments: list[str]) -> None:
@@ -108,16 +115,20 @@ def main(arguments: list[str]) -> None:
     size = int(arguments[0]) if arguments else 200
     master = arguments[1] if len(arguments) > 1 else "local[2]"
     times = int(arguments[2]) if len(arguments) > 2 else 4
-    print("| log | MB | commits | read s | fold s | in all s | largest worker MB |\n" + "|---" * 7 + "|")
+    columns = ("log", "MB", "commits", "read s, longest", "median", "fold s, longest", "median")
+    columns += ("moved MB", "driver MB", "in all s", "largest worker MB")
+    print("| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|")
     plan = [(shape, size) for shape in SHAPES] + [("even", size * times)] * (times > 1)
     for shape, megabytes in plan:
         with tempfile.TemporaryDirectory() as folder:
             write(Path(folder), shape, megabytes * 10**6)
             again = [sys.executable, "-m", "bench.skew", "--one", folder, master]
             told = json.loads(subprocess.run(again, capture_output=True, text=True, check=True).stdout)
-        cells = [shape, megabytes, f"{told['commits']:,.0f}", f"{told['read']:.1f}", f"{told['fold']:.1f}"]
+        cells = [shape, f"{megabytes}", f"{told['commits']:,.0f}"]
+        cells += [f"{told[name]:.1f}" for name in ("read", "read median", "fold", "fold median")]
+        cells += [f"{told[name] / 1e6:.2f}" for name in ("moved", "driver")]
         cells += [f"{told['all']:.1f}", f"{told['worker']:.0f}"]
-        print("|", " | ".join(map(str, cells)), "|", flush=True)
+        print("|", " | ".join(cells), "|", flush=True)
 
 
 if __name__ == "__main__":

@@ -37,7 +37,12 @@ _SPAN = pa.struct(
                 "missing",
                 "complete_from",
                 "complete_from_ms",
+                "first_ms",
                 "last_ms",
+                "gaps",
+                "gap_end",
+                "gap_ms",
+                "modulus",
             )
         ),
     ]
@@ -114,10 +119,6 @@ EVENTS = _schema(
     count=pa.int64(),
 )
 """The events of `kgroup replay-log`, one row each; `seq` orders those of one group at one offset."""
-
-ITEMS = "items"
-ITEM_ROWS = _schema(bucket=pa.int32(), payload=pa.binary())
-"""What a fold reads, in order, between the two steps of a run; not kept."""
 
 STATE_AT = _schema(
     part=pa.int32(),
@@ -199,7 +200,6 @@ RUNS = _schema(
     ended=STAMP,
     format=pa.int32(),
     kgroup_version=pa.string(),
-    buckets=pa.int32(),
     cluster_id=pa.string(),
     bytes_read=pa.int64(),
     sources=pa.list_(pa.string()),
@@ -211,9 +211,11 @@ RUNS = _schema(
 """One row a run: its commit record. `versions` of the other tables belong together, `spans` say what was read
 of each partition up to here, `names` which topic ids the run learned; `kind` is run or compaction."""
 
-FOLDS = _schema(part=pa.int32(), bucket=pa.int32(), group_id=pa.string(), state=pa.binary())
-"""Where the fold of a share of a partition stopped: a row per group, and one without a group for the rest.
-`state` is JSON, as `history.fold.snapshot` declares it."""
+FOLDS = _schema(
+    part=pa.int32(), key_hash=pa.int32(), group_id=pa.string(), pending=pa.bool_(), state=pa.binary()
+)
+"""Where the fold of a group stopped; the row of the newest `run` counts. `state` is JSON, as
+`history.fold.snapshot` declares it; `pending`: a transaction that had not ended is in it."""
 
 TABLES: dict[str, pa.Schema] = {
     "commits": COMMITS,

@@ -109,7 +109,7 @@ def test_the_same_tables_from_hdfs_and_from_a_disk(
 ) -> None:
     pytest.importorskip("pyarrow", reason="the tables need the extra spark")
     from kgroup.pipeline.tables.ingest import fill
-    from tests.pipeline.local_run import run
+    from tests.pipeline.local_run import Here, run
     from tests.pipeline.made_logs import write_log
     from tests.pipeline.stored_rows import check_same
 
@@ -121,5 +121,5 @@ def test_the_same_tables_from_hdfs_and_from_a_disk(
     here, away = Tables(tmp_path / "here"), Tables(tmp_path / "away")
     run([tmp_path / "made"], here, 20_000, 2)
     there = Segments.of([at], options=options)
-    fill(lambda task, work: [task(each) for each in work], there, away, 20_000, 2)
+    fill(Here(), there, away, 20_000, 2)
     check_same(away, here)

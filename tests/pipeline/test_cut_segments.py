@@ -14,6 +14,7 @@ from kgroup.pipeline.ask.story import story_in
 from kgroup.pipeline.read.inputs import Segments
 from kgroup.pipeline.tables.ingest import RunReport, fill
 from kgroup.pipeline.tables.store import Store
+from tests.pipeline.local_run import Here
 from tests.pipeline.made_logs import made_batches
 from tests.pipeline.processes import FULL
 from tests.pipeline.stored_rows import rows
@@ -78,8 +79,7 @@ class Segmented:
 
 
 def filled(log: Segmented, out: Path, split_bytes: int = 1 << 20) -> RunReport:
-    each = lambda task, work: [task(one) for one in work]  # noqa: E731
-    return fill(each, Segments.of([log.folder.parent]), Store(out), split_bytes, 2)
+    return fill(Here(2), Segments.of([log.folder.parent]), Store(out), split_bytes, 2)
 
 
 def offsets(store: Store) -> set[object]:

@@ -12,9 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from kgroup.errors import KgroupError, StorageError
-from kgroup.pipeline.schemas import ITEM_ROWS
-from kgroup.pipeline.tables.folding import FoldShare, Share
-from kgroup.pipeline.tables.place import Place
 from kgroup.pipeline.tables.store import Store
 from tests.pipeline import local_run
 from tests.pipeline.made_logs import write_log
@@ -38,8 +35,8 @@ def states(proof: Path) -> dict[str, object]:
     return {
         "pickle": pickle.dumps(Bomb(proof)),
         "random": random.Random(7).randbytes(350),
-        "types": b'[true,"7",null,{},[],[],0,0,0,1,2,3]',
-        "numbers": b"[7,%s,0,[[],[]],[],0,0,0,true,0,[],[]]" % (b"9" * 30),
+        "types": b'[true,"7",null,{},[]]',
+        "numbers": b"[7,%s,0,0,null]" % (b"9" * 30),
         "nested": b"[" * 10_000_000,
         "text": "a column of another type",
         "null": None,
@@ -83,18 +80,6 @@ def test_a_hostile_state_is_said_and_nothing_of_it_runs(
     assert Store(hostile).manifest.runs == before and not (tmp_path / "proof").exists()
 
 
-@pytest.mark.parametrize("name", states(Path()))
-def test_hostile_items_between_the_two_steps_of_a_run_are_said(tmp_path: Path, name: str) -> None:
-    """Whoever may write into the folder may swap them while a run is on."""
-    value = states(tmp_path / "proof")[name]
-    schema = ITEM_ROWS if not isinstance(value, str) else ITEM_ROWS.set(1, pa.field("payload", pa.string()))
-    pq.write_table(pa.table([[0], [value]], schema=schema), tmp_path / "hostile.parquet")
-    fold = FoldShare(Place.of(tmp_path), 1, "token", {})
-    with pytest.raises(StorageError, match="column payload of table items is not what a run leaves there"):
-        fold(Share(7, 0, ("hostile.parquet",)))
-    assert not (tmp_path / "proof").exists()
-
-
 @pytest.mark.parametrize("swapped", ["group", "partition"])
 def test_states_of_others_are_said(tables: tuple[Path, Path], tmp_path: Path, swapped: str) -> None:
     """Each is sound by itself: that of another group, or of another partition."""
@@ -106,7 +91,7 @@ def test_states_of_others_are_said(tables: tuple[Path, Path], tmp_path: Path, sw
     if swapped == "group":
         found[1], found[2] = found[2], found[1]
     else:
-        found[0] = found[0].replace(b"[7,", b"[8,", 1)
+        found[:] = [state.replace(b"[7,", b"[8,", 1) for state in found]
     at = rows.column_names.index("state")
     pq.write_table(rows.set_column(at, "state", pa.array(found, pa.binary())), path)
     with pytest.raises(StorageError, match=SAID):

@@ -51,12 +51,12 @@ def line(event: Event) -> str:
 @given(
     seed=st.integers(0, 10_000),
     split_bytes=st.integers(300, 20_000),
-    buckets=st.integers(1, 4),
+    shares=st.integers(1, 4),
     cuts=st.lists(st.floats(0.05, 0.95), max_size=2),
 )
-@example(seed=211, split_bytes=300, buckets=1, cuts=[])  # a step is open where a gap begins
+@example(seed=211, split_bytes=300, shares=1, cuts=[])  # a step is open where a gap begins
 @settings(max_examples=40 if FULL else 15, deadline=None)
-def test_any_cut_tells_the_same_story(seed, split_bytes, buckets, cuts):
+def test_any_cut_tells_the_same_story(seed, split_bytes, shares, cuts):
     """Any split size and number of shares, and a log that grows between runs; without Spark, to try many."""
     data = b"".join(made_batches(seed, 90))
     with tempfile.TemporaryDirectory() as folder:
@@ -66,7 +66,7 @@ def test_any_cut_tells_the_same_story(seed, split_bytes, buckets, cuts):
         write_names(root / "in")
         for share in (*sorted(cuts), 1.0):
             log.write_bytes(data[: int(len(data) * share)])
-            local_run.run([root / "in"], Store(root / "out"), split_bytes, buckets)
+            local_run.run([root / "in"], Store(root / "out"), split_bytes, shares)
         check_equal(Store(root / "out"), in_process(root / "in"))
 
 
@@ -80,7 +80,7 @@ def test_a_run_looks_once_whether_its_segments_are_of_one_cluster(tmp_path, monk
     looks, check = [], sources.check_one_cluster
     monkeypatch.setattr(sources, "check_one_cluster", lambda found: looks.append(found) or check(found))
     for runs in (1, 2):
-        ingest(local_run.Context(), [tmp_path / "in"], Store(tmp_path / "out"))
+        local_run.run([tmp_path / "in"], Store(tmp_path / "out"), 1 << 20, 1)
         assert len(looks) == runs
 
 
@@ -141,14 +141,14 @@ def test_tables_are_of_one_cluster(tmp_path):
 
 @pytest.mark.parametrize("name", ["transactions", "upgrade-and-back"])
 def test_an_incident(spark, tmp_path, name):
-    ingest(spark.sparkContext, [INCIDENTS / name], store := Store(tmp_path), split_bytes=2_000, buckets=3)
+    ingest(spark.sparkContext, [INCIDENTS / name], store := Store(tmp_path), split_bytes=2_000, shares=3)
     check_equal(store, in_process(INCIDENTS / name))
 
 
-@pytest.mark.parametrize(("split_bytes", "buckets"), [(1 << 30, 1), (50_000, 3)])
-def test_events_do_not_depend_on_splits_and_shares(spark, made, tmp_path, split_bytes, buckets):
+@pytest.mark.parametrize(("split_bytes", "shares"), [(1 << 30, 1), (50_000, 3)])
+def test_events_do_not_depend_on_splits_and_shares(spark, made, tmp_path, split_bytes, shares):
     store = Store(tmp_path)
-    ingest(spark.sparkContext, [made], store, split_bytes=split_bytes, buckets=buckets)
+    ingest(spark.sparkContext, [made], store, split_bytes=split_bytes, shares=shares)
     check_equal(store, in_process(made))
 
 
@@ -189,7 +189,7 @@ def test_a_log_that_grows_folds_on(spark, tmp_path):
     write_names(log.parent.parent)
     for share in (0.3, 0.71, 1.0):
         log.write_bytes(data[: int(len(data) * share)])
-        ingest(spark.sparkContext, [tmp_path / "in"], Store(tmp_path / "out"), split_bytes=30_000, buckets=2)
+        ingest(spark.sparkContext, [tmp_path / "in"], Store(tmp_path / "out"), split_bytes=30_000, shares=2)
     check_equal(Store(tmp_path / "out"), in_process(tmp_path / "in"))
     rows = spark.read.parquet(*Store(tmp_path / "out").files("commits")).drop("run")
     whole = Store(tmp_path / "whole")
@@ -233,7 +233,7 @@ def test_a_run_cut_short_leaves_the_old_tables(spark, made, tmp_path, monkeypatc
         raise KgroupError("cut short")
 
     with monkeypatch.context() as patch:
-        patch.setattr(ingest_module, "_fold", fails)
+        patch.setattr(ingest_module, "_check_unchanged", fails)
         with pytest.raises(KgroupError, match="cut short"):
             ingest(spark.sparkContext, [source], Store(tmp_path / "out"))
     assert Store(tmp_path / "out").manifest == before

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,8 +15,10 @@ pytest.importorskip("pyspark")
 import pyarrow.parquet as pq
 
 from kgroup.pipeline.read.inputs import Segments
+from kgroup.pipeline.read.posting import Posted
+from kgroup.pipeline.schemas import Row
 from kgroup.pipeline.spark.session import spark_context
-from kgroup.pipeline.spark.workers import Workers
+from kgroup.pipeline.spark.workers import Fold, Read, Shuffle
 from kgroup.pipeline.tables.ingest import ROWS, fill
 from kgroup.pipeline.tables.store import Store
 from tests.pipeline import local_run
@@ -26,7 +27,7 @@ from tests.pipeline.test_ingest import check_equal, in_process
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 SPLIT_BYTES = 30_000
-BUCKETS = 2
+SHARES = 2
 SETTINGS = {"spark.driver.host": "127.0.0.1", "spark.executor.memory": "500m"}
 SPECULATION = {
     "spark.speculation": "true",
@@ -36,30 +37,43 @@ SPECULATION = {
     "spark.speculation.minTaskRuntime": "100ms",
 }
 Disturb = Callable[[str], None]
-"""Called in a worker, with a name for the stage, when its first piece is done and nobody was told."""
+"""Called in a worker, with a name for the stage, when a piece's rows are made and not all handed on."""
 
 
 class Disturbed:
-    """`Workers`, but the first piece of every stage's work meets `disturb` before its result is returned."""
+    """`Shuffle`, but one task of both stages meets `disturb` behind its last row."""
 
-    def __init__(self, workers: Workers, disturb: Disturb, marks: Path) -> None:
-        self.workers = workers
+    def __init__(self, shuffle: Shuffle, disturb: Disturb, marks: Path) -> None:
+        self.shuffle = shuffle
         self.disturb = disturb
         self.marks = marks
-        self.stages = 0
 
-    def __call__(self, task: Callable[[Any], Any], work: Sequence[Any], /) -> list[Any]:
-        mark, disturb = str(self.marks / f"stage-{self.stages}"), self.disturb
-        self.stages += 1
+    def tasks(self, size: int) -> int:
+        return 2
 
-        def disturbed(numbered: tuple[int, Any]) -> Any:
-            number, piece = numbered
-            result = task(piece)
-            if number == 0:
-                disturb(mark)
-            return result
+    def __call__(self, read: Read, fold: Fold, pieces: int, tasks: int, /) -> list[Row]:
+        disturb = self.disturb
+        first, second = (str(self.marks / f"stage-{number}") for number in range(2))
 
-        return self.workers(disturbed, list(enumerate(work)))
+        def reading(numbers: Iterator[int]) -> Iterator[Posted]:
+            mine = list(numbers)
+            yield from read(iter(mine))
+            if 0 in mine:
+                disturb(first)
+
+        def folding(rows: Iterator[Posted]) -> Iterator[Row]:
+            tasks = set[int]()
+
+            def seen() -> Iterator[Posted]:
+                for row in rows:
+                    tasks.add(row[0][0])
+                    yield row
+
+            yield from fold(seen())
+            if 0 in tasks:
+                disturb(second)
+
+        return self.shuffle(reading, folding, pieces, tasks)
 
 
 @contextmanager
@@ -69,7 +83,7 @@ def disturbed(folder: Path, hosts: Sequence[str], disturb: Disturb, **settings: 
         (folder / name).mkdir()
     with cluster(folder / "cluster", hosts) as url, spark_context(url, {**SETTINGS, **settings}) as context:
         # Executors have no tests: what is defined here travels by value.
-        yield Disturbed(Workers(context), disturb, folder / "marks")
+        yield Disturbed(Shuffle(context), disturb, folder / "marks")
 
 
 def rows(store: Store, table: str) -> Counter[str]:
@@ -84,7 +98,7 @@ def rows(store: Store, table: str) -> Counter[str]:
 def check_same(store: Store, made: Path, folder: Path) -> None:
     """The tables are those of a run that nothing has disturbed, row by row."""
     calm = Store(folder / "calm")
-    local_run.run([made], calm, SPLIT_BYTES, BUCKETS)
+    local_run.run([made], calm, SPLIT_BYTES, SHARES)
     for table in (*ROWS, "events"):
         assert rows(store, table) == rows(calm, table), table
     check_equal(store, in_process(made))
@@ -104,11 +118,11 @@ def test_an_executor_killed_in_the_middle_of_each_stage_changes_nothing(made, tm
         os.kill(executor, signal.SIGKILL)
         time.sleep(300)  # until the end of the executor is ours
 
-    with disturbed(tmp_path, ("127.0.0.1", "127.0.0.1"), kill_executor) as each:
-        report = fill(each, Segments.of([made]), Store(tmp_path / "out"), SPLIT_BYTES, BUCKETS)
+    with disturbed(tmp_path, ("127.0.0.1", "127.0.0.1"), kill_executor) as move:
+        report = fill(move, Segments.of([made]), Store(tmp_path / "out"), SPLIT_BYTES, SHARES)
     assert report.splits > 2
     killed = [int(mark.read_text()) for mark in (tmp_path / "marks").iterdir()]
-    assert len(set(killed)) == each.stages == 2
+    assert len(set(killed)) == 2
     check_same(Store(tmp_path / "out"), made, tmp_path)
 
 
@@ -125,8 +139,8 @@ def test_tasks_that_run_twice_at_once_change_nothing(made, tmp_path):
             time.sleep(0.1)
 
     # A copy of a task never runs at the host of the first.
-    with disturbed(tmp_path, ("127.0.0.1", "127.0.0.2"), wait_for_the_other, **SPECULATION) as each:
-        fill(each, Segments.of([made]), Store(tmp_path / "out"), SPLIT_BYTES, BUCKETS)
+    with disturbed(tmp_path, ("127.0.0.1", "127.0.0.2"), wait_for_the_other, **SPECULATION) as move:
+        fill(move, Segments.of([made]), Store(tmp_path / "out"), SPLIT_BYTES, SHARES)
     assert sorted(mark.name for mark in (tmp_path / "marks").iterdir()) == [
         "stage-0",
         "stage-0-again",

@@ -18,6 +18,7 @@ from kgroup.pipeline.ask.spark_views import views_in_spark
 from kgroup.pipeline.ask.sql import answered
 from kgroup.pipeline.tables.store import Store
 from tests.pipeline import local_run
+from tests.pipeline.processes import process
 from tests.ran import Ran, ran
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
@@ -210,3 +211,9 @@ def test_the_command(store, tmp_path, capsys):
     assert wrong.code == 2 and wrong.err.startswith("error: SQL: ")
     nothing = kgroup("pipeline", "sql", "select 1", str(tmp_path))
     assert nothing.code == 2 and "holds no tables" in nothing.err
+
+
+def test_the_command_as_a_process_is_silent_on_stderr(store):
+    """DuckDB's bindings print what they hold when Python ends, if that did not collect."""
+    done = process("pipeline", "sql", "select count(*) as n from commits", str(store.place.folder))
+    assert (done.code, done.err) == (0, "") and done.out.split()[0] == "N"

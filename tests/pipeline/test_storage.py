@@ -3,7 +3,7 @@
 import json
 import pickle
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -25,10 +25,11 @@ from kgroup.storage.location import Location
 from kgroup.storage.objects import Objects
 from kgroup.storage.options import StorageOptions
 from kgroup.storage.store import Found
-from tests.pipeline.local_run import run
+from tests.pipeline.local_run import Here, run
 from tests.pipeline.made_logs import write_log
 from tests.pipeline.processes import FULL
 from tests.pipeline.stored_rows import check_same
+from tests.ran import Ran
 from tests.s3 import ACCESS, S3Server
 
 
@@ -41,7 +42,7 @@ def there(s3: S3Server, made: Path) -> Segments:
 def test_the_same_tables_from_s3_and_from_a_disk(there: Segments, made: Path, tmp_path: Path) -> None:
     here, away = Store(tmp_path / "here"), Store(tmp_path / "away")
     run([made], here, 20_000, 2)
-    fill(lambda task, work: [task(one) for one in work], there, away, 20_000, 2)
+    fill(Here(), there, away, 20_000, 2)
     check_same(away, here)
     assert [span["records"] for span in away.manifest.spans] == [s["records"] for s in here.manifest.spans]
     assert away.manifest.names == here.manifest.names
@@ -50,9 +51,8 @@ def test_the_same_tables_from_s3_and_from_a_disk(there: Segments, made: Path, tm
 
 def test_what_was_read_from_s3_is_not_read_again(there: Segments, tmp_path: Path) -> None:
     store = Store(tmp_path)
-    each = lambda task, work: [task(one) for one in work]  # noqa: E731
-    assert fill(each, there, store, 20_000, 1).run is not None
-    again = fill(each, there, store, 20_000, 1)
+    assert fill(Here(), there, store, 20_000, 1).run is not None
+    again = fill(Here(), there, store, 20_000, 1)
     assert (again.run, sum(again.rows.values())) == (None, 0)
 
 
@@ -63,7 +63,7 @@ def test_an_object_that_changes_during_a_run_leaves_nothing(
     url = str(found.logs[1].files[0])
     s3.put(url, s3.get(url) + b"\0")
     with pytest.raises(StorageChanged, match="changed while it was read"):
-        fill(lambda task, work: [task(one) for one in work], found, store, 20_000, 1)
+        fill(Here(), found, store, 20_000, 1)
     assert store.empty and not list(tmp_path.rglob("*.parquet"))
 
 
@@ -79,7 +79,7 @@ def test_executors_open_the_objects_and_nothing_of_spark_shows_the_secret(
 ) -> None:
     context = spark.sparkContext  # type: ignore[attr-defined]
     here, away = Store(tmp_path / "here"), Store(tmp_path / "away")
-    ingest(context, there, away, split_bytes=20_000, buckets=2)
+    ingest(context, there, away, split_bytes=20_000, shares=2)
     run([made], here, 20_000, 2)
     check_same(away, here)
     assert ACCESS[1] not in json.dumps(context.getConf().getAll())
@@ -169,3 +169,20 @@ def test_of_a_table_in_s3_the_columns_and_row_groups_of_a_question_are_fetched(
     assert (every[1], some[1], one[1], none[1]) == (count, count, 10_000, 0)
     assert every[0] < 1.2 * whole
     assert max(some[0], 2 * one[0], 2 * none[0]) < whole / 3
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(1800)
+def test_commands_ask_tables_in_s3_as_those_on_a_disk(
+    s3: S3Server, tmp_path: Path, kgroup: Callable[..., Ran]
+) -> None:
+    write_log(tmp_path / "in" / "__consumer_offsets-7", seed=7, batches=150)
+    run([tmp_path / "in"], Store(tmp_path / "out"), 1 << 20, 2)
+    url = f"s3://{s3.bucket(tmp_path / 'out', 'tables')}/tables"
+    for words in (["state_at", "--group", "simple-7-1"], ["members"], ["top_writers"], ["events"]):
+        here, there = (
+            kgroup("pipeline", "query", *words, *place, "--master", "local[2]", "-o", "ndjson")
+            for place in ([str(tmp_path / "out")], [url, *s3.flags])
+        )
+        assert (here.code, there.code) == (0, 0), there.err
+        assert there.out == here.out and here.out

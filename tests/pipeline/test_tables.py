@@ -27,7 +27,7 @@ from kgroup.pipeline.ask.story import story_in
 from kgroup.pipeline.schemas import TABLES
 from kgroup.pipeline.tables import delta, upkeep
 from kgroup.pipeline.tables import record as record_module
-from kgroup.pipeline.tables.store import Store
+from kgroup.pipeline.tables.store import KEPT, Store
 from kgroup.storage.options import StorageOptions
 from tests.pipeline import local_run
 from tests.pipeline.made_logs import made_batches, write_names
@@ -107,17 +107,14 @@ def test_killed_at_twenty_moments_the_last_version_is_read_and_the_next_run_comp
 
 
 def test_killed_behind_its_last_commit_a_run_keeps_its_files(tmp_path, log):
-    """Its record is there, and the file `lock` still has its token; what passes between its tasks goes."""
+    """Its record is there, and the file `lock` still has its token."""
     out = tmp_path / "out"
     known = log.grow(0.4)
     run(log, out)
     token = Store(out).manifest.runs[-1]["token"]
     (out / "lock").write_text(token)
-    (item := out / "items" / f"{token}-000.parquet").parent.mkdir(exist_ok=True)
-    item.write_bytes(b"left")
     run(log, out)
     check_equal(Store(out), known)
-    assert not item.exists()
     new = log.grow(0.8)
     run(log, out)
     check_equal(Store(out), new)
@@ -300,6 +297,17 @@ def test_a_log_keeps_bounds_by_which_readers_pass_files_over(tmp_path, log):
             assert (file["min.ts"], file["max.ts"]) == (min(times), max(times))
 
 
+def test_every_table_and_column_has_a_comment(tmp_path, log):
+    log.grow(0.3)
+    run(log, out := tmp_path / "out")
+    for table in (*KEPT, "runs"):
+        opened = DeltaTable(out / table)
+        assert opened.metadata().description, table
+        fields = opened.schema().fields
+        assert [f.name for f in fields if not f.metadata.get("comment")] == [], table
+        assert len({f.metadata["comment"] for f in fields}) == len(fields)
+
+
 def aged(folder: Path, hours: float) -> None:
     for path in folder.rglob("*.parquet"):
         at = path.stat().st_mtime - hours * 3600
@@ -366,7 +374,7 @@ def run_at(s3, log: Log, url: str) -> None:
 
 
 def test_tables_in_an_object_store_are_those_of_a_folder(tmp_path, log, s3):
-    """Row by row; what a run wrote beside its tables is gone."""
+    """Row by row."""
     url, out = f"s3://{s3.bucket()}/some/tables", tmp_path / "out"
     for share in (0.4, 1.0):
         told = log.grow(share)
@@ -379,7 +387,6 @@ def test_tables_in_an_object_store_are_those_of_a_folder(tmp_path, log, s3):
         assert rows[0].num_rows
         names = [name for name in rows[0].column_names if name != "state"]
         assert rows_of(rows[0], names) == rows_of(rows[1], names)
-    assert [key for key in s3.keys(url.split("/")[2]) if "/items/" in key] == []
     question = (
         "select group_id, count(*) as n, max(ts) as last from commits group by group_id order by group_id"
     )

@@ -1,7 +1,7 @@
 """Items of one partition of `__consumer_offsets`, in order → events, and the state of every group.
 
-Pure: no I/O, clock, chance or logging. Same items, same events, however they were cut into chunks; a fold
-can stop between two items and go on elsewhere (`snapshot`).
+Pure: no I/O, clock, chance or logging. Same items, same events, however they were cut into chunks; a group
+can be taken out between two items and go on in another fold (`snapshot`).
 """
 
 from __future__ import annotations
@@ -102,10 +102,15 @@ class Fold:
         self.missing = 0
         self.gap_end = starts_at - 1
         self.gap_timestamp_ms = -1
-        self._whole = starts_at == 0
+        self.whole = starts_at == 0
         self._block = -1
         self._open: dict[str, Group] = {}
         self._spans: dict[str, Group] = {}
+
+    @property
+    def block(self) -> int:
+        """The block of `RUN_OFFSETS` offsets that is being read; -1 before the first item."""
+        return self._block
 
     @property
     def states(self) -> dict[str, GroupState]:
@@ -147,6 +152,24 @@ class Fold:
         if any(learned):
             self._renamed()
 
+    def leave(self, name: str) -> tuple[Group | None, int]:
+        """Return a group, None if there is none, and the block of offsets it is in; the fold forgets it."""
+        self._open.pop(name, None)
+        self._spans.pop(name, None)
+        block, self._block = self._block, -1
+        return self.groups.pop(name, None), block
+
+    def go_on(self, group: Group, block: int, names: Mapping[str, str]) -> None:
+        """Take in a group that left a fold, under the names known now; `names` are those by the ids' text."""
+        name = group.state.group_id
+        self.groups[name] = group
+        if group.open is not None:
+            self._open[name] = group
+        if group.spans.open:
+            self._spans[name] = group
+        self._block = block
+        self._rename(group, names)
+
     def settle(self) -> list[Event]:
         """The events still open, when a whole batch has been read. The fold can go on afterwards."""
         out: list[Event] = []
@@ -158,14 +181,14 @@ class Fold:
         """The events still open, and one that says what is missing, if anything is."""
         out = self.settle()
         if self.missing:
-            out.append(self._compacted())
+            out.append(compacted(self.log_partition, self.missing, self.gap_end, self.gap_timestamp_ms))
         return out
 
     def _group(self, name: str, offset: int) -> Group:
         found = self.groups.get(name)
         if found is None:
             # Behind a gap a group's first record need not be its first: nothing proves it was made there.
-            found = self.groups[name] = Group(GroupState(name), self._whole, first_offset=offset)
+            found = self.groups[name] = Group(GroupState(name), self.whole, first_offset=offset)
         return found
 
     def _enter(self, batch: int, out: list[Event]) -> None:
@@ -331,33 +354,21 @@ class Fold:
         """Names became known: members and free partitions that had the ids get the names."""
         names = {uuid_text(topic_id): name for topic_id, name in self.names.names.items()}
         for group in self.groups.values():
-            if group.state.kind in (CONSUMER, SHARE):
-                group.state.recompose(self.names)
-            group.ownership.rename(names)
-            if group.open is not None:
-                group.open.before = renamed(group.open.before, names)
+            self._rename(group, names)
+
+    def _rename(self, group: Group, names: Mapping[str, str]) -> None:
+        if group.state.kind in (CONSUMER, SHARE):
+            group.state.recompose(self.names)
+        group.ownership.rename(names)
+        if group.open is not None:
+            group.open.before = renamed(group.open.before, names)
 
     def _gap(self, gap: Gap) -> None:
         self.missing += gap.missing
         self.gap_end, self.gap_timestamp_ms = gap.last, gap.timestamp_ms
-        self._whole = False
+        self.whole = False
         for group in self.groups.values():
             group.solid = False
-
-    def _compacted(self) -> Event:
-        return Event(
-            kind=Kind.LOG_COMPACTED,
-            group="",
-            protocol="",
-            log_partition=self.log_partition,
-            offset=self.gap_end,
-            end_offset=self.gap_end,
-            timestamp_ms=self.gap_timestamp_ms,
-            end_timestamp_ms=self.gap_timestamp_ms,
-            detail=f"{self.missing} records up to offset {self.gap_end} are not in the log any more: what is "
-            "told before this is what compaction left, not all that happened",
-            count=self.missing,
-        )
 
     def _unreadable(self, item: Undecodable) -> Event:
         return Event(
@@ -372,3 +383,20 @@ class Fold:
             detail=item.reason,
             proven=False,
         )
+
+
+def compacted(log_partition: int, missing: int, gap_end: int, gap_timestamp_ms: int) -> Event:
+    """Return the event that says what is missing: so many records, the last of them before `gap_end`."""
+    return Event(
+        kind=Kind.LOG_COMPACTED,
+        group="",
+        protocol="",
+        log_partition=log_partition,
+        offset=gap_end,
+        end_offset=gap_end,
+        timestamp_ms=gap_timestamp_ms,
+        end_timestamp_ms=gap_timestamp_ms,
+        detail=f"{missing} records up to offset {gap_end} are not in the log any more: what is "
+        "told before this is what compaction left, not all that happened",
+        count=missing,
+    )

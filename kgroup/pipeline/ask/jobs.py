@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -104,7 +105,9 @@ def rows_of(
     named = groups if groups is not None and not set("*?[") & set(groups) else None
     found = query.make(spark, store, at_ms, named).select(*query.schema.names)
     if groups is not None and named is None:
-        found = found.where(_matches(groups))
+        # What the pattern begins with is compared with the bounds in files; the rest is not.
+        begins = re.split(r"[*?[]", groups, maxsplit=1)[0]
+        found = found.where(f.col("group_id").startswith(begins) & _matches(groups))
     order = [f.desc(name[1:]) if name.startswith("-") else f.asc(name) for name in query.order]
     found = queries.in_ms(found.orderBy(*order))
     return [row.asDict(recursive=True) for row in (found.limit(limit) if limit else found).collect()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -17,45 +17,66 @@ from pyspark.sql.window import Window
 
 from kgroup.pipeline.schemas import TABLES, in_micros, plain
 from kgroup.pipeline.tables.place import Place
-from kgroup.pipeline.tables.store import OPEN_EVENTS, Store, number_in
+from kgroup.pipeline.tables.store import OPEN_EVENTS, Store, may_hold, number_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_MOST_TASKS = 200
 _FOLDERS = StructType([StructField("part", IntegerType()), StructField("date", DateType())])
 
 
 def table(
-    spark: SparkSession, store: Store, name: str, columns: Sequence[str] = (), group: str | None = None
+    spark: SparkSession,
+    store: Store,
+    name: str,
+    columns: Sequence[str] = (),
+    group: str | None = None,
+    cuts: Mapping[int, int] | None = None,
 ) -> DataFrame:
     """A table of the store: some columns of `schemas.TABLES`, or all, and `run` that wrote the row.
 
-    `events` include those that are open still: what the newest records began. With `group`, rows of that one.
+    `events` include those that are open still: what the newest records began. With `group`, rows of that one,
+    or of tables without groups those of the partitions that may hold it. Files all of whose rows are at the
+    log offset in `cuts` of their partition, or behind it, are not read; others may hold such rows.
     """
-    found = [_read(spark, store, name, columns, group)]
+    found = [_read(spark, store, name, columns, group, cuts)]
     if name == "events":
-        found.append(_read(spark, store, OPEN_EVENTS, columns, group))
+        wanted = list(columns or (*TABLES[name].names, "run"))
+        needed = dict.fromkeys((*wanted, "part", "group_id", "event", "run"))
+        of_group = Window.partitionBy("part", "group_id")
+        still = _read(spark, store, OPEN_EVENTS, list(needed), group).withColumn(
+            "newest", f.max("run").over(of_group)
+        )
+        found.append(still.where("run = newest and event is not null").select(*wanted))
     return reduce(lambda a, b: a.unionByName(b), found)
 
 
 def _read(
-    spark: SparkSession, store: Store, name: str, columns: Sequence[str], group: str | None
+    spark: SparkSession,
+    store: Store,
+    name: str,
+    columns: Sequence[str],
+    group: str | None,
+    cuts: Mapping[int, int] | None = None,
 ) -> DataFrame:
     own = plain(TABLES["events" if name == OPEN_EVENTS else name]).append(pa.field("run", pa.int32()))
     wanted = pa.schema([own.field(column) for column in columns or own.names])
-    files = store.files(name)
-    if not files:
+    names = store.names(name, group, cuts)
+    if not names:
         return spark.createDataFrame([], from_arrow_schema(wanted))
+    chosen = group if "group_id" in own.names else None
     if store.place.folder is None:
         # Tasks fetch the files: Spark would need Hadoop's jars to read there.
-        names = store.names(name)
-        rows = spark.createDataFrame([(each,) for each in names], "name string").repartition(len(names))
-        return rows.mapInArrow(_Fetch(store.place, wanted, group), from_arrow_schema(wanted))
+        rows = spark.createDataFrame([(each,) for each in names], "name string")
+        rows = rows.repartition(min(len(names), _MOST_TASKS))
+        return rows.mapInArrow(_Fetch(store.place, wanted, chosen), from_arrow_schema(wanted))
+    files = [store.place.uri(each) for each in names]
     dated = any("/date=" in path for path in files)
     folders = [field for field in _FOLDERS if dated or field.name != "date"]
     whole = StructType([field for field in from_arrow_schema(own) if field.name != "part"] + folders)
     read = spark.read.schema(whole).option("basePath", store.place.uri(name)).parquet(*files)
-    return (read if group is None else read.where(f.col("group_id") == group)).select(*wanted.names)
+    return (read if chosen is None else read.where(f.col("group_id") == chosen)).select(*wanted.names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +96,12 @@ class _Fetch:
         for batch in batches:
             for name in batch.column(0).to_pylist():
                 file = pq.ParquetFile(self.place.read(name), pre_buffer=True)
-                chosen = [n for n in range(file.num_row_groups) if self._may_hold(file.metadata.row_group(n))]
+                about = (file.metadata.row_group(number) for number in range(file.num_row_groups))
+                chosen = [
+                    number
+                    for number, each in enumerate(about)
+                    if self.group is None or may_hold(each, (self.group,))
+                ]
                 for found in file.iter_batches(row_groups=chosen, columns=sorted(needed)):
                     rows = pa.Table.from_batches([found])
                     if self.group is not None:
@@ -83,14 +109,6 @@ class _Fetch:
                     part = pa.repeat(pa.scalar(number_in(name, "part"), pa.int32()), rows.num_rows)
                     rows = rows.append_column("part", part).select(schema.names)
                     yield from rows.cast(schema, safe=False).to_batches()
-
-    def _may_hold(self, about: pq.RowGroupMetaData) -> bool:
-        """Whether a row group may hold a row of the group, by the bounds of its ids."""
-        if self.group is None:
-            return True
-        columns = (about.column(at) for at in range(about.num_columns))
-        known = next(column.statistics for column in columns if column.path_in_schema == "group_id")
-        return known is None or not known.has_min_max or known.min <= self.group <= known.max
 
 
 def in_ms(frame: DataFrame) -> DataFrame:
@@ -114,22 +132,26 @@ def state_at(
     """
     keys = ("part", "group_id", "topic", "partition")
     fields = ("offset", "leader_epoch", "metadata", "commit_ts", "log_offset")
-    commits = table(spark, store, "commits", (*keys, *fields, "producer_id", "is_tombstone"), group)
-    markers = table(spark, store, "markers")
+    cuts: dict[int, int] = {}
     if time_ms is not None:
         late = f.col("max_ts") > f.timestamp_millis(f.lit(time_ms))
-        batches = table(spark, store, "batches", ("part", "log_offset", "max_ts")).where(late)
-        cuts = f.broadcast(batches.groupBy("part").agg(f.min("log_offset").alias("cut")))
+        batches = table(spark, store, "batches", ("part", "log_offset", "max_ts"), group).where(late)
+        cuts = dict(batches.groupBy("part").agg(f.min("log_offset")).collect())
+    columns = (*keys, *fields, "producer_id", "is_tombstone")
+    commits = table(spark, store, "commits", columns, group, cuts)
+    markers = table(spark, store, "markers", (), group, cuts)
+    if cuts:
+        known = spark.createDataFrame(list(cuts.items()), "part int, cut bigint")
         before = f.col("cut").isNull() | (f.col("log_offset") < f.col("cut"))
-        commits = commits.join(cuts, "part", "left").where(before)
-        markers = markers.join(cuts, "part", "left").where(before)
+        commits = commits.join(known, "part", "left").where(before)
+        markers = markers.join(known, "part", "left").where(before)
     counted = commits.where("producer_id is null")
-    if store.files("markers"):
+    if store.files("markers", group):
         counted = counted.select(*keys, "log_offset").unionByName(
             _committed(commits, markers).select(*keys, "log_offset")
         )
     # Two steps: the largest number of a group is found in place, the last row would have to be sorted for.
-    last = f.broadcast(counted.groupBy(*keys).agg(f.max("log_offset").alias("log_offset")))
+    last = counted.groupBy(*keys).agg(f.max("log_offset").alias("log_offset"))
     found = commits.where("not is_tombstone").join(last.select("part", "log_offset"), ["part", "log_offset"])
     return found.select(*keys, *fields)
 
@@ -152,7 +174,7 @@ def progress(spark: SparkSession, store: Store, group: str, seconds: int = 60) -
     commits = table(spark, store, "commits", columns, group).where("not is_tombstone")
     plain_ones = commits.where("producer_id is null")
     counted = plain_ones.unionByName(
-        _committed(commits, table(spark, store, "markers")).select(*plain_ones.columns)
+        _committed(commits, table(spark, store, "markers", (), group)).select(*plain_ones.columns)
     )
     found = counted.groupBy(f.window("ts", f"{seconds} seconds").alias("span"), "topic", "partition").agg(
         f.count("*").alias("commits"), f.max_by("offset", "log_offset").alias("offset")

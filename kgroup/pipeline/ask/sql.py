@@ -33,6 +33,7 @@ _SHUT = {
     "python_enable_replacements": "false",
     "TimeZone": "UTC",
 }
+_NEWEST = "max(run) OVER (PARTITION BY part, group_id) AS newest"
 _SLOTS = {"longest": "list_max([x.ms FOR x IN unowned])", "place": "(topic, c.partition)"}
 
 
@@ -89,9 +90,10 @@ def opened(store: Store) -> Iterator[DuckDBPyConnection]:
             for number, each in enumerate(found):
                 connection.register(f"{name}_{number}", each)
             columns = ", ".join(f'"{column}"' for column in (*TABLES[name].names, "run"))
-            every = " UNION ALL ".join(
-                f"SELECT {columns} FROM {name}_{number}" for number in range(len(found))
-            )
+            every = f"SELECT {columns} FROM {name}_0"
+            if len(found) > 1:
+                every += f" UNION ALL SELECT {columns} FROM (SELECT *, {_NEWEST} FROM {name}_1)"
+                every += " WHERE run = newest AND event IS NOT NULL"
             connection.execute(f"CREATE VIEW {name} AS {every}")
         for name, query in VIEWS.items():
             connection.execute(

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kgroup.history.fold.events import Event
 from kgroup.history.replay import Coverage, in_order
@@ -37,13 +36,22 @@ def story_in(store: Store, group: str | None = None) -> StoredStory:
 
 
 def _rows(store: Store, group: str | None) -> Iterator[Row]:
-    for table in ("events", OPEN_EVENTS):
-        for path in store.names(table):
-            rows = store.read(path)
-            if group is not None:
-                rows = rows.filter(pc.is_in(rows["group_id"], pa.array([group, ""])))
-            part = number_in(path, "part")
-            for name in ("ts", "end_ts"):
-                at = rows.column_names.index(name)
-                rows = rows.set_column(at, name, rows[name].cast(STAMP).cast(pa.int64()))
-            yield from ({"part": part, **row} for row in rows.to_pylist())
+    yield from _read(store, "events", group)
+    still = list(_read(store, OPEN_EVENTS, group))
+    newest: dict[tuple[int, str], int] = {}
+    for row in still:
+        key = row["part"], row["group_id"]
+        newest[key] = max(newest.get(key, 0), row["run"])
+    for row in still:
+        if row["event"] is not None and row["run"] == newest[row["part"], row["group_id"]]:
+            yield row
+
+
+def _read(store: Store, table: str, group: str | None) -> Iterator[Row]:
+    for path in store.names(table):
+        rows = store.read(path, None if group is None else (group, ""))
+        part = number_in(path, "part")
+        for name in ("ts", "end_ts"):
+            at = rows.column_names.index(name)
+            rows = rows.set_column(at, name, rows[name].cast(STAMP).cast(pa.int64()))
+        yield from ({"part": part, **row} for row in rows.to_pylist())

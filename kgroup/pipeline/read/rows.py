@@ -1,47 +1,28 @@
-"""A split → Arrow tables of its rows, and the items that a fold reads."""
+"""A split → Arrow tables of its rows, and the items that folds read."""
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from typing import NamedTuple, Unpack
+from typing import Unpack
 
 import pyarrow as pa
 
-from kgroup.domain import TopicPartition
 from kgroup.errors import DecodeError
 from kgroup.history.choice import Choice
 from kgroup.history.decode.decoder import MAX_KEYS, Decoder
 from kgroup.history.decode.places import Places
 from kgroup.history.decode.records import group_of, raw_records
 from kgroup.history.decode.scan import CONTROL, BatchHeader
-from kgroup.history.items import Gap, Item, Marker, RawRecord, Undecodable
+from kgroup.history.items import Item, RawRecord, Undecodable
 from kgroup.history.sources.splits import Split
-from kgroup.history.typed_json import Codec
 from kgroup.pipeline.read.commits import CommitRows, full
-from kgroup.pipeline.schemas import BAD_RANGES, BATCHES, ITEM_ROWS, ITEMS, MARKERS, Row
+from kgroup.pipeline.read.course import Course
+from kgroup.pipeline.read.posting import Edge, Post, Posted, Shares
+from kgroup.pipeline.schemas import BAD_RANGES, BATCHES, MARKERS, Row
 from kgroup.pipeline.schemas import CONTROL as CONTROL_TABLE
-from kgroup.protocol.group_records import record_classes
-from kgroup.protocol.record_kinds import RecordKey, RecordValue
 
 Rows = tuple[str, pa.Table]
-
-
-class Edge(NamedTuple):
-    """Stands among the items where a split begins (`first_offset`, `first_ms`), and where it ends."""
-
-    first_offset: int = -1
-    first_ms: int = -1
-    last_offset: int = -1
-
-
-@cache
-def item_codec() -> Codec[Item | Edge]:
-    """How items are stored between the two steps of a run."""
-    keys, values = zip(*record_classes().values(), strict=True)
-    return Codec(Item | Edge, {RecordKey: keys, RecordValue: values}, shared=(TopicPartition,))
 
 
 @dataclass(slots=True)
@@ -59,24 +40,31 @@ class SplitSummary:
     complete_from_ms: int
     first_ms: int
     last_ms: int
+    gaps: int = 0
+    gap_end: int = -1
+    gap_ms: int = -1
+    modulus: int = 0
     names: dict[str, str] = field(default_factory=dict)
     """Topic ids (as text) with the names that commits tell."""
 
 
 class SplitRows:
-    """Everything one split holds. `tables` yields it chunk by chunk; `summary` is right afterwards."""
+    """Everything one split holds. `tables` yields it chunk by chunk; `summary` is right afterwards.
+
+    With `shares`, `everything` yields the items too, as rows for those who fold them.
+    """
 
     def __init__(
         self,
         split: Split,
         chosen: frozenset[str],
-        buckets: int = 1,
+        shares: Shares | None = None,
         max_keys: int = MAX_KEYS,
         **choice: Unpack[Choice],
     ) -> None:
         self.split = split
         self.chosen = chosen
-        self.buckets = buckets
+        self._post = None if shares is None else Post(split.part, split.number, shares)
         self.reader = split.reader()
         self.places = Places() if chosen & {"commits", "control"} else None
         self.decoder = Decoder(places=self.places, max_keys=max_keys, **choice)
@@ -85,31 +73,36 @@ class SplitRows:
         self._bad: dict[int, Row] = {}
 
     def tables(self) -> Iterator[Rows]:
-        """Tables by name: `commits`, `control`, `markers`, `batches`, `bad_ranges`, `items`, if wanted."""
+        """Tables by name: `commits`, `control`, `markers`, `batches`, `bad_ranges`, if wanted."""
+        for each in self.everything():
+            if not isinstance(each, list):
+                yield each
+
+    def everything(self) -> Iterator[Rows | list[Posted]]:
+        """Tables by name, and rows of items."""
         for chunk, headers in self.reader.chunks():
             if self._first is None:
                 self._first = headers[0]
-                yield from self._items(iter((Edge(headers[0].base_offset, headers[0].base_timestamp_ms),)))
             if "markers" in self.chosen:
                 yield from self._markers(chunk, headers)
             if "batches" in self.chosen:
                 yield "batches", self._batches(headers)
-            if self.chosen & {"commits", "control", "bad_ranges", ITEMS}:
-                yield from self._items(self._noted(self.decoder.feed(chunk, headers)))
+            if self._post is not None or self.chosen & {"commits", "control", "bad_ranges"}:
+                yield self._items(self._noted(self.decoder.feed(chunk, headers)))
             if self.places is not None:
                 yield from self._records(chunk, self.places)
         if self._first is not None:
-            yield from self._items(self._noted(self.decoder.flush()))
-            yield from self._items(iter((Edge(last_offset=self.decoder.next_offset - 1),)))
+            yield self._items(self._noted(self.decoder.flush()))
         if "bad_ranges" in self.chosen:
             yield "bad_ranges", self._bad_ranges()
 
     @property
     def summary(self) -> SplitSummary | None:
-        """What was read; None if nothing was. Needs `items` among the wanted."""
-        first, done = self._first, self.decoder
-        if first is None:
+        """What was read; None if nothing was. Needs `shares`."""
+        first, done, post = self._first, self.decoder, self._post
+        if first is None or post is None:
             return None
+        gap = post.gap
         return SplitSummary(
             part=self.split.part,
             number=self.split.number,
@@ -122,8 +115,21 @@ class SplitRows:
             complete_from_ms=done.complete_from_ms,
             first_ms=first.base_timestamp_ms,
             last_ms=done.last_ms,
-            names=dict(self._commits.ids.names),
+            gaps=post.gaps,
+            gap_end=-1 if gap is None else gap.last,
+            gap_ms=-1 if gap is None else gap.timestamp_ms,
+            modulus=post.modulus,
+            names={**post.names, **self._commits.ids.names},
         )
+
+    @property
+    def edge(self) -> Edge | None:
+        """The same for the folds of the partition."""
+        told = self.summary
+        if told is None or self._post is None:
+            return None
+        counts = (told.first_offset, told.last_offset, told.missing, told.gaps, told.gap_end, told.gap_ms)
+        return Edge(told.number, Course(*counts), told.first_ms, self._post.ends)
 
     def _undecodable(self, offset: int, reason: str) -> None:
         """Note once that something at this log offset makes no sense."""
@@ -131,7 +137,7 @@ class SplitRows:
         bad = {"part": self.split.part, "source": source, "start": -1, "end": -1, "reason": said}
         self._bad.setdefault(offset, bad)
 
-    def _noted(self, items: Iterator[Item]) -> Iterator[Item | Edge]:
+    def _noted(self, items: Iterator[Item]) -> Iterator[Item]:
         """The same items; what they say of batches and commits that do not decode is noted."""
         for item in items:
             if isinstance(item, Undecodable) and item.type in (-1, 0, 1):
@@ -191,24 +197,13 @@ class SplitRows:
         arrays = [pa.array(c, f.type) for c, f in zip(columns, list(BATCHES)[1:], strict=True)]
         return pa.table([full(self.split.part, len(headers)), *arrays], schema=BATCHES)
 
-    def _items(self, items: Iterator[Item | Edge]) -> Iterator[Rows]:
+    def _items(self, items: Iterator[Item]) -> list[Posted]:
         """All of the items, as rows if they are wanted."""
-        shares: dict[int, list[bytes]] = {}
-        encode = item_codec().encode
-        for item in items:
-            if ITEMS not in self.chosen:
-                continue
-            payload = encode(item)
-            for bucket in self._buckets(item):
-                shares.setdefault(bucket, []).append(payload)
-        for bucket, payloads in shares.items():
-            yield ITEMS, pa.table([full(bucket, len(payloads)), payloads], schema=ITEM_ROWS)
-
-    def _buckets(self, item: Item | Edge) -> Sequence[int]:
-        """The shares of the partition that fold an item: what no single group is meant by is for all."""
-        if isinstance(item, Gap | Marker | Edge):
-            return range(self.buckets)
-        return (0 if item.group is None else bucket_of(item.group, self.buckets),)
+        if self._post is not None:
+            return list(self._post.rows(items))
+        for _ in items:
+            pass
+        return []
 
     def _bad_ranges(self) -> pa.Table:
         part = self.split.part
@@ -217,8 +212,3 @@ class SplitRows:
             for b in self.reader.bad
         ]
         return pa.Table.from_pylist([*ranges, *self._bad.values()], schema=BAD_RANGES)
-
-
-def bucket_of(group: str, buckets: int) -> int:
-    """The share of its partition that a group is folded in: the same in every run."""
-    return zlib.crc32(group.encode()) % buckets

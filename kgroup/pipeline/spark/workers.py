@@ -1,22 +1,25 @@
-"""Tasks handed to executors; what comes back says, beside each result, which kgroup has made it."""
+"""Tasks on executors: some read and yield rows, Spark moves each row to the task that folds it."""
 
 from __future__ import annotations
 
-import gc
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import kgroup
 from kgroup.history.built import COMPILED, LOOPS, runs_as
+from kgroup.pipeline.read.posting import Posted
+from kgroup.pipeline.schemas import Row
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
-W = TypeVar("W")
-T = TypeVar("T")
+Read: TypeAlias = Callable[[Iterator[int]], Iterator[Posted]]
+Fold: TypeAlias = Callable[[Iterator[Posted]], Iterator[Row]]
+_SHARE_BYTES = 8 << 20
+"""Less than this is not worth a task of its own."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -40,33 +43,32 @@ def this_worker() -> Worker:
     return Worker(socket.gethostname(), str(Path(next(iter(kgroup.__path__)))), loops)
 
 
-class Workers:
-    """Calls a task with each piece of work on a context's executors; results are in the order of the work.
+class Move(Protocol):
+    """Lets tasks run, anywhere."""
 
-    `ran` are the workers that have answered.
-    """
+    def tasks(self, size: int) -> int:
+        """Return how many tasks may fold so many bytes of the log."""
+        ...
+
+    def __call__(self, read: Read, fold: Fold, pieces: int, tasks: int, /) -> list[Row]:
+        """Return what the folds yield, in any order.
+
+        `read` gets numbers of pieces, 0 to `pieces` - 1; `fold` gets the rows of its task, by address.
+        """
+        ...
+
+
+class Shuffle:
+    """`Move` by one Spark job: a shuffle by task, in which Spark sorts what each gets."""
 
     def __init__(self, context: SparkContext) -> None:
         self._context = context
-        self.ran: set[Worker] = set()
 
-    def __call__(self, task: Callable[[W], T], work: Sequence[W], /) -> list[T]:
-        if not work:
-            return []
-        told = self._context.parallelize(work, len(work)).map(_Told(task)).collect()
-        self.ran.update(worker for worker, _ in told)
-        return [result for _, result in told]
+    def tasks(self, size: int) -> int:
+        return max(1, min(2 * self._context.defaultParallelism, -(-size // _SHARE_BYTES)))
 
-
-@dataclass(frozen=True, slots=True)
-class _Told(Generic[W, T]):
-    """A task without Python's collector: it makes very many objects and no cycles, a fifth of its time."""
-
-    task: Callable[[W], T]
-
-    def __call__(self, work: W) -> tuple[Worker, T]:
-        gc.disable()
-        try:
-            return this_worker(), self.task(work)
-        finally:
-            gc.enable()
+    def __call__(self, read: Read, fold: Fold, pieces: int, tasks: int, /) -> list[Row]:
+        numbers = self._context.parallelize(range(pieces), pieces)
+        rows = numbers.mapPartitions(lambda piece: read(iter(piece)))
+        moved = rows.repartitionAndSortWithinPartitions(tasks, lambda address: address[0])
+        return moved.mapPartitions(lambda own: fold(iter(own))).collect()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from kgroup.errors import ConfigError, KgroupError, StorageError
+from kgroup.pipeline.comments import TABLES, comment_of
 from kgroup.pipeline.schemas import plain
 from kgroup.pipeline.tables.place import Place
 from kgroup.pipeline.tables.writing import BOUNDED, DATED, TableFile
@@ -57,10 +58,11 @@ def created(place: Place, table: str, schema: pa.Schema) -> DeltaTable:
     with told(place, table):
         return DeltaTable.create(
             place.uri(table),
-            pa.schema(fields),
+            pa.schema([f.with_metadata({"comment": comment_of(table, f.name)}) for f in fields]),
             mode="ignore",
             partition_by=folders + days,
             name=f"{_OURS} {table}",
+            description=TABLES[table],
             # Said here, or a reader takes the bounds that other columns lack for ones that hold nothing.
             configuration=_KEPT_LOG
             | {"delta.dataSkippingStatsColumns": ",".join(n for n in BOUNDED if n in schema.names)},
@@ -171,6 +173,25 @@ def files_of(place: Place, name: str, version: int) -> list[str]:
     with told(place, name):
         paths = pa.table(table.get_add_actions()).column("path").to_pylist()
     return sorted(f"{name}/{path}" for path in paths)
+
+
+def bounds_of(place: Place, name: str, version: int, column: str) -> dict[str, tuple[int, int]]:
+    """The same with the least and the greatest value of a column; StorageError for a file without them."""
+    table = opened(place, name, version)
+    if table is None:
+        raise StorageError(f"{place.uri(name)} is gone", "bring it back, or read the segments again")
+    with told(place, name):
+        files = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+    found = {}
+    for file in files:
+        path, bounds = f"{name}/{file['path']}", (file.get(f"min.{column}"), file.get(f"max.{column}"))
+        if None in bounds:
+            raise StorageError(f"{place.uri(path)} has no bounds of {column} in its table's log", _AGAIN)
+        found[path] = bounds
+    return found
+
+
+_AGAIN = "read the segments into a new folder"
 
 
 def _log_kept() -> PostCommitHookProperties:

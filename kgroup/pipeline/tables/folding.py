@@ -1,159 +1,276 @@
-"""Items in order → events, by `history.fold`, each share of a partition by itself.
+"""Items in order → events, by `history.fold`, a group at a time.
 
-A share (a bucket) holds some of a partition's groups; gaps and transaction markers are in every one. What a
-run leaves of a fold is kept, and the next run goes on from there.
+A task gets the items of its shares in the order of groups and, within a group, of the log. It takes up each
+group where the run before left it, and keeps of those alone that had anything new where they are now.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from itertools import islice
-from typing import Any
+import gc
+import zlib
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from kgroup.domain import TopicPartition
-from kgroup.errors import KgroupError, StorageError
+from kgroup.domain import TopicPartition, uuid_bytes
 from kgroup.history.fold.events import Event, Kind, Unowned
-from kgroup.history.fold.folding import Fold
-from kgroup.history.fold.snapshot import resumed, snapshot
-from kgroup.history.items import Item, gap_between
-from kgroup.history.typed_json import Foreign
+from kgroup.history.fold.folding import Fold, compacted
+from kgroup.history.fold.snapshot import Kept, kept
+from kgroup.history.fold.topic_names import MAX_NAMES
+from kgroup.history.items import Gap, Item, Packed, Places, unpacked
 from kgroup.pipeline.read.commits import full
-from kgroup.pipeline.read.rows import Edge, item_codec
-from kgroup.pipeline.schemas import EVENTS, FOLDS, ITEM_ROWS, ITEMS, Row
+from kgroup.pipeline.read.course import Course
+from kgroup.pipeline.read.posting import EDGE, REPORT, Edge, Ended, Posted, Said, Shares, first_place, hash_of
+from kgroup.pipeline.schemas import EVENTS, FOLDS, Row
+from kgroup.pipeline.tables.left import Left, StateFile
 from kgroup.pipeline.tables.place import Place
 from kgroup.pipeline.tables.store import OPEN_EVENTS, STATE
 from kgroup.pipeline.tables.writing import TableWriter
 
 _FLUSH = 5_000
-_ROWS_AT_ONCE = 1_000
-"""An item may be a run of commits on every partition of its group."""
-_GROUPS_AT_ONCE = 200
-_STORED = {field.name: field.type for field in (*FOLDS, *ITEM_ROWS)}
+_FLUSH_BYTES = 1 << 20
+_GAP = Gap(-1, -1, -1, 0)
+"""Tells a group that something is missing; what, its partition says."""
 
 
 @dataclass(slots=True)
-class BucketFold:
-    """A fold, how far the log was read, and how many events were numbered."""
+class Log:
+    """What a run has read of a partition, as its edges say it."""
 
-    fold: Fold
-    last_offset: int
-    seq: int = 0
+    course: Course
+    before: dict[int, int] = field(default_factory=dict)
+    """How many gaps lie before each split."""
+    ends: list[Ended] = field(default_factory=list)
+    """Ends of transactions in order, `gaps` counted over the whole partition."""
+    digest: int = 0
 
-    def apply(self, item: Item | Edge) -> list[Event]:
-        """The events that the next item completes; between two splits a gap may show."""
-        if not isinstance(item, Edge):
-            return self.fold.apply(item)
-        if item.last_offset >= 0:
-            self.last_offset = item.last_offset
-            return []
-        read = self.last_offset + 1 if self.last_offset >= 0 else -1
-        gap = gap_between(read, item.first_offset, item.first_ms)
-        return self.fold.apply(gap) if gap is not None else []
+    def add(self, edge: Edge) -> None:
+        before = self.before[edge.number] = self.course.follow(edge.course, edge.first_ms)
+        self.ends += [end._replace(gaps=before + end.gaps) for end in edge.ends]
+        self.digest = digest(self.digest, edge.number, edge.course)
+
+
+def digest(before: int, number: int, course: Course) -> int:
+    """Return a number for what the splits of a partition held: another one if one of them changed."""
+    return zlib.crc32(repr((number, course)).encode(), before)
+
+
+class _Rows:
+    """The rows of a task, one ahead."""
+
+    def __init__(self, rows: Iterator[Posted]) -> None:
+        self._rows = rows
+        self._next = next(rows, None)
+        self.task = -1 if self._next is None else self._next[0][0]
+
+    def of_kind(self, kind: int) -> Iterator[tuple[int, Said]]:
+        """Yield partitions and what is said of them in the rows of a kind, which are next."""
+        while self._next is not None and self._next[0][1] == kind:
+            address, (_, said) = self._next
+            yield address[2], said
+            self._next = next(self._rows, None)
+
+    def group(self, part: int, share: int) -> str | None:
+        """Return the group that the next items are about, if it is of this share."""
+        if self._next is None or self._next[0][2:4] != (part, share):
+            return None
+        return self._next[0][4]
+
+    def items(self, part: int, share: int, group: str) -> Iterator[tuple[int, int, Packed]]:
+        """Yield place, gaps in its split before it, and content of each item of a group, if it is next."""
+        while self._next is not None and self._next[0][2:5] == (part, share, group):
+            address, (gaps, said) = self._next
+            assert not isinstance(said, (Edge, dict))
+            yield address[5], gaps, said
+            self._next = next(self._rows, None)
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
-    """A share, and the files of its items in the order of the log; paths are relative to the store.
+class FoldShares:
+    """Folds the shares of one task and writes their events and states. Runs on an executor.
 
-    `fold` is where the run before left off, None in the first.
+    `names` are known before the run, `given` come from outside the log; `courses` and `states` say where the
+    run before ended.
     """
-
-    part: int
-    bucket: int
-    items: tuple[str, ...]
-    fold: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class FoldShare:
-    """Folds one share and writes its events; returns the files as plain values. Runs on an executor."""
 
     place: Place
     run: int
     token: str
-    names: Mapping[bytes, str]
+    shares: Shares
+    names: Mapping[str, str]
+    given: Mapping[str, str]
+    courses: Mapping[int, Course]
+    states: Mapping[int, Sequence[StateFile]]
 
-    def __call__(self, share: Share) -> list[Row]:
-        with TableWriter(self.place, self.run, self.token, share.part, f"{share.bucket:03d}") as writer:
-            if share.fold is None:
-                self._fold(share, None, writer)
-            else:
-                left = self._left(share, share.fold)
-                with _sound(self.place.uri(share.fold), STATE, "state"):
-                    self._fold(share, left, writer)
-        return [asdict(file) for file in writer.files]
-
-    def _fold(self, share: Share, state: BucketFold | None, writer: TableWriter) -> None:
-        """Write the events of a share's items, and where the fold stopped."""
-        events: list[tuple[int, Event]] = []
-        for item in self._items(share):
-            if state is None:
-                start = max(item.first_offset, 0) if isinstance(item, Edge) else 0
-                state = BucketFold(Fold(share.part, self.names, start), start - 1)
-            for event in state.apply(item):
-                events.append((state.seq, event))
-                state.seq += 1
-            if len(events) >= _FLUSH:
-                writer.write("events", event_rows(events))
-                events = []
-        assert state is not None
-        writer.write("events", event_rows(events))
-        kept = snapshot(state.fold, state.last_offset, state.seq)
-        while rows := list(islice(kept, _GROUPS_AT_ONCE)):
-            names, states = zip(*rows, strict=True)
-            where = (full(number, len(rows)) for number in (share.part, share.bucket))
-            writer.write(STATE, pa.table([*where, names, states], schema=FOLDS))
-        last = state.fold.finish() if share.bucket == 0 else state.fold.settle()
-        writer.write(OPEN_EVENTS, event_rows(list(enumerate(last, state.seq))))
-
-    def _left(self, share: Share, path: str) -> BucketFold:
-        """The fold of the run before."""
-        with _sound(self.place.uri(path), STATE, "state"):
-            fold, last_offset, seq = resumed(self._values(path, "group_id", "state"))
-            if fold.log_partition != share.part:
-                raise Foreign(f"it is of partition {fold.log_partition}")
-            fold.learn(self.names)
-            return BucketFold(fold, last_offset, seq)
-
-    def _items(self, share: Share) -> Iterator[Item | Edge]:
-        decode = item_codec().decode
-        for path in share.items:
-            with _sound(self.place.uri(path), ITEMS, "payload"):
-                found = (decode(payload) for (payload,) in self._values(path, "payload"))
-                while (item := next(found, None)) is not None:
-                    yield item
-
-    def _values(self, path: str, *columns: str) -> Iterator[tuple[Any, ...]]:
-        """Some columns of a file, row by row."""
-        file = pq.ParquetFile(self.place.read(path))
-        for name in columns:
-            if file.schema_arrow.field(name).type != _STORED[name]:
-                raise Foreign(f"column {name} is not {_STORED[name]}")
-        for batch in file.iter_batches(_ROWS_AT_ONCE, columns=list(columns)):
-            yield from zip(*(batch.column(name).to_pylist() for name in columns), strict=True)
+    def __call__(self, posted: Iterator[Posted]) -> Iterator[Row]:
+        gc.disable()  # very many objects and no cycles
+        try:
+            rows = _Rows(posted)
+            yield from (report for _, report in rows.of_kind(REPORT) if isinstance(report, dict))
+            learned, logs = dict[str, str](), dict[int, Log]()
+            for part, message in rows.of_kind(EDGE):
+                if isinstance(message, dict):
+                    learn(learned, message, len(self.names))
+                elif isinstance(message, Edge):
+                    known = self.courses.get(part)
+                    log = logs.setdefault(part, Log(replace(known) if known else Course()))
+                    log.add(message)
+            names = {**self.names, **learned, **self.given}
+            for part, log in sorted(logs.items()):
+                for share, task in enumerate(self.shares.of[part]):
+                    if task == rows.task:
+                        files = _ShareFold(self, part, share, log, names)(rows)
+                        yield {"files": files, "part": part, "digest": log.digest}
+            if rows.task == 0:
+                yield {"names": learned}
+        finally:
+            gc.enable()
 
 
-@contextmanager
-def _sound(uri: str, table: str, column: str) -> Iterator[None]:
-    """StorageError for what was stored by another than a run, of whatever shape that shows."""
-    try:
-        yield
-    except KgroupError:
-        raise
-    except Exception as error:
-        why = str(error) if isinstance(error, Foreign) else f"{type(error).__name__}: {error}"
-        text = f"{uri}: column {column} of table {table} is not what a run leaves there: {why}"
-        raise StorageError(text, "read the segments into a new folder") from error
+def learn(names: dict[str, str], more: Mapping[str, str], known: int = 0) -> None:
+    """Take in names of topics that a split tells of, up to `MAX_NAMES` with those that are known."""
+    for topic_id, name in more.items():
+        if len(names) + known < MAX_NAMES:
+            names.setdefault(topic_id, name)
+
+
+class _ShareFold:
+    """Folds the groups of one share, by name."""
+
+    def __init__(self, task: FoldShares, part: int, share: int, log: Log, names: Mapping[str, str]) -> None:
+        self.task = task
+        self.part = part
+        self.share = share
+        self.log = log
+        self.names = names
+        self.fold = Fold(part, {uuid_bytes(text): name for text, name in names.items()})
+        self.writer = TableWriter(task.place, task.run, task.token, part, f"{share:03d}")
+        self.places: Places = {}
+        self._events: list[tuple[int, Event]] = []
+        self._open: list[tuple[str, list[tuple[int, Event]]]] = []
+        self._states: list[tuple[int, str, bool, bytes]] = []
+        self._kept_bytes = 0
+
+    def __call__(self, rows: _Rows) -> list[Row]:
+        """Fold what `rows` have for the share; return its files as plain values."""
+        with self.writer:
+            hashes = self.task.shares.range(self.part, self.share)
+            left = Left(self.task.place, self.task.states.get(self.part, ()), *hashes)
+            # A transaction of these may end in this run, and what is missing is told of no group.
+            waiting = set(left.pending) if self.log.ends else set[str]()
+            if self.share == 0:
+                waiting.add("")
+            due = iter(sorted(waiting))
+            ahead = next(due, None)
+            while True:
+                found = rows.group(self.part, self.share)
+                name = min((each for each in (found, ahead) if each is not None), default=None)
+                if name is None:
+                    break
+                if name == ahead:
+                    ahead = next(due, None)
+                self._group(name, rows.items(self.part, self.share, name), left)
+            self._flush()
+        return [asdict(file) for file in self.writer.files]
+
+    def _group(self, name: str, items: Iterator[tuple[int, int, Packed]], left: Left) -> None:
+        before = left.kept(name, self.part)
+        after, events = self._folded(name, before, items)
+        self._events += events
+        group = after.group
+        if group is not None or after.seq:
+            pending = group is not None and any(group.state.pending.values())
+            state = kept().encode(after)
+            self._states.append((hash_of(name), name, pending, state))
+            self._kept_bytes += len(state)
+        last = self.fold.settle()
+        course = self.log.course
+        if not name and course.missing:
+            last.append(compacted(self.part, course.missing, course.gap_end, course.gap_ms))
+        if last or before is not None:
+            self._open.append((name, list(enumerate(last, after.seq))))
+        self.fold.leave(name)
+        if max(len(self._events), len(self._open)) >= _FLUSH or self._kept_bytes >= _FLUSH_BYTES:
+            self._flush()
+
+    def _folded(
+        self, name: str, before: Kept | None, items: Iterable[tuple[int, int, Packed]]
+    ) -> tuple[Kept, list[tuple[int, Event]]]:
+        """Return a group behind its items, which is in the fold, and its events with their numbers."""
+        fold, events = self.fold, list[Event]()
+        gaps, seq = 0, 0
+        if before is not None:
+            gaps, seq = before.gaps, before.seq
+            if before.group is not None:
+                fold.go_on(before.group, before.block, self.names)
+        at = -1
+        for place, inside, payload in items:
+            gaps = self._ended(name, at, place, gaps, events)
+            gaps = self._aware(name, gaps, self.log.before[place // first_place(1)] + inside, events)
+            item: Item = unpacked(payload, self.places)
+            events += fold.apply(item)
+            at = place
+        gaps = self._ended(name, at, 1 << 62, gaps, events)
+        group = fold.groups.get(name)
+        after = Kept(self.part, fold.block, seq + len(events), gaps, group)
+        return after, list(enumerate(events, seq))
+
+    def _ended(self, name: str, after: int, before: int, gaps: int, events: list[Event]) -> int:
+        """Apply the ends of the group's transactions between two places; return the gaps known of then."""
+        group = self.fold.groups.get(name)
+        if group is None or not any(group.state.pending.values()):
+            return gaps
+        ends = self.log.ends
+        for end in ends[bisect_left(ends, after + 1, key=_place) : bisect_left(ends, before, key=_place)]:
+            if group.state.pending.get(end.marker.producer_id):
+                gaps = self._aware(name, gaps, end.gaps, events)
+                events += self.fold.apply(end.marker)
+        return gaps
+
+    def _aware(self, name: str, known: int, gaps: int, events: list[Event]) -> int:
+        """Let a group know of what is missing before its next item; return how many gaps there are."""
+        course = self.log.course
+        if name not in self.fold.groups:
+            # Behind a gap nothing proves that a group was made there.
+            self.fold.whole = course.first_offset == 0 and not gaps
+        elif gaps > known:
+            events += self.fold.apply(_GAP)
+        return gaps
+
+    def _flush(self) -> None:
+        self.writer.write("events", event_rows(self._events))
+        self.writer.write(OPEN_EVENTS, open_rows(self.part, self._open))
+        if self._states:
+            part = full(self.part, len(self._states))
+            columns = zip(*self._states, strict=True)
+            self.writer.write(STATE, pa.table([part, *map(list, columns)], schema=FOLDS))
+        self._events, self._open, self._states, self._kept_bytes = [], [], [], 0
+
+
+def _place(end: Ended) -> int:
+    return end.place
+
+
+def open_rows(part: int, groups: Iterable[tuple[str, list[tuple[int, Event]]]]) -> pa.Table:
+    """Return the open events of groups as rows; of a group that has none, a row without an event says so."""
+    tables = []
+    for name, events in groups:
+        if events:
+            tables += event_dicts(events)
+        else:
+            tables.append({"part": part, "group_id": name})
+    return pa.Table.from_pylist(tables, schema=EVENTS)
 
 
 def event_rows(events: list[tuple[int, Event]]) -> pa.Table:
     """Numbered events as rows of the table `events`."""
-    rows = [
+    return pa.Table.from_pylist(event_dicts(events), schema=EVENTS)
+
+
+def event_dicts(events: list[tuple[int, Event]]) -> list[Row]:
+    return [
         {
             "part": e.log_partition,
             "log_offset": e.offset,
@@ -179,7 +296,6 @@ def event_rows(events: list[tuple[int, Event]]) -> pa.Table:
         }
         for seq, e in events
     ]
-    return pa.Table.from_pylist(rows, schema=EVENTS)
 
 
 def event_of(row: Row) -> Event:

@@ -1,22 +1,27 @@
-"""The job that fills a store: segments → tables, in parallel by split, then groups folded into events."""
+"""The job that fills a store: segments → tables and items by split, items → events and states by group."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar, Unpack
+from typing import TYPE_CHECKING, Unpack
 
-from kgroup.domain import uuid_bytes, uuid_text
+from kgroup.domain import uuid_text
+from kgroup.errors import StorageChanged
 from kgroup.history.choice import Choice
 from kgroup.history.sources.splits import Split
+from kgroup.pipeline.read.course import Course
 from kgroup.pipeline.read.inputs import Input, Segments
+from kgroup.pipeline.read.posting import EDGE, REPORT, Posted, Shares, planned, to_tasks
 from kgroup.pipeline.read.rows import SplitRows
-from kgroup.pipeline.schemas import ITEMS, Row
-from kgroup.pipeline.spark.workers import Worker, Workers
-from kgroup.pipeline.tables.folding import FoldShare, Share
+from kgroup.pipeline.schemas import Row
+from kgroup.pipeline.spark.workers import Move, Shuffle, Worker, this_worker
+from kgroup.pipeline.tables.folding import FoldShares, digest
+from kgroup.pipeline.tables.left import StateFile
 from kgroup.pipeline.tables.place import Place
-from kgroup.pipeline.tables.store import REPLACED, STATE, Run, Store, bucket_in, number_in
+from kgroup.pipeline.tables.store import BY_GROUP, STATE, Run, Store, number_in
 from kgroup.pipeline.tables.upkeep import compact, due
 from kgroup.pipeline.tables.writing import TableFile, TableWriter
 
@@ -59,46 +64,59 @@ class RunReport:
 
 
 @dataclass(frozen=True, slots=True)
-class WriteSplit:
-    """Reads one split and writes its rows; returns plain values. Runs on an executor."""
+class ReadSplits:
+    """Reads splits by their numbers, writes their tables, and yields their items. Runs on an executor.
+
+    Of each split a row goes to the driver.
+    """
 
     place: Place
     run: int
     token: str
     tables: frozenset[str]
-    buckets: int
+    shares: Shares
     choice: Choice
+    known: frozenset[str]
+    splits: Sequence[Split]
 
-    def __call__(self, split: Split) -> Row:
-        rows = SplitRows(split, self.tables | {ITEMS}, self.buckets, **self.choice)
+    def __call__(self, numbers: Iterator[int]) -> Iterator[Posted]:
+        gc.disable()  # very many objects and no cycles
+        try:
+            for number in numbers:
+                yield from self._read(number)
+        finally:
+            gc.enable()
+
+    def _read(self, number: int) -> Iterator[Posted]:
+        split = self.splits[number]
+        rows = SplitRows(split, self.tables, self.shares, **self.choice)
         with TableWriter(self.place, self.run, self.token, split.part, f"{split.number:05d}") as writer:
-            for name, table in rows.tables():
-                writer.write(name, table)
-        summary = rows.summary
-        # Its fields by name; `asdict` would copy each of very many topic names.
-        return {
+            for each in rows.everything():
+                if isinstance(each, list):
+                    yield from each
+                else:
+                    writer.write(*each)
+        summary, edge = rows.summary, rows.edge
+        if summary is not None and edge is not None:
+            new = {uid: name for uid, name in summary.names.items() if uid not in self.known}
+            summary.names = {}
+            if new:
+                yield from to_tasks(range(self.shares.tasks), EDGE, split.part, split.number, new)
+            mine = sorted(set(self.shares.of[split.part]))
+            yield from to_tasks(mine, EDGE, split.part, split.number, edge)
+        told = {
             "part": split.part,
             "number": split.number,
             "files": [asdict(file) for file in writer.files],
             "bytes": rows.reader.bytes_read,
-            "summary": None
-            if summary is None
-            else {field.name: getattr(summary, field.name) for field in fields(summary)},
+            "summary": None if summary is None else asdict(summary),
             "read": rows.reader.files_read,
             "cut": rows.reader.cut,
             "stopped": rows.reader.stopped,
             "waits": split.waits,
+            "worker": this_worker(),
         }
-
-
-W = TypeVar("W")
-T = TypeVar("T")
-
-
-class Each(Protocol):
-    """Calls a task with each of these, in any order, anywhere; the results are in the order of the work."""
-
-    def __call__(self, task: Callable[[W], T], work: Sequence[W], /) -> list[T]: ...
+        yield from to_tasks((number % self.shares.tasks,), REPORT, split.part, split.number, told)
 
 
 def ingest(
@@ -107,79 +125,137 @@ def ingest(
     store: Store,
     *,
     split_bytes: int | None = None,
-    buckets: int | None = None,
+    shares: int | None = None,
     tables: frozenset[str] = ROWS,
     **choice: Unpack[Choice],
 ) -> RunReport:
     """Read what is new in `sources` into `store` as one run: all of it, or on failure nothing.
 
     `sources` are segments and folders, or any other input. Offsets that an earlier run has read are left out,
-    so running again adds nothing. Of which groups, `choice` says. `buckets`
-    (of the first run) is how many tasks may fold a partition. The size of the input decides on
-    `split_bytes` if nobody else does. With all `tables`, a partition is read up to a file that is cut short
-    with offsets missing behind it; a later run reads on once it is whole, or gone.
+    so running again adds nothing. Of which groups, `choice` says. The size of the input decides on
+    `split_bytes`, and on how many `shares` a partition's groups are folded in, if nobody else does. With all
+    `tables`, a partition is read up to a file that is cut short with offsets missing behind it; a later run
+    reads on once it is whole, or gone.
     """
     origin = (sources if isinstance(sources, Input) else Segments.of(sources)).looked_at()
     cores = context.defaultParallelism
-    if store.empty:
-        buckets = buckets or _buckets(origin.parts(), cores)
-    split_bytes = split_bytes or _split_bytes(
-        origin.plan(_MAX_SPLIT_BYTES, store.manifest.last_offsets()), cores
+    whole = origin.plan(_MAX_SPLIT_BYTES, store.manifest.last_offsets())
+    return fill(
+        Shuffle(context), origin, store, split_bytes or _split_bytes(whole, cores), shares, tables, **choice
     )
-
-    workers = Workers(context)
-    report = fill(workers, origin, store, split_bytes, buckets or 1, tables, **choice)
-    return replace(report, workers=tuple(sorted(workers.ran)))
 
 
 def fill(
-    each: Each,
+    move: Move,
     origin: Input,
     store: Store,
     split_bytes: int,
-    buckets: int,
+    shares: int | None = None,
     tables: frozenset[str] = ROWS,
     **choice: Unpack[Choice],
 ) -> RunReport:
-    """As `ingest`, wherever `each` lets the tasks run. `buckets` matter in the first run alone."""
+    """As `ingest`, wherever `move` lets the tasks run."""
     origin = origin.looked_at()
     with store.run() as run:
         manifest = run.manifest
-        if store.empty:
-            manifest.buckets = buckets
         after, cluster = manifest.last_offsets(), origin.cluster_id()
         manifest.check_cluster(cluster)
+        given = {uuid_text(i): name for i, name in origin.topic_names().items()}
+        job = _Job(move, store, run, tables, choice, given, shares)
         waits = tables == ROWS  # a run that keeps only some tables is gone on with by none
-        splits = [replace(split, waits=waits) for split in origin.plan(split_bytes, after)]
-        writer = WriteSplit(run.place, run.number, run.token, tables, manifest.buckets, choice)
-        results = _read(each, splits, writer)
-        if again := _overlapping(results):
-            run.clear()
-            splits = [replace(s, waits=waits) for s in origin.plan(split_bytes, after, again)]
-            results = _read(each, splits, writer)
-        results, waiting = _up_to_cuts(results, after, run)
-        spans = [result["summary"] for result in results if result["summary"] is not None]
-        files = [TableFile(**file) for result in results for file in result["files"]]
-        kept = [file for file in files if file.table != ITEMS]
-        size = sum(result["bytes"] for result in results)
-        read = sorted({path for result in results for path in result["read"]})
-        if not spans and manifest.read_before(run.number).issuperset(read):
-            return RunReport(None, {}, len(splits), size, 0, waiting=waiting)
+        done = job([replace(split, waits=waits) for split in origin.plan(split_bytes, after)])
+        if again := _overlapping(done.reads):
+            done = job([replace(s, waits=waits) for s in origin.plan(split_bytes, after, again)])
+        kept, waiting = _up_to_cuts(done.reads, after)
+        if len(kept) < len(done.reads):
+            # Some were folded that have to wait.
+            chosen = {(read["part"], read["number"]) for read in kept}
+            done = job([split for split in done.splits if (split.part, split.number) in chosen])
+        spans = [read["summary"] for read in done.reads if read["summary"] is not None]
+        size = sum(read["bytes"] for read in done.reads)
+        read_files = sorted({path for read in done.reads for path in read["read"]})
+        workers = tuple(sorted({read["worker"] for read in done.reads}))
+        if not spans and manifest.read_before(run.number).issuperset(read_files):
+            return RunReport(None, {}, len(done.splits), size, 0, workers, waiting)
         for span in spans:
-            manifest.learn(span.pop("names"))
-        manifest.names |= {uuid_text(i): name for i, name in origin.topic_names().items()}
+            del span["names"]
+        manifest.learn(done.names)
+        manifest.names |= given
         manifest.spans += spans
-        kept += _fold(each, store, run, [file for file in files if file.table == ITEMS])
-        about = {"sources": origin.labels, "files": read, "bytes_read": size, "cluster_id": cluster}
-        run.publish(kept, about)
+        about = {"sources": origin.labels, "files": read_files, "bytes_read": size, "cluster_id": cluster}
+        run.publish(done.files, about)
     if due(store):
         compact(store)
     rows: dict[str, int] = {}
-    for file in kept:
-        if file.table not in REPLACED:
+    for file in done.files:
+        if file.table not in BY_GROUP:
             rows[file.table] = rows.get(file.table, 0) + file.rows
-    written = sum(file.bytes for file in kept)
-    return RunReport(run.number, rows, len(splits), size, written, waiting=waiting)
+    written = sum(file.bytes for file in done.files)
+    return RunReport(run.number, rows, len(done.splits), size, written, workers, waiting)
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """What a job has told: of each split, in order, and of the folds."""
+
+    splits: Sequence[Split]
+    reads: list[Row]
+    files: list[TableFile]
+    names: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """A pass over splits: read, moved to the groups' tasks, folded. Another one takes the one before back."""
+
+    move: Move
+    store: Store
+    run: Run
+    tables: frozenset[str]
+    choice: Choice
+    given: Mapping[str, str]
+    shares: int | None
+    passes: list[int] = field(default_factory=list)
+
+    def __call__(self, splits: Sequence[Split]) -> _Done:
+        run, manifest = self.run, self.run.manifest
+        if self.passes:
+            run.clear()
+        self.passes.append(len(splits))
+        # The largest first, so that no task is left to run alone at the end.
+        splits = sorted(splits, key=lambda split: -split.size)
+        sizes: dict[int, int] = {}
+        for split in splits:
+            sizes[split.part] = sizes.get(split.part, 0) + split.size
+        shares = planned(sizes, self.move.tasks(sum(sizes.values())), self.shares)
+        known = {*manifest.names, *self.given}
+        about = (run.place, run.number, run.token)
+        read = ReadSplits(*about, self.tables, shares, self.choice, frozenset(known), splits)
+        courses = {part: course for part, course in manifest.courses().items() if part in sizes}
+        states: dict[int, list[StateFile]] = {part: [] for part in sizes}
+        for path, bounds in self.store.bounds(STATE, "key_hash").items():
+            if (part := number_in(path, "part")) in states:
+                states[part].append(StateFile(path, *bounds))
+        fold = FoldShares(*about, shares, manifest.names, self.given, courses, states)
+        told = self.move(read, fold, len(splits), shares.tasks) if splits else []
+        reads = sorted((row for row in told if "read" in row), key=lambda r: (r["part"], r["number"]))
+        _check_unchanged(reads, told)
+        files = [TableFile(**file) for row in told for file in row.get("files", ())]
+        names: dict[str, str] = next((row["names"] for row in told if "names" in row), {})
+        return _Done(splits, reads, files, names)
+
+
+def _check_unchanged(reads: Sequence[Row], told: Sequence[Row]) -> None:
+    """StorageError if a split was read twice, after an executor was lost, and was not the same then."""
+    digests: dict[int, int] = {}
+    for read in reads:
+        if (span := read["summary"]) is not None:
+            part = read["part"]
+            digests[part] = digest(digests.get(part, 0), read["number"], Course.of(span))
+    for row in told:
+        if "digest" in row and digests.get(row["part"]) != row["digest"]:
+            text = f"partition {row['part']} changed while it was read"
+            raise StorageChanged(text, "run again: nothing was written")
 
 
 def _split_bytes(whole: Sequence[Split], cores: int) -> int:
@@ -187,25 +263,10 @@ def _split_bytes(whole: Sequence[Split], cores: int) -> int:
     return min(_MAX_SPLIT_BYTES, max(_MIN_SPLIT_BYTES, -(-sum(split.size for split in whole) // cores)))
 
 
-def _buckets(parts: int, parallelism: int) -> int:
-    """Enough shares that no core idles, few enough that the rows all shares need stay few."""
-    return max(1, min(16, -(-2 * parallelism // max(1, parts))))
-
-
-def _read(each: Each, splits: Sequence[Split], writer: WriteSplit) -> list[Row]:
-    """What the splits hold, in their order."""
-    # The largest first, so that no task is left to run alone at the end.
-    results = each(writer, sorted(splits, key=lambda split: -split.size))
-    return sorted(results, key=lambda result: (result["part"], result["number"]))
-
-
-def _up_to_cuts(
-    results: Sequence[Row], after: Mapping[int, int], run: Run
-) -> tuple[list[Row], tuple[Waiting, ...]]:
+def _up_to_cuts(results: Sequence[Row], after: Mapping[int, int]) -> tuple[list[Row], tuple[Waiting, ...]]:
     """The results up to where files are cut short with offsets missing behind them, and where that is.
 
-    `results` are in order; a cut file may be the last of one, and the missing offsets behind that. What the
-    others have written is removed.
+    `results` are in order; a cut file may be the last of one, and the missing offsets behind that.
     """
     kept: list[Row] = []
     reached, cut = dict(after), dict[int, str]()
@@ -217,7 +278,6 @@ def _up_to_cuts(
         if result["waits"] and part not in waiting and gap and cut.get(part):
             waiting[part] = Waiting(part, cut[part], at)
         if part in waiting:
-            run.place.delete(file["path"] for file in result["files"])
             continue
         kept.append(result)
         if span is not None:
@@ -240,21 +300,3 @@ def _overlapping(results: Sequence[Row]) -> frozenset[int]:
             found.add(span["part"])
         last[span["part"]] = max(last.get(span["part"], -1), span["last_offset"])
     return frozenset(found)
-
-
-def _fold(each: Each, store: Store, run: Run, items: Sequence[TableFile]) -> list[TableFile]:
-    """Fold the items of this run (files in log order), each share of a partition, on from the run before."""
-    shares: dict[tuple[int, int], list[TableFile]] = {}
-    for file in items:
-        shares.setdefault((file.part, number_in(file.path, "bucket")), []).append(file)
-    left = {(number_in(path, "part"), bucket_in(path)): path for path in store.names(STATE)}
-    largest_first = sorted(shares.items(), key=lambda share: -sum(file.bytes for file in share[1]))
-    work = [
-        Share(*number, tuple(file.path for file in files), left.get(number))
-        for number, files in largest_first
-    ]
-    names = {uuid_bytes(text): name for text, name in run.manifest.names.items()}
-    told = each(FoldShare(run.place, run.number, run.token, names), work)
-    for table in REPLACED:
-        run.replace(table, {part for part, _ in shares}, store.names(table))
-    return [TableFile(**file) for one in told for file in one]

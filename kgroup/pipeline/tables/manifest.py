@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import gcd
 
 import kgroup
 from kgroup.errors import ConfigError
 from kgroup.history.fold.topic_names import MAX_NAMES
 from kgroup.history.items import BadRange, Seen
 from kgroup.history.replay import Coverage, coverage_of
+from kgroup.pipeline.read.course import Course
+from kgroup.pipeline.read.posting import may_hold
 from kgroup.pipeline.schemas import Row
 
-FORMAT = 6
+FORMAT = 7
 """To be raised whenever what is stored changes, the layouts of `history.fold.snapshot` among it."""
 _COUNTS = ("first_offset", "records", "missing", "complete_from", "complete_from_ms", "last_ms")
+_GAPS = ("gaps", "gap_end", "gap_ms")
 
 
 @dataclass(slots=True)
@@ -25,7 +29,6 @@ class Manifest:
     """
 
     kgroup_version: str = kgroup.__version__
-    buckets: int = 1
     runs: list[Row] = field(default_factory=list)
     spans: list[Row] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
@@ -40,12 +43,21 @@ class Manifest:
             if len(self.names) < MAX_NAMES:
                 self.names.setdefault(topic_id, name)
 
+    def courses(self) -> dict[int, Course]:
+        """How far each partition was read, and what is missing of it."""
+        return {span["part"]: Course.of(span) for span in merged(self.spans)}
+
     def last_offsets(self) -> dict[int, int]:
         """The last log offset that was read, by partition."""
         found: dict[int, int] = {}
         for span in self.spans:
             found[span["part"]] = max(found.get(span["part"], -1), span["last_offset"])
         return found
+
+    def parts_of(self, group: str) -> set[int]:
+        """The partitions that may hold a group: one, unless few groups of a partition were read."""
+        spans = merged(self.spans)
+        return {span["part"] for span in spans if may_hold(span["modulus"], span["part"], group)}
 
     def check_cluster(self, cluster: str | None) -> None:
         """ConfigError if what is to be read is of another cluster than what was read before."""
@@ -76,18 +88,24 @@ def _seen(span: Row) -> Seen:
 
 def merged(spans: Sequence[Row]) -> list[Row]:
     """One span a partition, in order of partitions, that says what all of its spans say."""
-    told: dict[int, tuple[str, Seen]] = {}
+    told: dict[int, tuple[str, Seen, Course, int]] = {}
+    moduli: dict[int, int] = {}
     for span in sorted(spans, key=lambda s: (s["part"], s["first_offset"])):
         if span["part"] in told:
             told[span["part"]][1].follow(_seen(span))
         else:
-            told[span["part"]] = (span["source"], _seen(span))
+            told[span["part"]] = (span["source"], _seen(span), Course(), span["first_ms"])
+        told[span["part"]][2].follow(Course.of(span), span["first_ms"])
+        moduli[span["part"]] = gcd(moduli.get(span["part"], 0), span["modulus"])
     return [
         {
             "part": part,
             "source": source,
             "last_offset": seen.next_offset - 1,
+            "first_ms": first_ms,
+            "modulus": moduli[part],
             **{name: getattr(seen, name) for name in _COUNTS},
+            **{name: getattr(course, name) for name in _GAPS},
         }
-        for part, (source, seen) in told.items()
+        for part, (source, seen, course, first_ms) in told.items()
     ]

@@ -78,7 +78,6 @@ def _manifest(rows: list[Row], newest: Row | None, version: int) -> Manifest:
     rows.sort(key=lambda row: row["run"])
     return Manifest(
         kgroup_version=newest["kgroup_version"],
-        buckets=newest["buckets"],
         runs=rows,
         spans=newest["spans"],
         names={entry["id"]: entry["name"] for row in rows for entry in row["names"]},
@@ -93,7 +92,6 @@ def row_of(manifest: Manifest, about: Row, names: dict[str, str]) -> Row:
         **about,
         "format": FORMAT,
         "kgroup_version": kgroup.__version__,
-        "buckets": manifest.buckets,
         "versions": versions,
         "spans": merged(manifest.spans),
         "names": [{"id": uid, "name": name} for uid, name in sorted(names.items())],

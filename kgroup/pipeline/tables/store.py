@@ -14,7 +14,7 @@ from __future__ import annotations
 import fcntl
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,11 +22,12 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kgroup.errors import ConfigError, StorageError
 from kgroup.history.items import BadRange
-from kgroup.pipeline.schemas import EVENTS, FOLDS, ITEMS, TABLES, Row
+from kgroup.pipeline.schemas import EVENTS, FOLDS, TABLES, Row
 from kgroup.pipeline.schemas import RUNS as RUNS_SCHEMA
 from kgroup.pipeline.tables import delta
 from kgroup.pipeline.tables.manifest import Manifest
@@ -43,8 +44,8 @@ OPEN_EVENTS = "events_open"
 STATE = "folds"
 KEPT: dict[str, pa.Schema] = {**TABLES, OPEN_EVENTS: EVENTS, STATE: FOLDS}
 """The tables that runs write, with their columns; `run` is behind them."""
-REPLACED = (OPEN_EVENTS, STATE)
-"""Of these, a run replaces what is about the partitions it read."""
+BY_GROUP = (OPEN_EVENTS, STATE)
+"""Of these, a group's rows of the newest `run` that has any count; a run adds those of changed groups."""
 V = TypeVar("V")
 
 
@@ -64,22 +65,47 @@ class Store:
     def empty(self) -> bool:
         return not self.manifest.runs
 
-    def names(self, table: str) -> list[str]:
-        """The files of a table that count, relative to the place."""
+    def names(self, table: str, group: str | None = None, cuts: Mapping[int, int] | None = None) -> list[str]:
+        """The files of a table that count, relative to the place.
+
+        With `group`, those of partitions that may hold it; with `cuts`, those with a row before the log
+        offset that is the cut of its partition.
+        """
+        if group is not None:
+            parts = self.manifest.parts_of(group)
+            return [name for name in self.names(table, cuts=cuts) if number_in(name, "part") in parts]
+        if cuts:
+            bounds = self.bounds(table, "log_offset")
+            return [n for n in self.names(table) if bounds[n][0] < cuts.get(number_in(n, "part"), 1 << 63)]
         if table not in self.manifest.versions:
             return []
         if table not in self._files:
             self._files[table] = delta.files_of(self.place, table, self.manifest.versions[table])
         return self._files[table]
 
-    def files(self, table: str) -> list[str]:
-        """The same as paths or URLs; of `events_open` those of the newest folds."""
-        return [self.place.uri(name) for name in self.names(table)]
+    def bounds(self, table: str, column: str) -> dict[str, tuple[int, int]]:
+        """The same files with the least and the greatest value of a column."""
+        if table not in self.manifest.versions:
+            return {}
+        return delta.bounds_of(self.place, table, self.manifest.versions[table], column)
 
-    def read(self, name: str) -> pa.Table:
-        """A file as it was written; StorageError if it cannot be read."""
+    def files(self, table: str, group: str | None = None) -> list[str]:
+        """The same as paths or URLs."""
+        return [self.place.uri(name) for name in self.names(table, group)]
+
+    def read(self, name: str, groups: Sequence[str] | None = None) -> pa.Table:
+        """A file as it was written, or its rows of `groups`; StorageError if it cannot be read.
+
+        Row groups that cannot hold one of these are not read.
+        """
         try:
-            return pq.ParquetFile(self.place.read(name)).read()
+            file = pq.ParquetFile(self.place.read(name))
+            if groups is None:
+                return file.read()
+            about = (file.metadata.row_group(number) for number in range(file.num_row_groups))
+            chosen = [number for number, each in enumerate(about) if may_hold(each, groups)]
+            rows = file.read_row_groups(chosen)
+            return rows.filter(pc.is_in(rows["group_id"], pa.array(groups, pa.string())))
         except (OSError, pa.ArrowException) as error:
             text = f"{self.place.uri(name)} cannot be read: {error}"
             raise StorageError(text, "bring it back, or read the segments into a new folder") from None
@@ -112,7 +138,8 @@ class Store:
                 yield run
                 if run.published:
                     run.commit()
-                run.drop_items()
+                else:
+                    run.clear()
                 last.done()
             except BaseException:
                 run.clear()
@@ -200,17 +227,10 @@ class Run:
         self.manifest.runs.append(about)
 
     def publish(self, files: list[TableFile], about: Row) -> None:
-        """Make files part of the store once the block of `Store.run` ends."""
+        """Make files part of the store once the block of `Store.run` ends, and take those in `gone` away."""
         for file in files:
             self.adds.setdefault(file.table, []).append(file)
         self.about, self.published = about, True
-
-    def replace(self, table: str, parts: set[int], paths: Sequence[str]) -> None:
-        """Take away those of a table's files (`paths`) that are about partitions which are folded anew."""
-        self.gone[table] = [path for path in paths if number_in(path, "part") in parts]
-
-    def drop_items(self) -> None:
-        self.place.delete(list(self.place.names(ITEMS)))
 
     def clear(self) -> None:
         """Remove what this run has written, unless some of it is committed: the next one sees to that."""
@@ -219,7 +239,7 @@ class Run:
 
     def _remove(self, token: str) -> None:
         own = f"/{token}-"
-        for table in (*KEPT, ITEMS):
+        for table in KEPT:
             self.place.delete([name for name in self.place.names(table) if own in name])
 
 
@@ -277,18 +297,17 @@ def _alone(place: Place) -> Iterator[_Last]:
         yield _Last(lock)
 
 
+def may_hold(about: pq.RowGroupMetaData, groups: Sequence[str]) -> bool:
+    """Whether a row group may hold rows of these groups, by the bounds of its ids."""
+    columns = (about.column(at) for at in range(about.num_columns))
+    known = next(column.statistics for column in columns if column.path_in_schema == "group_id")
+    return known is None or not known.has_min_max or any(known.min <= g <= known.max for g in groups)
+
+
 def number_in(path: str, name: str) -> int:
     """The number in the folder `name=NUMBER` on the way to a file of a table; StorageError without one."""
     folders = reversed(Path(path).parent.parts)
-    return _number(path, next((f.partition("=")[2] for f in folders if f.startswith(f"{name}=")), ""))
-
-
-def bucket_in(path: str) -> int:
-    """The share that a file of folds is about, by its name: RUN-TOKEN-BUCKET-…; StorageError without one."""
-    return _number(path, "".join(Path(path).name.split("-")[2:3]))
-
-
-def _number(path: str, text: str) -> int:
+    text = next((f.partition("=")[2] for f in folders if f.startswith(f"{name}=")), "")
     if not (text.isascii() and text.isdecimal() and len(text) < 10):
         hint = "take out what another program added, or read the segments into a new folder"
         raise StorageError(f"{path} is not named as kgroup names the files of its tables", hint)

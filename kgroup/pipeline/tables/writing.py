@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kgroup.pipeline.read.commits import full
-from kgroup.pipeline.schemas import ITEMS, Row
+from kgroup.pipeline.schemas import Row
 from kgroup.pipeline.tables.place import Place
 
 DAY_MS = 86_400_000
@@ -23,7 +23,7 @@ DATED = {"commits": "ts", "control": "ts", "markers": "ts", "events": "ts", "bat
 _END_OF_TIME_MS = 253_402_300_800_000
 """The year 10000: a record may carry any number, and no folder is named after such a day."""
 _BEGIN_OF_TIME_MS = -62_135_596_800_000
-BOUNDED = ("log_offset", "ts", "max_ts")
+BOUNDED = ("log_offset", "ts", "max_ts", "key_hash")
 """Columns whose least and greatest value a log keeps, so that readers can pass files over."""
 
 
@@ -83,11 +83,8 @@ class TableWriter:
         self._open.clear()
 
     def write(self, table: str, rows: pa.Table) -> None:
-        """Append rows, day by day where the table has days; items by the share that folds them."""
+        """Append rows, day by day where the table has days."""
         if not rows.num_rows:
-            return
-        if table == ITEMS:
-            self._append(table, f"bucket={rows['bucket'][0]}", rows.drop_columns("bucket"))
             return
         if "run" not in rows.column_names:
             rows = rows.append_column("run", full(self.run, rows.num_rows))
@@ -126,7 +123,7 @@ def _stats(about: pq.FileMetaData, rows: int) -> Row:
         if any(group is None or not group.has_min_max or group.null_count for group in groups):
             continue
         bounds = min(group.min_raw for group in groups), max(group.max_raw for group in groups)
-        told = bounds if name == "log_offset" else tuple(map(_stamp, bounds))
+        told = tuple(map(_stamp, bounds)) if name in ("ts", "max_ts") else bounds
         least[name], greatest[name] = told
     nulls = dict.fromkeys(least, 0)
     return {"numRecords": rows, "minValues": least, "maxValues": greatest, "nullCount": nulls}

@@ -8,6 +8,8 @@ from google_crc32c import value as crc32c
 from kgroup.errors import KgroupError
 from kgroup.history.decode.decoder import Decoder
 from kgroup.history.decode.scan import BatchHeader, Scanner
+from kgroup.history.fold.folding import Fold
+from kgroup.history.fold.snapshot import Kept, kept
 from kgroup.history.items import BadRange, Item
 from kgroup.protocol import group_records as r
 from kgroup.protocol.batches import LogRecord, encode_batch
@@ -71,3 +73,13 @@ def batch(
     """One batch at `base`."""
     made: Sequence[LogRecord] = [LogRecord(k, v, timestamp_ms=timestamp_ms) for k, v in records]
     return encode_batch(made, base_offset=base, **more)  # type: ignore[arg-type]
+
+
+def moved(fold: Fold) -> None:
+    """Let each group of a fold leave it, be stored, and go on in it."""
+    codec = kept()
+    for name in list(fold.groups):
+        group, block = fold.leave(name)
+        stored = codec.decode(codec.encode(Kept(fold.log_partition, block, 0, 0, group)))
+        assert stored.group is not None
+        fold.go_on(stored.group, stored.block, {})

@@ -11,14 +11,13 @@ from kgroup.domain import TopicPartition
 from kgroup.history.fold.events import Event, Kind, duration_text, partitions_text
 from kgroup.history.fold.folding import Fold
 from kgroup.history.fold.marks import Mark
-from kgroup.history.fold.snapshot import resumed, snapshot
 from kgroup.history.replay import At, Story, chosen, replay
 from kgroup.protocol import group_records as r
 from kgroup.protocol.batches import LogRecord, batches_in, encode_batch, end_marker_record, rebuild_batch
 from kgroup.protocol.subscription import Assignment, Subscription
 
 from .incidents import NAMES, log_of, story_of, text_of
-from .logs import GROUP, MemoryLog, batch, commit, items
+from .logs import GROUP, MemoryLog, batch, commit, items, moved
 
 PLAIN = [name for name in NAMES if name != "transactions"]
 DATA = {name: log_of(name).files[0].read_bytes() for name in NAMES}
@@ -39,7 +38,7 @@ def test_a_fold_goes_on_from_a_snapshot(name: str, cut: int) -> None:
     for n, item in enumerate(items(DATA[name])):
         events += fold.apply(item)
         if n == cut:
-            fold, *_ = resumed(list(snapshot(fold, 0, 0)))
+            moved(fold)
     assert events + fold.finish() == expected
 
 

@@ -14,7 +14,6 @@ from kgroup.domain import TopicPartition
 from kgroup.history.fold.events import Event, Kind
 from kgroup.history.fold.explain import blame
 from kgroup.history.fold.folding import Fold
-from kgroup.history.fold.snapshot import resumed, snapshot
 from kgroup.history.fold.state import GroupState
 from kgroup.history.fold.tasks import Task, may_read, read_by
 from kgroup.history.replay import replay
@@ -38,7 +37,7 @@ from tests.unit.coordinator.streams.applications import (
     topics,
 )
 
-from .logs import MemoryLog, batch, commit, items
+from .logs import MemoryLog, batch, commit, items, moved
 
 APP = "app"
 
@@ -271,7 +270,7 @@ def test_a_fold_that_goes_on_elsewhere_tells_the_same(seed: int) -> None:
     whole, parts, told = Fold(0), Fold(0), []
     expected = [event for item in log for event in whole.apply(item)] + whole.finish()
     for item in log:
-        parts, *_ = resumed(list(snapshot(parts, 0, 0)))
+        moved(parts)
         told += parts.apply(item)
     assert told + parts.finish() == expected
     assert parts.states[APP].view() == whole.states[APP].view()

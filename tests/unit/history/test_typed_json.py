@@ -11,13 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kgroup.history.fold.folding import Fold
-from kgroup.history.fold.snapshot import Rest, groups, rests, resumed, snapshot
+from kgroup.history.fold.snapshot import kept
 from kgroup.history.typed_json import Codec, Foreign
 from kgroup.protocol import group_records, share_records
-
-from .incidents import NAMES, log_of
-from .logs import items
 
 
 class Colour(StrEnum):
@@ -119,7 +115,7 @@ class Bomb:
 @example(b"\xff\xfe")
 @example(b"")
 def test_anything_else_is_foreign(data: bytes) -> None:
-    for codec in (DRAWING, groups(), rests()):
+    for codec in (DRAWING, kept()):
         with pytest.raises(Foreign):
             codec.decode(data)  # type: ignore[attr-defined]
 
@@ -127,20 +123,20 @@ def test_anything_else_is_foreign(data: bytes) -> None:
 @pytest.mark.parametrize(
     ("plain", "message"),
     [
-        ([[], 0], "Rest has .* values, and there are 2"),
+        ([[], 0], "Drawing has .* values, and there are 2"),
+        ([["Circle", [True]], [[], []], [], None, "t", 0, [[], []], None, []], "is bool where int is wanted"),
+        ([["Circle", [1 << 63]], [[], []], [], None, "t", 0, [[], []], None, []], "more than 64 bits"),
+        ([["Circle", [1]], [[], []], [], "!", "t", 0, [[], []], None, []], "not base64"),
         (
-            [True, 0, 0, [[], []], [], 0, 0, 0, True, 0, [], []],
-            r"Rest.log_partition is bool where int is wanted",
+            [["Circle", [1]], [[], []], [], None, "t", 0, [[["t", 1], ["t", 1]], [1, 2]], None, []],
+            "each key needs one value",
         ),
-        ([1 << 63, 0, 0, [[], []], [], 0, 0, 0, True, 0, [], []], "more than 64 bits"),
-        ([0, 0, 0, [["!"], ["a"]], [], 0, 0, 0, True, 0, [], []], "not base64"),
-        ([0, 0, 0, [["AA==", "AA=="], ["a", "b"]], [], 0, 0, 0, True, 0, [], []], "each key needs one value"),
-        ([0, 0, 0, [[], []], [], 0, 0, 0, True, 0, [1], []], "something in a list is not str"),
+        ([["Circle", [1]], [[], []], [3], None, "t", 0, [[], []], None, []], "in a list is not Place"),
     ],
 )
 def test_an_error_says_what_is_where(plain: object, message: str) -> None:
     with pytest.raises(Foreign, match=message):
-        rests().decode(json.dumps(plain).encode())
+        DRAWING.decode(json.dumps(plain).encode())
 
 
 def test_two_classes_of_one_name_are_kept_apart() -> None:
@@ -158,19 +154,3 @@ def test_equal_places_of_a_group_come_out_as_one_object() -> None:
     place = Place("t", 1)
     found = DRAWING.decode(DRAWING.encode(Drawing(Circle(1), places=frozenset({place}), nested=place)))
     assert found.nested is next(iter(found.places))
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_parts_of_a_snapshot_that_do_not_fit_are_foreign(name: str) -> None:
-    fold = Fold(0)
-    for item in items(log_of(name).files[0].read_bytes()):
-        fold.apply(item)
-    rest, *rows = snapshot(fold, 0, 0)
-    assert [group for group, _ in rows] == list(fold.groups)
-    assert resumed([rest, *rows])[0].groups.keys() == fold.groups.keys()
-    for parts in ([*rows], [rest, rest], [rest, ("another", rows[0][1])]):
-        with pytest.raises(Foreign):
-            resumed(parts)
-    lost = rests().encode(Rest(0, 0, 0, fold.names, 0, 0, 0, True, 0, ("gone",), ()))
-    with pytest.raises(Foreign, match="group 'gone' is missing"):
-        resumed([(None, lost)])
