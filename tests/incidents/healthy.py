@@ -71,5 +71,5 @@ def ordinary_deployments(scene: Scene) -> Truth:
         ),
         replay_log=Says((at("events", event="rebalance-completed"),), (at("events", suspicious="true"),)),
         verify=Says((at("groups", verdict="same"),), (at("groups", verdict="differs"),)),
-        also=tuple(("doctor", Says((), (error,), answer=look)) for look in looks),
+        also=tuple(("doctor", Says((), (error,), answer=look, hurried=True)) for look in looks),
     )

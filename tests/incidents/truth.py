@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from kgroup.cli.exit_codes import ExitCode
 from tests.ran import Ran
 
 if TYPE_CHECKING:
@@ -86,7 +87,8 @@ class Says:
 
     `cannot` says why no record and no answer of the broker can tell; `must` then makes it say so.
     `argv` is the command where it is another than the cell's own; the group comes after its first word.
-    `answer` is what was said already, in the middle of the incident.
+    `answer` is what was said already, in the middle of the incident; one that says what it could not look at
+    may end with 5 where it is `hurried`: a busy machine commits faster than its commits can be compared.
     """
 
     must: tuple[At | str, ...] = ()
@@ -95,6 +97,7 @@ class Says:
     cannot: str = ""
     argv: tuple[str, ...] = ()
     answer: Ran | None = None
+    hurried: bool = False
 
 
 @dataclass(frozen=True)
@@ -160,7 +163,8 @@ def marked(command: str, ran: Ran, says: Says) -> Mark:
         for one in at("groups.findings", severity="error").found(data):
             if id(one) not in named:
                 return Mark(WRONG, f"finds {one['code']}, which is not so: {one['message']}")
-    if ran.code != says.code:
+    unseen = says.hurried and ran.code == ExitCode.PARTIAL and at("groups", skipped=r"\w").found(data)
+    if ran.code != says.code and not unseen:
         return Mark(WRONG, f"exit code {ran.code} instead of {says.code}")
     return Mark(CANNOT, says.cannot) if says.cannot else Mark(RIGHT)
 

@@ -45,15 +45,15 @@ def through_files(run: Run, protocol: str, folder: Path) -> None:
         names = [f"{run.name}-{kind}{number}" for kind in ("source", "sink") for number in range(2)]
         run.tell("shares", [sum(each) for each in workers.shares(names)])
         run.refused("no consumers", "admin.describe", group=run.name)
-        eventually(arrived, 60, "all lines arrived")
+        eventually(arrived, 180, "all lines arrived")
         workers.kill("w1")
         write(20)
         run.tell("shares of the one left", workers.shares(names))
-        eventually(arrived, 60, "lines arrive without the killed worker")
+        eventually(arrived, 180, "lines arrive without the killed worker")
         workers.start("w1")
         run.tell("shares with the one that is back", [sum(each) for each in workers.shares(names)])
         write(40)
-        eventually(arrived, 60, "lines arrive through both again")
+        eventually(arrived, 180, "lines arrive through both again")
     finally:
         workers.close()
     read = [run.call("read", topic=topic)["rows"] for topic in topics]

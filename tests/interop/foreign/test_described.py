@@ -56,7 +56,7 @@ def described(kafka: RealKafka, group: str) -> dict[str, Any]:
         assert found["state"] == "Stable", found
         return found
 
-    return eventually(stable, 60, every=0.5)
+    return eventually(stable, 180, every=0.5)
 
 
 def by_rest(workers: Workers, connectors: list[str]) -> dict[str, set[str]]:
@@ -112,7 +112,7 @@ def test_connect_workers(
         workers.create(names[2], **{**sink, "tasks.max": "2"})
         workers.start("w1")
         workers.shares_all(names, 9)
-        found, told = eventually(agreed, 60, every=0.5)
+        found, told = eventually(agreed, 180, every=0.5)
         assert all(told.values())
         assert {member["connect"]["assignment"]["version"] for member in found["members"]} == {spoken}
         (leader,) = [member for member in found["members"] if member["is_leader"]]
@@ -122,7 +122,7 @@ def test_connect_workers(
         assert "connect-<connector>" in found["no_offsets"]
         # Nothing is new to a worker that stays where it is: only its metadata tells what it runs.
         workers.stop("w1")
-        found, told = eventually(agreed, 60, every=0.5)
+        found, told = eventually(agreed, 180, every=0.5)
         assert [len(each) for each in told.values()] == [9]
         _told_by_the_log(kafka, group, found, cooperative=spoken > 0)
     finally:

@@ -85,7 +85,7 @@ class Streams:
             assert sorted(task for row in rows for task in row["standby"]) == standby, rows
             return rows
 
-        rows = eventually(shared, 60, step)
+        rows = eventually(shared, 180, step)
         self.run.tell(step, sorted(len(row["active"]) for row in rows))
 
     def feed(self, lines: int, since: int) -> None:
@@ -100,7 +100,7 @@ class Streams:
             assert len(rows) >= total, f"{len(rows)} of {total}"
             return rows
 
-        return eventually(seen, 60, f"{total} counts", every=0.5)
+        return eventually(seen, 180, f"{total} counts", every=0.5)
 
     def close(self) -> None:
         for each in self.instances.values():
@@ -164,7 +164,7 @@ def _streams_described(run: Run) -> list[Any]:
         assert all(member["tasks"] == member["target_tasks"] for member in found["members"]), found
         return found
 
-    found = eventually(stable, 60)
+    found = eventually(stable, 180)
     (verdict,) = _kgroup("replay-log", run.name, "--verify", "-b", run.server.bootstrap)["groups"]
     assert (verdict["verdict"], verdict["not_compared"]) == ("same", []), verdict
     given = [_tasks(member["tasks"]) for member in found["members"]]

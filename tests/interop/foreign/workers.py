@@ -98,7 +98,8 @@ class Workers:
 
     def create(self, name: str, **config: str) -> None:
         """Make a connector; asked again while the workers rebalance."""
-        eventually(lambda: self.ask("/connectors", {"name": name, "config": config}), 60, f"connector {name}")
+        wanted = {"name": name, "config": config}
+        eventually(lambda: self.ask("/connectors", wanted), 180, f"connector {name}")
 
     def shares_all(self, connectors: list[str], units: int) -> None:
         """Wait until so many connectors and tasks run, and each living worker has some of them."""
