@@ -6,8 +6,6 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from kgroup.protocol.releases import NEWEST
-
 from .kafka import DEFAULTS
 from .server import Server
 
@@ -29,7 +27,6 @@ class KgroupServer(Server):
 
     kind = "kgroup"
     ready_line = "kgroup: serving on"
-    release = str(NEWEST)
 
     def __init__(self, overrides: Mapping[str, object] | None = None, base: Path | None = None) -> None:
         super().__init__({**DEFAULTS, **(overrides or {})}, base)
@@ -43,10 +40,10 @@ class KgroupServer(Server):
             str(self.data_dir),
             "--port",
             str(self.port),
+            "--kafka",
+            str(self.release),
             "--brokers",
             "1",
-            "--kafka",
-            self.release,
             "--partitions",
             self.overrides["offsets.topic.num.partitions"],
             *(part for setting in settings for part in ("--set", setting)),

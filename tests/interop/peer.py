@@ -33,13 +33,14 @@ class Peer:
 
     def __init__(self, server: Server) -> None:
         self._wire = Wire("127.0.0.1", server.port, greets=True)
+        self._versions = server.release.versions
         self._tickets = itertools.count(1)
         self.topic = f"t{uuid.uuid4().hex[:8]}"
         (broker,) = self(MetadataRequest(topics=()), 12).brokers
         self.node = int(broker.node_id)
 
     def __call__(self, request: Message, version: int | None = None) -> Any:
-        chosen = request.VERSIONS[-1] if version is None else version
+        chosen = self._versions(request.API)[-1] if version is None else version
         self._wire.send(next(self._tickets), "same", request, chosen)
         ((_, answer),) = self._wire.collect(1, 30)
         return answer

@@ -18,6 +18,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
+from kgroup.protocol.releases import Release
+
 from . import jvm
 
 OFFLINE_TOOLS = {"kafka-dump-log", "kafka-storage"}
@@ -50,6 +52,8 @@ class Server(abc.ABC):
 
     kind: str
     ready_line: str
+    release = Release.of("4.3")
+    """What a real Kafka is here by its jars, and what ours plays."""
 
     def __init__(self, overrides: Mapping[str, object] | None = None, base: Path | None = None) -> None:
         self.overrides = {key: str(value) for key, value in (overrides or {}).items()}

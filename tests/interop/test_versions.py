@@ -9,17 +9,16 @@ from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 from kgroup.protocol import registry
 from kgroup.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from kgroup.protocol.releases import NEWEST
 
 from .server import Server
 
 pytestmark = [pytest.mark.interop]
 PRODUCE = 0
-# 4.3.1 serves SaslHandshake and SaslAuthenticate whether or not a listener uses them; ours has no SASL.
+# Kafka serves SaslHandshake and SaslAuthenticate whether or not a listener uses them; ours has no SASL.
 SHARED = {api.key for api in ALL} - {PRODUCE}
 
 
-def test_versions_are_those_of_kafka_4_3_1(server: Server) -> None:
+def test_versions_are_those_of_the_release(server: Server) -> None:
     transport = SocketTransport(ConnectionSettings(parse_bootstrap(server.bootstrap)))
     request = ApiVersionsRequest(client_software_name="kgroup", client_software_version="test")
     announced = {
@@ -29,12 +28,12 @@ def test_versions_are_those_of_kafka_4_3_1(server: Server) -> None:
     transport.close()
     declared = {}
     for key in SHARED - set(registry.PRIVATE_APIS):
-        versions = NEWEST.versions(key)
+        versions = server.release.versions(key)
         declared[key] = (versions[0], versions[-1])
     assert {key: announced.get(key) for key in declared} == declared
 
 
-@pytest.mark.parametrize("version", ApiVersionsRequest.VERSIONS)
+@pytest.mark.parametrize("version", Server.release.versions(ApiVersionsRequest.API))
 def test_features_are_told_as_each_version_can_read_them(server: Server, version: int) -> None:
     """A minimum of 0 only from version 4 on, levels in force from 3 on; Kafka has more features than ours."""
     transport = SocketTransport(ConnectionSettings(parse_bootstrap(server.bootstrap)))

@@ -12,7 +12,8 @@ from kgroup.errors import ErrorCode
 from kgroup.protocol import registry
 from kgroup.protocol.codec import Message
 from kgroup.protocol.group_records import record_classes
-from kgroup.protocol.releases import NEWEST
+from kgroup.protocol.releases import NEWEST, SERVED
+from kgroup.protocol.releases import Release as Served
 from kgroup.protocol.share_state_records import PAIRS as SHARE_STATE_PAIRS
 from tests.differential.settings import ELSEWHERE
 
@@ -26,13 +27,14 @@ RECORDS = {
 
 def unknown(release: Release) -> Iterator[str]:
     """Each difference in a line, that of an API or a record where the two disagree on bytes first."""
+    served = next((each for each in SERVED if release.version.startswith(f"{each}.")), NEWEST)
     yield from _wrong(release)
-    yield from _apis(release)
+    yield from _apis(release, served)
     for name in sorted(release.records.keys() - RECORDS.keys()):
         yield f"record {name}"
     known = {
         "error": {e.name: f"{e.value}{', retriable' if e.retriable else ''}" for e in ErrorCode},
-        "feature": {name: str(last) for name, last in NEWEST.levels.items()},
+        "feature": {name: str(last) for name, last in served.levels.items()},
         "broker setting": GroupConfig().as_settings(),
         "group setting": {name: str(bound.default) for name, bound in bounds(GroupConfig()).items()}
         | {name: word.default for name, word in WORDS.items()},
@@ -43,7 +45,7 @@ def unknown(release: Release) -> Iterator[str]:
 
 def _wrong(release: Release) -> Iterator[str]:
     """Fields that differ in versions that both know."""
-    for key in registry.KAFKA_APIS:
+    for key in release.requests.keys() & registry.KAFKA_APIS:
         for spec, cls in zip(release.requests[key], _classes(key), strict=True):
             yield from differences(spec, cls)
     for name, cls in RECORDS.items():
@@ -54,15 +56,19 @@ def _classes(key: int) -> tuple[type[Message], type[Message]]:
     return registry.request_class(key), registry.response_class(key)
 
 
-def _apis(release: Release) -> Iterator[str]:
+def _apis(release: Release, served: Served) -> Iterator[str]:
+    for key in sorted(set(registry.KAFKA_APIS) - release.requests.keys()):
+        if served.versions(key):
+            yield f"API {key} {registry.name_of(key)}: not there"
     for key, pair in sorted(release.requests.items()):
         if key not in registry.KAFKA_APIS:
             yield f"API {key} {pair[0]['name'].removesuffix('Request')} {pair[0]['validVersions']}"
             continue
-        for spec, cls in zip(pair, _classes(key), strict=True):
-            yield from added(spec, cls.VERSIONS[-1])
-            if cls.VERSIONS[-1] not in versions(spec["validVersions"]):
-                yield f"{spec['name']}: no version {cls.VERSIONS[-1]}"
+        for spec in pair:
+            newest = served.versions(key)[-1]
+            yield from added(spec, newest)
+            if newest not in versions(spec["validVersions"]):
+                yield f"{spec['name']}: no version {newest}"
 
 
 def _values(kind: str, declared: Mapping[str, str], known: Mapping[str, str]) -> Iterator[str]:

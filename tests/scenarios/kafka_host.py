@@ -18,7 +18,7 @@ from kgroup.protocol.messages.metadata import MetadataRequest, MetadataRequestTo
 from tests.interop.kafka import SHARED, RealKafka
 from tests.interop.verifying import verified_groups
 
-from .hosts import CONFIG, group_config_request, topic_requests
+from .hosts import CONFIG, JUDGE, group_config_request, topic_requests
 from .wire import Wire
 
 SCALE = 5
@@ -126,7 +126,7 @@ class KafkaHost:
         self._wire.close()
 
     def _call(self, request: Message) -> Any:
-        self._wire.send(0, "control", request, request.VERSIONS[-1])
+        self._wire.send(0, "control", request, JUDGE.versions(request.API)[-1])
         until = time.monotonic() + PATIENCE_S
         while time.monotonic() < until:
             for ticket, response in self._wire.receive(1):
