@@ -29,11 +29,11 @@ def ask(
     with client.stream(method, url, **how) as answer:
         body = bytearray()
         for part in answer.iter_bytes():
+            if body and time.monotonic() > deadline:
+                raise httpx.ReadTimeout("its answer does not end", request=answer.request)
             body += part
             if len(body) > largest:
                 raise TooLarge(f"its answer is longer than {largest} bytes", request=answer.request)
-            if time.monotonic() > deadline:
-                raise httpx.ReadTimeout("its answer does not end", request=answer.request)
         headers = {name: value for name, value in answer.headers.items() if name not in _OF_THE_TRANSFER}
         return httpx.Response(
             answer.status_code, headers=headers, content=bytes(body), request=answer.request

@@ -137,7 +137,7 @@ COMMANDS: dict[str, Needs] = {
     "blame": _of(_LOG, _DELIVERIES),
     "offsets-topic stats": _of(_LOG),
     "offsets-topic top": _of(_LOG),
-    "capture": _of(_LOG, Need(READ, TOPIC, SHARE_STATE_TOPIC)),
+    "capture": _of(_LOG, _DELIVERIES),
     "pipeline run": _of(_LOG),
     "cluster status": _of(_EVERY_TOPIC),
     "cluster topics": _of(_EVERY_TOPIC),
