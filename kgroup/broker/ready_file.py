@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kgroup.errors import ConfigError
@@ -14,7 +14,7 @@ class ReadyFile:
     """A file of JSON that is there while clients may connect; one left over from before is removed at once.
 
     It has `bootstrap`, the addresses of all brokers, behind "PROTOCOL://" where a listener has a lock, and
-    `pid`. ConfigError where it cannot be written.
+    `pid`, and what else is written. Only its owner may read it. ConfigError where it cannot be written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -25,11 +25,12 @@ class ReadyFile:
         except OSError as error:
             raise self._refusal(error) from None
 
-    def write(self, addresses: Sequence[str]) -> None:
+    def write(self, addresses: Sequence[str], more: Mapping[str, str]) -> None:
         """Have the file there, whole."""
-        content = {"bootstrap": ",".join(addresses), "pid": os.getpid()}
+        content = {"bootstrap": ",".join(addresses), "pid": os.getpid(), **more}
         unfinished = self.path.with_name(f".{self.path.name}.{os.getpid()}")
         try:
+            unfinished.touch(0o600)
             unfinished.write_text(json.dumps(content) + "\n", encoding="utf-8")
             os.replace(unfinished, self.path)
         except OSError as error:

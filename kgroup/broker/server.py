@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kgroup.broker.connection import Connection
 from kgroup.broker.dispatch import AnyApi, Dispatcher
@@ -52,6 +52,22 @@ class EraCoordinators(Protocol):
     async def stop(self) -> None: ...
 
     def metrics(self) -> Iterable[Metric]: ...
+
+
+class Controls(Protocol):
+    """A control port (`kgroup.broker.control.port`)."""
+
+    url: str
+
+    async def stop(self) -> None: ...
+
+
+class Control(NamedTuple):
+    """How a cluster is put under control: its way in, and the port for whoever has the token."""
+
+    dispatcher: Callable[[Cluster, Iterable[AnyApi]], Dispatcher]
+    port: Callable[[Server], Controls]
+    token: str
 
 
 class Server:
@@ -275,18 +291,21 @@ def serve(
     legacy: Callable[[Cluster], EraCoordinators] | None = None,
     say: Callable[[str], None] | None = None,
     ready: ReadyFile | None = None,
+    control: Control | None = None,
 ) -> None:
     """Serve a cluster until SIGTERM or SIGINT, then end it cleanly; it is closed in any case.
 
     `listeners` say where to listen; without any it is 127.0.0.1, from `port` on. `legacy` makes the
     coordinators of the ZooKeeper era that run with it. `say` gets the lines that say where the metrics and
-    those coordinators are and, last, that clients may connect; `ready` is there meanwhile. KgroupError for a
+    those coordinators are and, last, that clients may connect; `ready` is there meanwhile, with the address
+    and token of `control`. KgroupError for a
     port in use. The soft limit on open files is raised to the hard one.
     """
     raise_file_limit()
     try:
-        server = partial(Server, cluster, listeners=listeners)
-        asyncio.run(_serve(cluster, server, port, metrics_port, legacy, say or _print, ready))
+        way_in = Dispatcher if control is None else control.dispatcher
+        server = partial(Server, cluster, listeners=listeners, make=way_in)
+        asyncio.run(_serve(cluster, server, port, metrics_port, legacy, say or _print, ready, control))
     finally:
         cluster.close()
 
@@ -299,6 +318,7 @@ async def _serve(
     legacy: Callable[[Cluster], EraCoordinators] | None,
     say: Callable[[str], None],
     ready: ReadyFile | None,
+    control: Control | None,
 ) -> None:
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
@@ -325,9 +345,15 @@ async def _serve(
             if coordinators.tree_at is not None:
                 say(f"kgroup: legacy groups are seen with --zookeeper {coordinators.tree_at}")
                 say("kgroup: they end with this process, positions too; serve --zookeeper keeps them")
+        more = {}
+        if control is not None:
+            controls = control.port(server)
+            stack.push_async_callback(controls.stop)
+            more = {"control": controls.url, "token": control.token}
+            say(f"kgroup: control on {controls.url}")
         if ready is not None:
             stack.callback(ready.remove)
-            ready.write(server.addresses())
+            ready.write(server.addresses(), more)
         say("kgroup: serving on " + ",".join(server.addresses()))
         await ended.wait()
 

@@ -21,6 +21,7 @@ LINK = re.compile(r"\[[^\]\[]*\]\(([^()\s]+)\)")
         ("broker_versions.py", "broker-versions.md"),
         ("incidents.py", "incidents.md"),
         ("rights.py", "rights.md"),
+        ("control_openapi.py", "control.openapi.json"),
     ],
 )
 def test_generated_tables_are_up_to_date(script, page):

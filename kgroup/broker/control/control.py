@@ -75,6 +75,18 @@ class Control:
             return False
         return not (isinstance(group, ClassicGroup) and group.pending_sync)
 
+    def is_settled(self, group_id: str) -> bool:
+        """Whether no member of a group that is stable still waits for its assignment."""
+        group = self._state_of(group_id).groups.get(group_id)
+        return group is None or group.state != "Stable" or self.is_stable(group_id)
+
+    def seen(self, group_id: str) -> dict[str, object] | None:
+        """Return a group's state and the number of its members, None for no group."""
+        group = self._state_of(group_id).groups.get(group_id)
+        if group is None:
+            return None
+        return {"group": group_id, "state": str(group.state), "members": len(group.members)}
+
     def shown(self, group_id: str) -> str:
         """Return a group's state and size, in words."""
         group = self._state_of(group_id).groups.get(group_id)

@@ -2,8 +2,10 @@
 
 import logging
 import os
+import secrets
 import stat
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,6 +23,7 @@ from kgroup.protocol.releases import NEWEST, Release
 from kgroup.runtime.claim import Claim
 
 if TYPE_CHECKING:
+    from kgroup.broker.server import Control
     from kgroup.runtime.cluster import Cluster
     from kgroup.zookeeper.entry.serve import LegacyBrokers
 
@@ -35,6 +38,10 @@ _PAIR = "as in server.properties"
         (
             "kgroup serve --memory --port 0 --ready-file ready.json",
             "a program waits for the file, and reads it",
+        ),
+        (
+            "kgroup serve --memory --port 0 --control 0 --ready-file ready.json",
+            "a test of any language moves time, freezes members, sets faults",
         ),
         ("kgroup serve --metrics 9404", "with Kafka's metrics at 127.0.0.1:9404/metrics"),
         ("kgroup serve --memory --brokers 3 --legacy", "with the coordinator of the ZooKeeper era"),
@@ -72,6 +79,10 @@ def command(
         Path | None,
         option("--ready-file FILE", "Write the addresses as JSON to FILE once clients may connect."),
     ] = None,
+    control: Annotated[
+        int | None,
+        option("--control PORT", "Serve a test's verbs over HTTP on loopback; 0 picks a free port.", min=0),
+    ] = None,
     memory: Annotated[bool, option("--memory", "Keep everything in memory.")] = False,
     legacy: Annotated[
         bool, option("--legacy", "Also serve the coordinator of the ZooKeeper era (draft for 0.9).")
@@ -102,6 +113,7 @@ def command(
     Commands with --local on the same folder talk to it while it runs.
     """
     from kgroup.broker.server import serve
+    from kgroup.runtime.clock import MovableClock
     from kgroup.runtime.cluster import Cluster
 
     if memory and env.flags.get("local"):
@@ -115,6 +127,10 @@ def command(
             f"serve runs the embedded cluster, and {origin} names a remote one",
             "--local DIR or --memory says where serve keeps its data",
         )
+    if control is not None and not (memory and ready_file):
+        missing = "--ready-file" if memory else "--memory"
+        why = "the file has its address and token" if memory else "it moves the time of what is stored"
+        raise ConfigError(f"--control needs {missing}: {why}", f"add {missing}")
     settings = dict(pair(text, f"--set {text!r}", _PAIR) for text in set_ or ())
     if config is not None:
         settings = {**_of_file(env, config), **settings}
@@ -140,11 +156,34 @@ def command(
     claim = None if memory or target is None else Claim(target.directory, "kgroup serve")
     release = Release.of(kafka)
     cluster = Cluster(
-        claim, brokers=brokers, config=config_of_brokers, offsets_partitions=partitions, kafka=release
+        claim,
+        brokers=brokers,
+        config=config_of_brokers,
+        offsets_partitions=partitions,
+        kafka=release,
+        clock=None if control is None else MovableClock(),
     )
     first = 9092 if port is None else port
-    serve(cluster, listeners, port=first, metrics_port=metrics, legacy=coordinators, ready=ready)
+    controlled = None if control is None else _controlled(control)
+    serve(
+        cluster,
+        listeners,
+        port=first,
+        metrics_port=metrics,
+        legacy=coordinators,
+        ready=ready,
+        control=controlled,
+    )
     return ExitCode.OK
+
+
+def _controlled(port: int) -> "Control":
+    from kgroup.broker.control.dispatcher import ControlledDispatcher
+    from kgroup.broker.control.port.endpoint import ControlPort
+    from kgroup.broker.server import Control
+
+    token = secrets.token_urlsafe(24)
+    return Control(ControlledDispatcher, partial(ControlPort, token, port), token)
 
 
 def _of_file(env: Env, path: Path) -> dict[str, str]:

@@ -1,0 +1,111 @@
+"""The OpenAPI document of the control port, from the table of its operations."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+
+from kgroup.broker.control.faults.rules import Rule
+from kgroup.broker.control.port.operations import FLAG, NUMBER, OPERATIONS, RULES, TEXT, Operation
+from kgroup.broker.rights.rule import Entry
+
+ERRORS = {
+    "400": "What is asked makes no sense; `hint` says what would be right.",
+    "401": "The token is missing or wrong.",
+    "404": "What the path names is not there.",
+    "408": "What was waited for did not come in time.",
+    "409": "It cannot be done now.",
+}
+
+
+def document() -> dict[str, Entry]:
+    """Return the document, as JSON has it."""
+    paths: dict[str, dict[str, Entry]] = {}
+    for each in OPERATIONS:
+        paths.setdefault(each.path, {})[each.method.lower()] = _operation(each)
+    error = {
+        "type": "object",
+        "required": ["error"],
+        "properties": {"error": {"type": TEXT}, "hint": {"type": TEXT}, "usage": {"type": FLAG}},
+    }
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "kgroup serve --control",
+            "version": "1",
+            "description": "What a test does to a cluster that runs. `kgroup docs testing` says more.",
+        },
+        "security": [{"token": []}],
+        "paths": paths,
+        "components": {
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "schemas": {"Error": error, "Rule": _rule()},
+        },
+    }
+
+
+def _operation(each: Operation) -> dict[str, Entry]:
+    in_path = re.findall(r"{(\w+)}", each.path)
+    body = {name: field for name, field in each.fields.items() if name not in in_path}
+    found: dict[str, Entry] = {
+        "operationId": re.sub(r"\W+", "_", f"{each.method.lower()}{each.path}").strip("_"),
+        "summary": each.says,
+        "responses": {
+            "200": _content(
+                "Done.",
+                {
+                    "type": "object",
+                    "required": [*each.returns],
+                    "properties": {name: _type(kind) for name, kind in each.returns.items()},
+                },
+            ),
+            **{code: _content(says, {"$ref": "#/components/schemas/Error"}) for code, says in ERRORS.items()},
+        },
+    }
+    if in_path:
+        found["parameters"] = [
+            {
+                "name": name,
+                "in": "path",
+                "required": True,
+                "description": each.fields[name].says,
+                "schema": {"type": each.fields[name].kind},
+            }
+            for name in in_path
+        ]
+    if body:
+        properties = {}
+        for name, field in body.items():
+            schema = _type(field.kind, rules="#/components/schemas/Rule") | {"description": field.says}
+            properties[name] = schema if field.default is None else schema | {"default": field.default}
+        shape = {"type": "object", "additionalProperties": False, "properties": properties}
+        needed = [name for name, field in body.items() if field.needed]
+        found["requestBody"] = {
+            "required": bool(needed),
+            "content": {"application/json": {"schema": shape | ({"required": needed} if needed else {})}},
+        }
+    return found
+
+
+def _content(says: str, schema: dict[str, Entry]) -> dict[str, Entry]:
+    return {"description": says, "content": {"application/json": {"schema": schema}}}
+
+
+def _type(kind: str, rules: str = "") -> dict[str, Entry]:
+    if kind != RULES:
+        return {"type": kind}
+    return {"type": "array", "items": {"$ref": rules} if rules else {"type": "object"}}
+
+
+def _rule() -> dict[str, Entry]:
+    """Return the schema of a rule, from the types of its fields."""
+    types = {
+        "str": {"type": TEXT},
+        "int": {"type": NUMBER},
+        "int | None": {"type": NUMBER},
+        "bool": {"type": FLAG},
+        "tuple[str, ...]": {"type": "array", "items": {"type": TEXT}},
+        "tuple[int, ...]": {"type": "array", "items": {"type": NUMBER}},
+    }
+    properties = {each.name: types[str(each.type)] for each in fields(Rule)}
+    return {"type": "object", "additionalProperties": False, "properties": properties}
