@@ -43,6 +43,7 @@ def held_once(group: StreamsGroup) -> None:
                             f"of {other_member} and as {mine[1]} of {mine[0]}",
                         )
 
+
 def covered(group: StreamsGroup, images: Sequence[TopicImage]) -> None:
     """Raise Violation unless the target of a group that can run has each task once, and its copies apart.
 
