@@ -30,10 +30,11 @@ _REPEAT = r"\{(?:0|[1-9][0-9]*)(?:,(?:0|[1-9][0-9]*)?)?\}"
 _UNICODE = r"\\[pP](?:\{[\w^]{1,40}\}|.)"
 _SINGLE = r"(?:\\x\{[0-9A-Fa-f]*+\}|\\.|[^\\])"
 _MEMBER = rf"(?:\[:\^?\w{{1,10}}:\]|{_UNICODE}|\\[dDsSwW]|{_SINGLE}(?:-(?!\]){_SINGLE})?)"
-# None looks further than its own end, and a class without an end takes all: the time is linear.
+# None looks further than its own end, and a class without an end takes all, so nothing is tried twice: the
+# time is linear. Groups do not repeat possessively: Python before 3.11.5 then loses its way (gh-106052).
 _TOKEN = re.compile(
-    r"\\Q(?:(?!\\E).)*+(?:\\E)?"
-    rf"|(?P<class>\[\^?+{_MEMBER}(?:(?!\]){_MEMBER})*+(?:\]|\Z))"
+    r"\\Q(?:(?!\\E).)*(?:\\E)?"
+    rf"|(?P<class>\[\^?+{_MEMBER}(?:(?!\]){_MEMBER})*(?:\]|\\?\Z))"
     rf"|(?P<escape>\\C|{_UNICODE}|\\x\{{[0-9A-Fa-f]*+\}}|\\.)"
     r"|\(\?P?<(?P<name>[^>()]*+)>"
     rf"|(?P<repeat>{_REPEAT})"
