@@ -13,7 +13,6 @@ from kgroup.domain import SHARE_STATE_TOPIC, offsets_partition_of
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages import initialize_share_group_state as initializing
 from kgroup.protocol.messages import read_share_group_state_summary as summarizing
-from kgroup.runtime.catalog import CatalogTopic
 from kgroup.runtime.cluster import Cluster
 from kgroup.runtime.complaints import told
 from kgroup.runtime.share_shard import ShareShard
@@ -41,15 +40,11 @@ class ShareState:
         """Create the topic and its shards if there are none yet."""
         if self.shards:
             return
-        cluster, settings = self._cluster, self._cluster.settings
-        topic = CatalogTopic(
-            SHARE_STATE_TOPIC,
-            cluster.catalog.new_topic_id(),
-            settings.share_state_partitions,
-            min(settings.share_state_replication_factor, cluster.brokers),
-            TOPIC_CONFIG,
+        settings = self._cluster.settings
+        factor = settings.share_state_replication_factor
+        self._tickets.create_internal_topic(
+            SHARE_STATE_TOPIC, settings.share_state_partitions, factor, TOPIC_CONFIG
         )
-        self._tickets.topics_changed(cluster.create_topic(topic))
         self._load()
 
     def node_of(self, key: str) -> int:

@@ -15,6 +15,7 @@ from kgroup.coordinator.refusals import refusal
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.codec import Message
+from kgroup.runtime.catalog import CatalogTopic
 from kgroup.runtime.cluster import Cluster
 from kgroup.runtime.shard import Shard
 
@@ -88,6 +89,15 @@ class Tickets:
         if self._watchers:
             for partition in range(len(self._cluster.shards)):
                 self._watchers.notify((OFFSETS_TOPIC, partition))
+
+    def create_internal_topic(
+        self, name: str, partitions: int, replication_factor: int, config: dict[str, str]
+    ) -> None:
+        """Create a topic of the brokers' own, with a replica on each broker at most."""
+        cluster = self._cluster
+        replicas = min(replication_factor, cluster.brokers)
+        topic = CatalogTopic(name, cluster.catalog.new_topic_id(), partitions, replicas, config)
+        self.topics_changed(cluster.create_topic(topic))
 
     def reload(self, partition: int) -> None:
         """Have a coordinator begin again from its log, as at a broker that takes it over."""

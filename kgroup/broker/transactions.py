@@ -11,7 +11,6 @@ from kgroup.broker.watchers import Watchers
 from kgroup.domain import OFFSETS_TOPIC, TRANSACTION_TOPIC, EndMarker, TopicPartition, offsets_partition_of
 from kgroup.errors import ErrorCode, Refused, StorageError
 from kgroup.protocol.batches import LogRecord, end_marker_record
-from kgroup.runtime.catalog import CatalogTopic
 from kgroup.runtime.cluster import Cluster
 from kgroup.runtime.complaints import told
 from kgroup.runtime.transaction_shard import TransactionShard
@@ -46,15 +45,11 @@ class Transactions:
         """Create the topic and its shards if there are none yet."""
         if self.shards:
             return
-        cluster, settings = self._cluster, self._cluster.settings
-        topic = CatalogTopic(
-            TRANSACTION_TOPIC,
-            cluster.catalog.new_topic_id(),
-            settings.transaction_partitions,
-            min(settings.transaction_replication_factor, cluster.brokers),
-            TOPIC_CONFIG,
+        settings = self._cluster.settings
+        factor = settings.transaction_replication_factor
+        self._tickets.create_internal_topic(
+            TRANSACTION_TOPIC, settings.transaction_partitions, factor, TOPIC_CONFIG
         )
-        self._tickets.topics_changed(cluster.create_topic(topic))
         self._load()
 
     def node_of(self, transactional_id: str) -> int:

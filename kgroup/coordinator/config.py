@@ -27,7 +27,7 @@ _ASSIGNORS = {
 _POLICIES = ("bidirectional", "upgrade", "downgrade", "disabled")
 _PROTOCOLS = ("classic", "consumer", "share", "streams")
 _BOUNDED = ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms")
-_BOUNDED_IN = {
+BOUNDED_IN = {
     "group.consumer.": _BOUNDED,
     "group.streams.": _BOUNDED,
     "group.share.": (
@@ -211,7 +211,7 @@ class GroupConfig:
     def _check(self) -> None:
         value = {name: getattr(self, attribute) for name, attribute in self.names().items()}
         ordered: list[tuple[str, str]] = []
-        for group, bounded in _BOUNDED_IN.items():
+        for group, bounded in BOUNDED_IN.items():
             for what in bounded:
                 low, own, high = f"{group}min.{what}", f"{group}{what}", f"{group}max.{what}"
                 ordered += [(low, high), (low, own), (own, high)]
@@ -220,7 +220,7 @@ class GroupConfig:
         for low, high in ordered:
             if value[low] > value[high]:
                 raise ConfigError(f"{high}={value[high]} must be at least {low}={value[low]}")
-        for group in _BOUNDED_IN:
+        for group in BOUNDED_IN:
             beats, silence = f"{group}heartbeat.interval.ms", f"{group}session.timeout.ms"
             if value[beats] >= value[silence]:
                 raise ConfigError(f"{beats}={value[beats]} must be less than {silence}={value[silence]}")

@@ -37,8 +37,8 @@ from kgroup.coordinator.replay import replay
 from kgroup.coordinator.roster import registered_in
 from kgroup.coordinator.share import heartbeat as share
 from kgroup.coordinator.share import state_partitions
-from kgroup.coordinator.share.group import ShareGroup
-from kgroup.coordinator.share.state_partitions import Initialize, kept_of
+from kgroup.coordinator.share.group import Initialize, ShareGroup
+from kgroup.coordinator.share.state_partitions import kept_of
 from kgroup.coordinator.share.timers import renew_session as renew_share_session
 from kgroup.coordinator.state import Group, State, Step
 from kgroup.coordinator.streams import timers as streams_timers

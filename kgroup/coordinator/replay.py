@@ -22,7 +22,7 @@ from kgroup.coordinator.share.group import ShareGroup
 from kgroup.coordinator.state import State
 from kgroup.coordinator.streams import replay as streams
 from kgroup.coordinator.streams.group import StreamsGroup
-from kgroup.coordinator.tombstones import member_removed, refuse_if_not_last, target_epoch_removed
+from kgroup.coordinator.tombstones import member_removed, refuse_if_not_last, target_epoch
 from kgroup.domain import NO_EPOCH
 from kgroup.protocol import group_records as r
 from kgroup.protocol.record_kinds import RecordKey, RecordValue
@@ -161,11 +161,7 @@ def _target_epoch(
     key: r.ConsumerGroupTargetAssignmentMetadataKey,
     value: r.ConsumerGroupTargetAssignmentMetadataValue | None,
 ) -> None:
-    if value is None:
-        target_epoch_removed(group)
-        return
-    group.assignment_epoch = value.assignment_epoch
-    group.assignment_timestamp_ms = value.assignment_timestamp
+    target_epoch(group, value)
 
 
 def _target(

@@ -25,8 +25,7 @@ from kgroup.timers import TimerKey, Timers
 if TYPE_CHECKING:
     from kgroup.coordinator.classic.group import ClassicGroup
     from kgroup.coordinator.consumer.group import ConsumerGroup
-    from kgroup.coordinator.share.group import ShareGroup
-    from kgroup.coordinator.share.state_partitions import Initialize
+    from kgroup.coordinator.share.group import Initialize, ShareGroup
     from kgroup.coordinator.streams.group import StreamsGroup
 
 Group: TypeAlias = "ClassicGroup | ConsumerGroup | ShareGroup | StreamsGroup"

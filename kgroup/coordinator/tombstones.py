@@ -1,6 +1,6 @@
-"""Tombstones of groups with targets: believed in Kafka's order only, member by member and for the group.
+"""Records that groups with targets have alike, and their tombstones, believed in Kafka's order only.
 
-A consumer group and a streams group are deleted alike: assignments, targets, the target epoch, members, the
+Consumer, share and streams groups are deleted alike: assignments, targets, the target epoch, members, the
 group. Anything left over would be adopted by the next group of that name.
 """
 
@@ -18,6 +18,15 @@ class Epoched(Protocol):
 
     @property
     def epoch(self) -> int: ...
+
+
+class TargetEpoch(Protocol):
+    """The record of a target epoch."""
+
+    @property
+    def assignment_epoch(self) -> int: ...
+    @property
+    def assignment_timestamp(self) -> int: ...
 
 
 class Targeted(Protocol):
@@ -47,8 +56,12 @@ def member_removed(group: Targeted, member_id: str) -> None:
     group.drop_member(member_id)
 
 
-def target_epoch_removed(group: Targeted) -> None:
-    """Forget the target epoch; InconsistentLog while there are targets of it."""
+def target_epoch(group: Targeted, value: TargetEpoch | None) -> None:
+    """Take over the target epoch, or forget it; InconsistentLog while there are targets of it."""
+    if value is not None:
+        group.assignment_epoch = value.assignment_epoch
+        group.assignment_timestamp_ms = value.assignment_timestamp
+        return
     if group.targets:
         raise InconsistentLog(f"the target epoch of group {group.group_id} is removed before its targets are")
     group.assignment_epoch, group.assignment_timestamp_ms = NO_EPOCH, 0

@@ -115,23 +115,15 @@ class Change(Enum):
     """What brokers do otherwise since a release, beyond requests, features and settings."""
 
     TOPIC_IDS_IN_TRANSACTIONS = _4_4, "Offsets committed in a transaction are stored with their topic's id"
-    STATIC_STREAMS_MEMBERS = (
-        _4_4,
-        "Streams groups have static members and take task offsets",
-    )
-    ROLES_IN_PLACE = (
-        _4_4,
-        "A streams member's task changes its role without being released between",
-    )
+    STATIC_STREAMS_MEMBERS = _4_4, "Streams groups have static members and take task offsets"
+    ROLES_IN_PLACE = _4_4, "A streams member's task changes its role without being released between"
     TASKS_BY_STATE = _4_4, "Task assignors see what members have and how much of its state, not their targets"
-    CHANGED_ENDPOINTS = (
-        _4_4,
-        "A streams member's endpoint may change, or go as it joins",
-    )
+    CHANGED_ENDPOINTS = _4_4, "A streams member's endpoint may change, or go as it joins"
     RETURNS_IN_FULL_GROUPS = _4_4, "A static member returns to a full group"
     TARGETS_MOVE = _4_4, "A static member that returns has its target written once"
     ASSIGNOR_VOTES_BUMP = _4_4, "A change of the assignor that most members ask for makes a new target"
     EMPTIED_TARGETS = _4_4, "A group that loses its last member has a target of its last epoch"
+    NEW_PARTITIONS_FROM_START = _4_4, "A share group reads partitions that a topic gets from their start"
     MALFORMED_SUBSCRIPTIONS = _4_4, "A classic join with a malformed subscription is refused, and not failed"
 
 

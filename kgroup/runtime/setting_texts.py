@@ -3,6 +3,7 @@
 A setting of a topic or group and the broker's default for it share a text. Units are in the names.
 """
 
+from kgroup.coordinator.config import BOUNDED_IN
 from kgroup.coordinator.group_settings import WORDS
 from kgroup.runtime.topic_settings import SETTINGS
 
@@ -149,12 +150,6 @@ _LISTENERS = {
     "ssl.truststore.type": "Format of the trust store: PEM, PKCS12 or JKS.",
 }
 _BOUNDS = {"min": "The least value of {}.", "max": "The greatest value of {}."}
-_BOUNDED = ("assignment.interval.ms", "heartbeat.interval.ms", "session.timeout.ms")
-_BOUNDED_IN = {
-    "consumer": _BOUNDED,
-    "streams": _BOUNDED,
-    "share": (*_BOUNDED, "delivery.count.limit", "partition.max.record.locks", "record.lock.duration.ms"),
-}
 
 TEXTS: dict[str, str] = {
     **_TOPICS,
@@ -165,8 +160,8 @@ TEXTS: dict[str, str] = {
     **{f"group.{name}": text for name, text in _GROUPS.items() if name not in WORDS},
     **{s.broker_name: _TOPICS[name] for name, s in SETTINGS.items() if s.broker_name},
     **{
-        f"group.{kind}.{bound}.{name}": text.format(f"group.{kind}.{name}")
-        for kind, names in _BOUNDED_IN.items()
+        f"{kind}{bound}.{name}": text.format(f"{kind}{name}")
+        for kind, names in BOUNDED_IN.items()
         for bound, text in _BOUNDS.items()
         for name in names
     },

@@ -199,10 +199,15 @@ def _protocol_tie(found: Difference, player: Player) -> bool:
 def _assignor_tie(found: Difference, player: Player) -> bool:
     """The two asked different assignors, for each of which as many members ask.
 
-    Kafka 4.4 makes a new target when the one it prefers changes, and of two it prefers one or the other.
+    Kafka 4.4 makes a new target when the one it prefers changes, and of two it prefers one or the other: one
+    of the two has a group epoch more than the other.
     """
     if found.kind != "assignor" and player.event["kind"] == "consumer_heartbeat" and player.votes_bump:
-        return player.tied or votes_are_tied(player.coordinator, player.event)
+        tied = player.tied or votes_are_tied(player.coordinator, player.event)
+        name = player.event["op"].get("group", "")
+        group = player.coordinator.state.groups.get(name)
+        kafkas = player.event["state"]["groups"].get(name, {})
+        return tied and isinstance(group, ConsumerGroup) and kafkas.get("epoch") != group.epoch
     if found.where.endswith("].assignor_name"):
         asked, ours = {found.kafka}, found.ours
     elif found.kind == "assignor" and found.where in player.assignors and found.kafka == ABSENT:

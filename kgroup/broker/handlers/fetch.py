@@ -6,7 +6,7 @@ from the first open transaction on, and the list of aborted ones to skip (KIP-98
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -177,7 +177,7 @@ def respond(broker: Dispatcher, call: Call[Message], plan: Plan, found: Found) -
     return FetchResponse(
         session_id=session_id,
         responses=tuple(responses),
-        node_endpoints=tuple(_endpoints(broker, call, leaders)) if leaders else (),
+        node_endpoints=node_endpoints(broker, call, leaders) if leaders else (),
     )
 
 
@@ -185,13 +185,14 @@ def _topic(wanted: Wanted, partitions: list[PartitionData]) -> FetchableTopicRes
     return FetchableTopicResponse(topic=wanted.topic, topic_id=wanted.topic_id, partitions=tuple(partitions))
 
 
-def _endpoints(broker: Dispatcher, call: Call[Message], nodes: Iterable[int]) -> Iterator[NodeEndpoint]:
-    """Yield where these brokers are, but for those that are down."""
+def node_endpoints(broker: Dispatcher, call: Call[Message], nodes: Iterable[int]) -> tuple[NodeEndpoint, ...]:
+    """Return where these brokers are, but for those that are down."""
     known = broker.endpoints(call)
-    for node in nodes:
-        if node in known:
-            host, port = known[node]
-            yield NodeEndpoint(node_id=node, host=host, port=port)
+    return tuple(
+        NodeEndpoint(node_id=node, host=known[node][0], port=known[node][1])
+        for node in nodes
+        if node in known
+    )
 
 
 def refuse(request: FetchRequest, code: ErrorCode, message: str | None) -> FetchResponse:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
@@ -15,11 +16,9 @@ from kgroup.coordinator.offsets.transactions import names_something, refuse_what
 from kgroup.coordinator.refusals import refusal
 from kgroup.domain import OFFSETS_TOPIC, TopicPartition
 from kgroup.errors import ErrorCode, Refused
+from kgroup.protocol import registry
 from kgroup.protocol.codec import Message
-from kgroup.protocol.messages.consumer_group_describe import (
-    ConsumerGroupDescribeRequest,
-    ConsumerGroupDescribeResponse,
-)
+from kgroup.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from kgroup.protocol.messages.consumer_group_install_assignment import (
     ConsumerGroupInstallAssignmentRequest,
@@ -27,8 +26,8 @@ from kgroup.protocol.messages.consumer_group_install_assignment import (
 from kgroup.protocol.messages.consumer_group_prepare_assignment import (
     ConsumerGroupPrepareAssignmentRequest,
 )
-from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest
+from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest
 from kgroup.protocol.messages.heartbeat import HeartbeatRequest
 from kgroup.protocol.messages.join_group import JoinGroupRequest
 from kgroup.protocol.messages.leave_group import LeaveGroupRequest
@@ -38,7 +37,6 @@ from kgroup.protocol.messages.offset_delete import OffsetDeleteRequest
 from kgroup.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
-    OffsetFetchResponse,
 )
 from kgroup.protocol.messages.sync_group import SyncGroupRequest
 from kgroup.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
@@ -133,56 +131,22 @@ def offset_fetch(broker: Dispatcher, call: Call[OffsetFetchRequest]) -> Answer:
         return broker.tickets.submit(broker.partition_of(request.group_id), call)
     if len(request.groups) == 1:
         return broker.tickets.submit(broker.partition_of(request.groups[0].group_id), call)
-    return by_group(
-        broker,
-        call,
-        as_often_as_asked(request.groups, _id_of),
-        lambda groups: OffsetFetchRequest(groups=groups, require_stable=request.require_stable),
-        lambda answer: answer.groups,
-        lambda found: OffsetFetchResponse(groups=found),
-    )
+    return by_group(broker, call, as_often_as_asked(request.groups, _id_of), "groups")
 
 
 def describe_groups(broker: Dispatcher, call: Call[DescribeGroupsRequest]) -> Answer:
     """Classic groups, each from its shard."""
-    request = call.body
-    return by_group(
-        broker,
-        call,
-        as_often_as_asked(request.groups, str),
-        lambda ids: DescribeGroupsRequest(
-            groups=ids, include_authorized_operations=request.include_authorized_operations
-        ),
-        lambda answer: answer.groups,
-        lambda found: DescribeGroupsResponse(groups=found),
-    )
+    return by_group(broker, call, as_often_as_asked(call.body.groups, str), "groups")
 
 
 def describe_consumer_groups(broker: Dispatcher, call: Call[ConsumerGroupDescribeRequest]) -> Answer:
     """Consumer groups, each from its shard."""
-    request = call.body
-    return by_group(
-        broker,
-        call,
-        as_often_as_asked(request.group_ids, str),
-        lambda ids: ConsumerGroupDescribeRequest(
-            group_ids=ids, include_authorized_operations=request.include_authorized_operations
-        ),
-        lambda answer: answer.groups,
-        lambda found: ConsumerGroupDescribeResponse(groups=found),
-    )
+    return by_group(broker, call, as_often_as_asked(call.body.group_ids, str), "group_ids")
 
 
 def delete_groups(broker: Dispatcher, call: Call[DeleteGroupsRequest]) -> Answer:
     """Return groups of any kind, each by its shard; a group named twice is answered once."""
-    return by_group(
-        broker,
-        call,
-        list(dict.fromkeys(call.body.groups_names)),
-        lambda ids: DeleteGroupsRequest(groups_names=ids),
-        lambda answer: answer.results,
-        lambda found: DeleteGroupsResponse(results=found),
-    )
+    return by_group(broker, call, list(dict.fromkeys(call.body.groups_names)), "groups_names", "results")
 
 
 def list_groups(broker: Dispatcher, call: Call[Message]) -> Answer:
@@ -203,16 +167,12 @@ def list_groups(broker: Dispatcher, call: Call[Message]) -> Answer:
 
 
 def by_group(
-    broker: Dispatcher,
-    call: Call[Message],
-    asked: Sequence[T],
-    part: Callable[[tuple[T, ...]], Message],
-    entries: Callable[[Any], Iterable[Any]],
-    whole: Callable[[tuple[Any, ...]], Message],
+    broker: Dispatcher, call: Call[Any], asked: Sequence[T], field: str, entries: str = "groups"
 ) -> Answer:
-    """One `part` of the request to each shard; the `entries` of their answers in the order asked.
+    """Ask each shard about its groups among `asked`, which `field` of the request names.
 
-    A shard answers each item, in order: a group may be asked about twice, and for other topics.
+    The answer has the `entries` of theirs in the order asked. A shard answers each item, in order: a group
+    may be asked about twice, and for other topics.
     """
     by_partition: dict[int, list[int]] = {}
     for index, item in enumerate(asked):
@@ -221,11 +181,15 @@ def by_group(
     def merge(answers: list[Any]) -> Message:
         found: list[object] = [None] * len(asked)
         for indexes, answer in zip(by_partition.values(), answers, strict=True):
-            for index, entry in zip(indexes, entries(answer), strict=True):
+            for index, entry in zip(indexes, getattr(answer, entries), strict=True):
                 found[index] = entry
-        return whole(tuple(found))
+        whole: Message = registry.response_class(call.body.API)(**{entries: tuple(found)})
+        return whole
 
-    parts = [(p, part(tuple([asked[i] for i in indexes]))) for p, indexes in by_partition.items()]
+    parts = [
+        (partition, replace(call.body, **{field: tuple([asked[i] for i in indexes])}))
+        for partition, indexes in by_partition.items()
+    ]
     return _fan_out(broker, call, parts, merge)
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 from kgroup.broker.call import Answer, Call
 from kgroup.broker.dispatch import Api, Dispatcher
-from kgroup.broker.handlers.fetch import decided
+from kgroup.broker.handlers.fetch import decided, node_endpoints
 from kgroup.broker.handlers.partitions import code_of, partition_log
 from kgroup.broker.share_sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession
 from kgroup.broker.wakeups import Deadline
@@ -19,7 +19,7 @@ from kgroup.log.interface import Log, OffsetOutOfRange
 from kgroup.protocol.batches import EXTENT, LENGTH_OFFSET, batches_in
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages import share_acknowledge as acknowledging
-from kgroup.protocol.messages.fetch import LeaderIdAndEpoch, NodeEndpoint
+from kgroup.protocol.messages.fetch import LeaderIdAndEpoch
 from kgroup.protocol.messages.share_acknowledge import (
     ShareAcknowledgeRequest,
     ShareAcknowledgeResponse,
@@ -155,7 +155,7 @@ def acknowledge(
     return ShareAcknowledgeResponse(
         acquisition_lock_timeout_ms=broker.share_partitions.settings(group_id).lock_ms,
         responses=responses,
-        node_endpoints=_endpoints(broker, call, leaders),
+        node_endpoints=node_endpoints(broker, call, sorted(leaders)),
     )
 
 
@@ -313,11 +313,17 @@ class _Fetch:
                 ShareFetchableTopicResponse(topic_id=topic_id, partitions=tuple(each))
                 for topic_id, each in by_topic.items()
             ),
-            node_endpoints=_endpoints(
+            node_endpoints=node_endpoints(
                 self._broker,
                 self._call,
-                leaders
-                | {data.current_leader.leader_id for data in entries.values() if data.error_code in _MOVED},
+                sorted(
+                    leaders
+                    | {
+                        data.current_leader.leader_id
+                        for data in entries.values()
+                        if data.error_code in _MOVED
+                    }
+                ),
             ),
         )
 
@@ -468,14 +474,6 @@ def _leader(
     placement = broker.cluster.placement_of(broker.cluster.catalog.topics[name], key.partition)
     leaders.add(placement.leader)
     return LeaderIdAndEpoch(leader_id=placement.leader, leader_epoch=placement.epoch)
-
-
-def _endpoints(broker: Dispatcher, call: Call[Message], leaders: Iterable[int]) -> tuple[NodeEndpoint, ...]:
-    addresses = broker.endpoints(call)
-    return tuple(
-        NodeEndpoint(node_id=node, host=addresses[node][0], port=addresses[node][1])
-        for node in sorted(leaders)
-    )
 
 
 def _refuse_fetch(_: ShareFetchRequest, code: ErrorCode, message: str | None) -> ShareFetchResponse:

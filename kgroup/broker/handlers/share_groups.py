@@ -15,8 +15,7 @@ from kgroup.broker.handlers.repeats import as_often_as_asked
 from kgroup.broker.handlers.share_fetch import refuse_if_off
 from kgroup.coordinator.refusals import refusal
 from kgroup.coordinator.share import offsets, state_partitions
-from kgroup.coordinator.share.group import ShareGroup
-from kgroup.coordinator.share.state_partitions import Initialize
+from kgroup.coordinator.share.group import Initialize, ShareGroup
 from kgroup.coordinator.state import Step
 from kgroup.domain import NO_OFFSET, OFFSETS_TOPIC, ZERO_UUID
 from kgroup.errors import ErrorCode, Refused
@@ -45,7 +44,6 @@ from kgroup.protocol.messages.describe_share_group_offsets import (
 )
 from kgroup.protocol.messages.share_group_describe import (
     ShareGroupDescribeRequest,
-    ShareGroupDescribeResponse,
 )
 from kgroup.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
@@ -76,17 +74,7 @@ def heartbeat(broker: Dispatcher, call: Call[ShareGroupHeartbeatRequest]) -> Ans
 def describe(broker: Dispatcher, call: Call[ShareGroupDescribeRequest]) -> Answer:
     """Share groups, each from its shard."""
     refuse_if_off(broker)
-    request = call.body
-    return by_group(
-        broker,
-        call,
-        as_often_as_asked(request.group_ids, str),
-        lambda ids: ShareGroupDescribeRequest(
-            group_ids=ids, include_authorized_operations=request.include_authorized_operations
-        ),
-        lambda answer: answer.groups,
-        lambda found: ShareGroupDescribeResponse(groups=found),
-    )
+    return by_group(broker, call, as_often_as_asked(call.body.group_ids, str), "group_ids")
 
 
 def _begin(broker: Dispatcher, group_id: str, node: int, asked: Initialize) -> dict[StateKey, Refused | None]:

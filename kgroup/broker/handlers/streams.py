@@ -17,7 +17,6 @@ from kgroup.domain import INTERNAL_TOPICS, first_of
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.streams_group_describe import (
     StreamsGroupDescribeRequest,
-    StreamsGroupDescribeResponse,
 )
 from kgroup.protocol.messages.streams_group_describe import Topology as DescribedTopology
 from kgroup.protocol.messages.streams_group_heartbeat import (
@@ -64,15 +63,7 @@ def heartbeat(
 def describe(broker: Dispatcher, call: Call[StreamsGroupDescribeRequest]) -> Answer:
     """Streams groups, each from its shard."""
     _refuse_if_off(broker)
-    request = call.body
-    return by_group(
-        broker,
-        call,
-        as_often_as_asked(request.group_ids, str),
-        lambda ids: replace(request, group_ids=ids),
-        lambda answer: answer.groups,
-        lambda found: StreamsGroupDescribeResponse(groups=found),
-    )
+    return by_group(broker, call, as_often_as_asked(call.body.group_ids, str), "group_ids")
 
 
 def describe_topology(broker: Dispatcher, _: Call[StreamsGroupTopologyDescriptionUpdateRequest]) -> Answer:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from kgroup.coordinator.share.member import NONE, Partitions, ShareMember
 from kgroup.protocol.share_records import ShareGroupStatePartitionMetadataValue
@@ -17,6 +19,16 @@ class ShareState(StrEnum):
 
     EMPTY = "Empty"
     STABLE = "Stable"
+
+
+class Initialize(NamedTuple):
+    """State for the share coordinator to begin.
+
+    `offsets` are by topic id and partition; NO_OFFSET leaves the choice to the group's settings.
+    """
+
+    state_epoch: int
+    offsets: Mapping[bytes, Mapping[int, int]]
 
 
 @dataclass(slots=True)

@@ -33,13 +33,12 @@ from kgroup.protocol.messages.share_group_heartbeat import (
     ShareGroupHeartbeatRequest,
     ShareGroupHeartbeatResponse,
 )
-from kgroup.protocol.releases import Release
+from kgroup.protocol.releases import Change
 from kgroup.protocol.share_records import ShareGroupMemberMetadataValue
 
 Request = ShareGroupHeartbeatRequest
 Response = ShareGroupHeartbeatResponse
 NEVER_EXPIRES_MS = 2**31 - 1
-EMPTIED_GROUP_HAS_TARGET_EPOCH_SINCE = Release(4, 4)
 
 
 def heartbeat(step: Step, request: Request) -> Response:
@@ -69,7 +68,7 @@ def fence(step: Step, group: ShareGroup, member: ShareMember) -> None:
     others = (each for each in group.members.values() if each.member_id != member.member_id)
     epoch = group.epoch + 1
     write_epoch(step, group_id, epoch, hash_of(step.state, {name for each in others for name in each.names}))
-    if len(group.members) == 1 and step.config.kafka >= EMPTIED_GROUP_HAS_TARGET_EPOCH_SINCE:
+    if len(group.members) == 1 and step.config.kafka.has(Change.EMPTIED_TARGETS):
         write_target_epoch(step, group_id, epoch, 0)
     end_session(step, group_id, member.member_id)
 

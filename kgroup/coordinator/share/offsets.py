@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kgroup.coordinator.share.group import ShareGroup
+from kgroup.coordinator.share.group import Initialize, ShareGroup
 from kgroup.coordinator.share.state_partitions import (
-    Initialize,
     Numbers,
     kept_of,
     numbers_of,

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from kgroup.coordinator.share.group import ShareGroup
 from kgroup.coordinator.share.member import NONE, ShareMember, partitions_of
 from kgroup.coordinator.state import State
-from kgroup.coordinator.tombstones import member_removed, refuse_if_not_last, target_epoch_removed
+from kgroup.coordinator.tombstones import member_removed, refuse_if_not_last, target_epoch
 from kgroup.domain import NO_EPOCH
 from kgroup.protocol import share_records as r
 
@@ -54,11 +54,7 @@ def _target_epoch(
     key: r.ShareGroupTargetAssignmentMetadataKey,
     value: r.ShareGroupTargetAssignmentMetadataValue | None,
 ) -> None:
-    if value is None:
-        target_epoch_removed(group)
-        return
-    group.assignment_epoch = value.assignment_epoch
-    group.assignment_timestamp_ms = value.assignment_timestamp
+    target_epoch(group, value)
 
 
 def _target(

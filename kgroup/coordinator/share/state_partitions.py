@@ -8,12 +8,12 @@ lists it as initializing and leaves an `Initialize` for the host. Once that is d
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
-from kgroup.coordinator.share.group import ShareGroup
+from kgroup.coordinator.share.group import Initialize, ShareGroup
 from kgroup.coordinator.state import Step
 from kgroup.domain import NO_OFFSET, TopicImage
-from kgroup.protocol.releases import Release
+from kgroup.protocol.releases import Change
 from kgroup.protocol.share_records import (
     ShareGroupStatePartitionMetadataKey,
     ShareGroupStatePartitionMetadataValue,
@@ -26,17 +26,6 @@ Numbers: TypeAlias = dict[bytes, set[int]]
 """Topic id → partitions."""
 NOTHING_KEPT = Kept()
 NAME_UNKNOWN = "<UNKNOWN>"
-NEW_PARTITIONS_FROM_START_SINCE = Release(4, 4)
-
-
-class Initialize(NamedTuple):
-    """State for the share coordinator to begin.
-
-    `offsets` are by topic id and partition; NO_OFFSET leaves the choice to the group's settings.
-    """
-
-    state_epoch: int
-    offsets: Mapping[bytes, Mapping[int, int]]
 
 
 def kept_of(group: ShareGroup) -> Kept:
@@ -72,7 +61,7 @@ def start(step: Step, group: ShareGroup, epoch: int, partitions: Numbers) -> Ini
     """
     kept = kept_of(group)
     known = {each.topic_id for each in (*kept.initialized_topics, *kept.initializing_topics)}
-    from_start = known if step.config.kafka >= NEW_PARTITIONS_FROM_START_SINCE else set()
+    from_start = known if step.config.kafka.has(Change.NEW_PARTITIONS_FROM_START) else set()
     write_initializing(step, group, partitions)
     return Initialize(
         epoch,

@@ -6,7 +6,6 @@ its records makes anew. What is soft of it, the next heartbeat finds out again, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -39,7 +38,7 @@ from kgroup.coordinator.streams.records import (
     write_target_epoch,
     write_topology,
 )
-from kgroup.coordinator.streams.target import RACK_TAGS, Plan, Target, assignment_configs, update_target
+from kgroup.coordinator.streams.target import Plan, Target, assignment_configs, update_target
 from kgroup.coordinator.streams.timers import cancel_all, initial_delay, limit_revocation, renew_session
 from kgroup.coordinator.streams.topology import (
     ConfiguredTopology,
@@ -65,7 +64,6 @@ from kgroup.protocol.releases import Change
 
 Request = StreamsGroupHeartbeatRequest
 Response = StreamsGroupHeartbeatResponse
-DESCRIPTIONS_SINCE = 1
 NEVER_EXPIRES_MS = 2**31 - 1
 
 
@@ -116,7 +114,6 @@ def heartbeat(step: Step, group: StreamsGroup, request: Request) -> Response:
         step.defer(partial(_ask_to_shut_down, group, after.member_id))
     problems += [problem for problem in (target.delayed, looked.configured.problem) if problem is not None]
     problems += _shutdown(group, after.member_id if request.shutdown_application else None)
-    problems += _missing_tags(step, plan.configs, after)
     if looked.configured.missing:
         step.defer(partial(_want, step, group.group_id, looked.configured))
     answer = _response(step, group, request, Moved(before, after, replaced), looked.configured)
@@ -265,24 +262,6 @@ def _note_offsets(group: StreamsGroup, request: Request) -> None:
         before.reached if reached is None else offsets_of(reached),
         before.ends if ends is None else offsets_of(ends),
     )
-
-
-def _missing_tags(step: Step, configs: Mapping[str, str], member: StreamsMember) -> list[Problem]:
-    """Which of the tags that standbys are spread over the member lacks; version 0 has no code for it."""
-    wanted = configs.get(RACK_TAGS)
-    if wanted is None or step.version < DESCRIPTIONS_SINCE:
-        return []
-    given = {tag.key for tag in member.metadata.client_tags}
-    missing = [tag for tag in wanted.split(",") if tag not in given]
-    if not missing:
-        return []
-    return [
-        Problem(
-            StatusCode.MISSING_CLIENT_TAGS,
-            f"Missing required client tags for rack-aware standby assignment: [{', '.join(missing)}]. "
-            "Configure them via 'client.tag.<tagKey>' in your Streams config.",
-        )
-    ]
 
 
 def _unknown(group: StreamsGroup, member_id: str) -> Refused:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from kgroup.coordinator.state import State
 from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.coordinator.streams.member import REMOVED, Current, StreamsMember, target_of
-from kgroup.coordinator.tombstones import member_removed, refuse_if_not_last, target_epoch_removed
+from kgroup.coordinator.tombstones import member_removed, refuse_if_not_last, target_epoch
 from kgroup.protocol import streams_records as r
 
 Apply: TypeAlias = Callable[[State, StreamsGroup, Any, Any], None]
@@ -59,11 +59,7 @@ def _target_epoch(
     key: r.StreamsGroupTargetAssignmentMetadataKey,
     value: r.StreamsGroupTargetAssignmentMetadataValue | None,
 ) -> None:
-    if value is None:
-        target_epoch_removed(group)
-        return
-    group.assignment_epoch = value.assignment_epoch
-    group.assignment_timestamp_ms = value.assignment_timestamp
+    target_epoch(group, value)
 
 
 def _target(

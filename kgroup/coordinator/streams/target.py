@@ -18,7 +18,7 @@ from kgroup.coordinator.tasks.values import NO_TASK_SET, TaskSet
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.releases import Change
 
-STANDBYS, RACK_TAGS = "num.standby.replicas", "rack.aware.assignment.tags"
+STANDBYS = "num.standby.replicas"
 
 
 class Plan(NamedTuple):

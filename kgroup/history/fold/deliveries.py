@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kgroup.domain import NO_OFFSET, SHARE_STATE_TOPIC, TopicPartition, count_of, uuid_text
 from kgroup.history.fold.events import SHOWN, Delivered, Event, Kind
@@ -116,7 +116,8 @@ class DeliveryFold:
 
     def unreadable(self, group: str | None, offset: int, timestamp_ms: int, reason: str) -> Event:
         """The event of a record that does not decode."""
-        return self._event(Kind.RECORD_UNREADABLE, group or "", reason, offset, timestamp_ms, proven=False)
+        event = self._event(Kind.RECORD_UNREADABLE, group or "", reason, offset, timestamp_ms)
+        return replace(event, proven=False)
 
     def _first(self, record: StateRecord, value: r.StateValue) -> list[Event]:
         snapshot = value if isinstance(value, r.ShareSnapshotValue) else _merged(None, value)
@@ -126,7 +127,7 @@ class DeliveryFold:
         start = snapshot.start_offset
         if not begins:
             text = f"first seen here, with {_start_text(start)}: earlier records are gone"
-            made = self._tell(Kind.DELIVERY_STATE_CREATED, record, text, proven=False)
+            made = replace(self._tell(Kind.DELIVERY_STATE_CREATED, record, text), proven=False)
             # How these ended is on record, when is not.
             return [made, *self._ended(record, state, snapshot.state_batches, proven=False)]
         where = (
@@ -145,14 +146,14 @@ class DeliveryFold:
             f"start offset {_offset_text(was)} → {_offset_text(value.start_offset)}, deliveries begin again"
         )
         cause = "set by an admin (kafka-share-groups or kgroup reset-offsets)"
-        return [*events, self._tell(Kind.START_OFFSET_SET, record, text, cause=cause)]
+        return [*events, replace(self._tell(Kind.START_OFFSET_SET, record, text), cause=cause)]
 
     def _deleted(self, record: StateRecord, known: DeliveryState) -> list[Event]:
         events = self._close(record.place)
         del self.states[record.place]
         text = f"the delivery state is deleted, with {_start_text(known.value.start_offset)}"
         cause = "an admin deleted the group or its start offsets, or the topic was deleted"
-        return [*events, self._tell(Kind.DELIVERY_STATE_DELETED, record, text, cause=cause)]
+        return [*events, replace(self._tell(Kind.DELIVERY_STATE_DELETED, record, text), cause=cause)]
 
     def _updated(
         self,
@@ -217,7 +218,8 @@ class DeliveryFold:
             cause = "rejected by a member"
             if max(piece.deliveries for piece in pieces) > 1:
                 cause += ", or the delivery count limit was reached: the records do not say"
-        return self._tell(kind, record, text, cause=cause, records=tuple(pieces), count=count, proven=proven)
+        event = self._tell(kind, record, text)
+        return replace(event, cause=cause, records=tuple(pieces), count=count, proven=proven)
 
     def _skipped(
         self, record: StateRecord, before: r.ShareSnapshotValue, value: r.ShareSnapshotValue
@@ -237,8 +239,8 @@ class DeliveryFold:
         )
         cause = "deleted by retention, or no records to deliver (aborted, compacted, markers)"
         events = self._close(record.place)
-        told: dict[str, Any] = {"records": tuple(pieces), "count": count, "proven": False}
-        return [*events, self._tell(Kind.RECORDS_SKIPPED, record, text, cause=cause, **told)]
+        event = self._tell(Kind.RECORDS_SKIPPED, record, text)
+        return [*events, replace(event, cause=cause, records=tuple(pieces), count=count, proven=False)]
 
     def _close(self, place: StatePlace) -> list[Event]:
         """Tell the run of a partition that is open; none is afterwards."""
@@ -249,33 +251,31 @@ class DeliveryFold:
             pieces = _joined(run.done)
             count = sum(piece.records for piece in pieces)
             text = f"{count_of(count, 'record')} acknowledged {_times(pieces)}: {_listed(pieces)}"
-            told: dict[str, Any] = {"records": tuple(pieces), "count": count, "proven": run.proven}
-            events.append(self._span(Kind.RECORDS_ACKNOWLEDGED, run.acknowledged, text, told))
+            event = self._span(Kind.RECORDS_ACKNOWLEDGED, run.acknowledged, text)
+            events.append(replace(event, records=tuple(pieces), count=count, proven=run.proven))
         if run.moved:
             moves = f" in {run.moves} moves" if run.moves > 1 else ""
             text = f"start offset {_offset_text(run.start)} → {run.end}{moves}"
-            events.append(self._span(Kind.START_OFFSET_MOVED, run.moved, text, {"count": run.moves}))
+            event = self._span(Kind.START_OFFSET_MOVED, run.moved, text)
+            events.append(replace(event, count=run.moves))
         return sorted(events, key=lambda event: event.offset)
 
-    def _span(self, kind: Kind, records: list[StateRecord], text: str, more: dict[str, Any]) -> Event:
-        first, last = records[0], records[-1]
-        end = {"end_offset": last.offset, "end_timestamp_ms": last.timestamp_ms}
-        return self._tell(kind, first, text, **end, **more)
+    def _span(self, kind: Kind, records: list[StateRecord], text: str) -> Event:
+        last = records[-1]
+        event = self._tell(kind, records[0], text)
+        return replace(event, end_offset=last.offset, end_timestamp_ms=last.timestamp_ms)
 
     def place_of(self, place: StatePlace) -> TopicPartition:
         """Return the partition by the name of its topic, or by its id where no name is known."""
         topic = self._names.get(place.topic_id) or uuid_text(place.topic_id)
         return TopicPartition(topic, place.partition)
 
-    def _tell(self, kind: Kind, record: StateRecord, text: str, **more: Any) -> Event:
+    def _tell(self, kind: Kind, record: StateRecord, text: str) -> Event:
         at = self.place_of(record.place)
-        more = {"partitions": (at,), **more}
-        return self._event(
-            kind, record.place.group, f"{at}: {text}", record.offset, record.timestamp_ms, **more
-        )
+        event = self._event(kind, record.place.group, f"{at}: {text}", record.offset, record.timestamp_ms)
+        return replace(event, partitions=(at,))
 
-    def _event(self, kind: Kind, group: str, text: str, offset: int, timestamp_ms: int, **more: Any) -> Event:
-        told = {"end_offset": offset, "end_timestamp_ms": timestamp_ms, **more}
+    def _event(self, kind: Kind, group: str, text: str, offset: int, timestamp_ms: int) -> Event:
         return Event(
             kind=kind,
             group=group,
@@ -284,8 +284,9 @@ class DeliveryFold:
             log_partition=self.log_partition,
             offset=offset,
             timestamp_ms=timestamp_ms,
+            end_offset=offset,
+            end_timestamp_ms=timestamp_ms,
             detail=text,
-            **told,
         )
 
 
