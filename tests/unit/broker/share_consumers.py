@@ -104,8 +104,9 @@ class Member:
         partition: int = 0,
         last: bool = False,
         renew: bool = False,
+        node: int | None = None,
     ) -> ShareFetchResponse:
-        """Fetch from a partition in the member's session, acknowledging first."""
+        """Fetch from a partition in the member's session, acknowledging first, at its leader or at `node`."""
         topic = FetchTopic(
             topic_id=self.topic_id,
             partitions=(FetchPartition(partition_index=partition, acknowledgement_batches=said),),
@@ -123,7 +124,7 @@ class Member:
             is_renew_ack=renew,
             topics=(topic,),
         )
-        answer = self.transport.request(partition % 3, request)
+        answer = self.transport.request(partition % 3 if node is None else node, request)
         assert isinstance(answer, ShareFetchResponse)
         if not answer.error_code:
             self.session = 0 if last else self.session + 1

@@ -348,3 +348,16 @@ def test_describe_and_the_share_coordinators_own_apis(member: Member) -> None:
         codes.append(summary.results[0].partitions[0].error_code)
     assert sorted(codes) == [ErrorCode.NONE, ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_COORDINATOR]
     assert codes[found.coordinators[0].node_id] == ErrorCode.NONE
+
+
+def test_whom_to_turn_to_is_without_an_address_while_it_is_down(
+    member: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dispatcher = member.transport.dispatcher
+    known = dispatcher.endpoints
+    answer = member.fetch(node=1)
+    assert data_in(answer).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert [each.node_id for each in answer.node_endpoints] == [0]
+    monkeypatch.setattr(dispatcher, "endpoints", lambda call: {n: at for n, at in known(call).items() if n})
+    answer = member.fetch(node=1)
+    assert data_in(answer).current_leader.leader_id == 0 and answer.node_endpoints == ()
