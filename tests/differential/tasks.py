@@ -23,9 +23,9 @@ from kgroup.coordinator.tasks.java_order import hash_map_order
 from kgroup.coordinator.tasks.sticky import NoAssignment, Placed, TaskKind, assign
 from kgroup.coordinator.tasks.values import Tasks, TaskSet
 
-from .kafka import Jvm
+from .kafka import NEWEST, Jvm
 
-MOST_ALIKE = 5
+MOST_ALIKE = 4
 SHARE = 500
 """Groups that one JVM is asked about."""
 ROLES = ("active", "standby", "warmup")
@@ -33,17 +33,24 @@ Told = dict[str, Any]
 """A group as the JVM is asked, or tasks by member as it answers."""
 
 
-def ours(group: Told) -> Told:
-    """The same from our assignor, asked as our coordinator asks it."""
+def ours(group: Told, kafka: str) -> Told:
+    """What our assignor answers as this version of Kafka, asked as our coordinator asks it."""
     told = {each["id"]: each for each in group["members"]}
     placed = {
-        name: Placed(told[name]["process"], TaskSet(*(_tasks(told[name][role]) for role in ROLES)))
+        name: Placed(
+            told[name]["process"],
+            TaskSet(*(_tasks(told[name][role]) for role in ROLES)),
+            {
+                part: {int(number): at for number, at in reached.items()}
+                for part, reached in told[name]["offsets"].items()
+            },
+        )
         for name in hash_map_order(told)
     }
     parts = sorted(group["subtopologies"], key=lambda part: str(part["id"]))
     kinds = {part["id"]: TaskKind(part["tasks"], part["stateful"]) for part in parts}
     try:
-        given = assign(placed, kinds, group["standbys"])
+        given = assign(placed, kinds, group["standbys"], kafka == NEWEST)
     except NoAssignment as error:
         return {"error": str(error)}
     return {name: {role: _listed(getattr(tasks, role)) for role in ROLES} for name, tasks in given.items()}
@@ -89,7 +96,7 @@ class MadeUp:
     def _clash(self) -> str:
         """Aa and BB hash alike: so do all words of them of one length.
 
-        More than eight keys in a place make Java grow its table or plant a tree: our order leaves that out.
+        Eight keys in one place of a large table make Java plant a tree, whose order ours leaves aside.
         """
         word = "".join(self.rng.choice(("Aa", "BB")) for _ in range(4))
         alike = {process for process in self.threads.values() if len(process) == len(word)} - {word}
@@ -134,8 +141,22 @@ class MadeUp:
         members = []
         for name, process in self.threads.items():
             had = self._anything() if strange else before.get(name, {})
-            members.append({"id": name, "process": process, **{role: had.get(role, {}) for role in ROLES}})
+            tasks = {role: had.get(role, {}) for role in ROLES}
+            members.append({"id": name, "process": process, "offsets": self._offsets(), **tasks})
         return {"members": members, "subtopologies": self.parts, "standbys": self.standbys}
+
+    def _offsets(self) -> Told:
+        """How much of some tasks' state a thread says it has; of most threads none."""
+        rng = self.rng
+        if rng.random() < 0.6:
+            return {}
+        return {
+            part["id"]: {
+                str(n): rng.choice((0, 7, 7, 1000)) for n in range(part["tasks"]) if rng.random() < 0.4
+            }
+            for part in self.parts
+            if part["stateful"]
+        }
 
     def _anything(self) -> Told:
         """Tasks at random: of several owners, in several roles, of parts that are not there."""
@@ -160,13 +181,13 @@ class Case:
     difference: str | None = None
 
 
-def play(kafka: Jvm, seed: int, rounds: int) -> Case:
+def play(running: Jvm, seed: int, rounds: int, kafka: str) -> Case:
     """One group on both; it ends at the first difference."""
     group, before = MadeUp.of(seed), {}
     tasks = moved = 0
     for number in range(rounds):
         asked = group.asked(before)
-        theirs, mine = kafka.ask(asked), ours(asked)
+        theirs, mine = running.ask(asked), ours(asked, kafka)
         if theirs != mine:
             return Case(seed, number, tasks, moved, f"{json.dumps(asked)}\n  Kafka {theirs}\n  ours  {mine}")
         now = _places(theirs)
@@ -188,17 +209,17 @@ def _places(told: Told) -> set[tuple[str, str, str, int]]:
     }
 
 
-def cases(seeds: range, rounds: int) -> list[Case]:
-    """The cases of these seeds, in order."""
-    with Jvm("kgroup.differential.TaskAssignments") as kafka:
-        return [play(kafka, seed, rounds) for seed in seeds]
+def cases(seeds: range, rounds: int, kafka: str) -> list[Case]:
+    """The cases of these seeds, in order, on this version of Kafka."""
+    with Jvm("kgroup.differential.TaskAssignments", kafka) as running:
+        return [play(running, seed, rounds, kafka) for seed in seeds]
 
 
-def cases_by(jobs: int, seeds: range, rounds: int) -> Iterator[Case]:
+def cases_by(jobs: int, seeds: range, rounds: int, kafka: str) -> Iterator[Case]:
     """The same, by some processes with a JVM each."""
     shares = [seeds[start : start + SHARE] for start in range(0, len(seeds), SHARE)]
     with Pool(jobs) as pool:
-        for share in pool.imap(partial(cases, rounds=rounds), shares):
+        for share in pool.imap(partial(cases, rounds=rounds, kafka=kafka), shares):
             yield from share
 
 
@@ -209,10 +230,11 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=10_000, help="how many groups")
     parser.add_argument("--rounds", type=int, default=5, help="assignments a group")
     parser.add_argument("--jobs", type=int, default=2, help="processes, with a JVM each")
+    parser.add_argument("--kafka", default=NEWEST, help="the version of Kafka: 4.3.1 or 4.4.0")
     given = parser.parse_args()
     began = time.monotonic()
     seeds = range(given.first, given.first + given.cases)
-    played = list(cases_by(given.jobs, seeds, given.rounds))
+    played = list(cases_by(given.jobs, seeds, given.rounds, given.kafka))
     bad = [case for case in played if case.difference]
     for case in bad[:5]:
         print(f"seed {case.seed}, round {case.rounds}: {case.difference}")

@@ -8,6 +8,7 @@ import pytest
 
 from tests.interop.conftest import require
 
+from .kafka import NEWEST, OLDEST
 from .tasks import MadeUp, cases, ours
 
 CASES = range(1, 61)
@@ -16,10 +17,11 @@ CASES = range(1, 61)
 @pytest.mark.interop
 @pytest.mark.timeout(1200)
 @pytest.mark.xdist_group("differential")
-def test_the_tasks_of_made_up_groups_are_where_kafka_has_them() -> None:
+@pytest.mark.parametrize("kafka", [OLDEST, NEWEST])
+def test_the_tasks_of_made_up_groups_are_where_kafka_has_them(kafka: str) -> None:
     """AE-32; `make differential-tasks` plays ten thousand."""
     require("java", "javac", "mvn")
-    played = cases(CASES, rounds=5)
+    played = cases(CASES, 5, kafka)
     assert [case.difference for case in played if case.difference] == []
     assert sum(case.moved for case in played) > len(played)
 
@@ -33,6 +35,6 @@ def test_made_up_groups_are_of_many_kinds() -> None:
     group = groups[0]
     group.rng = Random(1)
     asked = group.asked(before)
-    given = ours(asked)
+    given = ours(asked, NEWEST)
     placed = [n for told in given.values() for numbers in told["active"].values() for n in numbers]
     assert len(placed) == sum(part["tasks"] for part in asked["subtopologies"])

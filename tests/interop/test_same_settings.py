@@ -30,8 +30,8 @@ LOGGER, METRICS = 8, 16
 SOURCES = {TOPIC: (1,), BROKER: (2, 3), GROUP: (8,)}
 STAYS = ("min.insync.replicas", "1")
 """Of all brokers, Kafka 4.3 has this one from the start, and does not let it go."""
-UNTOLD = ("super.users", "allow.everyone.if.no.acl.found", "group.consumer.regex.refresh.interval.ms")
-"""What Kafka's authorizer or nobody is told, so that DescribeConfigs has no word of it."""
+UNTOLD = ("super.users", "allow.everyone.if.no.acl.found")
+"""What only Kafka's authorizer is told, so that DescribeConfigs has no word of it."""
 OF_BROKERS = ("message.max.bytes", "log.cleanup.policy", "max.connections")
 
 

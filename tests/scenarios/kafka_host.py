@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from kgroup.domain import uuid_text
 from kgroup.errors import ErrorCode
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -23,7 +24,7 @@ from .wire import Wire
 
 SCALE = 5
 PATIENCE_S = 20.0
-GROUP, TRANSACTION = 0, 1
+GROUP, TRANSACTION, SHARE = 0, 1, 2
 DEFAULTS = {
     **CONFIG,
     **SHARED,
@@ -146,9 +147,11 @@ class KafkaHost:
 
     def _await_coordinator(self) -> None:
         """The first requests make Kafka create its internal topics, and nobody is served before."""
+        partition = f"{self.prefix}:{uuid_text(bytes(15) + b'1')}:0"
+        keys = {GROUP: self.prefix, TRANSACTION: self.prefix, SHARE: partition}
         until = time.monotonic() + PATIENCE_S
         while time.monotonic() < until:
-            if self._found(GROUP) and self._found(TRANSACTION):
+            if all(self._found(kind, key) for kind, key in keys.items()):
                 init = InitProducerIdRequest(transactional_id=self.prefix, transaction_timeout_ms=60_000)
                 (group,) = self._call(DescribeGroupsRequest(groups=(self.prefix,))).groups
                 if group.error_code == ErrorCode.GROUP_ID_NOT_FOUND and not self._call(init).error_code:
@@ -156,8 +159,8 @@ class KafkaHost:
             time.sleep(0.1)
         raise AssertionError("the coordinators do not come up")
 
-    def _found(self, key_type: int) -> bool:
-        asked = FindCoordinatorRequest(key_type=key_type, coordinator_keys=(self.prefix,))
+    def _found(self, key_type: int, key: str) -> bool:
+        asked = FindCoordinatorRequest(key_type=key_type, coordinator_keys=(key,))
         return not self._call(asked).coordinators[0].error_code
 
     def _await_topic(self, name: str, partitions: int) -> bytes:

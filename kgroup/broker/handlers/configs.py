@@ -53,6 +53,15 @@ from kgroup.runtime.topic_settings import (
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32  # resource types
 FROM_GROUP = 8  # config source
 SHORT = 4  # config type, of settings of brokers only
+_UNTOLD = frozenset(
+    {
+        "group.consumer.regex.refresh.interval.ms",
+        "group.share.initialize.retry.interval.ms",
+        "share.coordinator.cold.partition.snapshot.interval.ms",
+        "share.coordinator.state.topic.prune.interval.ms",
+    }
+)
+"""Kafka's internal settings: a broker takes them and tells nobody."""
 _LONGS = frozenset(
     {
         "connections.max.idle.ms",
@@ -137,7 +146,7 @@ def _broker_entries(broker: Dispatcher, name: str, synonyms: bool) -> Iterable[D
     fixed = {**BrokerSettings().as_text(), **type(broker.cluster.group_config)().as_settings()}
     defaults = {**fixed, **{key: setting.default for key, setting in DYNAMIC.items()}}
     for key, default in defaults.items():
-        if key in NODE_IDS:
+        if key in NODE_IDS or key in _UNTOLD:
             continue
         layers = configs.layers(key, None if key in NULL_BY_DEFAULT else default, node)
         known = DYNAMIC.get(key)
@@ -207,7 +216,7 @@ def _type_of(name: str, value: str) -> int:
         return LIST
     if not value.lstrip("-").isdecimal():
         return STRING
-    if name in ("offsets.topic.replication.factor", "transaction.state.log.replication.factor"):
+    if name.endswith("topic.replication.factor") or name == "transaction.state.log.replication.factor":
         return SHORT
     return LONG if name in _LONGS else INT
 

@@ -2,7 +2,7 @@
 
 Two coordinators that break ties otherwise give a task to different members, and moving a group from one to
 the other would move its state. The orders are fixed: by the documentation of String.hashCode, and by how
-java.util.HashMap has placed its entries since Java 8 (trees, of more than eight keys a place, left aside).
+java.util.HashMap has placed its entries since Java 8 (trees, of many keys in one place, left aside).
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 DEFAULT_CAPACITY = 16
+LEAST_WITH_TREES = 64
+"""A smaller table doubles where a larger one plants a tree (MIN_TREEIFY_CAPACITY)."""
 
 
 def string_hash(text: str) -> int:
@@ -66,19 +68,28 @@ class HashTable(Generic[T]):
 
     def add(self, key: T) -> None:
         """Add an entry as `put` does: behind those that have the same place."""
-        self._add(key, 1)
+        self._add(key, end=1, most=8)
         self._grow()
 
     def compute(self, key: T) -> None:
         """Add an entry as `computeIfAbsent` does: before those that have the same place, and growing late."""
         self._grow()
-        self._add(key, -1)
+        self._add(key, end=-1, most=7)
 
-    def _add(self, key: T, end: int) -> None:
-        if key not in self._places:
-            value = self._hash_of(key)
-            self._added += 1
-            self._places[key] = value ^ value >> 16, end * self._added
+    def _add(self, key: T, *, end: int, most: int) -> None:
+        """Add at this end of the key's place; a place that has `most` already makes a small table grow."""
+        if key in self._places:
+            return
+        value = self._hash_of(key)
+        value ^= value >> 16
+        crowded = False
+        if self._size < LEAST_WITH_TREES:
+            mask = self._size - 1
+            crowded = sum(not (value ^ other) & mask for other, _ in self._places.values()) >= most
+        self._added += 1
+        self._places[key] = value, end * self._added
+        if crowded:
+            self._size *= 2
 
     def _grow(self) -> None:
         # It doubles when an entry makes it fuller than three quarters, and keeps the order within a place.

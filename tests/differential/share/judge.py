@@ -16,7 +16,7 @@ JAVA = Path(__file__).resolve().parent / "java"
 
 def kafka() -> Jvm:
     """Kafka's classes, to be used in a `with`."""
-    return Jvm("kafka.server.share.Player", JAVA)
+    return Jvm("kafka.server.share.Player", None, JAVA)
 
 
 @dataclass(frozen=True)
