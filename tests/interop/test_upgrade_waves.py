@@ -22,6 +22,7 @@ from .waiting import eventually
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 PARTITIONS, SIZE = 6, 2
+STEPS = ("plan", "move", "watch", "check")
 RULES = "{observe: 4s, stuck_after: 12s, unowned: 2m}"
 HOOK = "cat > told.draft && mv told.draft told && while [ -e told ]; do sleep 0.05; done"
 
@@ -146,14 +147,17 @@ def test_a_group_that_fails_in_the_second_of_three_waves(deployments: Deployment
 
 
 def test_killed_in_each_step_it_resumes(deployments: Deployments, tmp_path: Path) -> None:
-    """SIGKILL in plan, move, watch and check of one wave: its hook runs once, and the next wave follows."""
+    """SIGKILL in plan, move, watch and check of one wave: its hook runs once, and the next wave follows.
+
+    On a busy machine a step may be over before it is seen: the kill then comes in the next.
+    """
     case = deployments.case
     groups = deployments.fill("a", "b")
     waves = written(tmp_path, groups[:1], groups[1:], rules=RULES.replace("12s", "1m"))
     state = tmp_path / "waves.yaml.state.json"
     command = [sys.executable, "-m", "kgroup.cli.app", "upgrade", "run", waves, "--execute"]
     more: tuple[str, ...] = ()
-    for step in ("plan", "move", "watch", "check"):
+    for step in STEPS:
         process = subprocess.Popen(
             [*command, *more, "-b", case.server.bootstrap], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
         )
@@ -164,8 +168,9 @@ def test_killed_in_each_step_it_resumes(deployments: Deployments, tmp_path: Path
             process.kill()
             _, said = process.communicate()
         assert process.returncode == -9, (step, said, state.read_text())
-        more = ()
-        if step == "move":
+        if now_in(state) != "move":
+            more = ()
+        else:
             code, told = run(case, waves)
             assert (code, told["waves"][0]["stops"][0]["reason"]) == (5, "HOOK_CUT_OFF")
             more = ("--no-hook-again",)
@@ -175,9 +180,14 @@ def test_killed_in_each_step_it_resumes(deployments: Deployments, tmp_path: Path
     assert types(case, groups) == ["Consumer"] * 2
 
 
+def now_in(state: Path) -> str:
+    """The step of the first wave."""
+    step: str = json.loads(state.read_text())["waves"][0]["step"]
+    return step
+
+
 def reached(state: Path, step: str, deployments: Deployments) -> bool:
-    """Whether the first wave is in this step; of `move`, whether its hook deploys."""
-    if not state.exists():
+    """Whether the first wave is in this step, or beyond; of `move`, whether its hook deploys."""
+    if not state.exists() or (now := now_in(state)) not in STEPS:
         return False
-    wave = json.loads(state.read_text())["waves"][0]
-    return bool(wave["step"] == step and (step != "move" or deployments.deployed))
+    return STEPS.index(now) >= STEPS.index(step) and (now != "move" or bool(deployments.deployed))
