@@ -1,7 +1,7 @@
 """The coordinator's settings, under Kafka's names, with Kafka's defaults, bounds and cross-checks.
 
-The sources are GroupCoordinatorConfig and ShareGroupConfig of Kafka 4.3.1; the differential asks them about
-every setting here.
+The sources are GroupCoordinatorConfig and ShareGroupConfig of Kafka; the differential asks those of each
+release about every setting here.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ _ASSIGNORS = {
     "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
     "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
 }
+_TASK_ASSIGNORS = {"org.apache.kafka.coordinator.group.streams.assignor.StickyTaskAssignor": "sticky"}
 _POLICIES = ("bidirectional", "upgrade", "downgrade", "disabled")
 _PROTOCOLS = ("classic", "consumer", "share", "streams")
 _BOUNDED = ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms")
@@ -72,6 +73,27 @@ def _list(text: str) -> tuple[str, ...]:
     if not all(items):
         raise ValueError("must name at least one, with a comma between each")
     return tuple(dict.fromkeys(items))
+
+
+def rack_tags(text: str) -> tuple[str, ...]:
+    """Return the names of client tags; ValueError where one is empty or given twice."""
+    stripped = text.strip(_BLANK)
+    tags = tuple(_COMMA.split(stripped)) if stripped else ()
+    if len(set(tags)) < len(tags):
+        raise ValueError("must not contain duplicate tag keys")
+    if not all(tags):
+        raise ValueError("must not have an empty tag key")
+    return tags
+
+
+def _task_assignors(text: str) -> tuple[str, ...]:
+    names = tuple(_TASK_ASSIGNORS.get(name, name) for name in _list(text))
+    for name in names:
+        if name not in _TASK_ASSIGNORS.values():
+            raise ValueError(f"names {name!r}; use sticky, the only one there is")
+    if len(set(names)) < len(names):
+        raise ValueError("names an assignor twice, by its short name and by its class")
+    return names
 
 
 def _assignors(text: str) -> tuple[str, ...]:
@@ -153,6 +175,8 @@ class GroupConfig:
     streams_assignment_interval_ms: int = _number("group.streams.assignment.interval.ms", 1000, 0)
     streams_min_assignment_interval_ms: int = _number("group.streams.min.assignment.interval.ms", 0, 0)
     streams_max_assignment_interval_ms: int = _number("group.streams.max.assignment.interval.ms", 15_000, 0)
+    streams_assignors: tuple[str, ...] = _other("group.streams.assignors", ("sticky",), _task_assignors)
+    streams_rack_tags: tuple[str, ...] = _other("group.streams.rack.aware.assignment.tags", (), rack_tags)
     share_session_timeout_ms: int = _number("group.share.session.timeout.ms", 45_000)
     share_min_session_timeout_ms: int = _number("group.share.min.session.timeout.ms", 45_000)
     share_max_session_timeout_ms: int = _number("group.share.max.session.timeout.ms", 60_000)
@@ -182,12 +206,23 @@ class GroupConfig:
         return {f.metadata["setting"].name: f.name for f in fields(cls) if f.metadata}
 
     @classmethod
+    def lists(cls) -> frozenset[str]:
+        """The names of the settings that are lists."""
+        return frozenset(
+            f.metadata["setting"].name for f in fields(cls) if f.metadata and isinstance(f.default, tuple)
+        )
+
+    @classmethod
     def of(cls, settings: Mapping[str, str], kafka: Release = NEWEST) -> GroupConfig:
         """Settings from Kafka's names, checked alone and against each other; raises ConfigError."""
         known = {f.name: f.metadata["setting"] for f in fields(cls) if f.metadata}
         given: dict[str, Any] = {}
         for name, text in settings.items():
             attribute = cls.attribute(name)
+            if not kafka.has_setting(name):
+                raise ConfigError(
+                    f"Kafka {kafka} has no setting {name}", "leave it out, or serve as a later one"
+                )
             try:
                 given[attribute] = known[attribute].read(text)
             except ValueError as wrong:
@@ -205,8 +240,12 @@ class GroupConfig:
         return names[name]
 
     def as_settings(self) -> dict[str, str]:
-        """Every setting under Kafka's name, as text."""
-        return {name: _text(getattr(self, attribute)) for name, attribute in self.names().items()}
+        """Every setting that the release has, under Kafka's name, as text."""
+        return {
+            name: _text(getattr(self, attribute))
+            for name, attribute in self.names().items()
+            if self.kafka.has_setting(name)
+        }
 
     def _check(self) -> None:
         value = {name: getattr(self, attribute) for name, attribute in self.names().items()}

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from kgroup.coordinator import roster
-from kgroup.coordinator.config import INT32_MAX, GroupConfig, whole_number
+from kgroup.coordinator.config import INT32_MAX, GroupConfig, rack_tags, whole_number
 from kgroup.coordinator.state import State
 from kgroup.durations import iso_duration_ms
 from kgroup.errors import ConfigError, ErrorCode, Refused
@@ -26,6 +26,8 @@ STREAMS_HEARTBEAT_INTERVAL = "streams.heartbeat.interval.ms"
 STREAMS_ASSIGNMENT_INTERVAL = "streams.assignment.interval.ms"
 STREAMS_STANDBYS = "streams.num.standby.replicas"
 STREAMS_INITIAL_DELAY = "streams.initial.rebalance.delay.ms"
+STREAMS_ASSIGNOR = "streams.assignor.name"
+STREAMS_RACK_TAGS = "streams.rack.aware.assignment.tags"
 TASK_OFFSET_INTERVAL_MS, ACCEPTABLE_RECOVERY_LAG = 60_000, 10_000
 """What members of streams groups are told; settings that Kafka 4.4 keeps to itself (not documented there)."""
 
@@ -116,6 +118,45 @@ WORDS = {
 BY_DURATION = "by_duration:"
 
 
+class Text(NamedTuple):
+    """A dynamic setting that the broker's own decides: that one's name, and its value."""
+
+    broker_setting: str
+    default: str
+
+
+def texts(config: GroupConfig) -> dict[str, Text]:
+    """The dynamic settings of a streams group that are no numbers, of those that the release has."""
+    known = {
+        STREAMS_ASSIGNOR: Text("group.streams.assignors", config.streams_assignors[0]),
+        STREAMS_RACK_TAGS: Text(
+            "group.streams.rack.aware.assignment.tags", ",".join(config.streams_rack_tags)
+        ),
+    }
+    return {name: text for name, text in known.items() if config.kafka.has_setting(name)}
+
+
+def as_shown(name: str, text: str) -> str:
+    """Return one of `texts` as Kafka shows what was set: a list without blanks."""
+    return ",".join(rack_tags(text)) if name == STREAMS_RACK_TAGS else text.strip()
+
+
+def _check_text(config: GroupConfig, name: str, text: str) -> None:
+    if name == STREAMS_ASSIGNOR:
+        known = config.streams_assignors
+        if text.strip() not in known:
+            raise Refused(
+                ErrorCode.INVALID_CONFIG,
+                f"{name} '{text[:200]}' is not a registered task assignor. Registered assignors are: "
+                f"[{', '.join(known)}].",
+            )
+        return
+    try:
+        rack_tags(text)
+    except ValueError as wrong:
+        raise Refused(ErrorCode.INVALID_CONFIG, f"{name} {wrong}.") from None
+
+
 def _check_word(name: str, text: str) -> None:
     choices, word = WORDS[name].choices, text.strip()
     if (word.lower() if WORDS[name].is_flag else word) in choices:
@@ -133,13 +174,16 @@ def _check_word(name: str, text: str) -> None:
 
 def check(config: GroupConfig, settings: dict[str, str]) -> None:
     """Refuse settings a group may not have: unknown names, no numbers, out of the broker's bounds."""
-    known = bounds(config)
+    known, others = bounds(config), texts(config)
     for name, text in settings.items():
         if name in roster.SETTINGS:
             roster.check(name, text)
             continue
         if name in WORDS:
             _check_word(name, text)
+            continue
+        if name in others:
+            _check_text(config, name, text)
             continue
         if name not in known:
             raise Refused(ErrorCode.INVALID_CONFIG, f"Unknown group config name: {name}")
@@ -208,6 +252,12 @@ def streams_initial_delay_ms(state: State, group_id: str) -> int:
 def streams_standby_replicas(state: State, group_id: str) -> int:
     """How many standbys each task that keeps state shall have."""
     return _value(state, group_id, STREAMS_STANDBYS, state.config.streams_standby_replicas)
+
+
+def streams_rack_tags(state: State, group_id: str) -> tuple[str, ...]:
+    """The client tags over whose values standbys are to be spread; the assignor `sticky` heeds none."""
+    own = state.group_configs.get(group_id, {})
+    return rack_tags(own[STREAMS_RACK_TAGS]) if STREAMS_RACK_TAGS in own else state.config.streams_rack_tags
 
 
 class ShareSettings(NamedTuple):

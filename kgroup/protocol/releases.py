@@ -58,6 +58,14 @@ _LEVELS = {
 }
 """Feature → level → the release that first supported it; each has 0 as its lowest (KIP-584)."""
 
+_SETTINGS = {
+    "group.streams.assignors": "4.4",  # KIP-1357
+    "group.streams.rack.aware.assignment.tags": "4.4",
+    "streams.assignor.name": "4.4",
+    "streams.rack.aware.assignment.tags": "4.4",
+}
+"""Setting of brokers or groups → the release that brought it; those not listed are older than `SERVED`."""
+
 
 class Release(NamedTuple):
     """A minor release of Kafka; the later is the greater."""
@@ -90,6 +98,10 @@ class Release(NamedTuple):
             for name, levels in _LEVELS.items()
         }
         return {name: highest for name, highest in found.items() if highest}
+
+    def has_setting(self, name: str) -> bool:
+        """Whether this release knows a setting, of those that kgroup knows."""
+        return name not in _SETTINGS or self >= _release(_SETTINGS[name])
 
     def has(self, change: Change) -> bool:
         """Whether this release behaves so."""

@@ -137,5 +137,5 @@ def is_list(name: str) -> bool:
     if name in DYNAMIC:
         return DYNAMIC[name].type == LIST
     if name in BrokerSettings.names() or name in GroupConfig.names():
-        return name in ("group.consumer.assignors", "group.coordinator.rebalance.protocols")
+        return name in GroupConfig.lists()
     raise Refused(ErrorCode.INVALID_CONFIG, f"Unknown config name: {name}")

@@ -4,7 +4,7 @@ A setting of a topic or group and the broker's default for it share a text. Unit
 """
 
 from kgroup.coordinator.config import BOUNDED_IN
-from kgroup.coordinator.group_settings import WORDS
+from kgroup.coordinator.group_settings import STREAMS_ASSIGNOR, WORDS
 from kgroup.runtime.topic_settings import SETTINGS
 
 _TOPICS = {
@@ -56,9 +56,11 @@ _GROUPS = {
     "share.renew.acknowledge.enable": "Whether members of a share group may renew their locks.",
     "share.session.timeout.ms": "How long a member of a share group may be silent.",
     "streams.assignment.interval.ms": "The least time between two target assignments of a streams group.",
+    "streams.assignor.name": "Which of group.streams.assignors assigns the tasks of a streams group.",
     "streams.heartbeat.interval.ms": "How often members of a streams group send heartbeats.",
     "streams.initial.rebalance.delay.ms": "How long the first assignment of a streams group waits.",
     "streams.num.standby.replicas": "Standby copies of each stateful task of a streams group.",
+    "streams.rack.aware.assignment.tags": "Client tags over which standbys are to be spread.",
     "streams.session.timeout.ms": "How long a member of a streams group may be silent.",
 }
 _ROSTER = {
@@ -87,6 +89,7 @@ _BROKERS = {
     "group.share.initialize.retry.interval.ms": "When the state of a partition is begun again that was not.",
     "group.share.max.share.sessions": "The most share sessions of this broker.",
     "group.share.max.size": "The most members of a share group.",
+    "group.streams.assignors": "The task assignors of streams groups; the first is the default.",
     "group.streams.max.size": "The most members of a streams group.",
     "group.streams.max.standby.replicas": "The most standby copies that a streams group may set.",
     "kgroup.client.assignors.enable": "Whether client-side assignors of the consumer protocol are served.",
@@ -157,7 +160,7 @@ TEXTS: dict[str, str] = {
     **_ROSTER,
     **_BROKERS,
     **_LISTENERS,
-    **{f"group.{name}": text for name, text in _GROUPS.items() if name not in WORDS},
+    **{f"group.{name}": text for name, text in _GROUPS.items() if name not in (*WORDS, STREAMS_ASSIGNOR)},
     **{s.broker_name: _TOPICS[name] for name, s in SETTINGS.items() if s.broker_name},
     **{
         f"{kind}{bound}.{name}": text.format(f"{kind}{name}")

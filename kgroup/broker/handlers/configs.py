@@ -9,9 +9,8 @@ from kgroup.broker import topics as rules
 from kgroup.broker.call import Call
 from kgroup.broker.dispatch import Api, Dispatcher, refusing
 from kgroup.broker.handlers.repeats import as_often_as_asked
-from kgroup.coordinator import roster
-from kgroup.coordinator.group_settings import WORDS as GROUP_WORDS
-from kgroup.coordinator.group_settings import bounds as group_bounds
+from kgroup.coordinator import group_settings, roster
+from kgroup.coordinator.config import GroupConfig
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -143,7 +142,8 @@ def _broker_entries(broker: Dispatcher, name: str, synonyms: bool) -> Iterable[D
         layer = Layer(each.name, each.value, FROM_FILE)
         found = _entry(each.name, layer, [layer], synonyms, each.type, read_only=True)
         yield replace(found, is_sensitive=each.secret)
-    fixed = {**BrokerSettings().as_text(), **type(broker.cluster.group_config)().as_settings()}
+    defaults_of_groups = GroupConfig(kafka=broker.cluster.group_config.kafka).as_settings()
+    fixed = {**BrokerSettings().as_text(), **defaults_of_groups}
     defaults = {**fixed, **{key: setting.default for key, setting in DYNAMIC.items()}}
     for key, default in defaults.items():
         if key in NODE_IDS or key in _UNTOLD:
@@ -174,16 +174,22 @@ def _group_entries(
     broker: Dispatcher, group_id: str, synonyms: bool
 ) -> Iterable[DescribeConfigsResourceResult]:
     own = broker.cluster.catalog.group_configs.get(group_id, {})
-    for key, bounds in group_bounds(broker.cluster.group_config).items():
+    for key, bounds in group_settings.bounds(broker.cluster.group_config).items():
         layers = broker.cluster.configs.layers(f"group.{key}", str(bounds.default), None)
         if key in own:
             layers.insert(0, Layer(key, own[key], FROM_GROUP))
         yield _entry(key, layers[0], layers, synonyms, INT)
-    for key, word in GROUP_WORDS.items():
+    for key, word in group_settings.WORDS.items():
         layers = [Layer(key, word.default, FROM_DEFAULT)]
         if key in own:
             layers.insert(0, Layer(key, own[key], FROM_GROUP))
         yield _entry(key, layers[0], layers, synonyms, BOOLEAN if word.is_flag else STRING)
+    for key, text in group_settings.texts(broker.cluster.group_config).items():
+        layers = broker.cluster.configs.layers(text.broker_setting, text.default, None)
+        if key in own:
+            layers.insert(0, Layer(key, group_settings.as_shown(key, own[key]), FROM_GROUP))
+        kind = LIST if key == group_settings.STREAMS_RACK_TAGS else STRING
+        yield _entry(key, layers[0], layers, synonyms, kind)
     # Told only where they are made: to everybody else a group has the settings that Kafka knows.
     for key in roster.SETTINGS:
         if key in own:
@@ -212,7 +218,7 @@ def _entry(
 def _type_of(name: str, value: str) -> int:
     if value in ("true", "false"):
         return BOOLEAN
-    if name in ("group.consumer.assignors", "group.coordinator.rebalance.protocols"):
+    if name in GroupConfig.lists():
         return LIST
     if not value.lstrip("-").isdecimal():
         return STRING

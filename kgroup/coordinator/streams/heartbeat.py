@@ -15,6 +15,7 @@ from kgroup.coordinator.group_settings import (
     TASK_OFFSET_INTERVAL_MS,
     streams_heartbeat_interval_ms,
     streams_initial_delay_ms,
+    streams_rack_tags,
 )
 from kgroup.coordinator.state import Step
 from kgroup.coordinator.streams.endpoints import partitions_by_endpoint
@@ -65,6 +66,8 @@ from kgroup.protocol.releases import Change
 Request = StreamsGroupHeartbeatRequest
 Response = StreamsGroupHeartbeatResponse
 NEVER_EXPIRES_MS = 2**31 - 1
+MISSING_TAGS_SINCE = 1
+"""The first version of the request whose clients know the status."""
 
 
 class Moved(NamedTuple):
@@ -114,6 +117,7 @@ def heartbeat(step: Step, group: StreamsGroup, request: Request) -> Response:
         step.defer(partial(_ask_to_shut_down, group, after.member_id))
     problems += [problem for problem in (target.delayed, looked.configured.problem) if problem is not None]
     problems += _shutdown(group, after.member_id if request.shutdown_application else None)
+    problems += _missing_tags(step, group, after)
     if looked.configured.missing:
         step.defer(partial(_want, step, group.group_id, looked.configured))
     answer = _response(step, group, request, Moved(before, after, replaced), looked.configured)
@@ -471,6 +475,21 @@ def _shutdown(group: StreamsGroup, asks_now: str | None) -> list[Problem]:
             StatusCode.SHUTDOWN_APPLICATION,
             f"Streams group member {asked} encountered a fatal error and requested a shutdown for the "
             "entire application.",
+        )
+    ]
+
+
+def _missing_tags(step: Step, group: StreamsGroup, member: StreamsMember) -> list[Problem]:
+    """Whether the member lacks a tag over which standbys are to be spread."""
+    given = {tag.key for tag in member.metadata.client_tags}
+    missing = [tag for tag in streams_rack_tags(step.state, group.group_id) if tag not in given]
+    if not missing or step.version < MISSING_TAGS_SINCE:
+        return []
+    return [
+        Problem(
+            StatusCode.MISSING_CLIENT_TAGS,
+            f"Missing required client tags for rack-aware standby assignment: [{', '.join(missing)}]. "
+            "Configure them via 'client.tag.<tagKey>' in your Streams config.",
         )
     ]
 

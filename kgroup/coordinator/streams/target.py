@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from kgroup.coordinator.group_settings import streams_assignment_interval_ms, streams_standby_replicas
+from kgroup.coordinator.group_settings import (
+    streams_assignment_interval_ms,
+    streams_rack_tags,
+    streams_standby_replicas,
+)
 from kgroup.coordinator.state import State, Step
 from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.coordinator.streams.member import StreamsMember
@@ -18,7 +22,7 @@ from kgroup.coordinator.tasks.values import NO_TASK_SET, TaskSet
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.releases import Change
 
-STANDBYS = "num.standby.replicas"
+STANDBYS, RACK_TAGS = "num.standby.replicas", "rack.aware.assignment.tags"
 
 
 class Plan(NamedTuple):
@@ -31,7 +35,10 @@ class Plan(NamedTuple):
 
 def assignment_configs(state: State, group_id: str) -> dict[str, str]:
     """Return what record 17 keeps of the settings that a target is made with."""
-    return {STANDBYS: str(streams_standby_replicas(state, group_id))}
+    configs = {STANDBYS: str(streams_standby_replicas(state, group_id))}
+    if tags := streams_rack_tags(state, group_id):
+        configs[RACK_TAGS] = ",".join(tags)
+    return configs
 
 
 class Target(NamedTuple):

@@ -117,6 +117,10 @@ final class Generator {
             setting(settings, 0.5, "streams.heartbeat.interval.ms", "5000", "10000", "1", "2147483647");
             setting(settings, 0.5, "streams.assignment.interval.ms", "0", "1000", "10000", "2147483647");
             setting(settings, 0.5, "streams.initial.rebalance.delay.ms", "0", "1000", "2147483647");
+            if (Release.STATIC_STREAMS_MEMBERS) {
+                setting(settings, 0.4, "streams.rack.aware.assignment.tags", "", "zone", "cell , zone", "zone,rack");
+                setting(settings, 0.2, "streams.assignor.name", "sticky");
+            }
             return op;
         }
         // Out of bounds they are, at times, by a broker's settings that changed since: then they are held within.
