@@ -135,6 +135,7 @@ class Change(Enum):
     TARGETS_MOVE = _4_4, "A static member that returns has its target written once"
     ASSIGNOR_VOTES_BUMP = _4_4, "A change of the assignor that most members ask for makes a new target"
     EMPTIED_TARGETS = _4_4, "A group that loses its last member has a target of its last epoch"
+    LASTING_TARGETS = _4_4, "A streams member that returns within an epoch finds the target it had"
     NEW_PARTITIONS_FROM_START = _4_4, "A share group reads partitions that a topic gets from their start"
     MALFORMED_SUBSCRIPTIONS = _4_4, "A classic join with a malformed subscription is refused, and not failed"
 

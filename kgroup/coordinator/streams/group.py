@@ -75,7 +75,9 @@ class StreamsGroup:
 
     Soft: `configured` (the topology over the topics there are), `refresh_deadline_ms` and `refresh_epoch`
     (when topics are looked at again), `endpoint_epoch` (of what was last told of endpoints), `shutdown_by`
-    (the member that asked for the whole application to end) and `task_offsets` (what each member reported).
+    (the member that asked for the whole application to end), `task_offsets` (what each member reported), and
+    `copied` (where the copy of the target that Kafka 4.4 made when `copied_epoch` was first given out, to be
+    refined by warm-up tasks one day, differs from `targets` by now; None: the copy has nothing of a member).
     `static` are member ids by instance id.
     """
 
@@ -97,6 +99,8 @@ class StreamsGroup:
     endpoint_epoch: int = 0
     shutdown_by: str | None = None
     task_offsets: dict[str, TaskOffsets] = field(default_factory=dict)
+    copied_epoch: int = -1
+    copied: dict[str, TaskSet | None] = field(default_factory=dict)
     stored_description_epoch: int = NO_TOPOLOGY_EPOCH
     failed_description_epoch: int = NO_TOPOLOGY_EPOCH
 
@@ -130,6 +134,21 @@ class StreamsGroup:
 
     def target_of(self, member_id: str) -> TaskSet:
         return self.targets.get(member_id, NO_TASK_SET)
+
+    def copy_target(self, epoch: int) -> None:
+        """Copy the target of an epoch as it is now."""
+        self.copied_epoch = epoch
+        self.copied.clear()
+
+    def relabel_copied(self, before: str, after: str) -> None:
+        """Have another member id take a member's place in the copy."""
+        if self.copied_epoch != self.assignment_epoch:
+            return
+        tasks = self.copied.get(before, self.targets.get(before))
+        if tasks is not None:
+            self.copied[before], self.copied[after] = None, tasks
+        elif after not in self.targets:
+            self.copied.setdefault(after, None)
 
     def offsets_of(self, member_id: str) -> TaskOffsets:
         return self.task_offsets.get(member_id, NO_TASK_OFFSETS)

@@ -19,7 +19,7 @@ from kgroup.coordinator.group_settings import (
 )
 from kgroup.coordinator.state import Step
 from kgroup.coordinator.streams.endpoints import partitions_by_endpoint
-from kgroup.coordinator.streams.group import StreamsGroup
+from kgroup.coordinator.streams.group import StreamsGroup, StreamsState
 from kgroup.coordinator.streams.member import (
     NOTHING_HELD,
     Current,
@@ -50,7 +50,7 @@ from kgroup.coordinator.streams.topology import (
     required_topics,
 )
 from kgroup.coordinator.streams.validation import LEFT_FOR_A_WHILE
-from kgroup.coordinator.tasks.values import Tasks, TaskSet
+from kgroup.coordinator.tasks.values import NO_TASK_SET, Tasks, TaskSet
 from kgroup.coordinator.topic_hashes import hash_of
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol import streams_records as r
@@ -93,6 +93,9 @@ def heartbeat(step: Step, group: StreamsGroup, request: Request) -> Response:
         _refuse_if_full(step, group, request)
     owned = _owned(request)
     replaced = _replaced(group, request)
+    if replaced is not None and step.config.kafka.has(Change.LASTING_TARGETS):
+        # At once and not deferred: Kafka does it even if it then refuses the heartbeat.
+        group.relabel_copied(replaced.member_id, request.member_id)
     before = _member(step, group, request, owned, replaced)
     after = replace(before, metadata=_metadata(step, before.metadata, request))
     changed = after.metadata != before.metadata
@@ -111,6 +114,8 @@ def heartbeat(step: Step, group: StreamsGroup, request: Request) -> Response:
     if group.is_empty:
         _wait_for_more(step, group)
     target = update_target(step, group, plan, after, replaced)
+    if step.config.kafka.has(Change.LASTING_TARGETS):
+        target = _as_copied(step, group, target, after.member_id, unchanged=plan.epoch == group.epoch)
     after = _move(step, group, after, target, owned)
     renew_session(step, group.group_id, after.member_id)
     if request.shutdown_application:
@@ -147,6 +152,8 @@ def leave(step: Step, group: StreamsGroup, request: Request) -> Response:
 def fence(step: Step, group: StreamsGroup, member: StreamsMember) -> None:
     """Remove the member and bump the group epoch; the next heartbeat of another computes the target."""
     remove_member(step, group.group_id, member.member_id)
+    if group.copied_epoch == group.assignment_epoch and member.member_id in group.targets:
+        step.defer(partial(group.copied.setdefault, member.member_id, group.targets[member.member_id]))
     write_epoch(step, group, group.epoch + 1)
     if len(group.members) == 1 and step.config.kafka.has(Change.EMPTIED_TARGETS):
         write_target_epoch(step, group.group_id, group.epoch + 1, 0)
@@ -455,6 +462,18 @@ def _move(
     # Only by a step: a heartbeat that renewed the limit would let a member keep its tasks for ever (CP-17).
     limit_revocation(step, group.group_id, member)
     return member
+
+
+def _as_copied(step: Step, group: StreamsGroup, target: Target, member_id: str, *, unchanged: bool) -> Target:
+    """The target as Kafka 4.4 gives it to a member: by its copy, which a stable group makes again."""
+    if group.copied_epoch != target.epoch or (
+        group.copied and unchanged and group.state is StreamsState.STABLE
+    ):
+        step.defer(partial(group.copy_target, target.epoch))
+        return target
+    if member_id not in group.copied:
+        return target
+    return target._replace(tasks=group.copied[member_id] or NO_TASK_SET)
 
 
 def _want(step: Step, group_id: str, configured: ConfiguredTopology) -> None:

@@ -54,7 +54,7 @@ final class Generator {
             setting(config, 0.5, "group.streams.num.standby.replicas", "0", "1", "2");
             if (Release.STATIC_STREAMS_MEMBERS) {
                 // Kafka 4.4.0 makes no warm-ups yet, but keeps what would be refined to them, at times too long.
-                config.put("group.streams.num.warmup.replicas", "0");
+                config.put("group.streams.num.warmup.replicas", "2");
             }
         }
         return setup;
