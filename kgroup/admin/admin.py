@@ -302,11 +302,13 @@ class Admin:
 
         return plan_static(self._cluster, group_id, read_log=read_log)
 
-    def plan_fleet(self, group_ids: Iterable[str], *, read_log: bool = False) -> Fleet:
+    def plan_fleet(
+        self, group_ids: Iterable[str], *, patterns: Sequence[str] = (), read_log: bool = False
+    ) -> Fleet:
         """Return the upgrade plans of many groups, in one pass (migrate/fleet.py)."""
         from kgroup.admin.migrate.fleet import plan_fleet
 
-        return plan_fleet(self._cluster, group_ids, read_log=read_log)
+        return plan_fleet(self._cluster, group_ids, patterns=patterns, read_log=read_log)
 
     def against_kafka_5(self, fleet: Fleet) -> tuple[Check, ...]:
         """Return what the brokers and these groups have against Kafka 5.0 (migrate/release.py)."""

@@ -362,6 +362,14 @@ class TestFleet:
         cluster.classic_group(f"{three}-pays", f"{three}-pay", {"m-0": [0]})
         ran = on_cluster("upgrade", "plan", f"{three}-*", "--topic", f"{three}-pay", "-o", "json")
         assert [row["group_id"] for row in ran.document["data"]["groups"]] == [f"{three}-pays"]
+        both = ("upgrade", "plan", f"{three}-pays", f"{three}-x", "--topic", f"{three}-pay")
+        ran = on_cluster(*both, "-o", "json")
+        assert ran.code == ExitCode.PARTIAL
+        assert [error["item"] for error in ran.document["errors"]] == [f"{three}-x"]
+        assert "1 ready, 0 blocked, 0 unknown, 0 already; not all were seen" in on_cluster(*both).out
+        nothing = on_cluster("upgrade", "plan", f"{three}-x", "--topic", f"{three}-pay")
+        assert nothing.code == ExitCode.NOT_FOUND and "no group was seen" in nothing.out
+        assert on_cluster(*both[:2], f"{three}-x*", *both[-2:]).code == ExitCode.NOT_FOUND
 
     def test_the_page_holds_what_the_table_shows(self, on_cluster, three, tmp_path):
         page = tmp_path / "plan.html"
@@ -386,6 +394,27 @@ class TestFleet:
         assert {row["context"] for row in ran.document["data"]["groups"]} == {"eu"}
         assert [error["item"] for error in ran.document["errors"]] == ["us"]
         assert kgroup(*both, "-C", "eu").code == ExitCode.USAGE
+        nothing = kgroup("upgrade", "plan", "--all-groups", "--contexts", ",")
+        assert nothing.code == ExitCode.USAGE and "names no context" in nothing.err
+
+    def test_what_one_cluster_has_not_is_said_with_its_name(self, kgroup, cluster, three, tmp_path):
+        """A glob without a match in one context ended the whole report, and no error named a context."""
+        config = tmp_path / "config" / "kgroup" / "config.yaml"
+        config.parent.mkdir(parents=True, exist_ok=True)
+        config.write_text(
+            f"contexts: {{eu: {{bootstrap-servers: '{cluster.bootstrap}'}},"
+            f" us: {{local: {tmp_path / 'us'}}}}}\n"
+        )
+        assert kgroup("cluster", "create-topic", "t", "--local", str(tmp_path / "us")).code == ExitCode.OK
+        ran = kgroup("upgrade", "plan", f"{three}-*", "--contexts", "eu,us", "-o", "json")
+        assert ran.code == ExitCode.PARTIAL, ran.err
+        assert len(ran.document["data"]["groups"]) == 3
+        assert [error["message"] for error in ran.document["errors"]] == [
+            f"context us: no group matches '{three}-*'"
+        ]
+        ran = kgroup("upgrade", "plan", f"{three}-a", "--contexts", "eu,us")
+        assert ran.code == ExitCode.PARTIAL
+        assert f"context us: group {three}-a: GROUP_ID_NOT_FOUND" in ran.err
 
     def test_what_stands_against_kafka_5(self, on_cluster, three):
         data = document(on_cluster("doctor", "--kafka", "5", f"{three}-*", "-o", "json"), "doctor")
@@ -411,4 +440,13 @@ class TestFleet:
     def test_what_makes_no_sense_is_refused(self, on_cluster, three):
         assert on_cluster("upgrade", "plan").code == ExitCode.USAGE
         assert on_cluster("upgrade", "plan", f"{three}-a", "--all-groups").code == ExitCode.USAGE
-        assert on_cluster("upgrade", "plan", f"{three}-*", "--pattern", "a.*").code == ExitCode.USAGE
+        assert on_cluster("upgrade", "plan", f"{three}-*", "--static").code == ExitCode.USAGE
+
+    def test_a_pattern_of_all_clients(self, on_cluster, three):
+        ran = on_cluster("upgrade", "plan", f"{three}-[ab]", "--pattern", "(?!x).*", "-o", "json")
+        rows = document(ran, "upgrade plan", ExitCode.REFUSED)["groups"]
+        assert {(row["verdict"], *row["change"]) for row in rows} == {("blocked", "pattern")}
+        out = on_cluster("upgrade", "plan", f"{three}-[ab]", "--pattern", "(?!x).*").out
+        assert "blocked by patterns: 2 groups, to change in: pattern" in out
+        assert "→ write it in RE2: no look-around, no backreferences" in out
+        assert on_cluster("upgrade", "plan", f"{three}-[ab]", "--pattern", "orders").code == ExitCode.OK

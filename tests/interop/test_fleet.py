@@ -35,8 +35,11 @@ from .conftest import SETTINGS, Case, require
 from .driver import Client, Driver, Member, settle
 from .foreign import builds
 from .foreign.conftest import _command as foreign_command
+from .foreign.workers import Workers
 from .kafka import RealKafka
+from .test_rolling_deployments import Instances
 from .test_upgrade_waves import Deployments, run, written
+from .verifying import kgroup
 from .waiting import eventually
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(3000)]
@@ -302,3 +305,67 @@ def test_groups_are_moved_with_their_clients(
             made.close()
             for member in case.members:
                 member.close()
+
+
+def test_running_applications_are_named_with_what_to_do_instead(
+    kafka: RealKafka, drivers: Callable[[str], Driver], tmp_path: Path
+) -> None:
+    """Kafka Streams of both protocols, a Connect worker and its sink, as they run.
+
+    Their groups are left out, and the broker agrees. With FULL the hints are followed: the sink's consumer
+    and the application move.
+    """
+    apps = {
+        protocol: Instances(
+            Case(kafka, drivers("java"), f"words-{protocol}", []), tmp_path, **{"group.protocol": protocol}
+        )
+        for protocol in ("classic", "streams")
+    }
+    for app in apps.values():
+        app.case.topic(PARTITIONS, "in")
+        app.case.topic(2, "out")
+    workers = Workers(kafka.bootstrap, "workers", "sessioned", tmp_path)
+    lines, where = apps["classic"].case.topic(1, "lines"), ("-b", kafka.bootstrap)
+    sink = {"connector.class": "FileStreamSink", "topics": lines, "file": str(tmp_path / "out")}
+    try:
+        workers.start("w0")
+        for protocol, app in apps.items():
+            app.start(protocol)
+        for app in apps.values():
+            app.settle()
+        workers.create("lines", **sink)
+        workers.shares(["lines"])
+        code, told = kgroup(
+            "upgrade", "plan", "words-classic", "words-streams", "workers", "connect-lines", *where
+        )
+        hints = {out["group_id"]: out["hint"] for out in told["left_out"]}
+        assert (code, set(hints)) == (4, {"words-classic", "words-streams", "workers"}), told
+        assert "group.protocol=streams (KIP-1071)" in hints["words-classic"]
+        assert "nothing is left to do" in hints["words-streams"]
+        assert "consumer.group.protocol=consumer" in hints["workers"]
+        (row,) = told["groups"]
+        assert (row["verdict"], row["software"]) == ("ready", {"Kafka Connect": 1})
+        with SocketTransport(ConnectionSettings(parse_bootstrap(kafka.bootstrap))) as transport:
+            assert {broker_says(transport, group) for group in hints} == {"blocked"}
+        for app in apps.values():
+            app.settle()
+        if not FULL:
+            return
+        workers.settings["consumer.group.protocol"] = "consumer"
+        workers.stop("w0")
+        workers.start("w0")
+        workers.shares(["lines"])
+        apps["classic"].close()
+        assert kgroup("wait", "words-classic", "--for", "empty", *where)[0] == 0
+        assert kgroup("upgrade", "plan", "words-classic", *where)[1]["verdict"] == "blocked"
+        apps["classic"].start("classic", **{"group.protocol": "streams"})
+        apps["classic"].settle()
+        code, told = kgroup("describe", "words-classic", "connect-lines", *where)
+        assert {each["group_id"]: each["type"] for each in told["groups"]} == {
+            "words-classic": "streams",
+            "connect-lines": "consumer",
+        }
+    finally:
+        for app in apps.values():
+            app.close()
+        workers.close()

@@ -33,6 +33,7 @@ from kgroup.admin.migrate.patterns import check_patterns
 from kgroup.admin.models import CLASSIC, CONSUMER, EMPTY, STABLE, STREAM_ASSIGNOR
 from kgroup.admin.shell import command
 from kgroup.domain import Document, first_of
+from kgroup.protocol.embedded import connect
 from kgroup.protocol.embedded.member import CONNECT, application_of
 
 POLICY = "group.consumer.migration.policy"
@@ -184,7 +185,13 @@ def _foreign(found: Evidence) -> Check | None:
     if kind not in ("", CONSUMER):
         message = f"the protocol type is {kind!r}, not consumer: {_whose(found)}."
         message += "" if found.group.state == EMPTY else f" {REFUSAL}"
-        return Check("protocol_type", BLOCK, message, "leave this group as it is", evidence)
+        hint = "leave this group as it is"
+        if kind == connect.PROTOCOL_TYPE:
+            hint += (
+                ". The consumers of its sinks are in groups of their own (connect-CONNECTOR by default) and "
+            )
+            hint += "move with consumer.group.protocol=consumer in the workers' settings"
+        return Check("protocol_type", BLOCK, message, hint, evidence)
     if found.kind.name != KAFKA_STREAMS:
         return None
     named = application_of(found.group.group_id, CONSUMER, STREAM_ASSIGNOR)
@@ -192,7 +199,10 @@ def _foreign(found: Evidence) -> Check | None:
     whose = f"Kafka Streams, of the ksqlDB query {query}" if query else "Kafka Streams"
     message = f"this is a group of {whose}: {found.kind.because}. As a consumer group the application "
     message += "could not join it any more"
-    hint = "leave it; Streams moves with group.protocol=streams (KIP-1071), all of its members stopped before"
+    hint = (
+        "leave it; Streams moves with group.protocol=streams (KIP-1071): stop all of its members, wait until "
+    )
+    hint += "the group is empty (kgroup wait --for empty), start them so"
     return Check("kafka_streams", BLOCK, message, hint, evidence)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from kgroup.admin.migrate.models import (
@@ -24,6 +25,8 @@ ASSIGNMENT_STRATEGY, DEFAULT_ASSIGNOR = "partition.assignment.strategy", "range"
 DEFAULT_SESSIONS = frozenset({45_000, 10_000})
 """Of Java since 3.0 and before, in ms."""
 _DEFAULT_IDS = {"rdkafka": "librdkafka", "sarama": "sarama", "kgo": "franz-go"}
+_VERSIONED = re.compile(r"(kafka-python|aiokafka)-(\d+\..+)")
+_SINK = re.compile(r"connector-consumer-.+-\d+")
 
 
 def consequences(found: Evidence) -> Iterator[Check]:
@@ -53,9 +56,10 @@ def software_of(group_id: str, client_id: str) -> str | None:
     """Return which client library names itself so by default, with its version if it has it; else None."""
     if client_id.startswith(f"consumer-{group_id}-"):
         return "Java"
-    for name in ("kafka-python", "aiokafka"):
-        if client_id.startswith(f"{name}-"):
-            return f"{name} {client_id.removeprefix(f'{name}-')}"
+    if _SINK.fullmatch(client_id):
+        return "Kafka Connect"
+    if versioned := _VERSIONED.fullmatch(client_id):
+        return " ".join(versioned.groups())
     return _DEFAULT_IDS.get(client_id)
 
 
@@ -129,7 +133,7 @@ def _static_ids(found: Evidence) -> Check:
 
 
 def _session_timeout(found: Evidence) -> Check:
-    ahead = _session_ahead(found)
+    ahead = session_ahead(found)
     clients = sorted(set(found.logged.session_timeouts.values())) if found.logged else []
     evidence = {SESSION_TIMEOUT: ahead, "clients_ms": clients or None}
     ahead_ms = int(ahead) if ahead and ahead.isdigit() else None
@@ -149,8 +153,8 @@ def _session_timeout(found: Evidence) -> Check:
     return Check("session_timeout", OK, message, None, evidence)
 
 
-def _session_ahead(found: Evidence) -> str | None:
-    """The session timeout of consumer-protocol members; None when the group's own settings are not known."""
+def session_ahead(found: Evidence) -> str | None:
+    """Return the consumer protocol's session timeout in ms; None if the group's settings are unknown."""
     if found.own_settings is None:
         return None
     return found.own_settings.get(SESSION_TIMEOUT) or (found.settings or {}).get(BROKER_SESSION_TIMEOUT)

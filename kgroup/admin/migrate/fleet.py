@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -67,11 +67,12 @@ class FleetRow:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A group that no plan is for: it has no consumer protocol to move to."""
+    """A group that no plan is for: it has no consumer protocol to move to. `hint` says what to do instead."""
 
     group_id: str
     type: str
     reason: str
+    hint: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,21 +84,27 @@ class Fleet:
     errors: tuple[ItemError, ...]
 
 
-def plan_fleet(cluster: ClusterView, group_ids: Iterable[str], *, read_log: bool = False) -> Fleet:
-    """Return the upgrade plan of each group; requests grow with the brokers, not with the groups."""
+def plan_fleet(
+    cluster: ClusterView, group_ids: Iterable[str], *, patterns: Sequence[str] = (), read_log: bool = False
+) -> Fleet:
+    """Return the upgrade plan of each group; requests grow with the brokers, not with the groups.
+
+    `patterns` are those that the clients of all of these groups subscribe with.
+    """
     rows, left_out, errors = [], [], []
-    for group_id, found in gather_all(cluster, group_ids, read_log=read_log).items():
+    gathered = gather_all(cluster, group_ids, all_topics=bool(patterns), read_log=read_log)
+    for group_id, found in gathered.items():
         if isinstance(found, AnotherType):
-            left_out.append(LeftOut(group_id, found.type, f"it is a {found.type} group"))
+            left_out.append(LeftOut(group_id, found.type, f"it is a {found.type} group", found.hint))
         elif isinstance(found, KgroupError):
             errors.append(item_error(group_id, found))
         else:
-            plan = plan_of(found, UPGRADE)
+            plan = plan_of(found, UPGRADE, patterns)
             never = next((check for check in plan.blockers if check.code in STAYS), None)
             if never is None:
                 rows.append(_row(found, plan))
             else:
-                left_out.append(LeftOut(group_id, plan.type, never.message))
+                left_out.append(LeftOut(group_id, plan.type, never.message, never.hint))
     rows.sort(key=lambda row: (EFFORTS.index(row.effort), row.members or 0, row.group_id))
     return Fleet(tuple(rows), tuple(left_out), tuple(errors))
 

@@ -76,7 +76,9 @@ def plan(
     when one is blocked. Groups with no consumer protocol to move to (Kafka Connect, Kafka Streams, share
     groups) are left out and named.
     """
-    question = Question(group or (), all_groups, topic, contexts, read_log, html, waves, wave_size)
+    question = Question(
+        group or (), all_groups, topic, contexts, pattern or (), read_log, html, waves, wave_size
+    )
     one = question.one_group
     if static:
         if one is None or pattern:
@@ -85,8 +87,6 @@ def plan(
             return show(env, planned(admin.plan_static(one, read_log=read_log), identity(admin, env)))
     if one is not None:
         return show_plan(env, one, "upgrade", pattern, read_log)
-    if pattern:
-        raise ConfigError("--pattern is about one group", "name that group alone")
     return plan_fleet(env, question)
 
 

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgroup.admin.as_json import document
+from kgroup.admin.migrate.models import words
 from kgroup.admin.models import ItemError
 from kgroup.admin.refusals import item_error
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode, Failure, of_batch
-from kgroup.cli.inputs.group_names import Named, every, expand, is_glob, matches
+from kgroup.cli.inputs.group_names import Named, every, expand, is_glob
 from kgroup.cli.inputs.topic_readers import reading
 from kgroup.cli.output.pages import filled, write_page
 from kgroup.cli.output.result import Result, show
@@ -36,6 +37,7 @@ class Question:
     all_groups: bool = False
     topic: str | None = None
     contexts: str | None = None
+    patterns: Sequence[str] = ()
     read_log: bool = False
     html: Path | None = None
     waves: Path | None = None
@@ -80,19 +82,31 @@ def _in_contexts(env: Env, question: Question) -> tuple[list[Planned], list[Item
         raise ConfigError("--contexts names the clusters", "leave out -b, --local and -C")
     if question.waves is not None:
         raise ConfigError("a file of waves is about one cluster", "name it with -C, and leave out --contexts")
+    names = words(question.contexts or "")
+    if not names:
+        raise ConfigError("--contexts names no context", "kgroup context list shows them")
     planned, failed = [], []
-    for name in dict.fromkeys(word.strip() for word in (question.contexts or "").split(",") if word.strip()):
+    for name in dict.fromkeys(names):
         try:
             with open_admin(replace(env, flags={**env.flags, "context": name})) as admin:
                 planned.append(_planned(admin, question, name))
         except (BrokerRefused, Unreachable) as error:
-            failed.append(replace(item_error(name, error), message=f"context {name}: {error.message}"))
+            failed.append(_within(name, item_error(name, error)))
+        except Failure as error:
+            # A pattern that matches nothing here may match in the others.
+            item = ItemError(error.item or name, error.code, error.message, error.hint)
+            failed.append(_within(name, item))
     return planned, failed
+
+
+def _within(context: str | None, error: ItemError) -> ItemError:
+    return error if context is None else replace(error, message=f"context {context}: {error.message}")
 
 
 def _planned(admin: "Admin", question: Question, context: str | None) -> Planned:
     named = _named(admin, question)
-    return Planned(context, admin.plan_fleet(named.groups, read_log=question.read_log), named.unseen)
+    fleet = admin.plan_fleet(named.groups, patterns=question.patterns, read_log=question.read_log)
+    return Planned(context, fleet, named.unseen)
 
 
 def _named(admin: "Admin", question: Question) -> Named:
@@ -100,11 +114,13 @@ def _named(admin: "Admin", question: Question) -> Named:
         return every(admin) if question.all_groups else expand(admin, question.groups)
 
     listing = admin.list_groups()
+    absent: set[str] = set()
     if question.groups:
-        chosen = (g for g in listing.groups if any(matches(name, g.group_id) for name in question.groups))
-        listing = replace(listing, groups=tuple(chosen))
+        wanted = set(expand(admin, question.groups).groups)
+        listing = replace(listing, groups=tuple(g for g in listing.groups if g.group_id in wanted))
+        absent = wanted - {group.group_id for group in listing.groups}
     listing, _ = reading(admin, listing, question.topic, False)
-    return Named(tuple(group.group_id for group in listing.groups), listing.errors)
+    return Named((*(group.group_id for group in listing.groups), *sorted(absent)), listing.errors)
 
 
 def _result(
@@ -116,7 +132,10 @@ def _result(
 ) -> Result:
     rows = [(each.context, row) for each in planned for row in each.fleet.rows]
     left_out = [(each.context, out) for each in planned for out in each.fleet.left_out]
-    untold = [*failed, *(error for each in planned for error in (*each.fleet.errors, *each.unseen))]
+    untold = [
+        *failed,
+        *(_within(each.context, error) for each in planned for error in (*each.fleet.errors, *each.unseen)),
+    ]
     asked = {name for name in question.groups if not is_glob(name)}
     refused = [out for _, out in left_out if out.group_id in asked]
     blocked = any(row.verdict == "blocked" for _, row in rows)
@@ -131,6 +150,8 @@ def _result(
         "left_out": [{"context": context, **asdict(out)} for context, out in left_out],
     }
     summary = _summary([row for _, row in rows])
+    if untold:
+        summary = f"{summary}; not all were seen" if rows or left_out else "no group was seen"
     kinds = list(_kinds([row for _, row in rows]))
     if question.html is not None:
         _write(question.html, data, summary, kinds, untold, where)
@@ -161,22 +182,28 @@ def _summary(rows: "Sequence[FleetRow]") -> str:
 
 
 def _kinds(rows: "Iterable[FleetRow]") -> Iterator[str]:
-    """Yield a line per kind of obstacle, the one that stops the most groups first."""
+    """Yield each kind of obstacle, the one that stops the most groups first, and what to do about it."""
     groups = grouped(
-        ((word, each.code), each)
+        ((word, each.code), (row.group_id, each))
         for row in rows
         for word, obstacles in (("blocked by", row.blockers), ("unknown:", row.unknown))
         for each in obstacles
     )
     for (word, code), found in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])):
-        where = f", to change in: {found[0].where}" if found[0].where else ""
+        where = f", to change in: {found[0][1].where}" if found[0][1].where else ""
         yield f"  {word} {code.replace('_', ' ')}: {count_of(len(found), 'group')}{where}"
+        hints = [(group_id, each.hint) for group_id, each in found if each.hint]
+        if hints:
+            alike = len({hint for _, hint in hints}) == 1
+            yield f"    → {'' if alike else f'{hints[0][0]}, for one: '}{hints[0][1]}"
 
 
 def _left_out_lines(left_out: "Sequence[LeftOut]") -> Iterator[str]:
     """Yield what no plan is for, by its reason."""
-    for reason, names in grouped((out.reason, out.group_id) for out in left_out).items():
+    for (reason, hint), names in grouped(((out.reason, out.hint), out.group_id) for out in left_out).items():
         yield f"  left out: {first_of(names)}: {reason}"
+        if hint:
+            yield f"    → {hint}"
 
 
 def _unknown_errors(rows: "Iterable[FleetRow]") -> Iterator[ItemError]:

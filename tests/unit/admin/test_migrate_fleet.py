@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from kgroup.admin.migrate.consequences import software_of
 from kgroup.admin.migrate.evidence import gather_all
 from kgroup.admin.migrate.fleet import EFFORTS, plan_fleet
 from kgroup.admin.migrate.models import UPGRADE, Evidence
@@ -106,7 +107,11 @@ def test_every_kind_of_group() -> None:
         "custom": ("ready", "roll", ("assignor", "client")),
         "sticky": ("blocked", "client", ("assignor", "client")),
     }
-    assert {out.group_id for out in found.left_out} == {"connect", "streams", "shared"}
+    hints = {out.group_id: out.hint or "" for out in found.left_out}
+    assert hints.keys() == {"connect", "streams", "shared"}
+    assert "group.protocol=streams (KIP-1071)" in hints["streams"]
+    assert "consumer.group.protocol=consumer" in hints["connect"]
+    assert "share groups have one protocol" in hints["shared"]
     assert [(error.item, error.code) for error in found.errors] == [("absent", "GROUP_ID_NOT_FOUND")]
     efforts = [EFFORTS.index(row.effort) for row in found.rows]
     assert efforts == sorted(efforts)
@@ -117,6 +122,24 @@ def test_clients_are_named_as_far_as_their_ids_tell() -> None:
     assert found["java"].software == {"Java": 2}
     assert found["sticky"].software == {"librdkafka": 1}
     assert found["custom"].software == {}
+
+
+@pytest.mark.parametrize(
+    ("client_id", "software"),
+    [
+        ("consumer-g-1", "Java"),
+        ("consumer-other-1", None),
+        ("rdkafka", "librdkafka"),
+        ("kafka-python-2.2.15", "kafka-python 2.2.15"),
+        ("aiokafka-0.12.0", "aiokafka 0.12.0"),
+        # somebody's own id: "0" is no version
+        ("kafka-python-0", None),
+        ("connector-consumer-lines-sink-12", "Kafka Connect"),
+        ("connector-consumer-lines", None),
+    ],
+)
+def test_what_a_client_id_gives_away(client_id: str, software: str | None) -> None:
+    assert software_of("g", client_id) == software
 
 
 @pytest.mark.parametrize("group_id", KNOWN)
