@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.migrate.checks import verdict_of
+from kgroup.admin.migrate.consequences import session_ahead
 from kgroup.admin.migrate.evidence import gather
 from kgroup.admin.migrate.kinds import KAFKA_STREAMS
 from kgroup.admin.migrate.models import (
@@ -38,10 +39,11 @@ LIMITS = {CLASSIC: "group.max.session.timeout.ms", CONSUMER: "group.consumer.max
 def plan_static(cluster: ClusterView, group_id: str, *, read_log: bool = False) -> MigrationPlan:
     """Return what it takes to give every member an instance id; changes nothing.
 
-    `read_log` looks in the group's records for how long its restarts took. BrokerRefused when the group
+    `read_log` looks in the group's records for how long its restarts took, and for its members' sessions.
+    BrokerRefused when the group
     cannot be described, SafetyRefused for another type.
     """
-    found = gather(cluster, group_id)
+    found = gather(cluster, group_id, read_log=read_log)
     joins = cluster.transport.versions(found.broker, JOIN_GROUP)
     serves = found.group.type == CONSUMER or (joins is not None and joins[-1] >= INSTANCE_IDS_SINCE)
     restarts = restarts_of(cluster, group_id) if read_log else None
@@ -111,7 +113,8 @@ def _naming(found: Evidence) -> Check:
 def _session_timeout(found: Evidence, restarts: Sequence[int] | None) -> Check:
     limit = LIMITS[found.group.type]
     most = found.number(limit)
-    evidence = {"restarts_ms": None if restarts is None else sorted(restarts), limit: most}
+    now = _sessions(found)
+    evidence = {"restarts_ms": None if restarts is None else sorted(restarts), "members_ms": now, limit: most}
     where = "session.timeout.ms of the clients"
     if found.group.type == CONSUMER:
         where = command(
@@ -131,7 +134,22 @@ def _session_timeout(found: Evidence, restarts: Sequence[int] | None) -> Check:
         message = f"{seen}: {fits / 1000:g} s would fit, and {limit} is {most / 1000:g} s"
         return Check("session_timeout", WARN, message, f"raise {limit}, or restart faster", evidence)
     message = f"{seen}: {fits / 1000:g} s fits, below {limit}={most}"
-    return Check("session_timeout", OK, message, where, evidence)
+    if now is None:
+        return Check("session_timeout", OK, f"{message}; unknown what the members use now", where, evidence)
+    message += f"; the members use {', '.join(f'{ms / 1000:g} s' for ms in now)} now"
+    return Check("session_timeout", WARN if now[0] < fits else OK, message, where, evidence)
+
+
+def _sessions(found: Evidence) -> list[int] | None:
+    """The session timeouts in ms that the members use now, ascending; None where they are not known."""
+    if found.group.type == CONSUMER:
+        ms = session_ahead(found)
+        return [int(ms)] if ms is not None and ms.isdigit() else None
+    timeouts = found.logged.session_timeouts if found.logged is not None else {}
+    known = [
+        timeouts[member.member_id] for member in found.group.known_members if member.member_id in timeouts
+    ]
+    return sorted(set(known)) if len(known) == len(found.group.known_members) > 0 else None
 
 
 def _roll(found: Evidence) -> Iterator[Check]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from kgroup.admin.migrate.models import Logged
 from kgroup.admin.migrate.static import dips, plan_of_static
 from kgroup.admin.models import Member
 from kgroup.admin.read.conditions import Condition
@@ -70,6 +71,31 @@ def test_the_session_fits_the_restarts(restarts: tuple[int, ...], status: str, s
     plan = plan_of_static(found(member("a")), True, restarts)
     (check,) = [check for check in plan.checks if check.code == "session_timeout"]
     assert check.status == status and said in check.message
+
+
+@pytest.mark.parametrize(
+    ("changes", "now", "status"),
+    [
+        ({"logged": None}, None, "ok"),
+        ({"logged": Logged(3, None, {"a": 10 * S})}, None, "ok"),
+        ({"logged": Logged(3, None, {"a": 10 * S, "b": 60 * S})}, [10 * S, 60 * S], "warn"),
+        ({"logged": Logged(3, None, {"a": 45 * S, "b": 45 * S})}, [45 * S], "ok"),
+    ],
+)
+def test_the_session_in_use_is_compared_where_all_are_known(changes, now, status: str) -> None:
+    made = replace(found(member("a"), member("b")), **changes)
+    (check,) = [c for c in plan_of_static(made, True, (9 * S,)).checks if c.code == "session_timeout"]
+    assert (check.status, check.evidence["members_ms"]) == (status, now)
+    assert ("unknown what the members use now" in check.message) == (now is None)
+
+
+def test_the_session_of_a_consumer_group_is_its_setting() -> None:
+    made = evidence(settings=SETTINGS, group=group(members=(member("a"),), type="consumer"))
+    made = replace(made, own_settings={"consumer.session.timeout.ms": "20000"})
+    made = replace(made, settings=SETTINGS | {"group.consumer.max.session.timeout.ms": "60000"})
+    (check,) = [c for c in plan_of_static(made, True, (9 * S,)).checks if c.code == "session_timeout"]
+    assert (check.status, check.evidence["members_ms"]) == ("warn", [20 * S])
+    assert "the members use 20 s now" in check.message
 
 
 def held(at_s: int, count: int) -> Holdings:
