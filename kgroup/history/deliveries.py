@@ -14,7 +14,7 @@ from kgroup.errors import DecodeError
 from kgroup.history.decode.records import group_of, raw_records
 from kgroup.history.decode.scan import CONTROL, BatchHeader
 from kgroup.history.fold.deliveries import DeliveryFold, DeliveryState, StateRecord
-from kgroup.history.fold.events import Event
+from kgroup.history.fold.events import Event, Kind
 from kgroup.history.items import RawRecord, Seen, gap_between
 from kgroup.history.replay import At, Coverage, Story, coverage_of, in_order
 from kgroup.history.sources.chunks import Progress
@@ -49,7 +49,12 @@ def add_deliveries(
         story.state_coverage.append(reader.coverage)
         for group, place, state in reader.states:
             story.deliveries.setdefault(group, {})[place] = state
-    story.events = list(heapq.merge(story.events, *events, key=lambda event: event.timestamp_ms))
+    story.events = list(heapq.merge(story.events, *events, key=_moment))
+
+
+def _moment(event: Event) -> tuple[int, bool]:
+    # Within one millisecond: the coordinator records both once the share coordinator has done its part.
+    return event.timestamp_ms, event.kind in (Kind.GROUP_DELETED, Kind.DELIVERY_STATE_INITIALIZED)
 
 
 def _last_ms(story: Story) -> int:

@@ -16,8 +16,9 @@ from kgroup.history.fold.explain import blame
 from kgroup.history.raw import raw_rows
 from kgroup.history.replay import At, replay
 from kgroup.history.sources.logs import segments_of, state_logs_of, topic_names_near
+from kgroup.protocol import share_records as r_group
 from kgroup.protocol import share_state_records as r
-from kgroup.protocol.group_records import encode_value
+from kgroup.protocol.group_records import encode_key, encode_value
 from kgroup.protocol.messages import write_share_group_state as writing
 from kgroup.share.coordinator import Record, ShareCoordinator, ShareStateConfig, StateKey
 
@@ -288,6 +289,18 @@ def test_kafka_says_of_a_queue_which_records_were_given_up_and_after_how_many_de
     assert not [e for e in found if e.log_topic == SHARE_STATE_TOPIC and not e.proven]
     abouts = {b.about: b.event.kind for b in blame(found, "queue")}
     assert abouts["rewind"] is Kind.START_OFFSET_SET and abouts["given up"] is Kind.RECORDS_ARCHIVED
+
+
+def test_a_deletion_within_one_millisecond_ends_with_the_group() -> None:
+    """The coordinator deletes the group once the share coordinator has deleted its state."""
+    epoch = r_group.ShareGroupMetadataValue(epoch=1, metadata_hash=1)
+    key = encode_key(r_group.ShareGroupMetadataKey(group_id=GROUP))
+    story = replay([log([(key, encode_value(epoch)), (key, None)])], topic_names={ID: TOPIC})
+    add_deliveries(story, [log([snapshot(0), GONE])], {ID: TOPIC})
+    assert [(e.timestamp_ms, e.kind) for e in story.events[-2:]] == [
+        (1010, Kind.DELIVERY_STATE_DELETED),
+        (1010, Kind.GROUP_DELETED),
+    ]
 
 
 @pytest.mark.parametrize("offset", [10, 25, 37])
