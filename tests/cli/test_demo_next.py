@@ -1,12 +1,17 @@
-"""The commands that the demo prints at its end run as they stand, on an account that has nothing yet."""
+"""The commands that the demo prints at its end run as they stand, on an account that has nothing yet.
 
+And the tour of a share group (KIP-932); the other one runs where wheels are tested.
+"""
+
+import re
 import shlex
 import sys
 from pathlib import Path
 
+import confluent_kafka
 import pytest
 
-from kgroup.cli.commands.demo import NEXT, program
+from kgroup.cli.commands.demo import BROKEN, JOBS, LIMIT, MALFORMED, NEXT, program
 from tests.cli.conftest import Kgroup
 from tests.own_home import move_in
 
@@ -42,3 +47,29 @@ def test_the_program_is_named_as_the_shell_finds_it(
     monkeypatch.setenv("PATH", str(program_file.parent) if on_path else str(tmp_path))
     monkeypatch.setattr(sys, "argv", [typed])
     assert program() == told
+
+
+def test_the_tour_of_a_share_group_ends_with_what_was_given_up(
+    kgroup: Kgroup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    move_in(monkeypatch, tmp_path)
+    told = kgroup("demo", "--share")
+    assert told.code == 0, told.err
+    given_up = re.findall(
+        r"records-archived +jobs-0: 1 record given up after (\d).*: (\d+)$", told.out, re.MULTILINE
+    )
+    assert sorted(given_up) == sorted([("1", f"{MALFORMED}"), (f"{LIMIT}", f"{BROKEN}")])
+    done = re.findall(r"records-acknowledged +jobs-0: (\d+) ", told.out)
+    accepted = re.search(r"# Accepted: worker-1 (\d+) and worker-2 (\d+)\.", told.out)
+    assert accepted is not None
+    assert sum(map(int, done)) == sum(map(int, accepted.groups())) == JOBS - 2
+
+
+def test_a_client_without_share_consumers_is_named(
+    kgroup: Kgroup, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    move_in(monkeypatch, tmp_path)
+    monkeypatch.delattr(confluent_kafka, "ShareConsumer")
+    told = kgroup("demo", "--share")
+    assert told.code == 2
+    assert "has no share consumer" in told.err and "hint: pip install --upgrade confluent-kafka" in told.err

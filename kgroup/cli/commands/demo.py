@@ -6,25 +6,37 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from shutil import which
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin.shell import word
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.frame.declaring import option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.tree import run
-from kgroup.errors import KgroupError, Unreachable
+from kgroup.errors import ConfigError, KgroupError, Unreachable
 
 if TYPE_CHECKING:
-    from confluent_kafka import Consumer, TopicPartition
+    from confluent_kafka import Consumer, Message, ShareConsumer, TopicPartition
 
 GROUP, TOPIC = "orders-svc", "orders"
 PARTITIONS, RECORDS = 6, 300
 INSTANCES = ("orders-0", "orders-1", "orders-2")
-SETTINGS = ("group.initial.rebalance.delay.ms=500", "group.min.session.timeout.ms=1000")
+WORKERS, QUEUE = "workers", "jobs"
+BATCH, JOB_S = 5, 0.03
+"""Jobs per batch, which goes to one worker as a whole, and how long a job takes."""
+JOBS, BROKEN, MALFORMED, LIMIT = 60, 7, 13, 3
+"""Number of jobs, the one that fails, the one that is rejected, and how often a job is delivered at most."""
+SETTINGS = (
+    "group.initial.rebalance.delay.ms=500",
+    "group.min.session.timeout.ms=1000",
+    "group.share.heartbeat.interval.ms=500",
+    "group.share.min.heartbeat.interval.ms=500",
+)
 PATIENCE_S = 30.0
 QUIET = {"log_level": 0}
 NEXT = """# Try next, each line as it stands. A cluster of your own, in the folder ./data, with a topic:
@@ -40,17 +52,30 @@ NEXT = """# Try next, each line as it stands. A cluster of your own, in the fold
 # On a Kafka: {kgroup} doctor --all-groups -b HOST:PORT"""
 
 
-@make("demo", examples=(("kgroup demo", "list, describe, bounce, remove, describe"),), has_json=False)
-def command(env: Env) -> ExitCode:
+@make(
+    "demo",
+    examples=(
+        ("kgroup demo", "list, describe, bounce, remove, describe"),
+        ("kgroup demo --share", "a queue: deliveries, a release, and which records were given up"),
+    ),
+    has_json=False,
+)
+def command(
+    env: Env,
+    share: Annotated[
+        bool, option("--share", "Show a share group (KIP-932): members that work through a queue.")
+    ] = False,
+) -> ExitCode:
     """Show what kgroup does, on an embedded cluster that real consumers join.
 
     Needs no Kafka: the cluster runs for the tour in a temporary folder. Your own settings are not used.
     """
+    tour = _share_tour if share else _tour
     with tempfile.TemporaryDirectory(prefix="kgroup-demo-") as folder, _cluster(folder) as bootstrap:
         # The tour's removal belongs into a journal of its own.
         os.environ["XDG_STATE_HOME"] = folder
         _say(f"An embedded cluster serves Kafka's protocol on {bootstrap}.")
-        failed = _tour(bootstrap)
+        failed = tour(bootstrap)
     if failed:
         raise KgroupError(f"{failed} step(s) of the tour failed", "kgroup demo --debug")
     print("\n" + NEXT.format(kgroup=program()))
@@ -60,13 +85,7 @@ def command(env: Env) -> ExitCode:
 def _tour(bootstrap: str) -> int:
     """Run the tour; the number of commands that ended with another code than 0."""
     codes = [_run("cluster", "create-topic", TOPIC, "--partitions", str(PARTITIONS), "-b", bootstrap)]
-    from confluent_kafka import Producer
-
-    producer = Producer({"bootstrap.servers": bootstrap, **QUIET})
-    for number in range(RECORDS):
-        producer.produce(TOPIC, b"order %d" % number, partition=number % PARTITIONS)
-    if producer.flush(PATIENCE_S):
-        raise Unreachable("the demo's cluster took no records", "kgroup demo --debug")
+    _produce(bootstrap, TOPIC, ((number % PARTITIONS, b"order %d" % number) for number in range(RECORDS)))
     _say(f"{RECORDS} records are in. Three librdkafka consumers with instance ids join and commit.")
     fleet = {name: _Consumer(bootstrap, name) for name in INSTANCES}
     try:
@@ -90,6 +109,45 @@ def _tour(bootstrap: str) -> int:
         for consumer in fleet.values():
             consumer.stop()
     return sum(code != 0 for code in codes)
+
+
+def _share_tour(bootstrap: str) -> int:
+    """Run the tour of a share group; the number of commands that ended with another code than 0."""
+    try:
+        from confluent_kafka import ShareConsumer
+    except ImportError:
+        import confluent_kafka
+
+        what = f"confluent-kafka {confluent_kafka.__version__} has no share consumer"
+        raise ConfigError(what, "pip install --upgrade confluent-kafka") from None
+    where = ("-b", bootstrap)
+    codes = [_run("cluster", "create-topic", QUEUE, "--partitions", "1", *where)]
+    rules = ("share.auto.offset.reset=earliest", f"share.delivery.count.limit={LIMIT}")
+    codes.append(_run("config", "set", WORKERS, *rules, "--execute", "--yes", *where))
+    _say("Two librdkafka share consumers join. Both read the one partition, and acknowledge job by job.")
+    workers = [_Worker(bootstrap, f"worker-{number}", ShareConsumer) for number in (1, 2)]
+    try:
+        for first in range(0, JOBS, BATCH):
+            _produce(bootstrap, QUEUE, ((0, b"job %d" % number) for number in range(first, first + BATCH)))
+        _say(
+            f"{JOBS} jobs are in. Job {BROKEN} fails each time, and its worker releases it. "
+            f"Job {MALFORMED} is malformed, and its worker rejects it."
+        )
+        _until("all jobs are done or given up", lambda: _given_up(workers))
+        shares = " and ".join(f"{each.name} {each.done['ACCEPT']}" for each in workers)
+        _say(f"Accepted: {shares}. Job {BROKEN} was delivered {LIMIT} times, the group's limit.")
+        codes += [_run("list", *where), _run("describe", WORKERS, *where), _run("lag", WORKERS, *where)]
+        _say("Nothing waits, but not every job was done. No broker reports which; the log has it:")
+        codes += [_run("replay-log", WORKERS, *where), _run("blame", WORKERS, *where)]
+    finally:
+        for worker in workers:
+            worker.stop()
+    return sum(code != 0 for code in codes)
+
+
+def _given_up(workers: "list[_Worker]") -> bool:
+    done = sum((worker.done for worker in workers), Counter[str]())
+    return done == Counter(ACCEPT=JOBS - 2, RELEASE=LIMIT, REJECT=1)
 
 
 def program() -> str:
@@ -151,6 +209,45 @@ class _Consumer:
         self.assignments += 1
 
 
+class _Worker:
+    """A librdkafka share consumer that works through the queue in a thread of its own.
+
+    `done` counts what it acknowledged, by the way; the broker has confirmed each.
+    """
+
+    def __init__(self, bootstrap: str, name: str, client: "type[ShareConsumer]") -> None:
+        self.name = name
+        self.done = Counter[str]()
+        settings = {"group.id": WORKERS, "client.id": name, "max.poll.records": BATCH, **QUIET}
+        mode = {"share.acknowledgement.mode": "explicit"}
+        self._consumer = client({"bootstrap.servers": bootstrap, **settings, **mode})
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Close the consumer: it leaves the group."""
+        self._stop.set()
+        self._thread.join()
+
+    def _work(self) -> None:
+        with self._consumer as consumer:
+            consumer.subscribe([QUEUE])
+            while not self._stop.is_set():
+                taken = Counter(self._acknowledge(job) for job in consumer.poll(0.1) if job.error() is None)
+                if all(error is None for error in consumer.commit_sync(PATIENCE_S).values()):
+                    self.done += taken
+
+    def _acknowledge(self, job: "Message") -> str:
+        from confluent_kafka import AcknowledgeType
+
+        unlike = {b"job %d" % BROKEN: AcknowledgeType.RELEASE, b"job %d" % MALFORMED: AcknowledgeType.REJECT}
+        how = unlike.get(job.value(), AcknowledgeType.ACCEPT)
+        time.sleep(JOB_S)
+        self._consumer.acknowledge(job, how)
+        return how.name
+
+
 @contextmanager
 def _cluster(folder: str) -> Iterator[str]:
     """`kgroup serve` in a process of its own; its host:port."""
@@ -165,6 +262,17 @@ def _cluster(folder: str) -> Iterator[str]:
             yield ready.split()[-1]
         finally:
             process.terminate()
+
+
+def _produce(bootstrap: str, topic: str, records: Iterable[tuple[int, bytes]]) -> None:
+    """Send records, each to the partition before it."""
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": bootstrap, **QUIET})
+    for partition, value in records:
+        producer.produce(topic, value, partition=partition)
+    if producer.flush(PATIENCE_S):
+        raise Unreachable("the demo's cluster took no records", "kgroup demo --debug")
 
 
 def _run(*argv: str) -> int:
