@@ -74,7 +74,7 @@ check: setup spark ## Style, types (those of PySpark too), layers
 interop: setup kerberos ## The same cases on a real Kafka and on ours, with real clients (Java, Maven, Go, Chromium)
 	@$(BIN)/python -m tests.interop.toolchain
 	@$(BIN)/python -m tests.interop.foreign.builds
-	@$(BIN)/python -m tests.interop.versions.broker 2.4 3.3
+	@$(BIN)/python -m tests.interop.versions.broker 2.4 3.3 4.4
 	@$(BIN)/python -m tests.interop.zookeeper.era
 	$(BIN)/pytest -q -n 3 --dist loadgroup -m interop tests/interop tests/scenarios tests/differential \
 	  tests/incidents tests/kafka_release
@@ -114,7 +114,7 @@ security: setup kerberos ## Every lock with every client, every row of rights, o
 
 .PHONY: versions
 versions: export KGROUP_VERSIONS = $(VERSIONS)
-versions: setup ## Every command at brokers from 2.3 to 4.3; VERSIONS=record writes docs/broker-versions.md of it
+versions: setup ## Every command at brokers from 2.3 to 4.4; VERSIONS=record writes docs/broker-versions.md of it
 	@$(BIN)/python -m tests.interop.versions.broker
 	$(BIN)/pytest -q -m interop tests/interop/versions
 	$(BIN)/python docs/broker_versions.py

@@ -11,8 +11,8 @@ HEAD = """# Commands by broker version
 Written by `docs/broker_versions.py` from what `make versions` saw: each command run at brokers of {releases},
 with static and dynamic members of the Java client of the same release alive (members of the consumer
 protocol too from 4.0 on), and compared with that release's own `kafka-consumer-groups` and
-`kafka-dump-log`. The interop suite holds the record to what it sees
-([decision 27](decisions/0027-versions-are-played.md)).
+`kafka-dump-log` (at 4.4.0 those of 4.3.1: no newer ones are published). The interop suite holds
+the record to what it sees ([decision 27](decisions/0027-versions-are-played.md)).
 
 *yes*: ends as documented, and says what the broker's own tools say. *partly*: the note says what is missing;
 the command says so too. *needs X*: refused with exit code 1 and `UNSUPPORTED_VERSION`, and that release is

@@ -1,4 +1,4 @@
-"""A real Apache Kafka 4.3.1: one JVM, broker and KRaft controller together, on loopback.
+"""A real Apache Kafka: one JVM, broker and KRaft controller together, on loopback.
 
 By hand: `python -m tests.interop.kafka [KIND ...] [key=value ...]` serves until Ctrl-C
 (KIND: SSL, SASL_PLAINTEXT, SASL_SSL).
@@ -6,14 +6,16 @@ By hand: `python -m tests.interop.kafka [KIND ...] [key=value ...]` serves until
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from . import jvm, toolchain
 from .jvm import LIGHT_JVM, java
-from .server import Server, free_port
+from .server import TOOLS, Server, free_port
 
 DEFAULTS = {
     "auto.create.topics.enable": "false",
@@ -90,12 +92,22 @@ class RealKafka(Server):
             for name, password in (USERS.items() if self._has("SASL") else ())
             for part in ("--add-scram", f"{mechanism}=[name={name},password={password}]")
         ]
-        self.tool("kafka-storage", "format", "-t", CLUSTER_ID, "-c", str(self._properties_file), *scram)
+        formatting = ("format", "-t", CLUSTER_ID, "-c", str(self._properties_file), *scram)
+        if self.kafka == TOOLS:
+            self.tool("kafka-storage", *formatting)
+        else:  # with the features of its own release
+            toolchain.run(java(jvm.TOOLS["kafka-storage"], *formatting, classpath=self._jars), self.base)
 
     def command(self) -> list[str]:
-        jvm = (f"-Xmx{self.heap}", *LIGHT_JVM)
         level = "-Dorg.slf4j.simpleLogger.defaultLogLevel=info"
-        return java("kafka.Kafka", str(self._properties_file), jvm=(*jvm, level))
+        light = (f"-Xmx{self.heap}", *LIGHT_JVM, level)
+        return java("kafka.Kafka", str(self._properties_file), jvm=light, classpath=self._jars)
+
+    @property
+    def _jars(self) -> str:
+        if self.kafka == TOOLS:
+            return toolchain.kafka_classpath()
+        return f"{toolchain.release_jars(self.kafka)}{os.sep}*"
 
     def properties(self) -> dict[str, str]:
         """The broker's properties: what one node on loopback needs, the tests' defaults, the overrides."""

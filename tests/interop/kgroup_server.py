@@ -41,7 +41,7 @@ class KgroupServer(Server):
             "--port",
             str(self.port),
             "--kafka",
-            str(self.release),
+            str(self.minor),
             "--brokers",
             "1",
             "--partitions",

@@ -33,7 +33,7 @@ class Peer:
 
     def __init__(self, server: Server) -> None:
         self._wire = Wire("127.0.0.1", server.port, greets=True)
-        self._versions = server.release.versions
+        self._versions = server.minor.versions
         self._tickets = itertools.count(1)
         self.topic = f"t{uuid.uuid4().hex[:8]}"
         (broker,) = self(MetadataRequest(topics=()), 12).brokers

@@ -22,6 +22,10 @@ from kgroup.protocol.releases import Release
 
 from . import jvm
 
+TOOLS = "4.3.1"
+"""The newest release whose tools are published; they and the clients are of it."""
+JUDGE = os.environ.get("KGROUP_INTEROP_KAFKA", TOOLS)
+"""The release of the real Kafka."""
 OFFLINE_TOOLS = {"kafka-dump-log", "kafka-storage"}
 
 
@@ -52,8 +56,8 @@ class Server(abc.ABC):
 
     kind: str
     ready_line: str
-    release = Release.of("4.3")
-    """What a real Kafka is here by its jars, and what ours plays."""
+    kafka = JUDGE
+    """The release that a real Kafka is, and ours plays."""
 
     def __init__(self, overrides: Mapping[str, object] | None = None, base: Path | None = None) -> None:
         self.overrides = {key: str(value) for key, value in (overrides or {}).items()}
@@ -72,6 +76,11 @@ class Server(abc.ABC):
     @abc.abstractmethod
     def prepare(self) -> None:
         """Make `data_dir` ready for the first start."""
+
+    @property
+    def minor(self) -> Release:
+        """The minor release that it is or plays."""
+        return Release.of(self.kafka.rpartition(".")[0])
 
     @property
     def bootstrap(self) -> str:

@@ -18,9 +18,9 @@ from kgroup.history.sources.logs import write_topics_file
 from . import toolchain
 from .driver import Driver
 from .jvm import java
-from .kafka import SHARED
+from .kafka import SHARED, RealKafka
 from .record_incidents import TARGET
-from .test_share_groups import RECORDS, Kafka, Scene
+from .test_share_groups import RECORDS, Scene
 
 LIMIT = 3
 """How often a record is delivered at most."""
@@ -53,8 +53,8 @@ def share_group(scene: Scene) -> None:
 
 def record(to: Path) -> None:
     """Run the incident and keep its segments in a folder, in place of what is there."""
-    broker = Kafka({**SHARED, "group.share.delivery.count.limit": str(LIMIT)})
-    broker.version = "4.4.0"
+    broker = RealKafka({**SHARED, "group.share.delivery.count.limit": str(LIMIT)})
+    broker.kafka = "4.4.0"
     with broker, tempfile.TemporaryDirectory() as logs:
         command = java("kgroup.interop.Driver", classpath=toolchain.driver_classpath())
         driver = Driver(command, Path(logs) / "stderr.log")

@@ -16,54 +16,31 @@ import pytest
 
 from kgroup.history.raw import raw_rows
 from kgroup.history.sources.logs import logs_of, segments_of, state_logs_of
-from tests.kafka_release.release import Release
 from tests.own_home import move_in
 from tests.ran import Ran, ran
 
 from . import jvm, toolchain
-from .conftest import require
+from .conftest import KINDS, require
 from .driver import Driver
-from .jvm import LIGHT_JVM, java
-from .kafka import SHARED, RealKafka
-from .kgroup_server import KgroupServer
+from .jvm import java
+from .kafka import SHARED
 from .server import Server
 from .tables import dumped_at, rows, unlike
 from .waiting import eventually
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
-BROKERS = ("kafka 4.3.1", "kafka 4.4.0", "kgroup 4.3", "kgroup 4.4")
+BROKERS = ("kafka 4.3.1", "kafka 4.4.0", "kgroup 4.3.1", "kgroup 4.4.0")
 RECORDS = 30
 _numbers = itertools.count(1)
 Ask = Callable[..., Ran]
-
-
-class Kafka(RealKafka):
-    """A Kafka of one release; the tools that judge are those of 4.3.1."""
-
-    version = "4.3.1"
-
-    def command(self) -> list[str]:
-        if self.version == Kafka.version:
-            return super().command()
-        # A release's own jars have no logger, and the line that says it serves is logged.
-        (logger,) = toolchain.kafka_jars().glob("slf4j-simple-*.jar")
-        jars = f"{Release(self.version).jars}/*:{logger}"
-        level = "-Dorg.slf4j.simpleLogger.defaultLogLevel=info"
-        jvm = (f"-Xmx{self.heap}", *LIGHT_JVM, level)
-        return java("kafka.Kafka", str(self._properties_file), jvm=jvm, classpath=jars)
 
 
 @pytest.fixture(scope="module", params=BROKERS)
 def broker(request: pytest.FixtureRequest) -> Iterator[Server]:
     require("java", "mvn")
     kind, version = request.param.split()
-    broker: Server
-    if kind == "kafka":
-        broker = Kafka(SHARED)
-        broker.version = version
-    else:
-        broker = KgroupServer(SHARED)
-        broker.release = version
+    broker = KINDS[kind](SHARED)
+    broker.kafka = version
     with broker:
         yield broker
 

@@ -38,6 +38,16 @@ def kafka_classpath() -> str:
     return f"{kafka_jars()}{os.sep}*"
 
 
+def release_jars(version: str) -> Path:
+    """Folder with the broker of one release, such as 4.4.0, and all it needs at run time (from Maven).
+
+    Without tools: those of 4.4.0 are not published.
+    """
+    pom, which = HERE / "java" / "release.xml", f"-Dkafka.version={version}"
+    with locked():
+        return built(f"release-{version}", [pom], lambda to: copy_jars(pom, to, which))
+
+
 def driver_classpath() -> str:
     """Class path of our Java driver together with Kafka's jars."""
     jars = kafka_classpath()
@@ -123,6 +133,7 @@ def main() -> str | None:
     if absent := missing("java", "javac", "mvn", "go"):
         return f"the interop tests need {', '.join(absent)} on PATH"
     driver_classpath()
+    release_jars("4.4.0")
     for kafka in ("4.3.1", "4.4.0"):
         java_project(HERE.parent / "differential" / "java", kafka)
     java_project(HERE.parent / "differential" / "share" / "java")

@@ -8,7 +8,7 @@ from collections import defaultdict
 from functools import cached_property
 from pathlib import Path
 
-from tests.interop.toolchain import built, copy_jars, locked
+from tests.interop.toolchain import release_jars
 
 from .wire import Spec, specs
 
@@ -20,9 +20,7 @@ class Release:
 
     def __init__(self, version: str) -> None:
         self.version = version
-        pom, which = HERE / "pom.xml", f"-Dkafka.version={version}"
-        with locked():
-            self.jars = built(f"release-{version}", [pom], lambda to: copy_jars(pom, to, which))
+        self.jars = release_jars(version)
 
     @cached_property
     def requests(self) -> dict[int, tuple[Spec, Spec]]:

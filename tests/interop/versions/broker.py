@@ -1,4 +1,4 @@
-"""A Kafka of an older version with its own tools; on ZooKeeper up to 3.2, on its own quorum after.
+"""A Kafka of one version with its own tools; on ZooKeeper up to 3.2, on its own quorum after.
 
 `python -m tests.interop.versions.broker [VERSION ...]` fetches those versions, or all.
 """
@@ -12,12 +12,12 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from .. import jvm
+from .. import jvm, server
 from ..foreign import builds
 from ..jvm import LIGHT_JVM
 from ..kafka import DEFAULTS, RealKafka
 from ..server import free_port
-from ..toolchain import built, copy_jars, locked, missing
+from ..toolchain import built, copy_jars, locked, missing, release_jars
 
 HERE = Path(__file__).resolve().parent
 RELEASES = {
@@ -28,8 +28,11 @@ RELEASES = {
     "3.9": "3.9.2",
     "4.0": "4.0.2",
     "4.3": "4.3.1",
+    "4.4": "4.4.0",
 }
 """The release that stands for each version of the table."""
+UNTOOLED = "4.4.0"
+"""A release whose tools are not published: those of 4.3.1 say what it is like."""
 TOOLS = {
     "kafka-consumer-groups": (
         "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
@@ -43,6 +46,8 @@ TOOLS = {
 
 def jars(release: str) -> Path:
     """Folder with the broker, tools and clients of a release and all they need at run time (from Maven)."""
+    if release == UNTOOLED:
+        return release_jars(release)
     pom = HERE / "broker.xml"
     scala, profile = ("2.12" if release < "2.4" else "2.13"), [] if release >= "2.8" else ["-Pzookeeper"]
     which = [f"-Dkafka.version={release}", f"-Dscala.version={scala}", *profile]
@@ -60,6 +65,12 @@ def java(release: str, main: str, *args: str, level: str = "warn") -> list[str]:
 def _files(jar: Path) -> list[str]:
     with zipfile.ZipFile(jar) as archive:
         return archive.namelist()
+
+
+def _main(release: str, tool: str) -> str:
+    wanted = {f"{main.replace('.', '/')}.class": main for main in TOOLS[tool]}
+    found = {path for jar in jars(release).glob("kafka*.jar") for path in _files(jar)}
+    return next(main for path, main in wanted.items() if path in found)
 
 
 class OldKafka(RealKafka):
@@ -119,15 +130,12 @@ class OldKafka(RealKafka):
         """Run a tool of this release, in a process of its own."""
         if name == "kafka-consumer-groups":
             args = ("--bootstrap-server", self.bootstrap, *args)
-        command = java(self.release, self._main(name), *args, level="error")
+        # Its own storage tool is a part of the broker, and formats with the release's features.
+        from_release = server.TOOLS if self.release == UNTOOLED and name != "kafka-storage" else self.release
+        command = java(from_release, _main(from_release, name), *args, level="error")
         return subprocess.run(
             command, input=stdin, capture_output=True, text=True, timeout=timeout, check=check
         )
-
-    def _main(self, tool: str) -> str:
-        wanted = {f"{main.replace('.', '/')}.class": main for main in TOOLS[tool]}
-        found = {path for jar in jars(self.release).glob("kafka*.jar") for path in _files(jar)}
-        return next(main for path, main in wanted.items() if path in found)
 
     def close(self) -> None:
         self.stop()  # before what it needs to stop in peace
