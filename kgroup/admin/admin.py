@@ -88,13 +88,20 @@ class Admin:
         """Return groups in full, of whatever type; only with members when `offsets` is False."""
         from kgroup.admin.read.describe import describe
 
-        return describe(self._cluster, group_ids, offsets=offsets, expected=offsets, stable_ends=offsets)
+        return describe(
+            self._cluster,
+            group_ids,
+            offsets=offsets,
+            expected=offsets,
+            stable_ends=offsets,
+            topologies=offsets,
+        )
 
     def describe_each(self, group_ids: Iterable[str]) -> Iterator[Description]:
         """Yield groups in full, round by round in the order given: for more than memory should hold."""
         from kgroup.admin.read.describe import describe_each
 
-        return describe_each(self._cluster, group_ids, expected=True, stable_ends=True)
+        return describe_each(self._cluster, group_ids, expected=True, stable_ends=True, topologies=True)
 
     def groups(self, group_ids: Iterable[str]) -> Answers[GroupDescription]:
         """Each group with its members, without anything about offsets, or why it cannot be described."""

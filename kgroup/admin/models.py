@@ -147,11 +147,64 @@ class SubtopologyTopics:
 
 
 @value
+class TopologyNode:
+    """A node of a topology: a source reads topics, a processor uses stores, a sink writes to a topic."""
+
+    name: str
+    type: Annotated[str, "source, processor or sink; a number that is none of them as it came"]
+    source_topics: tuple[str, ...]
+    sink_topic: Annotated[str | None, "null of a sink whose records choose their topic, and of other nodes"]
+    stores: tuple[str, ...]
+    successors: tuple[str, ...]
+
+
+@value
+class SubtopologyNodes:
+    """The nodes of a part of a topology, in the order in which the application names them."""
+
+    subtopology_id: str
+    nodes: tuple[TopologyNode, ...]
+
+
+@value
+class GlobalStore:
+    """A store that every process fills with all of a topic."""
+
+    source: TopologyNode
+    processor: TopologyNode
+
+
+@value
+class TopologyDescription:
+    """What an application says of its topology (KIP-1331)."""
+
+    subtopologies: tuple[SubtopologyNodes, ...]
+    global_stores: tuple[GlobalStore, ...]
+
+
+class Described(StrEnum):
+    """Whether an application's own description of its topology is known, and why not (KIP-1331)."""
+
+    AVAILABLE = "available"
+    STORED = "stored"
+    """By the broker's plugin, as records say, which do not hold it."""
+    NOT_STORED = "not_stored"
+    REFUSED = "refused"
+    """By the plugin for good, as records say."""
+    ERROR = "error"
+    """The broker could not read it."""
+    UNKNOWN = "unknown"
+    """The broker is older than Kafka 4.4, or an update of it was interrupted."""
+
+
+@value
 class StreamsTopology:
     """What a streams group runs."""
 
     epoch: int
     subtopologies: tuple[SubtopologyTopics, ...]
+    description: Annotated[TopologyDescription | None, "null unless it is available"]
+    described: Annotated[Described, "stored and refused: from `replay-log --at` only"]
 
 
 @value
@@ -340,7 +393,7 @@ class GroupDescription:
     type: GroupType
     protocol_type: str
     state: str
-    assignor: str | None = None
+    assignor: Annotated[str | None, "of a streams group null where unknown: before Kafka 4.4"] = None
     generation: int | None = None
     group_epoch: int | None = None
     assignment_epoch: int | None = None

@@ -21,6 +21,7 @@ HINTS = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: "the coordinator is still reading its log; try again",
     ErrorCode.NOT_COORDINATOR: "the group is moving to another broker; try again",
     ErrorCode.NON_EMPTY_GROUP: "the group still has members: stop them or kgroup remove-members GROUP --all",
+    ErrorCode.GROUP_DELETION_FAILED: "the broker's log says more; its plugin keeps a part of the group",
     ErrorCode.FENCED_INSTANCE_ID: "the instance id is held by another member now: describe the group again",
     ErrorCode.UNKNOWN_MEMBER_ID: "it is not in the group (any more)",
     ErrorCode.UNSUPPORTED_VERSION: "the broker is too old for this",

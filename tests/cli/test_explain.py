@@ -134,6 +134,22 @@ def test_found_by_number_spelling_and_class_name(term, name):
     assert entry is not None and entry.name == name
 
 
+@pytest.mark.parametrize(
+    ("number", "name"),
+    [
+        ("134", "GROUP_DELETION_FAILED"),
+        ("135", "STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED"),
+        ("136", "CONTROLLER_ID_NOT_REGISTERED"),
+    ],
+)
+def test_what_4_4_added_is_explained_in_words_of_its_own(kgroup, number, name):
+    by_number, by_name = (kgroup("explain", term, "-o", "json") for term in (number, name))
+    assert (by_number.code, by_number.data) == (0, by_name.data)
+    (entry,) = by_number.data["entries"]
+    assert (entry["name"], entry["code"]) == (name, int(number))
+    assert entry["cause"] and entry["next"] and "Kafka 4.4" in entry["meaning"]
+
+
 def test_names_are_unique():
     listed = [e.name.lower() for e in entries().values()]
     assert len(listed) == len(set(listed))

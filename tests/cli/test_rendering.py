@@ -5,15 +5,20 @@ from dataclasses import replace
 import pytest
 
 from kgroup.admin.models import (
+    Described,
+    GlobalStore,
     GroupDescription,
     Member,
     OffsetRow,
     StreamsProcess,
     StreamsTopology,
+    SubtopologyNodes,
     SubtopologyTasks,
     SubtopologyTopics,
     Tasks,
     TopicAssignment,
+    TopologyDescription,
+    TopologyNode,
 )
 from kgroup.cli.output.tables import (
     Column,
@@ -272,9 +277,11 @@ def test_streams_members_by_process_and_what_they_run():
     streams = replace(
         group(thread("a", "host-2"), thread("b", "host-1"), thread("c", "host-2")),
         type="streams",
-        topology=StreamsTopology(3, parts),
+        topology=StreamsTopology(3, parts, None, Described.UNKNOWN),
     )
-    members, said, topology = [block for block in blocks(streams, ("members",), "instance", False) if block]
+    members, said, topology, described = [
+        block for block in blocks(streams, ("members",), "instance", False) if block
+    ]
     assert [(row["process"], row["member_id"]) for row in members.rows] == [
         ("host-1", "b"),
         ("host-2", "a"),
@@ -283,3 +290,33 @@ def test_streams_members_by_process_and_what_they_run():
     assert {row["endpoint"] for row in members.rows} == {"10.0.0.2:8080"}
     assert said == "topology of epoch 3"
     assert [row["changelog_topics"] for row in topology.rows] == [(), ("app-counts-changelog",)]
+    assert described == "the application's own description of it: unknown"
+    unknown = replace(streams, assignor=None)
+    assert "assignor unknown" in next(blocks(unknown, ("summary",), "instance", False))
+    assert "assignor unknown" not in next(
+        blocks(replace(unknown, type="classic"), ("summary",), "instance", False)
+    )
+
+
+def test_what_an_application_says_of_its_topology():
+    def node(name, kind, **fields):
+        empty = {"source_topics": (), "sink_topic": None, "stores": (), "successors": ()}
+        return TopologyNode(name, kind, **(empty | fields))
+
+    told = TopologyDescription(
+        (SubtopologyNodes("0", (node("count", "processor", stores=("counts",), successors=("out",)),)),),
+        (
+            GlobalStore(
+                node("all", "source", source_topics=("rates",)), node("fill", "processor", stores=("rates",))
+            ),
+        ),
+    )
+    topology = StreamsTopology(3, (), told, Described.AVAILABLE)
+    streams = replace(group(member()), type="streams", topology=topology)
+    *_, said, nodes = [block for block in blocks(streams, ("members",), "instance", False) if block]
+    assert said == "the application's own description of it: as below"
+    assert [(r["subtopology_id"], r["name"], r["type"], r["topics"], r["stores"]) for r in nodes.rows] == [
+        ("0", "count", "processor", (), ("counts",)),
+        ("global", "all", "source", ("rates",), ()),
+        ("global", "fill", "processor", (), ("rates",)),
+    ]

@@ -115,7 +115,8 @@ def _delete(cluster: ClusterView, node: int, groups: Sequence[str], left_s: floa
     answers: Answers[GroupResult] = {}
     for told in answer.results:
         try:
-            check(told.error_code, f"deleting group {told.group_id}", needs=[on_group(DELETE, told.group_id)])
+            needs = [on_group(DELETE, told.group_id)]
+            check(told.error_code, f"deleting group {told.group_id}", told.error_message, needs)
             answers[told.group_id] = GroupResult(
                 told.group_id, ChangeStatus.DELETED, None, "deleted with its offsets"
             )

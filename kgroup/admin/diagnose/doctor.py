@@ -79,7 +79,7 @@ def examine_all(
     errors: list[ItemError] = []
     with Past(cluster, wanted) as past:
         ordered = wanted if HISTORY in without else past.in_order()
-        for told in describe_each(cluster, ordered, expected=SETTINGS not in without):
+        for told in describe_each(cluster, ordered, expected=SETTINGS not in without, topologies=True):
             facts = [Facts(group, now_ms, now_ms - window_ms, patience_s, without) for group in told.groups]
             errors += told.errors
             gather(cluster, facts, past.tell)

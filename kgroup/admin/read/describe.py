@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kgroup.admin.discovery import Answers, Ask, ClusterView, R
 from kgroup.admin.models import (
@@ -50,46 +50,55 @@ def describe(
     offsets: bool = True,
     expected: bool = False,
     stable_ends: bool = False,
+    topologies: bool = False,
 ) -> Description:
     """Each group with members, and with offsets, lag and findings unless `offsets` is False.
 
     With `expected` also whom each group expects, by its settings; with `stable_ends` also where open
-    transactions stop readers of committed records.
+    transactions stop readers of committed records; with `topologies` also what applications of Kafka Streams
+    say of theirs, which a plugin of the broker has to look up.
 
     Groups that cannot be described are in `errors`; parts of a group that cannot be read are in its own.
     """
     named = list(dict.fromkeys(group_ids))
     topics = Topics(cluster) if offsets else None
-    return _look(cluster, named, topics, expected=expected, stable_ends=stable_ends)
+    extras = _Extras(expected, stable_ends, topologies)
+    return _look(cluster, named, topics, extras)
 
 
 def describe_each(
-    cluster: ClusterView, group_ids: Iterable[str], *, expected: bool = False, stable_ends: bool = False
+    cluster: ClusterView,
+    group_ids: Iterable[str],
+    *,
+    expected: bool = False,
+    stable_ends: bool = False,
+    topologies: bool = False,
 ) -> Iterator[Description]:
     """Return the same with offsets, round by round (rounds.py): for more groups than memory should hold."""
-    topics = Topics(cluster)
-    return in_rounds(
-        group_ids, lambda named: _look(cluster, named, topics, expected=expected, stable_ends=stable_ends)
-    )
+    topics, extras = Topics(cluster), _Extras(expected, stable_ends, topologies)
+    return in_rounds(group_ids, lambda named: _look(cluster, named, topics, extras))
+
+
+class _Extras(NamedTuple):
+    """What is asked for beyond members and offsets (`describe`)."""
+
+    expected: bool
+    stable_ends: bool
+    topologies: bool
 
 
 def _look(
-    cluster: ClusterView,
-    group_ids: Sequence[str],
-    topics: Topics | None,
-    *,
-    expected: bool,
-    stable_ends: bool,
+    cluster: ClusterView, group_ids: Sequence[str], topics: Topics | None, extras: _Extras
 ) -> Description:
-    answers = groups_only(cluster, group_ids)
+    answers = groups_only(cluster, group_ids, topologies=extras.topologies)
     found = [group for group in answers.values() if isinstance(group, GroupDescription)]
-    if expected:
+    if extras.expected:
         from kgroup.admin.read.registration import with_registrations
 
         found = with_registrations(cluster, found)
     if topics is not None:
         found = _with_offsets(cluster, found, topics)
-        if stable_ends:
+        if extras.stable_ends:
             found = with_stable_ends(cluster, found, topics.known)
     errors = tuple(
         item_error(name, error) for name, error in answers.items() if isinstance(error, KgroupError)
@@ -97,10 +106,17 @@ def _look(
     return Description(tuple(found), errors)
 
 
-def groups_only(cluster: ClusterView, group_ids: Iterable[str]) -> Answers[GroupDescription]:
-    """Each group with its members and coordinator, without anything about offsets."""
+def groups_only(
+    cluster: ClusterView, group_ids: Iterable[str], *, topologies: bool = False
+) -> Answers[GroupDescription]:
+    """Each group with its members and coordinator, without anything about offsets.
+
+    With `topologies` as `describe`.
+    """
     answers = cluster.ask_coordinators(
-        group_ids, lambda node, groups, left_s: _ask(cluster, node, groups, left_s), idempotent=True
+        group_ids,
+        lambda node, groups, left_s: _ask(cluster, node, groups, left_s, topologies),
+        idempotent=True,
     )
     coordinators = cluster.coordinators(answers) if answers else {}
     for group_id, answer in answers.items():
@@ -119,7 +135,9 @@ def one_group(cluster: ClusterView, group_id: str) -> GroupDescription:
     return group
 
 
-def _ask(cluster: ClusterView, node: int, groups: Sequence[str], left_s: float) -> Answers[GroupDescription]:
+def _ask(
+    cluster: ClusterView, node: int, groups: Sequence[str], left_s: float, topologies: bool
+) -> Answers[GroupDescription]:
     """Describe as each type in turn; the broker says GROUP_ID_NOT_FOUND for a group of another type.
 
     First as the type it was listed with, if it was: that may have changed since.
@@ -173,7 +191,7 @@ def _ask(cluster: ClusterView, node: int, groups: Sequence[str], left_s: float) 
     else:
         try_as(as_classic, rest)
     if rest:
-        answers.update(as_listed(cluster, node, request, rest))
+        answers.update(as_listed(cluster, node, request, rest, topologies=topologies))
     return answers
 
 

@@ -16,6 +16,7 @@ from kgroup.admin.read.members import (
     streams_member,
     streams_topology,
 )
+from kgroup.admin.read.topologies import topology_description, unread_description
 from kgroup.admin.refusals import check, describing, not_found, refused
 from kgroup.domain import TopicPartition
 from kgroup.errors import ErrorCode, KgroupError
@@ -29,15 +30,21 @@ if TYPE_CHECKING:
     from kgroup.protocol.messages import share_group_describe, streams_group_describe
     from kgroup.protocol.messages.list_groups import ListedGroup
 
-SHARE_GROUP_DESCRIBE, STREAMS_GROUP_DESCRIBE = 77, 89
+_APIS = {SHARE: 77, STREAMS: 89}
+"""The request that describes groups of a kind."""
+DESCRIPTIONS_SINCE = 1
+"""The version of StreamsGroupDescribe with topology descriptions (KIP-1331) and the assignor (KIP-1357)."""
 Topics = Mapping[str, tuple[str, ...]]
 """What each subtopology reads."""
 
 
-def as_listed(cluster: ClusterView, node: int, ask: Ask, groups: Sequence[str]) -> Answers[GroupDescription]:
+def as_listed(
+    cluster: ClusterView, node: int, ask: Ask, groups: Sequence[str], *, topologies: bool
+) -> Answers[GroupDescription]:
     """Return the groups as what their coordinator lists them as; not found for those that it does not list.
 
     Where the coordinator does not serve the request that tells them, members are None and an error says so.
+    With `topologies` also what applications say of their topology.
     """
     from kgroup.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
@@ -48,29 +55,32 @@ def as_listed(cluster: ClusterView, node: int, ask: Ask, groups: Sequence[str]) 
     by_kind: dict[str, list[str]] = {}
     for group_id in groups:
         kind = listed[group_id].group_type.lower() if group_id in listed else ""
-        if kind in _READERS:
+        if kind in _APIS:
             by_kind.setdefault(kind, []).append(group_id)
         else:
             answers[group_id] = not_found(group_id)
     for kind, named in by_kind.items():
-        if cluster.transport.versions(node, _READERS[kind][0]) is not None:
-            answers |= _READERS[kind][1](cluster, ask, named)
-        else:
+        served = cluster.transport.versions(node, _APIS[kind])
+        if served is None:
             answers |= {group_id: _untold(node, kind, listed[group_id]) for group_id in named}
+        elif kind == SHARE:
+            answers |= _as_share(ask, named)
+        else:
+            answers |= _as_streams(cluster, ask, named, topologies and served[-1] >= DESCRIPTIONS_SINCE)
     return answers
 
 
 def _untold(node: int, kind: str, listed: ListedGroup) -> GroupDescription:
     name = f"{kind.capitalize()}GroupDescribe"
-    api, lowest = _READERS[kind][0], 1 if kind == SHARE else 0
+    lowest = 1 if kind == SHARE else 0
     message = f"broker {node} does not serve {name}: who is in the group is unknown"
-    hint = f"Kafka {first_release(api, lowest)} and later serve it"
+    hint = f"Kafka {first_release(_APIS[kind], lowest)} and later serve it"
     left_out = ItemError("members", ErrorCode.UNSUPPORTED_VERSION.name, message, hint)
     group = described(listed.group_id, kind, listed.protocol_type, listed.group_state)
     return replace(group, errors=(left_out,))
 
 
-def _as_share(cluster: ClusterView, ask: Ask, group_ids: Sequence[str]) -> Answers[GroupDescription]:
+def _as_share(ask: Ask, group_ids: Sequence[str]) -> Answers[GroupDescription]:
     told = ask(ShareGroupDescribeRequest(group_ids=tuple(group_ids)), ShareGroupDescribeResponse).groups
     return {
         group.group_id: _refusal(group)
@@ -94,13 +104,16 @@ def _refusal(
     return refused(told.error_code, f"group {told.group_id}", told.error_message, needs)
 
 
-def _as_streams(cluster: ClusterView, ask: Ask, group_ids: Sequence[str]) -> Answers[GroupDescription]:
+def _as_streams(
+    cluster: ClusterView, ask: Ask, group_ids: Sequence[str], topologies: bool
+) -> Answers[GroupDescription]:
     from kgroup.protocol.messages.streams_group_describe import (
         StreamsGroupDescribeRequest,
         StreamsGroupDescribeResponse,
     )
 
-    told = ask(StreamsGroupDescribeRequest(group_ids=tuple(group_ids)), StreamsGroupDescribeResponse).groups
+    request = StreamsGroupDescribeRequest(group_ids=tuple(group_ids), include_topology_description=topologies)
+    told = ask(request, StreamsGroupDescribeResponse).groups
     topics = {group.group_id: _topics_of(group.topology) for group in told}
     sizes = _sizes(cluster, topics.values())
     return {group.group_id: _refusal(group) or streams_described(group, sizes) for group in told}
@@ -117,18 +130,20 @@ def streams_described(
     at = told.topology
     sources = _sources(topics or {}, sizes, told.members)
     read = None if topics is None else tuple(sorted({name for names in topics.values() for name in names}))
+    status, description = topology_description(told)
     return replace(
         described(told.group_id, STREAMS, STREAMS, told.group_state),
         group_epoch=told.group_epoch,
         assignment_epoch=told.assignment_epoch,
-        topology=None if at is None else streams_topology(at.epoch, at.subtopologies or ()),
+        assignor=told.assignor_name or None,
+        topology=None
+        if at is None
+        else streams_topology(at.epoch, at.subtopologies or (), status, description),
+        errors=tuple(unread_description(told.group_id, status)),
         members=in_order(
             streams_member(member, told.assignment_epoch, read, sources) for member in told.members
         ),
     )
-
-
-_READERS = {SHARE: (SHARE_GROUP_DESCRIBE, _as_share), STREAMS: (STREAMS_GROUP_DESCRIBE, _as_streams)}
 
 
 def _topics_of(topology: streams_group_describe.Topology | None) -> Topics | None:

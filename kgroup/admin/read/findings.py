@@ -18,6 +18,7 @@ from kgroup.admin.models import (
     SHARE,
     STABLE,
     STREAM_ASSIGNOR,
+    STREAMS,
     Finding,
     GroupDescription,
     Member,
@@ -150,9 +151,11 @@ def _left(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
             held = some(partitions_of(member.assignment) | partitions_of(member.target_assignment))
             away = f"--instance-id {list_item(member.name)}"
             remove = command("remove-members", group.group_id, options=away)
+            # No request removes a member of a streams group.
+            other = "wait for its session to end" if group.type == STREAMS else remove
             yield (
                 f"{member.name} shut down without leaving for good: {held} wait for it",
-                f"bring it back, or: {remove}",
+                f"bring it back, or: {other}",
             )
 
 

@@ -14,6 +14,7 @@ from kgroup.admin.models import (
     STREAMS,
     Assignment,
     ClientTag,
+    Described,
     GroupDescription,
     Member,
     StreamsProcess,
@@ -22,6 +23,7 @@ from kgroup.admin.models import (
     SubtopologyTopics,
     Tasks,
     TopicAssignment,
+    TopologyDescription,
 )
 from kgroup.domain import MemberStatus, TopicPartition, numbers_by_topic
 from kgroup.errors import DecodeError
@@ -165,12 +167,17 @@ def streams_member(
 
 
 def streams_topology(
-    epoch: int, parts: Iterable[streams_records.Subtopology | streams_group_describe.Subtopology]
+    epoch: int,
+    parts: Iterable[streams_records.Subtopology | streams_group_describe.Subtopology],
+    described: Described,
+    description: TopologyDescription | None = None,
 ) -> StreamsTopology:
     """Return a topology out of StreamsGroupDescribe or out of record 23, all names in order."""
     return StreamsTopology(
         epoch,
-        tuple(
+        description=description,
+        described=described,
+        subtopologies=tuple(
             SubtopologyTopics(
                 part.subtopology_id,
                 tuple(sorted(part.source_topics)),

@@ -1,4 +1,4 @@
-"""The error codes an operator of consumer groups meets (behaviour of Kafka 4.3)."""
+"""The error codes an operator of consumer groups meets (behaviour of Kafka 4.4)."""
 
 from kgroup.cli.explanations.entry import Entry
 from kgroup.errors import ErrorCode
@@ -177,6 +177,12 @@ ERRORS: tuple[Entry, ...] = (
         "The broker could not keep the description that a streams member sent of its topology (Kafka 4.4).",
         cause="The broker's plugin for descriptions failed; members go on reading without it.",
         next=("kgroup describe GROUP", "read the broker's log"),
+    ),
+    _error(
+        ErrorCode.CONTROLLER_ID_NOT_REGISTERED,
+        "The controller that a request wants to unregister is not registered (Kafka 4.4).",
+        cause="It concerns the quorum of controllers, and no group: Kafka's own tools send that request.",
+        next=("kafka-metadata-quorum.sh --bootstrap-controller HOST:PORT describe --status",),
     ),
     _error(
         ErrorCode.MEMBER_ID_REQUIRED,

@@ -6,11 +6,15 @@ from dataclasses import asdict, replace
 from kgroup.admin.models import (
     CONSUMER,
     STREAMS,
+    Described,
     GroupDescription,
     Member,
     OffsetRow,
     OpenProducer,
+    StreamsTopology,
     TopicAssignment,
+    TopologyDescription,
+    TopologyNode,
 )
 from kgroup.admin.read.lag import readers_known, total
 from kgroup.admin.read.lag_report import PartitionLag
@@ -65,6 +69,22 @@ TOPOLOGY_COLUMNS = (
     Column("repartition_topics", "REPARTITION"),
     Column("changelog_topics", "CHANGELOGS"),
 )
+NODE_COLUMNS = (
+    Column("subtopology_id", "SUBTOPOLOGY"),
+    Column("name", "NODE"),
+    Column("type"),
+    Column("topics"),
+    Column("stores"),
+    Column("successors", "NEXT"),
+)
+DESCRIBED = {
+    Described.AVAILABLE: "as below",
+    Described.STORED: "stored by the broker's plugin; records do not hold it",
+    Described.NOT_STORED: "not stored",
+    Described.REFUSED: "refused by the broker's plugin",
+    Described.ERROR: "not read: the broker failed",
+    Described.UNKNOWN: "unknown",
+}
 OFFSET_COLUMNS = (
     _GROUP,
     Column("topic"),
@@ -137,8 +157,7 @@ def blocks(
         yield from left
     if "members" in sections and group.topology is not None:
         yield ""
-        yield f"topology of epoch {group.topology.epoch}"
-        yield Table(TOPOLOGY_COLUMNS, [asdict(part) for part in group.topology.subtopologies])
+        yield from _topology(group.topology)
     if "offsets" in sections and group.offsets:
         yield ""
         rows, left = _part(offset_rows(group, short), pick, "partitions")
@@ -150,6 +169,35 @@ def blocks(
             yield f"{_MARKS.get(finding.severity, '!')} {finding.code} {finding.message}"
             if finding.hint:
                 yield f"  {finding.hint}"
+
+
+def _topology(topology: StreamsTopology) -> Iterator[str | Table]:
+    yield f"topology of epoch {topology.epoch}"
+    yield Table(TOPOLOGY_COLUMNS, [asdict(part) for part in topology.subtopologies])
+    yield f"the application's own description of it: {DESCRIBED[topology.described]}"
+    if topology.description is not None:
+        yield Table(NODE_COLUMNS, list(_node_rows(topology.description)))
+
+
+def _node_rows(description: TopologyDescription) -> Iterator[Document]:
+    """Return a row for each node; nodes that fill a global store are of no subtopology."""
+    for part in description.subtopologies:
+        for node in part.nodes:
+            yield {"subtopology_id": part.subtopology_id, **_node_row(node)}
+    for store in description.global_stores:
+        for node in (store.source, store.processor):
+            yield {"subtopology_id": "global", **_node_row(node)}
+
+
+def _node_row(node: TopologyNode) -> Document:
+    sink = () if node.sink_topic is None else (node.sink_topic,)
+    return {
+        "name": node.name,
+        "type": node.type,
+        "topics": (*node.source_topics, *sink),
+        "stores": node.stores,
+        "successors": node.successors,
+    }
 
 
 def member_columns(groups: Iterable[GroupDescription]) -> tuple[Column, ...]:
@@ -179,8 +227,8 @@ def _headline(group: GroupDescription) -> str:
     if group.protocol_type and group.protocol_type != CONSUMER and group.protocol_type != group.type:
         kind += f" ({group.protocol_type})"
     parts = [group.group_id, kind, group.state]
-    if group.assignor:
-        parts.append(f"assignor {group.assignor}")
+    if group.assignor or group.type == STREAMS:
+        parts.append(f"assignor {group.assignor or 'unknown'}")
     if group.generation is not None:
         parts.append(f"generation {group.generation}")
     if group.group_epoch is not None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from kgroup.admin.models import (
     Assignment,
     ClientTag,
+    Described,
     GroupDescription,
     Member,
     OffsetRow,
@@ -22,7 +23,7 @@ from kgroup.domain import NO_OFFSET, TopicPartition, grouped
 from kgroup.history.fold.deliveries import DeliveryState
 from kgroup.history.fold.state import GroupState
 from kgroup.history.fold.tasks import StreamsClient, Task, TaskSets, all_read_by
-from kgroup.history.fold.view import CLASSIC, EPOCHS, KINDS, SHARE, RecordedMember, View
+from kgroup.history.fold.view import CLASSIC, EPOCHS, INTERRUPTED, KINDS, SHARE, RecordedMember, View
 from kgroup.protocol.embedded.member import Application, application_of, embedded
 from kgroup.protocol.share_state_records import DELIVERY_STATES
 from kgroup.protocol.streams_records import sources_of
@@ -182,9 +183,19 @@ def _process(client: StreamsClient) -> StreamsProcess:
 
 
 def _topology(view: View) -> StreamsTopology | None:
-    if view.streams is None or view.streams.topology is None:
+    told = view.streams
+    if told is None or told.topology is None:
         return None
-    return streams_topology(view.streams.topology.epoch, view.streams.topology.subtopologies)
+    epoch = told.topology.epoch
+    if told.stored_description == epoch:
+        described = Described.STORED
+    elif told.refused_description == epoch:
+        described = Described.REFUSED
+    elif told.stored_description == INTERRUPTED:
+        described = Described.UNKNOWN
+    else:
+        described = Described.NOT_STORED
+    return streams_topology(epoch, told.topology.subtopologies, described)
 
 
 def _in_order(state: GroupState) -> list[RecordedMember]:

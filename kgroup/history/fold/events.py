@@ -31,6 +31,7 @@ class Kind(StrEnum):
     TOPOLOGY_SET = "topology-set"
     TOPOLOGY_READY = "topology-ready"
     TOPOLOGY_NOT_READY = "topology-not-ready"
+    DESCRIPTION_CHANGED = "description-changed"
     SETTINGS_CHANGED = "settings-changed"
     REGEX_RESOLVED = "regex-resolved"
     REGEX_REMOVED = "regex-removed"

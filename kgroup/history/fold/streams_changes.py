@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import chain
 
 from kgroup.domain import MemberStatus
@@ -16,7 +17,7 @@ from kgroup.history.fold.events import SHOWN, Kind
 from kgroup.history.fold.explain import Membership, labels
 from kgroup.history.fold.step import Carry, Fields, GroupStep
 from kgroup.history.fold.tasks import StreamsClient, TaskSets
-from kgroup.history.fold.view import STREAMS, RecordedMember, StreamsView, View
+from kgroup.history.fold.view import INTERRUPTED, STREAMS, RecordedMember, StreamsView, View
 from kgroup.protocol.streams_records import StreamsGroupTopologyValue, sources_of
 
 
@@ -94,9 +95,24 @@ def _group(step: GroupStep) -> None:
             f"nothing of topology epoch {after.topology.epoch} can run",
             cause="topics are missing or wrongly partitioned: which, the records do not say",
         )
+    if after.topology is not None:
+        for text in _description_texts(before, after):
+            step.tell(Kind.DESCRIPTION_CHANGED, text)
     if before.configs != after.configs and step.before.kind == STREAMS:
         was, now = _settings_text(before.configs), _settings_text(after.configs)
         step.tell(Kind.SETTINGS_CHANGED, f"targets are made with {now}, before with {was}")
+
+
+def _description_texts(before: StreamsView, after: StreamsView) -> Iterator[str]:
+    """What became of the application's own description of its topology, which no record holds (KIP-1331)."""
+    was, now = before.stored_description, after.stored_description
+    if now == INTERRUPTED != was:
+        yield "an update of the topology's description was begun: until it ends, it is unknown what is stored"
+    elif now != was:
+        yield f"the description of topology epoch {now} is stored" if now >= 0 else "no description is stored"
+    refused = after.refused_description
+    if refused not in (-1, before.refused_description):
+        yield f"the broker's plugin refused the description of topology epoch {refused} for good"
 
 
 def _topology_text(before: StreamsGroupTopologyValue | None, after: StreamsGroupTopologyValue | None) -> str:
@@ -174,8 +190,13 @@ def _reconciliation(step: GroupStep, carry: Carry, members: Membership) -> None:
         got = tuple(sorted(u for u in step.unowned if any(p == u[:2] for p in holds)))
         more: Fields = {"unowned": got, "partitions": tuple(sorted(holds)), "member_epoch": member.epoch}
         count_revoking(step, carry, member)
+        if member.state == MemberStatus.LEFT and (was is None or was.state != MemberStatus.LEFT):
+            kept = _of(member).holds.text
+            step.tell(
+                Kind.MEMBER_LEFT_FOR_NOW, f"{labels((member,))} left for now and keeps {kept}", member, **more
+            )
         # One that rejoins as it was begins at epoch 0 again; only a lower epoch above 0 is a step back.
-        if was is not None and 0 < member.epoch < was.epoch:
+        elif was is not None and 0 < member.epoch < was.epoch:
             text = f"suspicious: the epoch of {member.label} went back from {was.epoch} to {member.epoch}"
             step.tell(Kind.EPOCH_REGRESSED, text, member, suspicious=True, **more)
         elif was is None or _place(was) != _place(member):

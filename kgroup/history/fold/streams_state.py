@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from kgroup.domain import MemberStatus, TopicPartition
 from kgroup.history.fold.newest import known, put
 from kgroup.history.fold.tasks import NO_TASKS, StreamsClient, Task, read_by, tasks_of
-from kgroup.history.fold.view import STREAMS, RecordedMember, StreamsView
+from kgroup.history.fold.view import LEFT_FOR_NOW, STREAMS, RecordedMember, StreamsView
 from kgroup.protocol import streams_records as r
 from kgroup.protocol.record_kinds import RecordValue
 
@@ -68,7 +68,7 @@ class StreamsRecords:
             host=told.client_host if told is not None else "",
             protocol=STREAMS,
             epoch=now.member_epoch if now is not None else -1,
-            state=_STATES.get(now.state, MemberStatus.UNKNOWN) if now is not None else MemberStatus.JOINING,
+            state=_state(now),
             rack_id=told.rack_id if told is not None else None,
             previous_epoch=now.previous_member_epoch if now is not None else -1,
             rebalance_timeout_ms=told.rebalance_timeout_ms if told is not None else -1,
@@ -127,11 +127,22 @@ class StreamsRecords:
     @property
     def view(self) -> StreamsView:
         """What there is of the group beside epochs and members."""
-        group = self.group
-        configs = group.last_assignment_configs if group is not None else None
+        group, has_target = self.group, self.target_epoch is not None
+        if group is None:
+            return StreamsView(topology=self.topology, has_target=has_target)
         return StreamsView(
             topology=self.topology,
-            validated_epoch=group.validated_topology_epoch if group is not None else 0,
-            configs=tuple((each.key, each.value) for each in configs or ()),
-            has_target=self.target_epoch is not None,
+            validated_epoch=group.validated_topology_epoch,
+            configs=tuple((each.key, each.value) for each in group.last_assignment_configs or ()),
+            has_target=has_target,
+            stored_description=group.stored_description_topology_epoch,
+            refused_description=group.failed_description_topology_epoch,
         )
+
+
+def _state(now: r.StreamsGroupCurrentMemberAssignmentValue | None) -> MemberStatus:
+    if now is None:
+        return MemberStatus.JOINING
+    if now.member_epoch == LEFT_FOR_NOW:
+        return MemberStatus.LEFT
+    return _STATES.get(now.state, MemberStatus.UNKNOWN)

@@ -16,6 +16,8 @@ KINDS = (CLASSIC, CONSUMER, STREAMS, SHARE)
 EPOCHS = (CONSUMER, STREAMS, SHARE)
 """Kinds whose coordinator counts epochs, of groups and of targets, and no generations."""
 LEFT_FOR_NOW = -2
+INTERRUPTED = -2
+"""In place of the topology epoch whose description is stored."""
 
 UUID_LENGTH = 22
 """Of a UUID as Kafka writes it."""
@@ -90,13 +92,17 @@ class StreamsView:
     """What a streams group has beside epochs and members.
 
     `validated_epoch` is the topology epoch whose topics were all found as they must be, -1 for none;
-    `configs` are the settings that targets are made with; `has_target`: one was computed.
+    `configs` are the settings that targets are made with; `has_target`: one was computed. A plugin of the
+    broker stores the application's own description of topology epoch `stored_description` (-1: none,
+    INTERRUPTED: an update left that open), and refused that of `refused_description` for good (KIP-1331).
     """
 
     topology: StreamsGroupTopologyValue | None = None
     validated_epoch: int = 0
     configs: tuple[tuple[str, str], ...] = ()
     has_target: bool = False
+    stored_description: int = -1
+    refused_description: int = -1
 
     @property
     def is_ready(self) -> bool:

@@ -91,6 +91,29 @@ def test_groups_are_deleted_item_by_item_and_their_offsets_kept(
     assert entry.before["offsets"]["idle"] == [["orders", 1, 42, -1, ""]]
 
 
+def test_why_a_group_was_not_deleted_is_in_the_brokers_words(
+    fake: FakeCluster, admin: Admin, groups: Groups
+) -> None:
+    """KIP-1331: DeleteGroups has a message since Kafka 4.4; before it the code alone is known."""
+    groups.add(classic_group("new", state="Empty"), classic_group("old", state="Empty"))
+    why = {"new": "The plugin could not delete the topology description."}
+
+    def delete(node: int, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
+        failed = ErrorCode.GROUP_DELETION_FAILED
+        return DeleteGroupsResponse(
+            results=tuple(
+                DeletableGroupResult(group_id=g, error_code=failed, error_message=why.get(g))
+                for g in request.groups_names
+            )
+        )
+
+    fake.on(DeleteGroupsRequest, delete)
+    new, old = admin.delete_groups(["new", "old"]).items
+    assert (new.result, new.error_code) == (old.result, old.error_code) == ("failed", "GROUP_DELETION_FAILED")
+    assert new.effect == f"deleting group new: GROUP_DELETION_FAILED: {why['new']}"
+    assert old.effect == "deleting group old: GROUP_DELETION_FAILED"
+
+
 @pytest.mark.parametrize(
     ("broken", "code"),
     [(KeyboardInterrupt(), "INTERRUPTED"), (OutcomeUnknown("no reply"), "OUTCOME_UNKNOWN")],

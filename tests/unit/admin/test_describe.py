@@ -12,6 +12,7 @@ from kgroup.admin.models import TopicAssignment
 from kgroup.admin.read.conditions import Condition
 from kgroup.domain import TopicPartition, offsets_partition_of
 from kgroup.errors import BrokerRefused, ErrorCode, Unreachable
+from kgroup.protocol import topology_description as wire
 from kgroup.protocol.messages import consumer_group_describe as cgd
 from kgroup.protocol.messages import describe_groups as dg
 from kgroup.protocol.messages import list_groups as lg
@@ -273,6 +274,104 @@ def test_members_of_streams_groups_with_their_tasks(fake: FakeCluster, admin: Ad
         (2, "a"),
         (3, None),
     ]
+
+
+NODES = wire.DescribedSubtopology(
+    subtopology_id="0",
+    nodes=(
+        wire.Node(name="in", node_type=1, source_topics=("orders",), successors=("count",)),
+        wire.Node(name="count", node_type=2, stores=("counts",), successors=("out",)),
+        wire.Node(name="out", node_type=3, sink_topic="totals"),
+        wire.Node(name="later", node_type=9),
+    ),
+)
+GLOBAL = wire.GlobalStore(
+    source=wire.Node(name="all", node_type=1, source_topics=("rates",)),
+    processor=wire.Node(name="fill", node_type=2, stores=("rates",)),
+)
+
+
+def _described_by(
+    status: int, described: wire.TopologyDescription | None
+) -> stg.StreamsGroupDescribeResponse:
+    (told,) = _streams(stg.Member(member_id="a", instance_id="i", member_epoch=3)).groups
+    more = {"topology_description": described, "topology_description_status": status}
+    return stg.StreamsGroupDescribeResponse(groups=(replace(told, assignor_name="sticky", **more),))
+
+
+def test_what_an_application_says_of_its_topology(fake: FakeCluster, admin: Admin, groups: Groups) -> None:
+    """KIP-1331, KIP-1357: nodes as they came, of a later kind too; the assignor; a static member's id."""
+    groups.listed["st"] = "Streams"
+    told = wire.TopologyDescription(subtopologies=(NODES,), global_stores=(GLOBAL,))
+    asked: list[bool] = []
+
+    def answer(node: int, request: stg.StreamsGroupDescribeRequest) -> stg.StreamsGroupDescribeResponse:
+        asked.append(request.include_topology_description)
+        return _described_by(3, told)
+
+    fake.on(stg.StreamsGroupDescribeRequest, answer)
+    (group,) = admin.describe(["st"]).groups
+    assert (group.assignor, group.errors, asked) == ("sticky", (), [True])
+    assert (group.known_members[0].instance_id, group.has_static_members) == ("i", True)
+    assert group.topology is not None and group.topology.described == "available"
+    assert group.topology.description is not None
+    (part,), (store,) = group.topology.description.subtopologies, group.topology.description.global_stores
+    assert [(node.name, node.type) for node in part.nodes] == [
+        ("in", "source"),
+        ("count", "processor"),
+        ("out", "sink"),
+        ("later", "9"),
+    ]
+    first, second, third, _ = part.nodes
+    assert (first.source_topics, first.successors, second.stores) == (("orders",), ("count",), ("counts",))
+    assert (third.sink_topic, first.sink_topic) == ("totals", None)
+    assert (store.source.source_topics, store.processor.stores) == (("rates",), ("rates",))
+
+
+@pytest.mark.parametrize(
+    ("status", "described", "errors"),
+    [(0, "unknown", []), (1, "not_stored", []), (2, "error", ["topology"]), (3, "error", ["topology"])],
+)
+def test_a_description_that_did_not_come_is_not_shown_as_an_empty_one(
+    fake: FakeCluster, admin: Admin, groups: Groups, status: int, described: str, errors: list[str]
+) -> None:
+    """One that the broker failed to read is a part that could not be read, so the exit code says so."""
+    groups.listed["st"] = "Streams"
+    fake.on(stg.StreamsGroupDescribeRequest, lambda node, request: _described_by(status, None))
+    (group,) = admin.describe(["st"]).groups
+    assert group.topology is not None
+    assert (group.topology.described, group.topology.description) == (described, None)
+    assert [error.item for error in group.errors] == errors
+
+
+def test_what_a_broker_before_4_4_does_not_report_is_unknown(
+    fake: FakeCluster, admin: Admin, groups: Groups
+) -> None:
+    groups.listed["st"] = "Streams"
+    fake.served[stg.StreamsGroupDescribeRequest.API] = range(1)
+    asked: list[bool] = []
+
+    def answer(node: int, request: stg.StreamsGroupDescribeRequest) -> stg.StreamsGroupDescribeResponse:
+        asked.append(request.include_topology_description)
+        return _streams(stg.Member(member_id="a", member_epoch=3))
+
+    fake.on(stg.StreamsGroupDescribeRequest, answer)
+    (group,) = admin.describe(["st"]).groups
+    assert group.topology is not None
+    assert (group.assignor, group.topology.described, asked) == (None, "unknown", [False])
+
+
+def test_a_static_streams_member_that_left_for_now(fake: FakeCluster, admin: Admin, groups: Groups) -> None:
+    """No request removes it: what is advised is to wait, and not remove-members, which would refuse."""
+    groups.listed["st"] = "Streams"
+    away = stg.Member(
+        member_id="a", instance_id="i", member_epoch=-2, assignment=_tasks(active=(0,)), process_id="p"
+    )
+    fake.on(stg.StreamsGroupDescribeRequest, lambda node, request: _streams(away))
+    (group,) = admin.describe(["st"]).groups
+    (finding,) = (found for found in group.findings if found.code == "KG103")
+    assert finding.message == "i shut down without leaving for good: partition orders-0 wait for it"
+    assert finding.hint == "bring it back, or: wait for its session to end"
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from kgroup.admin.read.describe_listed import streams_described
+from kgroup.cli.views.history_state import description
 from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.domain import TopicPartition
 from kgroup.history.fold.events import Event, Kind
@@ -63,7 +64,8 @@ def state_of(shard: Shard) -> GroupState:
 
 def said_of(shard: Shard, now_ms: int = NOW_MS) -> dict[str, Any]:
     """What `kgroup describe -o json` would say of the group."""
-    answer = ask(shard, StreamsGroupDescribeRequest(group_ids=(APP,)), 0, now_ms)
+    request = StreamsGroupDescribeRequest(group_ids=(APP,), include_topology_description=True)
+    answer = ask(shard, request, 1, now_ms)
     assert isinstance(answer, StreamsGroupDescribeResponse)
     return asdict(streams_described(answer.groups[0], {}))
 
@@ -152,6 +154,61 @@ def test_other_settings_and_other_metadata_of_a_member_are_told_with_what_they_s
         "targets are made with n=1, before with num.standby.replicas=0"
     ]
     assert events[-1].kind is Kind.REBALANCE_STARTED and "settings changed" in (events[-1].cause or "")
+
+
+STORED, INTERRUPTED = "stored_description_topology_epoch", -2
+
+
+@pytest.mark.parametrize(
+    ("fields", "described", "says"),
+    [
+        ({STORED: 0}, "stored", "the description of topology epoch 0 is stored"),
+        ({STORED: 7}, "not_stored", "the description of topology epoch 7 is stored"),
+        (
+            {STORED: INTERRUPTED},
+            "unknown",
+            "an update of the topology's description was begun: until it ends, it is unknown what is stored",
+        ),
+        (
+            {"failed_description_topology_epoch": 0},
+            "refused",
+            "the broker's plugin refused the description of topology epoch 0 for good",
+        ),
+    ],
+)
+def test_what_the_records_say_of_the_topologys_description(
+    fields: dict[str, int], described: str, says: str
+) -> None:
+    """KIP-1331: record 17 names the epoch whose description is stored, or was refused; none holds it."""
+    shard = running()
+    beat(shard, "a")
+    topology = description(state_of(shard), 0).topology
+    assert topology is not None and (topology.described, topology.description) == ("not_stored", None)
+    value = s.StreamsGroupMetadataValue(epoch=1, validated_topology_epoch=0, **fields)
+    key = r.encode_key(s.StreamsGroupMetadataKey(group_id=APP))
+    log = MemoryLog(shard.log.read(0, 1 << 30) + batch(shard.log.end_offset, [(key, r.encode_value(value))]))
+    told = replay([log])
+    assert texts(told.events, Kind.DESCRIPTION_CHANGED) == [says]
+    ((_, state),) = told.states
+    topology = description(state, 0).topology
+    assert topology is not None and (topology.described, topology.description) == (described, None)
+
+
+def test_a_static_member_leaves_for_now_and_comes_back_under_another_id() -> None:
+    """Kafka 4.4: epoch -2 keeps the tasks, and the instance id makes the newcomer the same member."""
+    shard = running()
+    beat(shard, "a", instance_id="i")
+    beat(shard, "a", -2, instance_id="i", at_ms=NOW_MS + 5)
+    (member,) = state_of(shard).members.values()
+    assert (member.instance_id, member.epoch, member.state) == ("i", -2, "left")
+    (said,) = said_of(shard)["members"]
+    assert (said["instance_id"], said["member_epoch"], said["state"]) == ("i", -2, "left")
+    beat(shard, "b", instance_id="i", at_ms=NOW_MS + 9)
+    events = events_of(shard)
+    assert texts(events, Kind.MEMBER_LEFT_FOR_NOW) == ["i left for now and keeps active 0:0-1"]
+    (replaced,) = (event for event in events if event.kind is Kind.MEMBER_REPLACED)
+    assert (replaced.detail, replaced.proven) == ("i came back under a new member id", True)
+    assert (replaced.member_id, replaced.instance_id) == ("b", "i")
 
 
 def test_an_epoch_that_went_back_is_suspicious() -> None:
