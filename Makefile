@@ -86,6 +86,10 @@ interop-full: export KGROUP_SECURITY = full
 interop-full: export KGROUP_INCIDENTS = full
 interop-full: interop ## The same, with nothing left out: all rows of foreign, security and incidents too
 
+.PHONY: interop-newest
+interop-newest: export KGROUP_INTEROP_KAFKA = $(KAFKA)
+interop-newest: interop ## The same cases where the real Kafka is 4.4.0, and ours plays it: make interop-newest KAFKA=4.4.0
+
 # The extra has no wheel for Linux: where Kerberos's headers are missing, its tests are skipped and say so.
 .PHONY: kerberos
 kerberos: setup

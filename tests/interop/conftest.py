@@ -19,11 +19,13 @@ from .driver import Client, Driver, Member, Partition
 from .jvm import LIGHT_JVM, java
 from .kafka import RealKafka
 from .kgroup_server import KgroupServer
-from .server import Server
+from .server import JUDGE, Server
 from .verifying import verified_groups
 
 KINDS = {"kafka": RealKafka, "kgroup": KgroupServer}
 ASKED = [kind for kind in os.environ.get("KGROUP_INTEROP_SERVERS", "kafka,kgroup").split(",") if kind]
+NEWEST = "4.4.0"
+"""The newest release, on which the tests marked `newest` run too; `make interop-newest` runs all on it."""
 SETTINGS = {"group.consumer.session.timeout.ms": "5000"}
 # what a client cannot do is left out, and why:
 #   fenced: aiokafka beats without its instance id, so it is told UNKNOWN_MEMBER_ID and takes the id back
@@ -53,14 +55,17 @@ def require(*programs: str) -> None:
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A running broker of the kind the test is at; in the end its log has to tell what it says."""
     require("java", "mvn")
-    kind = request.param
-    with KINDS[kind](SETTINGS, base=tmp_path_factory.mktemp(kind)) as running:
+    kind, _, release = request.param.partition("-")
+    made = KINDS[kind](SETTINGS, base=tmp_path_factory.mktemp(request.param))
+    made.kafka = release or made.kafka
+    with made as running:
         yield running
         verified_groups(running)
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "feature(*names): only for clients that have all of these features")
+    config.addinivalue_line("markers", f"newest: on servers that are Kafka {NEWEST}, too")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -77,7 +82,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "server" in metafunc.fixturenames:
-        metafunc.parametrize("server", ASKED, indirect=True, scope="session")
+        both = JUDGE != NEWEST and metafunc.definition.get_closest_marker("newest") is not None
+        later = [f"{kind}-{NEWEST}" for kind in ASKED] if both else []
+        metafunc.parametrize("server", [*ASKED, *later], indirect=True, scope="session")
     if "client" in metafunc.fixturenames:
         marker = metafunc.definition.get_closest_marker("feature")
         wanted = set(marker.args) if marker else set()

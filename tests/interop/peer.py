@@ -32,6 +32,7 @@ class Peer:
     """A server and a way to ask it; `node` is its broker's id."""
 
     def __init__(self, server: Server) -> None:
+        self.bootstrap = server.bootstrap
         self._wire = Wire("127.0.0.1", server.port, greets=True)
         self._versions = server.minor.versions
         self._tickets = itertools.count(1)

@@ -9,7 +9,7 @@ from .driver import Client, settle
 from .tables import dumped_records, invalid_batches, rows
 from .waiting import eventually
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.newest]
 
 
 def test_consumer_groups_tool(case: Case, java_client: Client) -> None:

@@ -12,7 +12,7 @@ from kgroup.protocol.messages.api_versions import ApiVersionsRequest, ApiVersion
 
 from .server import Server
 
-pytestmark = [pytest.mark.interop]
+pytestmark = [pytest.mark.interop, pytest.mark.newest]
 PRODUCE = 0
 # Kafka serves SaslHandshake and SaslAuthenticate whether or not a listener uses them; ours has no SASL.
 SHARED = {api.key for api in ALL} - {PRODUCE}

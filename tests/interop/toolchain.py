@@ -55,7 +55,7 @@ def driver_classpath() -> str:
     sources = sorted(source for folder in folders for source in folder.rglob("*.java"))
     with locked():
         made_from = [HERE / "java" / "pom.xml", *sources]
-        classes = built("classes", made_from, lambda to: _javac(jars, sources, to))
+        classes = built("classes", made_from, lambda to: javac(jars, sources, to))
     return f"{classes}{os.pathsep}{jars}"
 
 
@@ -72,7 +72,7 @@ def java_project(folder: Path, kafka: str | None = None) -> str:
     with locked():
         jars = built(f"{name}-jars", [pom], lambda to: copy_jars(pom, to, *options))
         path = f"{jars}{os.sep}*"
-        classes = built(f"{name}-classes", [pom, *sources], lambda to: _javac(path, sources, to))
+        classes = built(f"{name}-classes", [pom, *sources], lambda to: javac(path, sources, to))
     return f"{classes}{os.pathsep}{path}"
 
 
@@ -112,7 +112,8 @@ def copy_jars(pom: Path, to: Path, *options: str) -> None:
     run(["mvn", "-q", "-B", "-f", str(pom), *options, *goal], to)
 
 
-def _javac(jars: str, sources: list[Path], to: Path) -> None:
+def javac(jars: str, sources: list[Path], to: Path) -> None:
+    """Compile sources into a folder, with these jars."""
     lint = "-Xlint:all,-processing,-path"
     run(["javac", "--release", "17", lint, "-cp", jars, "-d", str(to), *map(str, sources)], to)
 
@@ -133,8 +134,8 @@ def main() -> str | None:
     if absent := missing("java", "javac", "mvn", "go"):
         return f"the interop tests need {', '.join(absent)} on PATH"
     driver_classpath()
-    release_jars("4.4.0")
     for kafka in ("4.3.1", "4.4.0"):
+        release_jars(kafka)
         java_project(HERE.parent / "differential" / "java", kafka)
     java_project(HERE.parent / "differential" / "share" / "java")
     go_driver()

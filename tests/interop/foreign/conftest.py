@@ -14,7 +14,7 @@ from ..driver import Driver
 from ..jvm import LIGHT_JVM, java
 from ..kafka import RealKafka
 from ..kgroup_server import KgroupServer
-from ..server import Server
+from ..server import JUDGE, Server
 from ..toolchain import go_driver
 from . import builds
 from .programs import Program, Run, agree
@@ -43,7 +43,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Of the full matrix, who agreed on what."""
     if not builds.FULL:
         return
-    terminalreporter.section("foreign clients on Kafka 4.3.1 and on kgroup")
+    terminalreporter.section(f"foreign clients on Kafka {JUDGE} and on kgroup")
     for outcome, word in (("passed", "equal"), ("failed", "DIFFERENT"), ("error", "NOT RUN")):
         for report in terminalreporter.stats.get(outcome, []):
             if "interop/foreign/" in report.nodeid and (report.when == "call" or outcome == "error"):
@@ -51,14 +51,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.fixture(scope="session")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Server]]:
-    """A real Kafka, whose word is the expectation, and ours."""
+def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Server]]:
+    """A real Kafka, whose word is the expectation, and ours; a parameter names their release."""
     require("java", "javac", "mvn")
     with contextlib.ExitStack() as stack:
-        servers: list[Server] = [
-            stack.enter_context(kind({**SETTINGS, **STREAMS}, base=tmp_path_factory.mktemp(kind.kind)))
-            for kind in (RealKafka, KgroupServer)
-        ]
+        servers: list[Server] = []
+        for kind in (RealKafka, KgroupServer):
+            made = kind({**SETTINGS, **STREAMS}, base=tmp_path_factory.mktemp(kind.kind))
+            made.kafka = getattr(request, "param", JUDGE)
+            servers.append(stack.enter_context(made))
         for server in servers:
             coordinates(server)
         yield servers

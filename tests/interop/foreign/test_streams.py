@@ -16,8 +16,10 @@ from typing import Any
 
 import pytest
 
+from ..conftest import NEWEST
 from ..driver import Driver
 from ..jvm import LIGHT_JVM, java, tool
+from ..server import JUDGE
 from ..waiting import eventually
 from . import builds
 from .conftest import Play
@@ -197,6 +199,7 @@ def _tool(run: Run, *arguments: str) -> str:
     return tool(main, "--bootstrap-server", run.server.bootstrap, *arguments).stdout
 
 
+@pytest.mark.parametrize("pair", dict.fromkeys((JUDGE, NEWEST)), indirect=True)
 @pytest.mark.parametrize("protocol", ["classic", "streams"])
 def test_word_count_is_exact_through_kills(play: Play, tmp_path: Path, protocol: str) -> None:
     def streams(run: Run) -> None:
