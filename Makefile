@@ -150,8 +150,8 @@ differential-patterns: setup ## Made-up topic patterns in Kafka's RE2/J and in o
 	@$(BIN)/python -m tests.differential.patterns --first $(FIRST) --cases $(CASES)
 
 .PHONY: kafka-release
-kafka-release: setup ## What a release of Kafka declares and kgroup does not know: make kafka-release KAFKA=4.4.0
-	@$(BIN)/python -m tests.kafka_release $(KAFKA)
+kafka-release: setup ## What a release of Kafka declares and kgroup does not know, or a former one: make kafka-release FROM=4.3.1
+	@$(BIN)/python -m tests.kafka_release $(if $(FROM),--from $(FROM)) $(KAFKA)
 
 .PHONY: simulate
 simulate: setup ## Many simulated nights: make simulate SEEDS=10000, of Kafka Streams STREAMS=1

@@ -1,9 +1,12 @@
+import java.util.Set;
 import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.common.errors.RetriableException;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.coordinator.group.GroupConfig;
 import org.apache.kafka.coordinator.group.GroupCoordinatorConfig;
 import org.apache.kafka.server.common.Feature;
+import org.apache.kafka.server.config.AbstractKafkaConfig;
+import org.apache.kafka.storage.internals.log.LogConfig;
 
 /** Prints what a release declares outside of its JSON: a kind, a name and a value, with a tab between each. */
 public final class Declared {
@@ -15,15 +18,17 @@ public final class Declared {
         for (Feature feature : Feature.PRODUCTION_FEATURES) {
             print("feature", feature.featureName(), Short.toString(feature.latestProduction()));
         }
-        settings("broker setting", GroupCoordinatorConfig.CONFIG_DEF);
-        settings("group setting", GroupConfig.CONFIG_DEF);
+        settings("broker setting", GroupCoordinatorConfig.CONFIG_DEF, Set.of());
+        settings("group setting", GroupConfig.CONFIG_DEF, Set.of());
+        settings("other broker setting", AbstractKafkaConfig.CONFIG_DEF, GroupCoordinatorConfig.CONFIG_DEF.names());
+        settings("topic setting", LogConfig.configDefCopy(), Set.of());
     }
 
-    private static void settings(String kind, ConfigDef defined) {
+    private static void settings(String kind, ConfigDef defined, Set<String> without) {
         defined.configKeys().forEach((name, key) -> {
-            if (!key.internalConfig) {
-                String bounds = key.validator == null ? "" : " " + key.validator;
-                print(kind, name, ConfigDef.convertToString(key.defaultValue, key.type) + bounds);
+            if (!key.internalConfig && !without.contains(name)) {
+                String value = key.hasDefault() ? ConfigDef.convertToString(key.defaultValue, key.type) : "required";
+                print(kind, name, value + (key.validator == null ? "" : " " + key.validator));
             }
         });
     }

@@ -1,4 +1,7 @@
-"""`python -m tests.kafka_release 4.4.0`: print what a release of Kafka declares that kgroup does not know."""
+"""What a release of Kafka declares that kgroup does not know, or otherwise than an earlier release.
+
+`python -m tests.kafka_release 4.4.0`, `python -m tests.kafka_release --from 4.3.1 4.4.0`
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping
 
 from kgroup.coordinator.config import GroupConfig
-from kgroup.coordinator.group_settings import WORDS, bounds
+from kgroup.coordinator.group_settings import WORDS, bounds, texts
 from kgroup.errors import ErrorCode
 from kgroup.protocol import registry
 from kgroup.protocol.codec import Message
@@ -17,6 +20,7 @@ from kgroup.protocol.releases import Release as Served
 from kgroup.protocol.share_state_records import PAIRS as SHARE_STATE_PAIRS
 from tests.differential.settings import ELSEWHERE
 
+from .between import differences_between
 from .release import Release
 from .wire import added, differences, versions
 
@@ -28,6 +32,7 @@ RECORDS = {
 def unknown(release: Release) -> Iterator[str]:
     """Each difference in a line, that of an API or a record where the two disagree on bytes first."""
     served = next((each for each in SERVED if release.version.startswith(f"{each}.")), NEWEST)
+    config = GroupConfig(kafka=served)
     yield from _wrong(release)
     yield from _apis(release, served)
     for name in sorted(release.records.keys() - RECORDS.keys()):
@@ -35,12 +40,14 @@ def unknown(release: Release) -> Iterator[str]:
     known = {
         "error": {e.name: f"{e.value}{', retriable' if e.retriable else ''}" for e in ErrorCode},
         "feature": {name: str(last) for name, last in served.levels.items()},
-        "broker setting": GroupConfig().as_settings(),
-        "group setting": {name: str(bound.default) for name, bound in bounds(GroupConfig()).items()}
-        | {name: word.default for name, word in WORDS.items()},
+        "broker setting": config.as_settings(),
+        "group setting": {name: str(bound.default) for name, bound in bounds(config).items()}
+        | {name: word.default for name, word in WORDS.items()}
+        # Where the broker's own decides, Kafka declares no default.
+        | {name: release.declared["group setting"][name] for name in texts(config)},
     }
-    for kind, declared in release.declared.items():
-        yield from _values(kind, declared, known[kind])
+    for kind, values in known.items():
+        yield from _values(kind, release.declared[kind], values)
 
 
 def _wrong(release: Release) -> Iterator[str]:
@@ -86,7 +93,13 @@ def main() -> int:
     """Print the differences; 1 if a message that both know differs."""
     parser = argparse.ArgumentParser(prog="kafka_release", description=__doc__)
     parser.add_argument("version", help="of Kafka, such as 4.4.0")
-    release = Release(parser.parse_args().version)
+    parser.add_argument("--from", dest="before", help="an earlier release: what differs from it, of all")
+    told = parser.parse_args()
+    release = Release(told.version)
+    if told.before:
+        for line in differences_between(Release(told.before), release):
+            print(line)
+        return 0
     wrong = list(_wrong(release))
     for line in unknown(release):
         print(line)

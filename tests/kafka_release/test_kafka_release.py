@@ -8,8 +8,10 @@ import pytest
 
 from kgroup.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
 from kgroup.protocol.registry import KAFKA_APIS, request_class, response_class
+from tests.house.test_kafka_differences import answers
 
 from .__main__ import unknown
+from .between import differences_between
 from .release import Release
 from .wire import Spec, differences
 
@@ -53,6 +55,28 @@ def test_messages_and_records_of_share_groups_are_those_of_4_4_0() -> None:
     assert [
         line for line in found if not line.startswith(("feature ", "broker setting ", "group setting "))
     ] == []
+
+
+def test_each_difference_from_4_3_1_to_4_4_0_has_an_answer(kafka: Release) -> None:
+    """tests/house/test_kafka_differences.py holds the answers to what is built, and to not-built."""
+    assert list(answers()) == list(differences_between(kafka, Release("4.4.0")))
+
+
+def test_a_planted_difference_between_releases_is_found(kafka: Release) -> None:
+    """A field taken away, a default that changed, an error and a record that are gone."""
+    later = copy.copy(kafka)
+    later.requests, later.records = copy.deepcopy(kafka.requests), dict(kafka.records)
+    later.declared = copy.deepcopy(kafka.declared)
+    del later.requests[TxnOffsetCommitRequest.API][0]["fields"][2]
+    later.declared["group setting"]["consumer.session.timeout.ms"] = "1"
+    del later.declared["error"]["UNKNOWN_MEMBER_ID"], later.records["OffsetCommitKey"]
+    assert list(differences_between(kafka, kafka)) == []
+    assert list(differences_between(kafka, later)) == [
+        *(f"TxnOffsetCommitRequest v{version}: without ProducerId" for version in range(6)),
+        "record OffsetCommitKey: gone",
+        "error UNKNOWN_MEMBER_ID: gone",
+        "group setting consumer.session.timeout.ms: 1, before 45000 [1,...]",
+    ]
 
 
 PLANTED = {

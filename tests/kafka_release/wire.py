@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -158,9 +158,21 @@ def differences(spec: Spec, cls: type[Message]) -> Iterator[str]:
 def added(spec: Spec, last: int) -> Iterator[str]:
     """What each version behind `last` adds to the one before, and takes away."""
     for version in versions(spec["validVersions"]):
-        if version <= last:
+        if version > last:
+            text = changes(theirs(spec, version - 1), theirs(spec, version))
+            yield f"{spec['name']} v{version}: {text or 'the same fields'}"
+
+
+def changes(before: Sequence[Wire], after: Sequence[Wire]) -> str:
+    """Fields that are new, without those in a new one, and those that are gone; "" for the same bytes."""
+    if len(before) == len(after) and all(map(Wire.same, before, after)):
+        return ""
+    new: list[Wire] = []
+    inside = MOST
+    for field in after:
+        if field.depth > inside:
             continue
-        before, after = ([field[:-1] for field in theirs(spec, v)] for v in (version - 1, version))
-        new = [str(Wire(*field)) for field in after if field not in before]
-        gone = [f"without {field[0]}" for field in before if field not in after]
-        yield f"{spec['name']} v{version}: {', '.join(new + gone) or 'the same fields'}"
+        inside = MOST if field in before else field.depth
+        if field not in before:
+            new.append(field)
+    return ", ".join([*map(str, new), *(f"without {field.name}" for field in before if field not in after)])
