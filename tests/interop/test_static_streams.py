@@ -195,13 +195,11 @@ def test_no_request_removes_a_static_member_that_left_for_now(peers: list[Peer])
     assert ours == kafkas and any(ours)
 
 
-def test_a_fenced_heartbeat_costs_tasks_on_kafka_alone(peers: list[Peer]) -> None:
+def test_a_fenced_heartbeat_costs_tasks(peers: list[Peer]) -> None:
     """Kafka 4.4.0 renames in memory whose target it is before it checks the id, and fences only then.
 
-    Until the next epoch the fenced member is answered with the other one's tasks. That is no rule to follow:
-    ours leaves a refused heartbeat without effect.
+    Until the next epoch the fenced member is answered with the other one's tasks.
     """
-    answers = []
     for peer in peers:
         app = Application(peer)
         two_static_members(app)
@@ -209,7 +207,4 @@ def test_a_fenced_heartbeat_costs_tasks_on_kafka_alone(peers: list[Peer]) -> Non
         assert app.joins("a2", "one") == ErrorCode.NONE
         assert app.beats("b", "one") == ErrorCode.FENCED_INSTANCE_ID
         assert app.beats("b", "two") == ErrorCode.NONE
-        answers.append(app.seen[-1])
-    kafkas, ours = answers
-    assert kafkas == ("b", 0, "", 3, [], [])
-    assert ours == ("b", 0, "", 4, None, [])
+        assert app.seen[-1] == ("b", 0, "", 3, [], [])
