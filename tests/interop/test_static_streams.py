@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,8 @@ from kgroup.protocol.messages.streams_group_heartbeat import (
     Topology,
 )
 from kgroup.protocol.streams_records import Subtopology
+from tests.own_home import move_in
+from tests.ran import Ran, ran
 
 from .conftest import KINDS, NEWEST, require
 from .coordinating import coordinates
@@ -208,3 +211,46 @@ def test_a_fenced_heartbeat_costs_tasks(peers: list[Peer]) -> None:
         assert app.beats("b", "one") == ErrorCode.FENCED_INSTANCE_ID
         assert app.beats("b", "two") == ErrorCode.NONE
         assert app.seen[-1] == ("b", 0, "", 3, [], [])
+
+
+def test_the_commands_show_static_members(
+    peers: list[Peer], capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of Kafka 4.4 and of ours: list, wait, describe, doctor, remove-members and the history of a restart."""
+    move_in(monkeypatch, tmp_path)
+    for peer in peers:
+        app = Application(peer)
+
+        def ask(*argv: str, at: str = peer.bootstrap) -> Ran:
+            return ran(capsys, *argv, "-o", "json", "-b", at)
+
+        two_static_members(app)
+        static = ask("list", "--static-only").data["groups"]
+        assert app.group in {group["group_id"] for group in static}
+        assert ask("wait", app.group, "--for", "member=one", "--stop-after", "20s").code == 0
+        members = ask("describe", app.group).group(app.group)["members"]
+        assert [(m["instance_id"], m["member_id"], m["state"]) for m in members] == [
+            ("one", "a", "stable"),
+            ("two", "b", "stable"),
+        ]
+        app.goes("a", "one", LEAVES_FOR_NOW)
+        away = ask("describe", app.group).group(app.group)
+        assert [m["state"] for m in away["members"]] == ["left", "stable"]
+        checked = ask("doctor", app.group, "--patience", "0").group(app.group)
+        (finding,) = (each for each in checked["findings"] if each["code"] == "KG103")
+        assert finding["hint"] == "bring it back, or: wait for its session to end"
+        refused = ask("remove-members", app.group, "--instance-id", "one")
+        assert refused.code != 0 and "Kafka has no request to remove its members" in refused.err
+        assert app.joins("a2", "one") == ErrorCode.NONE
+        app.has("a2", "one", 0, 1)
+        app.beats("b", "two")
+        told = ask("replay-log", app.group).data["events"]
+        assert [
+            (e["event"], e["instance_id"])
+            for e in told
+            if e["event"] in ("member-left-for-now", "member-replaced")
+        ] == [("member-left-for-now", "one"), ("member-replaced", "one")]
+        verified = ask("replay-log", app.group, "--verify")
+        assert (verified.code, [row["verdict"] for row in verified.data["groups"]]) == (0, ["same"])
+        blamed = ask("blame", app.group)
+        assert blamed.code == 0 and "one" in blamed.out
