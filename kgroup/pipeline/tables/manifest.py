@@ -15,7 +15,7 @@ from kgroup.pipeline.read.course import Course
 from kgroup.pipeline.read.posting import may_hold
 from kgroup.pipeline.schemas import Row
 
-FORMAT = 7
+FORMAT = 8
 """To be raised whenever what is stored changes, the layouts of `history.fold.snapshot` among it."""
 _COUNTS = ("first_offset", "records", "missing", "complete_from", "complete_from_ms", "last_ms")
 _GAPS = ("gaps", "gap_end", "gap_ms")

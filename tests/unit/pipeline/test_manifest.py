@@ -20,4 +20,4 @@ def test_names_of_topics_are_remembered_up_to_a_bound(monkeypatch: pytest.Monkey
 
 def test_what_is_stored_changes_only_with_the_format() -> None:
     """Another layout is not read: raise FORMAT with it, so that the next run says which version wrote it."""
-    assert (FORMAT, kept().layout) == (7, "0b42624935c96663")
+    assert (FORMAT, kept().layout) == (8, "13a876e6961aebb7")
