@@ -414,10 +414,33 @@ def test_raw_records_are_those_of_kafkas_dump_tool(scene: Scene, ask: Ask) -> No
 
 def test_doctor_finds_what_can_be_seen(scene: Scene, ask: Ask) -> None:
     scene.half_done()
-    (checkup,) = ask("doctor", scene.group, "--without", "history").data["groups"]
-    assert {"KG118", "KG119"} <= {found["code"] for found in checkup["findings"]}
+    (checkup,) = ask("doctor", scene.group).data["groups"]
+    findings = {found["code"]: found for found in checkup["findings"]}
+    assert checkup["healthy"] is True
+    assert {"KG118", "KG119", "KG318"} <= findings.keys() and not {"KG316", "KG317"} & findings.keys()
+    assert findings["KG318"]["message"].startswith(f"records came back {RECORDS - 5} times since ")
     scene.open("idle", 5)
     scene.poll("idle")
     (checkup,) = ask("doctor", scene.group, "--without", "history").data["groups"]
     assert "KG314" in {found["code"] for found in checkup["findings"]}
     scene.driver.call("share.close", name="idle")
+
+
+def test_doctor_finds_what_was_given_up(scene: Scene, ask: Ask) -> None:
+    """5 is rejected, 7 released until the limit: no broker reports it, the log of deliveries has it."""
+    entity = ("--alter", "--entity-type", "groups", "--entity-name", scene.group)
+    scene.broker.tool("kafka-configs", *entity, "--add-config", "share.delivery.count.limit=2")
+    scene.open("one")
+    acquired = scene.poll("one").keys()
+    scene.done("one", [5], "REJECT")
+    scene.done("one", [7], "RELEASE")
+    scene.done("one", sorted(acquired - {5, 7}))
+    assert scene.poll("one") == {7: 2}
+    scene.done("one", [7], "RELEASE")
+    eventually(lambda: scene.lag() == "0", 60, "the broker archives it")
+    (checkup,) = ask("doctor", scene.group).data["groups"]
+    findings = {found["code"]: found for found in checkup["findings"]}
+    assert findings["KG316"]["message"].endswith("at the limit of 2 deliveries")
+    assert "given up after 2 deliveries: 7 " in findings["KG316"]["evidence"][0]
+    assert "given up after 1 delivery: 5 " in findings["KG317"]["evidence"][0]
+    scene.driver.call("share.close", name="one")

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from kgroup.admin.diagnose.deliveries import standing_still
+from kgroup.admin.diagnose.deliveries import falling_behind, standing_still
 from kgroup.admin.diagnose.expected import expected
 from kgroup.admin.diagnose.facts import SESSION_TIMEOUT, Facts
 from kgroup.admin.diagnose.full import full
+from kgroup.admin.diagnose.given_up import came_back, given_up, known_deliveries, rejected
 from kgroup.admin.diagnose.lost import lost
 from kgroup.admin.diagnose.restarts import slow_restarts
 from kgroup.admin.diagnose.restless import flapping, restless
@@ -43,6 +44,10 @@ DOCTOR_CODES: dict[str, Meaning] = {
     "KG312": Meaning(WARN, "Unread records are about to be deleted"),
     "KG313": Meaning(WARN, "Committed offsets were lost with a topic that was deleted"),
     "KG314": Meaning(WARN, "Members of a share group finish no records while records wait"),
+    "KG315": Meaning(WARN, "The lag of a share group grows while its members finish records"),
+    "KG316": Meaning(WARN, "Records of a share group were given up at the delivery count limit"),
+    "KG317": Meaning(INFO, "Members of a share group rejected records"),
+    "KG318": Meaning(INFO, "Records of a share group came back: released, or their locks timed out"),
 }
 STUCK_ONLINE_S, OPEN_S = 60, 10
 """From which age in the log on a consumer group's rebalance, and a transaction, count as stuck.
@@ -71,6 +76,10 @@ _LOOKS: dict[str, Callable[[Facts], Iterator[tuple[str, str, Sequence[str]]]]] =
     "KG310": stopped,
     "KG313": lost,
     "KG314": standing_still,
+    "KG315": falling_behind,
+    "KG316": given_up,
+    "KG317": rejected,
+    "KG318": came_back,
 }
 
 
@@ -100,6 +109,8 @@ def _evidence(code: str, facts: Facts) -> Iterator[str]:
         for member in recorded.values():
             if member.state == MemberStatus.REVOKING and started:
                 yield _deadline(facts, member, started.timestamp_ms)
+    elif code == "KG118":
+        yield from known_deliveries(facts)
     elif code == "KG103":
         yield from _when_the_absent_expire(facts)
     elif code == "KG304" and facts.retention_ms and facts.history:

@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
-from kgroup.admin.diagnose.facts import INTERVAL_S, LAG, SECOND_LOOK, Facts, Still
+from kgroup.admin.diagnose.facts import INTERVAL_S, LAG, SECOND_LOOK, Facts, Grown, Still
 from kgroup.admin.diagnose.wording import SHOWN
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import SHARE
 from kgroup.admin.read.findings import some
 from kgroup.admin.read.offsets import LATEST, ListedOffset, list_offsets
 from kgroup.admin.read.share_offsets import ShareOffsets, share_offsets
-from kgroup.domain import TopicPartition
+from kgroup.domain import TopicPartition, count_of
 from kgroup.errors import KgroupError
 
 Ends = Mapping[TopicPartition, ListedOffset | KgroupError]
@@ -24,7 +24,7 @@ def undelivered(facts: Facts) -> bool:
 
 
 def look_at_deliveries(cluster: ClusterView, facts: Sequence[Facts], patience_s: float) -> None:
-    """Poll the share groups whose records wait until each has finished one, for `patience_s` at most."""
+    """Poll share groups until each has finished a record without a larger lag, for `patience_s` at most."""
     waiting = [each for each in facts if undelivered(each)]
     if patience_s <= 0:
         for each in waiting:
@@ -44,7 +44,8 @@ def look_at_deliveries(cluster: ClusterView, facts: Sequence[Facts], patience_s:
         for each in waiting:
             polled = first[each.group.group_id], now[each.group.group_id]
             each.still = _still(polled[0], polled[1], before, after, seconds)
-        waiting = [each for each in waiting if each.still is not None]
+            each.grown = _grown(polled[0], polled[1], seconds) if each.still is None else None
+        waiting = [each for each in waiting if each.still is not None or each.grown is not None]
         if not waiting:
             break
     for each in facts:
@@ -73,6 +74,29 @@ def _still(
         if lag:
             waiting[place] = had, lag
     return Still(seconds, waiting) if waiting else None
+
+
+def _grown(
+    first: ShareOffsets | KgroupError, now: ShareOffsets | KgroupError, seconds: float
+) -> Grown | None:
+    """Return how the lag grew between two polls; None if it did not, or is not known of each partition."""
+    if isinstance(first, KgroupError) or isinstance(now, KgroupError) or first.lags.keys() != now.lags.keys():
+        return None
+    had, has = sum(first.lags.values()), sum(now.lags.values())
+    return Grown(seconds, had, has) if has > had else None
+
+
+def falling_behind(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield that the members finish records, and fewer than come."""
+    grown = facts.grown
+    if grown is not None:
+        members = count_of(len(facts.group.known_members), "member")
+        span = f"in {grown.seconds:.0f} s the lag grew from {grown.first} to {grown.last}"
+        yield (
+            f"{span}, although {members} finished records",
+            "start more members, as several may read one partition; a short peak looks the same",
+            [],
+        )
 
 
 def standing_still(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:

@@ -11,6 +11,7 @@ from kgroup.admin.diagnose.checks import DOCTOR_CODES, Diagnosis, diagnoses
 from kgroup.admin.diagnose.deliveries import look_at_deliveries, undelivered
 from kgroup.admin.diagnose.facts import HISTORY, LAG, LOOKS, SETTINGS, Facts, Unseen, gather, settle
 from kgroup.admin.diagnose.full import look_at_the_limits
+from kgroup.admin.diagnose.given_up import look_at_delivery_limits
 from kgroup.admin.diagnose.lost import look_for_their_topics
 from kgroup.admin.diagnose.past import Past
 from kgroup.admin.diagnose.stopped import look_at_the_silent
@@ -88,6 +89,7 @@ def examine_all(
                 look_at_the_unread(cluster, facts)
             look_for_their_topics(cluster, facts)
             look_at_the_limits(cluster, facts)
+            look_at_delivery_limits(cluster, facts)
             _measure(cluster, facts)
             settled = [each for each in facts if not each.unsettled and not undelivered(each)]
             waiting += [each for each in facts if each.unsettled or undelivered(each)]

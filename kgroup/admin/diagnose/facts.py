@@ -72,6 +72,27 @@ class Still:
     lags: Mapping[TopicPartition, tuple[int, int]]
 
 
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """By how much the lag of a share group grew while its members finished records, and within what time."""
+
+    seconds: float
+    first: int
+    last: int
+
+
+@dataclass(slots=True)
+class DeliveryLog:
+    """What the log has of a share group's deliveries that were released or given up.
+
+    `complete_from_ms` says from when on nothing is missing; -1 if nothing ever was.
+    """
+
+    events: list[Event] = field(default_factory=list)
+    complete_from_ms: int = -1
+    damaged: str | None = None
+
+
 @dataclass(slots=True)
 class Facts:
     """What is known of one group; None is what could not be looked at, or was left out.
@@ -84,7 +105,8 @@ class Facts:
     `starts` tell where logs begin, of these partitions and perhaps of others. `old` are partitions that
     silent members leave unread, with records that have waited for long. `held_back` are those whose reader
     stands at the last stable offset, `going` those whose unread records are about to be deleted. `still` is
-    what members of a share group were seen not to finish.
+    what members of a share group were seen not to finish, `grown` how its lag grew although they finished
+    some, `delivered` what its log has, and `delivery_limit` how often it may deliver a record.
     """
 
     group: GroupDescription
@@ -112,6 +134,9 @@ class Facts:
     open_for_s: float = 0.0
     clock: Clock | None = None
     still: Still | None = None
+    grown: Grown | None = None
+    delivered: DeliveryLog | None = None
+    delivery_limit: int | None = None
     _placed: tuple[Sequence[OffsetRow], Sequence[TopicPartition]] = ((), ())
 
     @property
@@ -266,9 +291,6 @@ _LOOKS = ((SETTINGS, _settings), (LOG_STARTS, _log_starts), (HISTORY, None), (TR
 def _untold(facts: Facts) -> None:
     """Note what the group's description leaves unknown without a failure that says so."""
     group = facts.group
-    if group.type == SHARE and HISTORY not in facts.left_out:
-        what = "the history of share groups (KIP-932) is not read by this version of kgroup"
-        facts.unseen.append(Unseen(HISTORY, "NOT_EXAMINED", what))
     # Bytes that were not understood are among the description's errors.
     opaque = [m for m in group.known_members if not m.work_known and not m.undecoded]
     if opaque and not facts.rebalances and ASSIGNMENTS not in facts.left_out:

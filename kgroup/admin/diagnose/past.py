@@ -1,17 +1,17 @@
-"""The history of many groups: the topic's metadata once, each of its partitions once, whatever the rounds."""
+"""The history of many groups: a topic's metadata once, each of its partitions once, whatever the rounds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from kgroup.admin.diagnose.facts import HISTORY, Facts, Unseen
-from kgroup.admin.diagnose.recorded import Recorded, look_into
+from kgroup.admin.diagnose.facts import HISTORY, DeliveryLog, Facts, Unseen
+from kgroup.admin.diagnose.recorded import Recorded, look_into, look_into_deliveries
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import SHARE
 from kgroup.client.transport import SocketTransport
-from kgroup.domain import offsets_partition_of
-from kgroup.errors import KgroupError
+from kgroup.domain import SHARE_STATE_TOPIC, offsets_partition_of
+from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 
 if TYPE_CHECKING:
     from kgroup.admin.diagnose.ahead import Ahead
@@ -35,6 +35,7 @@ class Past:
         self._ahead: Ahead | None = None
         self._read: dict[int, KgroupError | None] = {}
         self._known: dict[str, Recorded] = {}
+        self._deliveries: dict[str, DeliveryLog] | KgroupError | None = None
 
     def __enter__(self) -> Past:
         return self
@@ -52,18 +53,45 @@ class Past:
 
     def tell(self, facts: Sequence[Facts]) -> None:
         """Give each its history, or the reason why there is none."""
-        wanted = [each for each in facts if each.group.type != SHARE]
-        topic = self._opened() if wanted else None
-        for each in wanted:
+        topic = self._opened() if facts else None
+        for each in facts:
             failed = topic if isinstance(topic, KgroupError) else self._failure(each.group.group_id)
             if failed is not None:
                 each.miss(HISTORY, failed)
                 continue
             found = self._known.pop(each.group.group_id)
-            each.history, each.state, each.restarts = found.events, found.state, found.restarts
-            each.committed_ms, each.gone = found.committed_ms, found.gone
+            each.history = found.events
             if found.damaged:
                 each.unseen.append(Unseen(HISTORY, "DAMAGED", found.damaged))
+            if each.group.type == SHARE:
+                self._tell_deliveries(each)
+            else:
+                each.state, each.restarts = found.state, found.restarts
+                each.committed_ms, each.gone = found.committed_ms, found.gone
+
+    def _tell_deliveries(self, facts: Facts) -> None:
+        if self._deliveries is None:
+            self._deliveries = self._read_deliveries()
+        if isinstance(self._deliveries, KgroupError):
+            facts.miss(HISTORY, self._deliveries)
+            return
+        facts.delivered = self._deliveries.get(facts.group.group_id, DeliveryLog())
+        if facts.delivered.damaged:
+            facts.unseen.append(Unseen(HISTORY, "DAMAGED", facts.delivered.damaged))
+
+    def _read_deliveries(self) -> dict[str, DeliveryLog] | KgroupError:
+        """What share groups did with their records; nothing where no share group has stored anything yet."""
+        from kgroup.history.sources.live import LiveTopic
+
+        names = self._opened()
+        assert isinstance(names, LiveTopic)
+        transport, timeout_s = self._cluster.transport, self._cluster.retry.timeout_s
+        try:
+            topic = LiveTopic(transport, timeout_s, with_names=False, name=SHARE_STATE_TOPIC)
+            return look_into_deliveries(topic, names.topic_names, self._wanted)
+        except KgroupError as error:
+            absent = isinstance(error, BrokerRefused) and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            return {} if absent else error
 
     def _opened(self) -> LiveTopic | KgroupError:
         from kgroup.history.sources.live import LiveTopic

@@ -1,11 +1,12 @@
-"""One partition of `__consumer_offsets`, as far as a check-up of some of its groups looks at it."""
+"""What logs hold of some groups, as far as a check-up looks at it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from kgroup.admin.diagnose.facts import DeliveryLog
 from kgroup.domain import TopicPartition
 
 if TYPE_CHECKING:
@@ -69,3 +70,33 @@ def look_into(topic: LiveTopic, number: int, group_ids: Sequence[str]) -> dict[s
 def _committed_ms(state: GroupState) -> dict[TopicPartition, int]:
     held = {place for member in state.view().members.values() for place in member.holds}
     return {place: state.offsets[place].commit_timestamp_ms for place in held if place in state.offsets}
+
+
+def look_into_deliveries(
+    topic: LiveTopic, topic_names: Mapping[bytes, str], group_ids: Collection[str]
+) -> dict[str, DeliveryLog]:
+    """Return what `__share_group_state` has of these groups; KgroupError if a partition cannot be read.
+
+    Nothing says which partition has a group, so all are read. Brokers delete what lies before the newest
+    snapshots: then the log begins later than the group.
+    """
+    from kgroup.history.deliveries import DeliveryReader
+    from kgroup.history.fold.events import Kind
+    from kgroup.history.sources.live import LiveLog
+
+    told: dict[str, DeliveryLog] = {}
+    kept = (Kind.RECORDS_RELEASED, Kind.RECORDS_ARCHIVED, Kind.RECORDS_ARCHIVING)
+    for number in topic.partitions:
+        log = LiveLog(topic, number)
+        reader = DeliveryReader(log, topic_names, names=group_ids)
+        events = reader.advance()
+        here = {event.group for event in events} | {group for group, _, _ in reader.states}
+        for group in here & {*group_ids}:
+            found = told.setdefault(group, DeliveryLog())
+            found.events += [event for event in events if event.group == group and event.kind in kept]
+            if reader.coverage.complete_from > 0:
+                found.complete_from_ms = max(found.complete_from_ms, reader.coverage.complete_from_ms)
+            if log.bad:
+                what = f"{len(log.bad)} damaged ranges of {log.source} could not be read"
+                found.damaged = what
+    return told

@@ -253,7 +253,7 @@ def _deliveries(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pa
     if group.type == SHARE:
         yield (
             "which records are delivered, locked, released or given up is in no answer of a broker",
-            "the members' logs and the brokers' share metrics have that",
+            f"{command('replay-log', group.group_id)} shows those released or given up, but no locks",
         )
 
 

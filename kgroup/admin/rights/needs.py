@@ -75,6 +75,7 @@ WHEN_CONSUMER = "its members use the consumer protocol"
 WHEN_UNTOLD = "the group is empty, or its members use the consumer protocol"
 WHEN_LIVE = "the group has members"
 WHEN_LEFT = "a static member has left for now"
+WHEN_GIVEN_UP = "a share group gave records up after several deliveries"
 WHEN_SHARED = "a share group is among those that are read"
 _GROUP = Need(DESCRIBE, GROUP, THE_GROUP)
 _EVERY_GROUP = Need(DESCRIBE, GROUP, EVERY)
@@ -108,8 +109,10 @@ COMMANDS: dict[str, Needs] = {
         _GROUP,
         _TOPICS,
         _LOG,
+        _DELIVERIES,
         Need(DESCRIBE_CONFIGS, CLUSTER, when=WHEN_EMPTY),
         Need(DESCRIBE_CONFIGS, GROUP, THE_GROUP, when=WHEN_LEFT),
+        Need(DESCRIBE_CONFIGS, GROUP, THE_GROUP, when=WHEN_GIVEN_UP),
     ),
     "coordinator": _of(_GROUP, Need(DESCRIBE, TOPIC, OFFSETS_TOPIC)),
     "remove-members": _of(_CHANGED, Need(DESCRIBE, TOPIC, ITS_TOPICS, WHEN_CONSUMER)),

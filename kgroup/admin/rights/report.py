@@ -128,6 +128,7 @@ def _names(cluster: ClusterView, asked: Asked) -> tuple[Mapping[str, Collection[
         table.WHEN_UNTOLD: group.state != EMPTY and group.type == CLASSIC,
         table.WHEN_LIVE: group.state == EMPTY,
         table.WHEN_SHARED: group.type != SHARE,
+        table.WHEN_GIVEN_UP: group.type != SHARE,
         table.WHEN_LEFT: group.members is not None
         and all(m.state != MemberStatus.LEFT for m in group.members),
     }

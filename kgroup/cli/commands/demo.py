@@ -242,7 +242,7 @@ class _Worker:
         from confluent_kafka import AcknowledgeType
 
         unlike = {b"job %d" % BROKEN: AcknowledgeType.RELEASE, b"job %d" % MALFORMED: AcknowledgeType.REJECT}
-        how = unlike.get(job.value(), AcknowledgeType.ACCEPT)
+        how = unlike.get(job.value() or b"", AcknowledgeType.ACCEPT)
         time.sleep(JOB_S)
         self._consumer.acknowledge(job, how)
         return how.name

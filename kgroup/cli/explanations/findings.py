@@ -54,7 +54,10 @@ REMEDIES: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "KG116": ("Ask Connect's REST API: GET /connectors?expand=status.", (_DESCRIBE,)),
     "KG117": ("Raise the broker's limit, or stop a member before another one joins.", (_DOCTOR,)),
-    "KG118": ("Look at the members' logs, and at the brokers' share group metrics.", ("kgroup lag GROUP",)),
+    "KG118": (
+        "Read what was released and given up in the log; locks are in the brokers' metrics only.",
+        ("kgroup lag GROUP", _HISTORY),
+    ),
     "KG119": ("Start the group's consumers.", ("kgroup lag GROUP --time",)),
     "KG201": ("Finish the rolling restart with group.protocol=consumer.", ("kgroup upgrade watch GROUP",)),
     "KG211": (
@@ -104,6 +107,19 @@ REMEDIES: dict[str, tuple[str, tuple[str, ...]]] = {
     "KG314": (
         "Look at what the members process: a record is done when it is acknowledged or given up.",
         ("kgroup lag GROUP --rate 30s", "kgroup config get GROUP"),
+    ),
+    "KG315": (
+        "Start more members: several may read one partition. A short peak of records looks the same.",
+        ("kgroup lag GROUP --rate 30s", _DOCTOR),
+    ),
+    "KG316": (
+        "These records are not delivered again. Find out why no member accepted them; send them once more.",
+        (_HISTORY, "kgroup config get GROUP"),
+    ),
+    "KG317": ("Nothing, if the members mean it. Rejected records are not delivered again.", (_HISTORY,)),
+    "KG318": (
+        "If members release them, look at what they process; else their locks are shorter than the work.",
+        (_HISTORY, "kgroup config get GROUP"),
     ),
     "KG401": ("Read the offsets from Kafka.", (_DESCRIBE,)),
     "KG402": ("Wait for a rebalance to end. If it lasts, restart the consumers.", (_BOTH,)),

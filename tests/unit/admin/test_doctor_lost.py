@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kgroup.admin.diagnose.doctor import examine_all
 from kgroup.protocol import group_records as gr
 from tests.unit.admin.doctor_logs import Held, commits, described, generation, remembering
-from tests.unit.admin.groups import Groups, share_group
-from tests.unit.admin.test_doctor_checks import READ, cluster, examine
+from tests.unit.admin.test_doctor_checks import READ, examine
 
 A = Held("a", "orders:0,1")
 
@@ -37,13 +35,3 @@ def test_offsets_of_a_deleted_topic(exists: bool) -> None:
     for each in told:
         assert each.severity == "warn"
         assert each.message == ("topic pay was deleted, and the committed offsets of partition pay-0 with it")
-
-
-def test_a_share_group_is_not_called_healthy_without_a_look_at_it() -> None:
-    fake = cluster()
-    groups = Groups(fake).add(share_group("s", "orders:0"))
-    groups.listed["s"] = "Share"
-    fake.topics["orders"] = 2
-    (checkup,) = examine_all(fake.cluster(), ["s"]).checkups
-    assert checkup.verdict == "unknown"
-    assert [each.look for each in checkup.unseen if each.code == "NOT_EXAMINED"] == ["history"]

@@ -11,6 +11,7 @@ from kgroup.admin.rights.needs import (
     COMMANDS,
     WHEN_CONSUMER,
     WHEN_EMPTY,
+    WHEN_GIVEN_UP,
     WHEN_LEFT,
     WHEN_LIVE,
     WHEN_SHARED,
@@ -202,7 +203,8 @@ def test_a_cluster_that_does_not_answer_is_no_lack_of_rights() -> None:
 
 def test_needs_depend_on_the_state_of_the_group() -> None:
     conditions = {need.when for needs in COMMANDS.values() for need in needs.needs if need.when}
-    assert conditions == {WHEN_CONSUMER, WHEN_EMPTY, WHEN_LEFT, WHEN_LIVE, WHEN_SHARED, WHEN_UNTOLD}
+    of_share_groups = {WHEN_GIVEN_UP, WHEN_SHARED}
+    assert conditions == {WHEN_CONSUMER, WHEN_EMPTY, WHEN_LEFT, WHEN_LIVE, WHEN_UNTOLD} | of_share_groups
     live = Authorizer(*SEEN, on_topic(READ, OFFSETS_TOPIC))
     assert live.ability("doctor").usable is True
     unseen = Authorizer(on_topic(READ, OFFSETS_TOPIC))

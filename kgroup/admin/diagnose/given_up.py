@@ -1,0 +1,121 @@
+"""Records of share groups that were given up or came back: only the log of their deliveries has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from kgroup.admin.diagnose.facts import SETTINGS, Facts
+from kgroup.admin.diagnose.wording import SHOWN, iso
+from kgroup.admin.discovery import ClusterView
+from kgroup.admin.settings import group_settings
+from kgroup.admin.shell import command
+from kgroup.domain import count_of
+from kgroup.errors import KgroupError
+
+if TYPE_CHECKING:
+    from kgroup.history.fold.events import Delivered, Event
+
+    Piece = tuple[Event, Delivered]
+    """Neighbouring records that were delivered equally often, with the event in which that ended."""
+
+LIMIT = "share.delivery.count.limit"
+REJECTED_AFTER = 1
+"""After one delivery only a rejection ends one: no broker allows a limit below 2 (ShareGroupConfig)."""
+_RELEASED = "records-released"
+Found = tuple[str, str, list[str]]
+"""What was found, what to do about it, and what shows it."""
+
+
+def look_at_delivery_limits(cluster: ClusterView, facts: Sequence[Facts]) -> None:
+    """Ask for the limit of deliveries of the share groups that gave records up after more than one."""
+    for each in facts:
+        if SETTINGS in each.left_out or all(piece.deliveries <= REJECTED_AFTER for _, piece in _ended(each)):
+            continue
+        try:
+            values = {setting.name: setting.value for setting in group_settings(cluster, each.group.group_id)}
+            each.delivery_limit = int(values.get(LIMIT) or 0) or None
+        except KgroupError as error:
+            each.miss(LIMIT, error)
+
+
+def given_up(facts: Facts) -> Iterator[Found]:
+    """Yield that records were delivered as often as the group allows, or perhaps were, and not accepted."""
+    limit = facts.delivery_limit
+    over = [each for each in _ended(facts) if each[1].deliveries >= (limit or REJECTED_AFTER + 1)]
+    if over:
+        how = "rejected, or at the delivery limit" if limit is None else f"at the limit of {limit} deliveries"
+        yield (
+            f"{_counted(over)} given up since {iso(_since(facts))}, {how}",
+            f"look at what the members make of them: {_log(facts)} names each",
+            [*_listed(over), "a record that was rejected at its last delivery looks the same"],
+        )
+
+
+def rejected(facts: Facts) -> Iterator[Found]:
+    """Yield that members rejected records: they were given up before the limit."""
+    below = facts.delivery_limit or REJECTED_AFTER + 1
+    early = [each for each in _ended(facts) if each[1].deliveries < below]
+    if early:
+        sure = all(piece.deliveries <= REJECTED_AFTER for _, piece in early)
+        yield (
+            f"{_counted(early)} rejected by members since {iso(_since(facts))}",
+            f"{_log(facts)} names each",
+            [*_listed(early), *(() if sure else ["unless the limit was lower then"])],
+        )
+
+
+def came_back(facts: Facts) -> Iterator[Found]:
+    """Yield that records came back unfinished; the log does not say whether their locks timed out."""
+    released = [each for each in _recent(facts) if each[0].kind == _RELEASED]
+    if released:
+        times = count_of(sum(piece.records for _, piece in released), "time")
+        yield (
+            f"records came back {times} since {iso(_since(facts))}: released, or their locks timed out",
+            "the log does not say which: the brokers' metric AcquisitionLockTimeoutPerSec counts time-outs",
+            _listed(released),
+        )
+
+
+def known_deliveries(facts: Facts) -> Iterator[str]:
+    """Yield from when on the log has what was released and given up."""
+    if facts.delivered is None:
+        return
+    if facts.delivered.complete_from_ms < 0:
+        yield "the log has every record that was released or given up"
+    else:
+        begins = iso(facts.delivered.complete_from_ms)
+        yield f"the log has what was released or given up from {begins} on; brokers deleted what was before"
+
+
+def _since(facts: Facts) -> int:
+    """From when on history counts: the span asked for, or what the log has of it."""
+    return max(facts.since_ms, facts.delivered.complete_from_ms if facts.delivered is not None else -1)
+
+
+def _recent(facts: Facts) -> list[Piece]:
+    """How deliveries ended in this span; an event that is not proven says how they did, and not when."""
+    events = facts.delivered.events if facts.delivered is not None else ()
+    recent = [event for event in events if event.proven and event.timestamp_ms >= facts.since_ms]
+    return [(event, piece) for event in recent for piece in event.records]
+
+
+def _ended(facts: Facts) -> list[Piece]:
+    return [each for each in _recent(facts) if each[0].kind != _RELEASED]
+
+
+def _counted(pieces: Sequence[Piece]) -> str:
+    count = sum(piece.records for _, piece in pieces)
+    return f"{count_of(count, 'record')} {'was' if count == 1 else 'were'}"
+
+
+def _listed(pieces: Sequence[Piece]) -> list[str]:
+    """Return the newest events, and how many there are before them."""
+    events = list(dict.fromkeys(event for event, _ in pieces))
+    earlier = len(events) - SHOWN
+    newest = (f"{iso(e.timestamp_ms)}: {e.detail} (log offset {e.offset})" for e in events[-SHOWN:])
+    return [*([f"{earlier} more before"] if earlier > 0 else ()), *newest]
+
+
+def _log(facts: Facts) -> str:
+    return command("replay-log", facts.group.group_id, options=f"--since {iso(_since(facts))}")
