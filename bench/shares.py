@@ -176,7 +176,7 @@ def main(arguments: list[str]) -> None:
     records, rounds = int(options.get("records", 10_000)), int(options.get("rounds", 3))
     at_most = int(options.get("at-most", 100))
     with brokers(SHARED) as servers:
-        # Its ShareFetch answers have null records, which only version 0 allows: no client of Kafka reads them.
+        # Its ShareFetch answers have null records, which only version 0 allows: Kafka's clients reject them.
         servers.pop("kfake", None)
         for server in servers.values():
             with connected(server) as transport:
