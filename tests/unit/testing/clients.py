@@ -12,14 +12,16 @@ from kafka.structs import OffsetAndMetadata
 from kgroup.testing import Cluster
 
 PATIENCE_S = 60.0
-REQUEST_MS = 1000
-"""After so long without an answer these clients give a connection up."""
+REQUEST_MS = 30_000
+"""After so long without an answer these producers send again: only a lost answer is to take so long."""
 
 
 class Client(Protocol):
     """A producer, and a consumer that assigns itself what it reads."""
 
-    def __init__(self, kafka: Cluster, name: str, *, idempotent: bool = False) -> None: ...
+    def __init__(
+        self, kafka: Cluster, name: str, *, idempotent: bool = False, request_ms: int = REQUEST_MS
+    ) -> None: ...
 
     def send(self, topic: str, partition: int, value: bytes) -> int:
         """The offset of one record that was acknowledged; raises the client's own error."""
@@ -37,14 +39,16 @@ class Client(Protocol):
 
 
 class Librdkafka:
-    def __init__(self, kafka: Cluster, name: str, *, idempotent: bool = False) -> None:
+    def __init__(
+        self, kafka: Cluster, name: str, *, idempotent: bool = False, request_ms: int = REQUEST_MS
+    ) -> None:
         self._common = {**kafka.client(), "client.id": name, "log_level": 0, "reconnect.backoff.max.ms": 200}
         self._producer = confluent_kafka.Producer(
             {
                 **self._common,
                 "enable.idempotence": idempotent,
-                "request.timeout.ms": REQUEST_MS,
-                "socket.timeout.ms": REQUEST_MS,
+                "request.timeout.ms": request_ms,
+                "socket.timeout.ms": request_ms,
                 "linger.ms": 0,
             }
         )
@@ -105,7 +109,9 @@ class Librdkafka:
 
 
 class KafkaPython:
-    def __init__(self, kafka: Cluster, name: str, *, idempotent: bool = False) -> None:
+    def __init__(
+        self, kafka: Cluster, name: str, *, idempotent: bool = False, request_ms: int = REQUEST_MS
+    ) -> None:
         self._common = {
             "bootstrap_servers": kafka.bootstrap,
             "client_id": name,
@@ -115,7 +121,7 @@ class KafkaPython:
             **self._common,
             acks="all",
             enable_idempotence=idempotent,
-            request_timeout_ms=REQUEST_MS,
+            request_timeout_ms=request_ms,
             retries=1000,
             delivery_timeout_ms=60_000,
             max_in_flight_requests_per_connection=1,

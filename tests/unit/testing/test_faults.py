@@ -10,7 +10,7 @@ import pytest
 
 from kgroup.errors import ConfigError, FaultUnused, TimedOut
 from kgroup.testing import Cluster
-from tests.unit.testing.clients import CLIENTS, PATIENCE_S, Client
+from tests.unit.testing.clients import CLIENTS, PATIENCE_S, REQUEST_MS, Client
 
 TOPIC = "orders"
 # kafka-python leaves sockets of connections that failed to the garbage collector.
@@ -34,9 +34,14 @@ def kind(request: pytest.FixtureRequest) -> type[Client]:
 
 @contextmanager
 def client(
-    kind: type[Client], kafka: Cluster, name: str = "shop", *, idempotent: bool = False
+    kind: type[Client],
+    kafka: Cluster,
+    name: str = "shop",
+    *,
+    idempotent: bool = False,
+    request_ms: int = REQUEST_MS,
 ) -> Iterator[Client]:
-    made = kind(kafka, name, idempotent=idempotent)
+    made = kind(kafka, name, idempotent=idempotent, request_ms=request_ms)
     try:
         yield made
     finally:
@@ -109,7 +114,7 @@ def test_only_one_client_and_only_one_broker(kafka: Cluster, kind: type[Client])
 
 
 def test_delay(kafka: Cluster, kind: type[Client]) -> None:
-    fault = kafka.fault(keys=["Produce"], delay="300ms")
+    fault = kafka.fault(keys=["Produce"], delay="2s")
     with client(kind, kafka) as shop:
         sending = threading.Thread(target=shop.send, args=(TOPIC, 0, b"late"))
         sending.start()
@@ -125,12 +130,17 @@ def test_an_answer_is_lost(
     kafka: Cluster, kind: type[Client], how: dict[str, object], idempotent: bool
 ) -> None:
     """The work is done: only an idempotent producer does not do it twice."""
-    with client(kind, kafka, idempotent=idempotent) as shop:
+    with client(kind, kafka, idempotent=idempotent, request_ms=1000) as shop:
         shop.send(TOPIC, 0, b"first")
         fault = kafka.fault({"keys": ["Produce"], "topic": TOPIC, **how})
         shop.send(TOPIC, 0, b"a")
         assert fault.hits == 1
-    assert values(kafka, 0) == [b"first", b"a"] + [b"a"] * (not idempotent)
+    found = values(kafka, 0)
+    if idempotent:
+        assert found == [b"first", b"a"]
+    else:
+        # Where answers take a second, it is sent even more often.
+        assert found.count(b"a") >= 2 and set(found) == {b"first", b"a"}
 
 
 def test_appends_fail(kafka: Cluster, kind: type[Client]) -> None:
@@ -206,7 +216,7 @@ def test_a_partition_without_another_replica_has_no_leader(kind: type[Client]) -
 
 def test_a_broker_is_frozen(kafka: Cluster, kind: type[Client]) -> None:
     """What it was sent is done once it goes on, as in a process that was stopped."""
-    with client(kind, kafka, idempotent=True) as shop:
+    with client(kind, kafka, idempotent=True, request_ms=1000) as shop:
         shop.send(TOPIC, 1, b"before")
         leader = next(t for t in kafka.topics() if t.name == TOPIC).partitions[1].leader
         assert leader is not None
