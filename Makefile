@@ -76,7 +76,7 @@ interop: setup kerberos ## The same cases on a real Kafka and on ours, with real
 	@$(BIN)/python -m tests.interop.foreign.builds
 	@$(BIN)/python -m tests.interop.versions.broker 2.4 3.3 4.4
 	@$(BIN)/python -m tests.interop.zookeeper.era
-	$(BIN)/pytest -q -n 3 --dist loadgroup -m interop tests/interop tests/scenarios tests/differential \
+	$(BIN)/pytest -q -n 3 --dist loadgroup --durations=25 -m interop tests/interop tests/scenarios tests/differential \
 	  tests/incidents tests/kafka_release
 
 .PHONY: interop-full
@@ -103,6 +103,7 @@ foreign: setup ## Java clients of each minor from 2.3 to 4.3, sarama, kafka-go, 
 
 .PHONY: fleet
 fleet: export KGROUP_FOREIGN = full
+fleet: export KGROUP_INTEROP = full
 fleet: export KGROUP_FLEET = $(GROUPS)
 fleet: setup ## Verdicts on 1,000 groups of every client against what Kafka does, 30 moved: make fleet GROUPS=10000
 	@$(BIN)/python -m tests.interop.toolchain

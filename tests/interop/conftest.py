@@ -19,6 +19,7 @@ from .driver import Client, Driver, Member, Partition
 from .jvm import LIGHT_JVM, java
 from .kafka import RealKafka
 from .kgroup_server import KgroupServer
+from .sampled import FULL
 from .server import JUDGE, Server
 from .verifying import verified_groups
 
@@ -66,6 +67,9 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "feature(*names): only for clients that have all of these features")
     config.addinivalue_line("markers", f"newest: on servers that are Kafka {NEWEST}, too")
+    config.addinivalue_line(
+        "markers", "sampled_on(kind): of both kinds of servers on this one, unless in full"
+    )
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -84,7 +88,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "server" in metafunc.fixturenames:
         both = JUDGE != NEWEST and metafunc.definition.get_closest_marker("newest") is not None
         later = [f"{kind}-{NEWEST}" for kind in ASKED] if both else []
-        metafunc.parametrize("server", [*ASKED, *later], indirect=True, scope="session")
+        sampled = metafunc.definition.get_closest_marker("sampled_on")
+        kinds = ASKED if FULL or sampled is None else [kind for kind in ASKED if kind in sampled.args]
+        metafunc.parametrize("server", [*(kinds or ASKED), *later], indirect=True, scope="session")
     if "client" in metafunc.fixturenames:
         marker = metafunc.definition.get_closest_marker("feature")
         wanted = set(marker.args) if marker else set()

@@ -45,8 +45,8 @@ from .waiting import eventually
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(3000)]
 COUNT = int(os.environ.get("KGROUP_FLEET", "70"))
 FULL = builds.FULL
-MOVED = 10 if FULL else 1
-"""Groups of each client with the new protocol that are moved with their clients."""
+MOVED = {"java": 10, "librdkafka": 10, "franz-go": 10} if FULL else {"librdkafka": 1}
+"""How many groups of which clients are moved with their clients."""
 TOPIC, PARTITIONS = "fleet", 6
 EMBEDDED = Path(__file__).parents[1] / "data" / "embedded-bytes.jsonl"
 SESSION_MS = 1_800_000
@@ -286,16 +286,16 @@ def test_groups_are_moved_with_their_clients(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Java, librdkafka and franz-go, each rolled to its own consumer protocol by the hook of a wave."""
+    """Each rolled to its client's own consumer protocol by the hook of a wave."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    for client in (clients(name) for name in ("java", "librdkafka", "franz-go")):
+    for client, count in ((clients(name), count) for name, count in MOVED.items()):
         case = Case(kafka, drivers("java"), f"moved-{client.name}", [])
         folder = tmp_path / client.name
         folder.mkdir()
         made = Deployments(case, client, folder, commits=False)
         try:
-            groups = made.fill(*map(str, range(MOVED)))
-            waves = written(folder, groups[:1], groups[1:]) if MOVED > 1 else written(folder, groups)
+            groups = made.fill(*map(str, range(count)))
+            waves = written(folder, groups[:1], groups[1:]) if count > 1 else written(folder, groups)
             code, told = run(case, waves)
             assert (code, {wave["step"] for wave in told["waves"]}) == (0, {"done"}), told
             verdicts = {group["verdict"] for wave in told["waves"] for group in wave["groups"]}

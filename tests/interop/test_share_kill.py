@@ -18,12 +18,13 @@ from .driver import Driver, DriverError
 from .jvm import java
 from .kafka import SHARED
 from .kgroup_server import KgroupServer
+from .sampled import FULL
 from .test_share_groups import Scene
 from .waiting import eventually
 
 pytestmark = pytest.mark.interop
 
-KILLS = int(os.environ.get("KGROUP_INTEROP_SHARE_KILLS", "20"))
+KILLS = int(os.environ.get("KGROUP_INTEROP_SHARE_KILLS", "20" if FULL else "4"))
 PATIENCE_S = 240
 MEMBERS = ("one", "two", "three")
 EACH_RUN = 400

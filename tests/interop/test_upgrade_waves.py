@@ -124,6 +124,7 @@ def run(case: Case, waves: str, *more: str) -> tuple[int, dict[str, Any]]:
     return done.returncode, json.loads(done.stdout)["data"]
 
 
+@pytest.mark.sampled_on("kafka")
 def test_a_group_that_fails_in_the_second_of_three_waves(deployments: Deployments, tmp_path: Path) -> None:
     case = deployments.case
     groups = deployments.fill("a", "b", "c", "d")
@@ -146,6 +147,7 @@ def test_a_group_that_fails_in_the_second_of_three_waves(deployments: Deployment
     assert deployments.deployed == [groups[:1], groups[1:3], groups[3:]]
 
 
+@pytest.mark.sampled_on("kgroup")
 def test_killed_in_each_step_it_resumes(deployments: Deployments, tmp_path: Path) -> None:
     """SIGKILL in plan, move, watch and check of one wave: its hook runs once, and the next wave follows.
 
