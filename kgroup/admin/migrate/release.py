@@ -45,7 +45,7 @@ def _brokers(cluster: ClusterView) -> Iterator[Check]:
             evidence = {"broker": broker}
             yield Check("consumer_protocol", UNKNOWN, message, told.refusal.hint, evidence, told.refusal.name)
     if fine:
-        message = f"{count_of(len(fine), 'broker')} of {len(found)} serve the consumer protocol"
+        message = f"served by {len(fine)} of {count_of(len(found), 'broker')}"
         yield Check("consumer_protocol", OK, message, None, {"brokers": fine})
 
 

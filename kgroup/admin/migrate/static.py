@@ -28,6 +28,7 @@ from kgroup.domain import count_of, first_of
 
 if TYPE_CHECKING:
     from kgroup.history.fold.folding import Holdings
+    from kgroup.history.fold.view import RecordedMember
 
 JOIN_GROUP, INSTANCE_IDS_SINCE = 11, 5
 MOST_MS = 30 * 60_000
@@ -82,7 +83,9 @@ def _dynamic(found: Evidence) -> Check:
         return Check("static_ids", INFO, message, None, {"dynamic": None})
     dynamic = [m for m in members if m.instance_id is None]
     shown = [f"{m.client_id} on {m.host}" for m in dynamic]
-    message = f"{len(dynamic)} of {count_of(len(members), 'member')} have no instance id: {first_of(shown)}"
+    message = (
+        f"without an instance id: {len(dynamic)} of {count_of(len(members), 'member')}: {first_of(shown)}"
+    )
     rows = [{"member_id": m.member_id, "client_id": m.client_id, "host": m.host} for m in dynamic]
     hint = "set group.instance.id in each, and restart one after the other"
     return Check("static_ids", INFO, message, hint, {"dynamic": rows})
@@ -104,7 +107,7 @@ def _naming(found: Evidence) -> Check:
     hint = "never a random value: each start would leave a member behind for a whole session"
     if crowded:
         message += (
-            f"; {first_of(crowded)} run several consumers: add the number of the consumer in its process"
+            f"; several consumers run on {first_of(crowded)}: add the number of the consumer in its process"
         )
         return Check("instance_ids", WARN, message, hint, evidence)
     return Check("instance_ids", INFO, message, hint, evidence)
@@ -153,13 +156,13 @@ def _sessions(found: Evidence) -> list[int] | None:
 
 
 def _roll(found: Evidence) -> Iterator[Check]:
-    name, count = found.group.group_id, len(found.group.known_members)
+    name = found.group.group_id
     yield Check(
         "roll",
         INFO,
-        f"static and dynamic members may be mixed: this last roll rebalances for each of the {count} members "
-        "that leaves and for its successor, as rolls do today. From the next one on, a restart within the "
-        "session moves nothing",
+        "static and dynamic members may be mixed: this last roll rebalances for each member that leaves and "
+        "for its successor, as rolls do today. From the next one on, a restart within the session moves "
+        "nothing",
         f"{command('wait', name, options='--for static')} ends when all have an id",
     )
     yield Check(
@@ -194,7 +197,7 @@ def dips(history: Sequence[Holdings]) -> tuple[int, ...]:
     full, since_ms = 0, 0
     before = 0
     for held in history:
-        count = len(held.members)
+        count = sum(map(_reads, held.members))
         if full and count >= full:
             if held.timestamp_ms - since_ms <= MOST_MS:
                 found.append(held.timestamp_ms - since_ms)
@@ -205,3 +208,9 @@ def dips(history: Sequence[Holdings]) -> tuple[int, ...]:
             full = 0
         before = count
     return tuple(found)
+
+
+def _reads(member: RecordedMember) -> bool:
+    """Return whether it subscribes to something; kgroup's member, which converts an empty group, does not."""
+    undecoded = member.protocol == CLASSIC and member.joined_with is None
+    return undecoded or bool(member.topics) or member.regex is not None

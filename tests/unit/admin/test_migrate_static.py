@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from kgroup.domain import MemberStatus
 from kgroup.errors import BrokerRefused
 from kgroup.history.fold.folding import Holdings
 from kgroup.history.fold.view import RecordedMember
+from kgroup.protocol.subscription import Subscription
 from tests.unit.admin.test_migrate_plan import SETTINGS, evidence, group
 
 S = 1_000
@@ -38,7 +40,7 @@ def test_members_without_an_id_are_named() -> None:
     plan = plan_of_static(found(member("a"), member("b", "orders-1", "10.0.0.2")), True, None)
     assert plan.verdict == "ready"
     (check,) = [check for check in plan.checks if check.code == "static_ids"]
-    assert check.message.startswith("1 of 2 members have no instance id: c on 10.0.0.1")
+    assert check.message.startswith("without an instance id: 1 of 2 members: c on 10.0.0.1")
     assert statuses(plan)["session_timeout"] == "info"
 
 
@@ -119,6 +121,27 @@ def held(at_s: int, count: int) -> Holdings:
 )
 def test_restarts_in_the_records(history: list[tuple[int, int]], lengths: tuple[int, ...]) -> None:
     assert dips([held(*each) for each in history]) == lengths
+
+
+@pytest.mark.parametrize(
+    "converts",
+    [
+        {"protocol": "consumer"},
+        {"protocol": "classic", "joined_with": Subscription(())},
+    ],
+)
+def test_what_converts_an_empty_group_is_no_restart(converts: dict[str, Any]) -> None:
+    """kgroup joined 20 minutes after the last member had left: a restart of 1,200 s, it said."""
+    (reader,) = held(0, 1).members
+    own = replace(reader, member_id="own", **converts)
+    history = [
+        Holdings(0, (reader,)),
+        Holdings(10 * S, ()),
+        Holdings(1_210 * S, (own,)),
+        Holdings(1_211 * S, ()),
+    ]
+    assert dips(history) == ()
+    assert dips([*history, Holdings(1_300 * S, (reader,))]) == (1_290 * S,)
 
 
 def test_waiting_for_static_members() -> None:
