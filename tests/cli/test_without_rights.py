@@ -48,9 +48,12 @@ watch g --lag --stop-after 50ms
 watch g --events --stop-after 50ms
 wait g --for lag=0 --stop-after 50ms
 wait g --for empty --stop-after 50ms
+wait g --for static --stop-after 50ms
 doctor g
 doctor 'g*'
 doctor --all-groups
+doctor --kafka 5
+doctor g --kafka 5
 doctor g --rights --for describe
 coordinator g
 coordinator g h
@@ -89,12 +92,22 @@ regex check 't.*'
 upgrade plan g
 upgrade plan g --pattern 't.*'
 upgrade plan g --read-log
+upgrade plan g --static
+upgrade plan g --static --read-log
+upgrade plan 'g*'
+upgrade plan g h --read-log
+upgrade plan --all-groups --html plan.html
+upgrade plan --topic t
+upgrade plan g --topic t
+upgrade plan g h --pattern 't.*'
 upgrade execute g --yes
 upgrade execute g --yes --accept-unknown
 upgrade watch g --stuck-after 1s
 upgrade run waves.yaml
 upgrade run waves.yaml --execute --yes
 upgrade rehearse g
+upgrade rehearse g h
+upgrade rehearse --all-groups
 downgrade plan g
 downgrade execute g --yes
 downgrade watch g --stuck-after 1s

@@ -89,6 +89,23 @@ def test_upgrade_plan(as_: Ask) -> None:
     assert (code, document["data"]["verdict"]) == (0, "ready"), said
 
 
+def test_the_plan_of_a_fleet(as_: Ask) -> None:
+    """alice is shown the one group she may see, as unknown; that she may not see others is said."""
+    for chosen in ("--all-groups", "orders-*"):
+        code, document, said = as_("alice", "upgrade", "plan", chosen)
+        (row,) = document["data"]["groups"]
+        assert (code, row["verdict"], row["effort"]) == (6, "unknown", "unknown"), said
+        assert {each["code"] for each in row["unknown"]} == {"migration_policy", "size"}
+    code, document, said = as_("alice", "upgrade", "plan", GROUP, "another")
+    assert (code, [error["item"] for error in document["errors"]][0]) == (6, "another"), said
+    code, document, said = as_("alice", "doctor", "--kafka", "5")
+    assert (code, document["data"]["verdict"]) == (6, "unknown"), said
+    for argv in (("upgrade", "plan", "--all-groups"), ("doctor", "--kafka", "5")):
+        code, document, said = as_("bob", *argv)
+        assert code == 0, said
+    assert document["data"]["verdict"] == "ready"
+
+
 def test_upgrade_rehearse(as_: Ask) -> None:
     """It rolled a group without partitions, and said converted."""
     assert as_("alice", "upgrade", "rehearse", GROUP)[0] == 6

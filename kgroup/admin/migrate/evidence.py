@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kgroup.admin.discovery import BATCH, Answers, ClusterView
 from kgroup.admin.migrate.kinds import CONSUMERS, Kind, kind_of_assignor, kinds_of_empty
 from kgroup.admin.migrate.models import SESSION_TIMEOUT, Evidence, Logged, MemberEvidence, Serving
-from kgroup.admin.models import CLASSIC, CONSUMER, DEAD, EMPTY, SHARE, STREAMS, GroupDescription
+from kgroup.admin.models import CLASSIC, CONSUMER, DEAD, EMPTY, GroupDescription
 from kgroup.admin.read.describe import CONSUMER_GROUP_DESCRIBE, groups_only, tells_instances
 from kgroup.admin.read.members import metadata_of
 from kgroup.admin.refusals import refused
@@ -41,10 +41,6 @@ API_VERSIONS, CONSUMER_GROUP_HEARTBEAT = 18, 68
 BROKER_RESOURCE, GROUP_RESOURCE = 4, 32
 FEATURES_SINCE = 3
 MEMBER_TYPES_SINCE = 1
-_NOTHING_TO_MOVE = {
-    STREAMS: "nothing is left to do: its application speaks the streams protocol (KIP-1071)",
-    SHARE: "nothing is to be done: share groups have one protocol (KIP-932)",
-}
 
 
 def gather(
@@ -120,8 +116,7 @@ class AnotherType(SafetyRefused):
     """A group that is neither classic nor of the consumer protocol: nothing migrates it."""
 
     def __init__(self, group: GroupDescription) -> None:
-        message = f"{group.group_id} is a {group.type} group: groups of that type cannot be migrated"
-        super().__init__(message, _NOTHING_TO_MOVE.get(group.type))
+        super().__init__(f"{group.group_id} is a {group.type} group: groups of that type cannot be migrated")
         self.type = group.type
 
 

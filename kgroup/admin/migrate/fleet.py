@@ -11,12 +11,16 @@ from kgroup.admin.migrate.consequences import software_of
 from kgroup.admin.migrate.evidence import AnotherType, gather_all
 from kgroup.admin.migrate.models import ALREADY, BLOCKED, READY, UPGRADE, WARN, Check, Evidence, MigrationPlan
 from kgroup.admin.migrate.plan import plan_of
-from kgroup.admin.models import EMPTY, ItemError
+from kgroup.admin.models import EMPTY, SHARE, STREAMS, ItemError
 from kgroup.admin.refusals import item_error
 from kgroup.errors import KgroupError
 
 STAYS = frozenset({"protocol_type", "kafka_streams"})
 """Checks that block for good: these groups have no other protocol to move to."""
+NOTHING_TO_DO = {
+    STREAMS: "nothing is left to do: its application speaks the streams protocol (KIP-1071)",
+    SHARE: "nothing is to be done: share groups have one protocol (KIP-932)",
+}
 CLUSTER, CLIENT, ASSIGNOR, PATTERN, GROUP = "cluster", "client", "assignor", "pattern", "group"
 WHERE = {
     "consumer_protocol": CLUSTER,
@@ -95,7 +99,9 @@ def plan_fleet(
     gathered = gather_all(cluster, group_ids, all_topics=bool(patterns), read_log=read_log)
     for group_id, found in gathered.items():
         if isinstance(found, AnotherType):
-            left_out.append(LeftOut(group_id, found.type, f"it is a {found.type} group", found.hint))
+            left_out.append(
+                LeftOut(group_id, found.type, f"it is a {found.type} group", NOTHING_TO_DO.get(found.type))
+            )
         elif isinstance(found, KgroupError):
             errors.append(item_error(group_id, found))
         else:
