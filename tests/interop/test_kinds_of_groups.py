@@ -20,15 +20,14 @@ from tests.own_home import move_in
 from tests.ran import Ran, ran
 
 from . import toolchain
-from .conftest import require
+from .conftest import KINDS, require
 from .driver import Driver
 from .jvm import java
 from .kafka import SHARED
-from .kgroup_server import KgroupServer
 from .sampled import in_full
 from .server import Server
 from .streams_incident import STREAMS_BROKER, Application
-from .test_share_groups import Kafka, Scene
+from .test_share_groups import Scene
 from .waiting import eventually
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
@@ -42,13 +41,9 @@ _numbers = itertools.count(1)
 def host(request: pytest.FixtureRequest) -> Iterator[Server]:
     require("java", "mvn")
     settings = {**SHARED, **STREAMS_BROKER, "offsets.topic.num.partitions": "4"}
-    made: Server
-    if request.param == "kgroup":
-        made = KgroupServer(settings)
-        made.release = "4.4"
-    else:
-        made = Kafka(settings)
-        made.version = request.param
+    kind, version = request.param.split()
+    made = KINDS[kind](settings)
+    made.kafka = version
     with made:
         yield made
 
@@ -121,7 +116,7 @@ def streams(server: Server, group: str, folder: Path) -> Iterator[None]:
 
 
 Offsets = dict[tuple[str, int], int | None]
-KINDS = {kind.__name__: kind for kind in (classic, consumer, share, streams)}
+MEMBERS = {kind.__name__: kind for kind in (classic, consumer, share, streams)}
 
 
 @dataclass
@@ -215,7 +210,7 @@ def table() -> dict[str, dict[str, int]]:
     """The page's table: by row and kind, the exit code; 0 where it works."""
     lines = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
     (_, *kinds), *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines)
-    assert kinds == list(KINDS)
+    assert kinds == list(MEMBERS)
     codes = {
         row: [int(found[1]) if (found := re.search(r"refused \((\d+)\)", cell)) else 0 for cell in cells]
         for row, *cells in rows
@@ -224,9 +219,9 @@ def table() -> dict[str, dict[str, int]]:
 
 
 PLAYS = [
-    pytest.param(host, kind, marks=() if host == "kgroup" or (host, kind) == ("4.4.0", "share") else in_full)
-    for host in ("4.3.1", "4.4.0", "kgroup")
-    for kind in KINDS
+    pytest.param(host, kind, marks=() if host == "kgroup 4.4.0" or kind == sampled else in_full)
+    for host, sampled in (("kafka 4.3.1", None), ("kafka 4.4.0", "share"), ("kgroup 4.4.0", None))
+    for kind in MEMBERS
 ]
 
 
@@ -249,7 +244,7 @@ def test_every_verb(
         assert found["state"] == "Empty"
         return True
 
-    with KINDS[kind](host, group, tmp_path):
+    with MEMBERS[kind](host, group, tmp_path):
         for row, check in WITH_MEMBERS.items():
             check(play, told[row][kind])
     eventually(empty, 60, "the group is empty")
