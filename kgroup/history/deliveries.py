@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
 
 from kgroup.domain import SHARE_STATE_TOPIC, TopicPartition
 from kgroup.errors import DecodeError
 from kgroup.history.decode.records import group_of, raw_records
 from kgroup.history.decode.scan import CONTROL, BatchHeader
-from kgroup.history.fold.deliveries import DeliveryFold, DeliveryState, StateRecord
+from kgroup.history.fold.deliveries import DeliveryFold, DeliveryState, StatePlace, StateRecord
 from kgroup.history.fold.events import Event, Kind
 from kgroup.history.items import RawRecord, Seen, gap_between
 from kgroup.history.replay import At, Coverage, Story, coverage_of, in_order
 from kgroup.history.sources.chunks import Progress
 from kgroup.history.sources.logs import OffsetsLog
+from kgroup.history.typed_json import Codec
 from kgroup.protocol import share_state_records as r
 
 
@@ -63,10 +66,29 @@ def _last_ms(story: Story) -> int:
     return max(told, default=-1)
 
 
+@dataclass(frozen=True, slots=True)
+class KeptDeliveries:
+    """Where a reader without runs stopped in a log: what it has seen, and what was stored of each partition.
+
+    `whole`: nothing is missing so far. A state is solid where nothing is missing since its newest snapshot.
+    """
+
+    whole: bool
+    seen: Seen
+    states: dict[StatePlace, tuple[r.ShareSnapshotValue, bool]]
+
+
+@cache
+def kept_deliveries() -> Codec[KeptDeliveries]:
+    """How that is stored."""
+    return Codec(KeptDeliveries)
+
+
 class DeliveryReader:
     """Reads one log and folds it, as far as it goes now; `advance` again reads on where a log has grown.
 
     `names` (exact) or `wanted` choose groups; without `runs` each acknowledgement is an event of its own.
+    With `kept` it goes on where another reader without runs stopped.
     """
 
     def __init__(
@@ -77,13 +99,26 @@ class DeliveryReader:
         names: Iterable[str] | None = None,
         wanted: Callable[[str], bool] | None = None,
         runs: bool = True,
+        kept: KeptDeliveries | None = None,
     ) -> None:
         self.log = log
-        self.seen = Seen()
+        self.seen = Seen() if kept is None else replace(kept.seen)
         self._names, self._runs = topic_names, runs
         exact = None if names is None else frozenset(names)
         self._wanted = wanted or (lambda group: exact is None or group in exact)
         self._fold: DeliveryFold | None = None
+        if kept is not None:
+            self._fold = DeliveryFold(log.partition, topic_names, whole=kept.whole, runs=runs)
+            for place, (value, solid) in kept.states.items():
+                self._fold.states[place] = DeliveryState(value, solid)
+
+    @property
+    def kept(self) -> KeptDeliveries | None:
+        """What another reader needs to go on here; None where nothing was read."""
+        if self._fold is None:
+            return None
+        states = {place: (state.value, state.solid) for place, state in self._fold.states.items()}
+        return KeptDeliveries(self._fold.whole, replace(self.seen), states)
 
     @property
     def states(self) -> Iterator[tuple[str, TopicPartition, DeliveryState]]:

@@ -11,6 +11,7 @@ TABLES: Mapping[str, str] = {
     "batches": "One row per batch of the log",
     "bad_ranges": "One row per damaged range of a file, or record that does not decode",
     "events": "One row per event of a group, as kgroup replay-log reports it",
+    "deliveries": "One row per event of a share group's deliveries, from __share_group_state",
     "events_open": "Events that later records may extend; of a group, the rows of its newest run count",
     "folds": "Where the fold of each group stopped; the row of its newest run counts. For kgroup alone",
     "runs": "One row per run: which versions of the other tables belong together, and what was read",
@@ -45,6 +46,8 @@ _COLUMNS: Mapping[str, str] = {
     "start": "First byte of the range; -1 for a record that does not decode",
     "end": "Byte behind the range; -1 for a record that does not decode",
     "reason": "What is wrong with it",
+    "delivered": "Records that the event is about: first and last offset, and how often they were delivered",
+    "deliveries": "What was read of each partition of __share_group_state up to this run",
     "seq": "Order of the events of a group",
     "event": "Kind of the event; null: nothing of the group is open",
     "protocol": "Kind of the group then: classic, consumer, streams, share or simple",
@@ -81,6 +84,11 @@ _COLUMNS: Mapping[str, str] = {
 _OWN: Mapping[tuple[str, str], str] = {
     ("batches", "log_offset"): "First offset of the batch",
     ("runs", "run"): "Number of the run",
+    ("deliveries", "part"): "Partition of __share_group_state",
+    ("deliveries", "log_offset"): "Offset of the record in __share_group_state",
+    ("deliveries", "seq"): "Order of the events at one offset",
+    ("deliveries", "topic"): "Topic that the group reads; its id where no name is known",
+    ("deliveries", "group_id"): "Share group; empty for a record that does not decode",
 }
 
 

@@ -1,7 +1,7 @@
 """The tables of the pipeline, column by column, as Arrow schemas; docs/pipeline.md explains each column.
 
-`part` is the partition of `__consumer_offsets`, `log_offset` the place of the record in it: together the key
-of every row. Timestamps are UTC with milliseconds.
+`part` is the partition of `__consumer_offsets` (in `deliveries` of `__share_group_state`), `log_offset` the
+place of the record in it: together the key of every row. Timestamps are UTC with milliseconds.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ _SPAN = pa.struct(
     ]
 )
 
+_BAD = {"source": pa.string(), "start": pa.int64(), "end": pa.int64(), "reason": pa.string()}
 _KEY = {"part": pa.int32(), "log_offset": pa.int64(), "ts": STAMP}
 
 COMMITS = _schema(
@@ -92,9 +93,7 @@ BATCHES = _schema(
 )
 """One row a batch: `log_offset` is its first offset. A moment is behind a whole batch, never inside one."""
 
-BAD_RANGES = _schema(
-    part=pa.int32(), source=pa.string(), start=pa.int64(), end=pa.int64(), reason=pa.string()
-)
+BAD_RANGES = _schema(part=pa.int32(), **_BAD)
 """Bytes `start` to `end` of a file that are no whole batch, or (`start` -1) a record that does not decode."""
 
 EVENTS = _schema(
@@ -119,6 +118,32 @@ EVENTS = _schema(
     count=pa.int64(),
 )
 """The events of `kgroup replay-log`, one row each; `seq` orders those of one group at one offset."""
+
+DELIVERIES = _schema(
+    **_KEY,
+    seq=pa.int64(),
+    group_id=pa.string(),
+    event=pa.string(),
+    topic=pa.string(),
+    partition=pa.int32(),
+    delivered=pa.list_(
+        pa.struct(
+            [
+                pa.field("first_offset", pa.int64()),
+                pa.field("last_offset", pa.int64()),
+                pa.field("deliveries", pa.int32()),
+            ]
+        )
+    ),
+    count=pa.int64(),
+    detail=pa.string(),
+    cause=pa.string(),
+    proven=pa.bool_(),
+)
+"""The events of `__share_group_state`, one row each, as `kgroup replay-log --all-commits` reports them.
+
+`delivered` are the records that an event is about, with how often they were delivered.
+"""
 
 STATE_AT = _schema(
     part=pa.int32(),
@@ -179,6 +204,7 @@ TOP_WRITERS = _schema(
 """Derived: what each group writes; the rate is null for a span of less than a second."""
 
 COVERAGE = _schema(
+    log_topic=pa.string(),
     part=pa.int32(),
     source=pa.string(),
     first_offset=pa.int64(),
@@ -206,10 +232,21 @@ RUNS = _schema(
     files=pa.list_(pa.string()),
     versions=pa.list_(pa.struct([pa.field("table", pa.string()), pa.field("version", pa.int64())])),
     spans=pa.list_(_SPAN),
+    deliveries=pa.list_(
+        pa.struct(
+            [
+                pa.field("part", pa.int32()),
+                pa.field("source", pa.string()),
+                pa.field("state", pa.binary()),
+                pa.field("bad", pa.list_(pa.struct([pa.field(*each) for each in _BAD.items()]))),
+            ]
+        )
+    ),
     names=pa.list_(pa.struct([pa.field("id", pa.string()), pa.field("name", pa.string())])),
 )
 """One row a run: its commit record. `versions` of the other tables belong together, `spans` say what was read
-of each partition up to here, `names` which topic ids the run learned; `kind` is run or compaction."""
+of each partition up to here, `deliveries` where the fold of each of `__share_group_state` stopped and what is
+damaged; `names` which topic ids the run learned; `kind` is run or compaction."""
 
 FOLDS = _schema(
     part=pa.int32(), key_hash=pa.int32(), group_id=pa.string(), pending=pa.bool_(), state=pa.binary()
@@ -224,6 +261,7 @@ TABLES: dict[str, pa.Schema] = {
     "batches": BATCHES,
     "bad_ranges": BAD_RANGES,
     "events": EVENTS,
+    "deliveries": DELIVERIES,
 }
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kgroup.admin.models import ItemError
+from kgroup.admin.refusals import code_name
 from kgroup.cli.commands.pipeline_sql import sql, vacuum
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
@@ -139,7 +140,8 @@ def _told(report: "RunReport") -> str:
 def _run_result(store: "Store", report: "RunReport", told: bool) -> Result:
     """Return what a run ends with; in words too which kgroup its hosts ran, if they are to be `told`."""
     bad = store.bad_ranges()
-    coverage = store.manifest.coverage(bad)
+    shared = store.manifest.delivery_coverage()
+    coverage = [*store.manifest.coverage(bad), *shared]
     data = {
         "run": report.run,
         "bytes_read": report.bytes_read,
@@ -156,7 +158,16 @@ def _run_result(store: "Store", report: "RunReport", told: bool) -> Result:
     errors = [
         ItemError("", "CORRUPT_MESSAGE", str(b), "what comes before and after it was read") for _, b in bad
     ]
+    errors += [
+        ItemError("", "CORRUPT_MESSAGE", str(b), "what comes before and after it was read")
+        for covered in shared
+        for b in covered.bad
+    ]
     errors += [ItemError("", "CORRUPT_MESSAGE", str(w), _WAITING) for w in report.waiting]
+    errors += [
+        ItemError("", code_name(error), f"deliveries of share groups: {place}: {error.message}", error.hint)
+        for place, error in report.unread
+    ]
     code = ExitCode.OK
     if errors:
         code = ExitCode.PARTIAL if coverage else ExitCode.FAILED

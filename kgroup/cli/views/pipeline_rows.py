@@ -17,13 +17,15 @@ Rows = Sequence[Mapping[str, Any]]
 _WIDE = frozenset(
     {"seq", "end_offset", "end_ts", "previous_epoch", "member_epoch", "proven", "suspicious", "count", "key"}
     | {"value", "value_version", "topic_id", "leader_epoch", "expire_ts", "run", "partitions", "unowned"}
+    | {"delivered"}
 )
 
 
 def query_result(table: str, schema: "pa.Schema", rows: Rows, at_ms: int | None, more: bool) -> Result:
     """Return the rows of a table (times in ms) as data and as a table; `more`: some were left out."""
     told, columns = _told(schema, rows)
-    shown = Table(columns, [{k: _list_of_partitions(v) for k, v in row.items()} for row in told])
+    lists = [{k: [*map(_cell, v)] if isinstance(v, list) else v for k, v in row.items()} for row in told]
+    shown = Table(columns, lists)
     data = {
         "table": table,
         "at_ms": at_ms,
@@ -56,13 +58,6 @@ def _told(
     }
     columns = tuple(Column(name, right=name in numbers, wide=name in wide) for name in schema.names)
     return [told_row(row, schema.names, stamps) for row in rows], columns
-
-
-def _list_of_partitions(value: object) -> object:
-    """Return lists of partitions as a person writes them."""
-    if not isinstance(value, list):
-        return value
-    return [f"{v['topic']}-{v['partition']}" + (f":{v['ms']}ms" if "ms" in v else "") for v in value]
 
 
 def _cell(value: object) -> object:

@@ -82,12 +82,12 @@ class DeliveryFold:
         self._names = topic_names
         self.states: dict[StatePlace, DeliveryState] = {}
         self.runs = runs
-        self._whole = whole
+        self.whole = whole
 
     def gap(self) -> list[Event]:
         """Take note that records are missing; the events that were open."""
         events = self.settle()
-        self._whole = False
+        self.whole = False
         for state in self.states.values():
             state.solid = False
         return events
@@ -122,7 +122,7 @@ class DeliveryFold:
     def _first(self, record: StateRecord, value: r.StateValue) -> list[Event]:
         snapshot = value if isinstance(value, r.ShareSnapshotValue) else _merged(None, value)
         solid = isinstance(value, r.ShareSnapshotValue)
-        begins = self._whole and solid and not value.snapshot_epoch
+        begins = self.whole and solid and not value.snapshot_epoch
         state = self.states[record.place] = DeliveryState(snapshot, solid)
         start = snapshot.start_offset
         if not begins:

@@ -74,13 +74,14 @@ QUERIES: Mapping[str, Query] = {
     "top_writers": Query(schemas.TOP_WRITERS, ("-bytes", "group_id"), _derived("top_writers")),
     "commit_rates": Query(schemas.COMMIT_RATES, ("group_id", "start"), _derived("commit_rates")),
     "suspicious_commits": Query(schemas.EVENTS, (*_PLACE, "seq"), _derived("suspicious_commits")),
-    "coverage": Query(schemas.COVERAGE, ("part",)),
+    "coverage": Query(schemas.COVERAGE, ("log_topic", "part")),
     "bad_ranges": Query(schemas.BAD_RANGES, ("part", "source", "start")),
     "events": Query(schemas.EVENTS, (*_PLACE, "seq"), _kept("events")),
     "commits": Query(schemas.COMMITS, _PLACE, _kept("commits")),
     "control": Query(schemas.CONTROL, _PLACE, _kept("control")),
     "markers": Query(schemas.MARKERS, _PLACE, _kept("markers")),
     "batches": Query(schemas.BATCHES, _PLACE, _kept("batches")),
+    "deliveries": Query(schemas.DELIVERIES, (*_PLACE, "seq"), _kept("deliveries")),
 }
 
 
@@ -130,6 +131,7 @@ def told_by_manifest(store: Store, name: str) -> list[Row]:
         ]
     return [
         {
+            "log_topic": c.topic,
             "part": c.partition,
             "source": c.source,
             "first_offset": c.first_offset,
@@ -142,5 +144,5 @@ def told_by_manifest(store: Store, name: str) -> list[Row]:
             "from_the_start": c.from_the_start,
             "bad_ranges": len(c.bad),
         }
-        for c in store.manifest.coverage(bad)
+        for c in (*store.manifest.coverage(bad), *store.manifest.delivery_coverage())
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -12,13 +12,21 @@ from kgroup.client.properties.given import Given
 from kgroup.client.properties.security import security_of
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
-from kgroup.domain import OFFSETS_TOPIC
-from kgroup.errors import StorageError
+from kgroup.domain import OFFSETS_TOPIC, SHARE_STATE_TOPIC
+from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, StorageError
 from kgroup.history.decode.scan import BatchHeader, Scanner
 from kgroup.history.sources.chunks import file_chunks
 from kgroup.history.sources.layout import AnyFile
-from kgroup.history.sources.live import LiveLog, LiveTopic
-from kgroup.history.sources.logs import Look, SegmentLog, logs_of, segments_of, topic_names_near
+from kgroup.history.sources.live import EARLIEST, LiveLog, LiveTopic
+from kgroup.history.sources.logs import (
+    Look,
+    OffsetsLog,
+    SegmentLog,
+    logs_of,
+    segments_of,
+    state_logs_of,
+    topic_names_near,
+)
 from kgroup.history.sources.splits import Split, SplitReader, plan_splits
 from kgroup.storage.location import Location
 from kgroup.storage.options import StorageOptions
@@ -56,6 +64,13 @@ class Input(Protocol):
         self, split_bytes: int, after: Mapping[int, int], whole: frozenset[int] = frozenset()
     ) -> list[Split]:
         """The splits that hold what is behind `after` (the last log offset read, by partition)."""
+        ...
+
+    def state_logs(self, after: Mapping[int, int]) -> AbstractContextManager[Sequence[OffsetsLog]]:
+        """The partitions of `__share_group_state`, none where there are none; for `with`.
+
+        `after` are the last offsets read, which may be read again. KgroupError where it cannot be read.
+        """
         ...
 
     def topic_names(self) -> dict[bytes, str]:
@@ -124,6 +139,9 @@ class Segments:
             new = [log for log in logs if log.partition not in after]
             begun |= {log.partition: _start(log, self.since) - 1 for log in new}
         return plan_splits(logs, split_bytes, begun, whole)
+
+    def state_logs(self, after: Mapping[int, int]) -> AbstractContextManager[Sequence[OffsetsLog]]:
+        return nullcontext(state_logs_of(self._look()))
 
     def topic_names(self) -> dict[bytes, str]:
         return topic_names_near(self.paths, self._look().beside)
@@ -211,6 +229,16 @@ class LiveCluster:
             for number, (start, stop) in enumerate(zip(starts, ends, strict=True))
         ]
 
+    @contextmanager
+    def state_logs(self, after: Mapping[int, int]) -> Iterator[Sequence[OffsetsLog]]:
+        try:
+            with live_topic(self.connection, name=SHARE_STATE_TOPIC) as topic:
+                yield [LiveLog(topic, n, _behind(topic, n, after.get(n, -1))) for n in topic.partitions]
+        except BrokerRefused as error:
+            if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+            yield []
+
     def topic_names(self) -> dict[bytes, str]:
         with live_topic(self.connection, with_names=True) as topic:
             return topic.topic_names
@@ -220,11 +248,21 @@ class LiveCluster:
             return topic.cluster_id
 
 
+def _behind(topic: LiveTopic, part: int, last_offset: int) -> int:
+    """Where to read on: brokers may have deleted what comes next."""
+    try:
+        return max(last_offset + 1, topic.offset_at(part, EARLIEST))
+    except KgroupError:
+        return last_offset + 1  # reading it fails too, and says so
+
+
 @contextmanager
-def live_topic(connection: ConnectionSettings, with_names: bool = False) -> Iterator[LiveTopic]:
-    """The offsets topic of a cluster; BrokerRefused when it is not there or not readable."""
+def live_topic(
+    connection: ConnectionSettings, with_names: bool = False, name: str = OFFSETS_TOPIC
+) -> Iterator[LiveTopic]:
+    """A coordinator's topic of a cluster; BrokerRefused when it is not there or not readable."""
     with SocketTransport(connection) as transport:
-        yield LiveTopic(transport, connection.request_timeout_s, with_names=with_names)
+        yield LiveTopic(transport, connection.request_timeout_s, with_names=with_names, name=name)
 
 
 @dataclass(frozen=True, slots=True)

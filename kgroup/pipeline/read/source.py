@@ -43,7 +43,7 @@ from kgroup.storage.location import Location
 from kgroup.storage.options import KEYS, StorageOptions
 
 NAME = "kafka_offsets_log"
-READABLE = tuple(name for name in TABLES if name != "events")
+READABLE = tuple(name for name in TABLES if name not in ("events", "deliveries"))
 
 
 @dataclass

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
-from kgroup.domain import uuid_text
-from kgroup.errors import StorageChanged
+from kgroup.domain import uuid_bytes, uuid_text
+from kgroup.errors import KgroupError, StorageChanged
 from kgroup.history.choice import Choice
 from kgroup.history.sources.splits import Split
 from kgroup.pipeline.read.course import Course
@@ -18,10 +18,11 @@ from kgroup.pipeline.read.posting import EDGE, REPORT, Posted, Shares, planned, 
 from kgroup.pipeline.read.rows import SplitRows
 from kgroup.pipeline.schemas import Row
 from kgroup.pipeline.spark.workers import Move, Shuffle, Worker, this_worker
+from kgroup.pipeline.tables.delivering import Delivered, deliver
 from kgroup.pipeline.tables.folding import FoldShares, digest
 from kgroup.pipeline.tables.left import StateFile
 from kgroup.pipeline.tables.place import Place
-from kgroup.pipeline.tables.store import BY_GROUP, STATE, Run, Store, number_in
+from kgroup.pipeline.tables.store import BY_GROUP, DELIVERIES, STATE, Run, Store, number_in
 from kgroup.pipeline.tables.upkeep import compact, due
 from kgroup.pipeline.tables.writing import TableFile, TableWriter
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 _MIN_SPLIT_BYTES = 16 << 20
 _MAX_SPLIT_BYTES = 512 << 20
-ROWS = frozenset({"commits", "control", "markers", "batches", "bad_ranges"})
+ROWS = frozenset({"commits", "control", "markers", "batches", "bad_ranges", DELIVERIES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class RunReport:
     """What a run added: rows by table, and the number of the run; `run` is None if there was nothing new.
 
     `workers` have run its tasks, on Spark. `waiting` are partitions that were read up to a file that is cut
-    short, which others follow.
+    short, which others follow. `unread` is what of `__share_group_state` could not be read, and why.
     """
 
     run: int | None
@@ -61,6 +62,7 @@ class RunReport:
     bytes_written: int
     workers: tuple[Worker, ...] = ()
     waiting: tuple[Waiting, ...] = ()
+    unread: tuple[tuple[str, KgroupError], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,23 +177,28 @@ def fill(
         size = sum(read["bytes"] for read in done.reads)
         read_files = sorted({path for read in done.reads for path in read["read"]})
         workers = tuple(sorted({read["worker"] for read in done.reads}))
-        if not spans and manifest.read_before(run.number).issuperset(read_files):
-            return RunReport(None, {}, len(done.splits), size, 0, workers, waiting)
+        names = {uuid_bytes(uid): name for uid, name in (manifest.names | done.names | given).items()}
+        delivered = deliver(run, origin, names, **choice) if DELIVERIES in tables else Delivered()
+        unread = tuple(delivered.unread)
+        read_before = manifest.read_before(run.number).issuperset(read_files)
+        if not spans and not delivered.news and read_before:
+            return RunReport(None, {}, len(done.splits), size, 0, workers, waiting, unread)
         for span in spans:
             del span["names"]
         manifest.learn(done.names)
         manifest.names |= given
         manifest.spans += spans
         about = {"sources": origin.labels, "files": read_files, "bytes_read": size, "cluster_id": cluster}
-        run.publish(done.files, about)
+        files = [*done.files, *delivered.files]
+        run.publish(files, about)
     if due(store):
         compact(store)
     rows: dict[str, int] = {}
-    for file in done.files:
+    for file in files:
         if file.table not in BY_GROUP:
             rows[file.table] = rows.get(file.table, 0) + file.rows
-    written = sum(file.bytes for file in done.files)
-    return RunReport(run.number, rows, len(done.splits), size, written, workers, waiting)
+    written = sum(file.bytes for file in files)
+    return RunReport(run.number, rows, len(done.splits), size, written, workers, waiting, unread)
 
 
 @dataclass(frozen=True, slots=True)

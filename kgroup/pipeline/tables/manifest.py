@@ -7,15 +7,18 @@ from dataclasses import dataclass, field
 from math import gcd
 
 import kgroup
-from kgroup.errors import ConfigError
+from kgroup.domain import SHARE_STATE_TOPIC
+from kgroup.errors import ConfigError, StorageError
+from kgroup.history.deliveries import KeptDeliveries, kept_deliveries
 from kgroup.history.fold.topic_names import MAX_NAMES
 from kgroup.history.items import BadRange, Seen
 from kgroup.history.replay import Coverage, coverage_of
+from kgroup.history.typed_json import Foreign
 from kgroup.pipeline.read.course import Course
 from kgroup.pipeline.read.posting import may_hold
 from kgroup.pipeline.schemas import Row
 
-FORMAT = 8
+FORMAT = 9
 """To be raised whenever what is stored changes, the layouts of `history.fold.snapshot` among it."""
 _COUNTS = ("first_offset", "records", "missing", "complete_from", "complete_from_ms", "last_ms")
 _GAPS = ("gaps", "gap_end", "gap_ms")
@@ -25,12 +28,14 @@ _GAPS = ("gaps", "gap_end", "gap_ms")
 class Manifest:
     """What the store holds. `spans` are summaries of splits (`rows.SplitSummary`), in log order.
 
+    `deliveries` say of each partition of `__share_group_state` where its fold stopped, and what is damaged.
     `versions` are those of the tables that belong together.
     """
 
     kgroup_version: str = kgroup.__version__
     runs: list[Row] = field(default_factory=list)
     spans: list[Row] = field(default_factory=list)
+    deliveries: dict[int, Row] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     versions: dict[str, int] = field(default_factory=dict)
 
@@ -80,6 +85,27 @@ class Manifest:
             )
             for span in merged(self.spans)
         ]
+
+    def delivery_coverage(self) -> list[Coverage]:
+        """The same of `__share_group_state`; StorageError if what is stored of it cannot be used."""
+        return [
+            coverage_of(part, row["source"], stopped_at(row).seen, bad_in(row), topic=SHARE_STATE_TOPIC)
+            for part, row in sorted(self.deliveries.items())
+        ]
+
+
+def stopped_at(row: Row) -> KeptDeliveries:
+    """Where the fold of a partition of `__share_group_state` stopped; StorageError if that cannot be used."""
+    try:
+        return kept_deliveries().decode(row["state"])
+    except Foreign as error:
+        text = f"what the tables keep of {SHARE_STATE_TOPIC}-{row['part']} cannot be used: {error}"
+        raise StorageError(text, "read the segments into a new folder") from None
+
+
+def bad_in(row: Row) -> list[BadRange]:
+    """What was damaged of that partition."""
+    return [BadRange(**each) for each in row["bad"]]
 
 
 def _seen(span: Row) -> Seen:

@@ -40,6 +40,8 @@ from kgroup.storage.options import StorageOptions
 if TYPE_CHECKING:
     from deltalake import DeltaTable
 
+DELIVERIES = "deliveries"
+"""The table whose `part` is of `__share_group_state`: which of its partitions has a group, nothing says."""
 OPEN_EVENTS = "events_open"
 STATE = "folds"
 KEPT: dict[str, pa.Schema] = {**TABLES, OPEN_EVENTS: EVENTS, STATE: FOLDS}
@@ -71,7 +73,7 @@ class Store:
         With `group`, those of partitions that may hold it; with `cuts`, those with a row before the log
         offset that is the cut of its partition.
         """
-        if group is not None:
+        if group is not None and table != DELIVERIES:
             parts = self.manifest.parts_of(group)
             return [name for name in self.names(table, cuts=cuts) if number_in(name, "part") in parts]
         if cuts:

@@ -19,7 +19,7 @@ from kgroup.pipeline.schemas import Row
 from kgroup.pipeline.tables.place import Place
 
 DAY_MS = 86_400_000
-DATED = {"commits": "ts", "control": "ts", "markers": "ts", "events": "ts", "batches": "max_ts"}
+DATED = {"batches": "max_ts"} | dict.fromkeys(("commits", "control", "markers", "events", "deliveries"), "ts")
 _END_OF_TIME_MS = 253_402_300_800_000
 """The year 10000: a record may carry any number, and no folder is named after such a day."""
 _BEGIN_OF_TIME_MS = -62_135_596_800_000

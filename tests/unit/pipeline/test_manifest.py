@@ -4,6 +4,7 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
+from kgroup.history.deliveries import kept_deliveries
 from kgroup.history.fold.snapshot import kept
 from kgroup.pipeline.tables import manifest as manifests
 from kgroup.pipeline.tables.manifest import FORMAT, Manifest
@@ -20,4 +21,5 @@ def test_names_of_topics_are_remembered_up_to_a_bound(monkeypatch: pytest.Monkey
 
 def test_what_is_stored_changes_only_with_the_format() -> None:
     """Another layout is not read: raise FORMAT with it, so that the next run says which version wrote it."""
-    assert (FORMAT, kept().layout) == (8, "13a876e6961aebb7")
+    stored = kept().layout, kept_deliveries().layout
+    assert (FORMAT, *stored) == (9, "13a876e6961aebb7", "cffc2300bac4837a")
