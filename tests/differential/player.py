@@ -95,7 +95,7 @@ class Player:
         self.leaders: dict[str, str | None] = {}
         self.found: list[Difference] = []
         self.theirs: list[tuple[list[Pair], int, bool | None]] = []
-        self.takes_over = self.lasting = False
+        self.takes_over = self.lasting = self.wrote_nothing = False
         self._settle(self.coordinator.loaded(start["now"]))
         self._state(start)
 
@@ -147,6 +147,8 @@ class Player:
             assignor.expect(event["assigned"])
         if event["kind"] in REQUESTS:
             self.asked[event["ticket"]] = event["kind"], event["version"]
+        if event["kind"] == "streams_heartbeat" or event.get("records"):
+            self.wrote_nothing = not event.get("records")
         if "error" in event:
             self.refused_at = event["now"]
         try:
