@@ -157,6 +157,18 @@ def test_the_commands_show_the_table_and_what_was_read(kgroup: Callable[..., Ran
     assert {row["log_topic"] for row in covered} == {"__consumer_offsets", SHARE_STATE_TOPIC}
 
 
+def test_share_groups_without_their_deliveries_end_with_5(kgroup: Callable[..., Ran], tmp_path: Path) -> None:
+    source = tmp_path / "in"
+    shutil.copytree(QUEUE, source)
+    for folder in source.glob(f"{SHARE_STATE_TOPIC}-*"):
+        shutil.rmtree(folder)
+    told = kgroup("pipeline", "run", str(source), "--out", str(tmp_path / "out"), "-o", "json")
+    assert told.code == 5 and told.data["run"] == 1
+    (error,) = told.document["errors"]
+    assert f"{SHARE_STATE_TOPIC}: there are share groups, and no segment" in error["message"]
+    assert "both topics" in error["hint"]
+
+
 @pytest.fixture
 def client() -> Iterator[Client]:
     rules = {"group.share.heartbeat.interval.ms": "500", "group.share.min.heartbeat.interval.ms": "500"}

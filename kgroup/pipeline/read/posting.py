@@ -20,6 +20,7 @@ from kgroup.history.items import CommitRun, Gap, GroupRecord, Item, Marker, Pack
 from kgroup.pipeline.read.course import Course
 from kgroup.pipeline.schemas import Row
 from kgroup.protocol.group_records import ConsumerGroupPartitionMetadataValue
+from kgroup.protocol.share_records import ShareKey
 
 REPORT, EDGE, ITEM = range(3)
 """Kinds of rows, in the order in which a task gets them: for the driver, of a partition, of a group."""
@@ -130,6 +131,7 @@ class Post:
     """Of the groups, as `may_hold` takes it."""
     names: dict[str, str] = field(default_factory=dict)
     """Topics by the text of their ids, as the items told them."""
+    has_share_groups: bool = False
     _ids: set[bytes] = field(default_factory=lambda: {ZERO_UUID})
     _place: int = 0
     _ends: dict[int, Ended] = field(default_factory=dict)
@@ -170,8 +172,10 @@ class Post:
                 if part.last.topic_id not in self._ids and len(self._ids) < MAX_NAMES:
                     self._ids.add(part.last.topic_id)
                     self.names[uuid_text(part.last.topic_id)] = part.place.topic
-        elif isinstance(item, GroupRecord) and isinstance(item.value, ConsumerGroupPartitionMetadataValue):
-            self.names |= {uuid_text(topic.topic_id): topic.topic_name for topic in item.value.topics}
+        elif isinstance(item, GroupRecord):
+            self.has_share_groups = self.has_share_groups or isinstance(item.key, ShareKey)
+            if isinstance(item.value, ConsumerGroupPartitionMetadataValue):
+                self.names |= {uuid_text(topic.topic_id): topic.topic_name for topic in item.value.topics}
         return (getattr(item, "group", None) or "",)
 
     def _addressed(self, group: str) -> tuple[int, int]:

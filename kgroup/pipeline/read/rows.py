@@ -123,6 +123,11 @@ class SplitRows:
         )
 
     @property
+    def has_share_groups(self) -> bool:
+        """Whether a record of a share group was among the items."""
+        return self._post is not None and self._post.has_share_groups
+
+    @property
     def edge(self) -> Edge | None:
         """The same for the folds of the partition."""
         told = self.summary

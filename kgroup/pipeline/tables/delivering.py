@@ -14,7 +14,7 @@ from typing import Unpack
 import pyarrow as pa
 
 from kgroup.domain import SHARE_STATE_TOPIC
-from kgroup.errors import KgroupError
+from kgroup.errors import KgroupError, StorageError
 from kgroup.history.choice import Choice
 from kgroup.history.deliveries import DeliveryReader, kept_deliveries
 from kgroup.history.fold.events import Event
@@ -30,11 +30,23 @@ from kgroup.pipeline.tables.writing import TableFile, TableWriter
 
 @dataclass(slots=True)
 class Delivered:
-    """What a run read of the topic; `unread` says which partition could not be read on, or why none could."""
+    """What a run read of the topic; `unread` says which partition could not be read on, or why none could.
+
+    `found` is whether the topic, or why it cannot be read, is known at all.
+    """
 
     files: list[TableFile] = field(default_factory=list)
     unread: list[tuple[str, KgroupError]] = field(default_factory=list)
     news: bool = False
+    found: bool = False
+
+    def miss_the_topic(self) -> None:
+        """Note that share groups were read and their deliveries were not."""
+        missing = StorageError(
+            "there are share groups, and no segment of the topic",
+            "name the folders of both topics; kgroup capture keeps both",
+        )
+        self.unread.append((SHARE_STATE_TOPIC, missing))
 
 
 def deliver(run: Run, origin: Input, topic_names: Mapping[bytes, str], **choice: Unpack[Choice]) -> Delivered:
@@ -45,10 +57,11 @@ def deliver(run: Run, origin: Input, topic_names: Mapping[bytes, str], **choice:
     known = run.manifest.deliveries
     before = {part: stopped_at(row) for part, row in known.items()}
     after = {part: kept.seen.next_offset - 1 for part, kept in before.items()}
-    done = Delivered()
+    done = Delivered(found=bool(known))
     try:
         with origin.state_logs(after) as logs:
             for log in logs:
+                done.found = True
                 part = log.partition
                 chosen = choice.get("names"), choice.get("wanted")
                 reader = DeliveryReader(
@@ -64,6 +77,7 @@ def deliver(run: Run, origin: Input, topic_names: Mapping[bytes, str], **choice:
                 _keep(run, reader, events, done)
     except KgroupError as error:
         done.unread.append((SHARE_STATE_TOPIC, error))
+        done.found = True
     return done
 
 

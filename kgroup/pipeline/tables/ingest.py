@@ -116,6 +116,7 @@ class ReadSplits:
             "cut": rows.reader.cut,
             "stopped": rows.reader.stopped,
             "waits": split.waits,
+            "has_share_groups": rows.has_share_groups,
             "worker": this_worker(),
         }
         yield from to_tasks((number % self.shares.tasks,), REPORT, split.part, split.number, told)
@@ -179,6 +180,8 @@ def fill(
         workers = tuple(sorted({read["worker"] for read in done.reads}))
         names = {uuid_bytes(uid): name for uid, name in (manifest.names | done.names | given).items()}
         delivered = deliver(run, origin, names, **choice) if DELIVERIES in tables else Delivered()
+        if any(read["has_share_groups"] for read in done.reads) and not delivered.found:
+            delivered.miss_the_topic()
         unread = tuple(delivered.unread)
         read_before = manifest.read_before(run.number).issuperset(read_files)
         if not spans and not delivered.news and read_before:
