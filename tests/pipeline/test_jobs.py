@@ -100,7 +100,8 @@ def test_a_table_is_as_written_down(spark, store, name):
         wanted = from_arrow_schema(plain(query.schema))
         assert [(c.name, c.dataType) for c in made.schema] == [(c.name, c.dataType) for c in wanted]
         rows = rows_of(spark, store, query, None, None, 3)
-        assert len(rows) == 3
+        # No group of this log is a share group.
+        assert len(rows) == (0 if name == "deliveries" else 3)
     result = query_result(name, query.schema, rows, None, False)
     assert [set(query.schema.names) <= set(row) for row in result.data["rows"]] == [True] * len(rows)
     page = (ROOT / "docs" / "pipeline.md").read_text()

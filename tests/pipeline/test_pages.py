@@ -78,7 +78,7 @@ def ends_at_its_first_run(words: list[str]) -> None:
 
 def test_the_shell_block(scratch: Path, bootstrap: str, kgroup: Callable[..., Ran]) -> None:
     lines = [shlex.split(line, comments=True) for block in SHELL for line in block.splitlines()]
-    assert len(lines) == 9 and lines.pop(0) == ["pip", "install", ".[spark]"]
+    assert len(lines) == 10 and lines.pop(0) == ["pip", "install", ".[spark]"]
     for words in lines:
         assert words.pop(0) == "kgroup"
         words = [word.replace(SAID, bootstrap) for word in words]
