@@ -144,12 +144,7 @@ def _data(
             return _failed(wanted.ask.partition, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         failed = _failed(wanted.ask.partition, code)
         if name is not None and code in _MOVED and call.version >= LEADERS_SINCE:
-            # Whom to turn to instead (KIP-951).
-            placement = broker.cluster.placement_of(broker.cluster.catalog.topics[name], wanted.ask.partition)
-            failed = replace(
-                failed,
-                current_leader=LeaderIdAndEpoch(leader_id=placement.leader, leader_epoch=placement.epoch),
-            )
+            failed = replace(failed, current_leader=leader_of(broker, name, wanted.ask.partition))
         return failed
 
 
@@ -183,6 +178,12 @@ def respond(broker: Dispatcher, call: Call[Message], plan: Plan, found: Found) -
 
 def _topic(wanted: Wanted, partitions: list[PartitionData]) -> FetchableTopicResponse:
     return FetchableTopicResponse(topic=wanted.topic, topic_id=wanted.topic_id, partitions=tuple(partitions))
+
+
+def leader_of(broker: Dispatcher, topic: str, partition: int) -> LeaderIdAndEpoch:
+    """Return whom to turn to for a partition that is there but led elsewhere (KIP-951)."""
+    placement = broker.cluster.placement_of(broker.cluster.catalog.topics[topic], partition)
+    return LeaderIdAndEpoch(leader_id=placement.leader, leader_epoch=placement.epoch)
 
 
 def node_endpoints(broker: Dispatcher, call: Call[Message], nodes: Iterable[int]) -> tuple[NodeEndpoint, ...]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from kgroup.broker.call import Answer, Call, NoResponse
 from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.handlers.fetch import leader_of, node_endpoints
 from kgroup.broker.handlers.partitions import code_of, partition_log, topic_name
 from kgroup.broker.handlers.transactions import without_abortable
 from kgroup.broker.produced import InvalidRecords, checked, header_of, sole_batch, transactional
@@ -24,6 +26,7 @@ from kgroup.protocol.messages.produce import (
 from kgroup.transactions.producers import ProducerEpoch
 
 ADMIN_CLIENT = "__admin_client"  # Kafka lets this client id write to internal topics
+LEADERS_SINCE = 10
 ABORTABLE_SINCE = 11  # TRANSACTION_ABORTABLE is understood
 IMPLICIT_SINCE = 12  # a batch adds its partition to the transaction (KIP-890)
 _RETRIABLE = frozenset(
@@ -44,7 +47,15 @@ def produce(broker: Dispatcher, call: Call[ProduceRequest]) -> Answer:
         response = refuse(request, refused.code, refused.message)
     else:
         responses = tuple(_topic(broker, call, topic) for topic in request.topic_data)
-        response = ProduceResponse(responses=responses)
+        leaders = {
+            p.current_leader.leader_id
+            for topic in responses
+            for p in topic.partition_responses
+            if p.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        }
+        response = ProduceResponse(
+            responses=responses, node_endpoints=node_endpoints(broker, call, leaders) if leaders else ()
+        )
     if request.acks:
         return response
     failed = any(p.error_code for topic in response.responses for p in topic.partition_responses)
@@ -94,7 +105,11 @@ def _topic(broker: Dispatcher, call: Call[ProduceRequest], topic: TopicProduceDa
             found.append(_partition(broker, call, topic, data))
         except Refused as refused:
             records = refused.records if isinstance(refused, InvalidRecords) else ()
-            found.append(_refused(data.index, refused.code, refused.message, records))
+            answer = _refused(data.index, refused.code, refused.message, records)
+            if refused.code is ErrorCode.NOT_LEADER_OR_FOLLOWER and call.version >= LEADERS_SINCE:
+                name = topic_name(broker, topic.name, topic.topic_id)
+                answer = replace(answer, current_leader=leader_of(broker, name, data.index))
+            found.append(answer)
         except StorageError as error:
             found.append(_refused(data.index, code_of(broker, call, error), error.message))
     return TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=tuple(found))

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 from kgroup.broker.call import Answer, Call
 from kgroup.broker.dispatch import Api, Dispatcher
-from kgroup.broker.handlers.fetch import decided, node_endpoints
+from kgroup.broker.handlers.fetch import decided, leader_of, node_endpoints
 from kgroup.broker.handlers.partitions import code_of, partition_log
 from kgroup.broker.share_sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession
 from kgroup.broker.wakeups import Deadline
@@ -471,9 +471,9 @@ def _leader(
     name = broker.cluster.catalog.image.name_of(key.topic_id)
     if refused is None or refused.code not in _MOVED or name is None:
         return LeaderIdAndEpoch(leader_id=0, leader_epoch=0)
-    placement = broker.cluster.placement_of(broker.cluster.catalog.topics[name], key.partition)
-    leaders.add(placement.leader)
-    return LeaderIdAndEpoch(leader_id=placement.leader, leader_epoch=placement.epoch)
+    leader = leader_of(broker, name, key.partition)
+    leaders.add(leader.leader_id)
+    return leader
 
 
 def _refuse_fetch(_: ShareFetchRequest, code: ErrorCode, message: str | None) -> ShareFetchResponse:

@@ -24,6 +24,7 @@ UNKNOWN_PRODUCER_ID, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE, TRANSACTION_ABOR
 from typing import Annotated
 
 from kgroup.protocol.codec import Message, Struct
+from kgroup.protocol.messages.fetch import LeaderIdAndEpoch, NodeEndpoint
 from kgroup.protocol.types import Int16, Int32, Int64, Records, Since, String, Tagged, Until, Uuid
 
 
@@ -54,13 +55,6 @@ class BatchIndexAndErrorMessage(Struct):
     batch_index_error_message: String | None = None
 
 
-class LeaderIdAndEpoch(Struct):
-    """The leader to turn to; -1 when the broker does not know it."""
-
-    leader_id: Int32 = -1
-    leader_epoch: Int32 = -1
-
-
 class PartitionProduceResponse(Struct):
     index: Int32 = 0
     error_code: Int16 = 0
@@ -76,15 +70,6 @@ class TopicProduceResponse(Struct):
     name: Annotated[String, Until(12)] = ""
     topic_id: Annotated[Uuid, Since(13)] = bytes(16)
     partition_responses: tuple[PartitionProduceResponse, ...] = ()
-
-
-class NodeEndpoint(Struct):
-    """The address of a leader named in the answer."""
-
-    node_id: Int32 = 0
-    host: String = ""
-    port: Int32 = 0
-    rack: String | None = None
 
 
 class ProduceResponse(Message, answers=ProduceRequest):

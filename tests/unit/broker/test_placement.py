@@ -47,7 +47,12 @@ from kgroup.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from kgroup.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from kgroup.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
 from kgroup.runtime.cluster import Cluster
 from kgroup.runtime.placement import Placement
 from tests.unit.broker.brokers import create_topic
@@ -94,12 +99,18 @@ def elect(transport: EmbeddedTransport, partitions: Replicas | None, kind: int =
     return {p.partition_id: p.error_code for t in answer.replica_election_results for p in t.partition_result}
 
 
-def produce(transport: EmbeddedTransport, node: int) -> int:
+def produced(transport: EmbeddedTransport, node: int, version: int = 12) -> ProduceResponse:
     data = PartitionProduceData(index=0, records=encode_batch([LogRecord(None, b"x")]))
-    topic = TopicProduceData(name="t", partition_data=(data,))
+    topic_id = transport.cluster.catalog.topics["t"].topic_id
+    topic = TopicProduceData(name="t", topic_id=topic_id, partition_data=(data,))
     request = ProduceRequest(acks=-1, timeout_ms=1, topic_data=(topic,))
-    answer = transport.request(node, request, max_version=12)
-    return int(answer.responses[0].partition_responses[0].error_code)  # type: ignore[attr-defined]
+    answer = transport.request(node, request, max_version=version)
+    assert isinstance(answer, ProduceResponse)
+    return answer
+
+
+def produce(transport: EmbeddedTransport, node: int) -> int:
+    return produced(transport, node).responses[0].partition_responses[0].error_code
 
 
 def fetch_request(offset: int, epoch: int, wait_ms: int = 0) -> FetchRequest:
@@ -245,6 +256,25 @@ def test_a_fetch_at_the_wrong_broker_names_the_right_one(transport: EmbeddedTran
     assert told.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert (told.current_leader.leader_id, told.current_leader.leader_epoch) == (1, 1)
     assert [node.node_id for node in answer.node_endpoints] == [1]
+
+
+@pytest.mark.parametrize(
+    ("version", "leader", "endpoints"), [(9, (-1, -1), []), (10, (1, 1), [1]), (13, (1, 1), [1])]
+)
+def test_a_produce_at_the_wrong_broker_names_the_right_one(
+    transport: EmbeddedTransport, version: int, leader: tuple[int, int], endpoints: list[int]
+) -> None:
+    """KIP-951: a producer need not wait for its next round of metadata, which may be seconds away."""
+    create_topic(transport, "t", 1)
+    reassign(transport, {0: (1,)})
+    answer = produced(transport, 0, version)
+    (told,) = answer.responses[0].partition_responses
+    assert told.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert (told.current_leader.leader_id, told.current_leader.leader_epoch) == leader
+    assert [node.node_id for node in answer.node_endpoints] == endpoints
+    answer = produced(transport, 1, version)
+    (done,) = answer.responses[0].partition_responses
+    assert (done.error_code, done.current_leader.leader_id, answer.node_endpoints) == (0, -1, ())
 
 
 def test_who_waits_at_the_old_leader_is_told(transport: EmbeddedTransport) -> None:
