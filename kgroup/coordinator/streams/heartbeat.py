@@ -6,6 +6,7 @@ its records makes anew. What is soft of it, the next heartbeat finds out again, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -110,7 +111,7 @@ def heartbeat(step: Step, group: StreamsGroup, request: Request) -> Response:
         for tasks in (owned.active, owned.standby, owned.warmup):
             refuse_tasks_that_are_none(looked.configured, tasks)
     _note_offsets(group, request)
-    plan = _plan(step, group, topology, looked, changed=changed or looked.changed)
+    plan = _plan(step, group, topology, looked, after, changed=changed or looked.changed)
     if group.is_empty:
         _wait_for_more(step, group)
     target = update_target(step, group, plan, after, replaced)
@@ -416,20 +417,46 @@ def _plan(
     group: StreamsGroup,
     topology: r.StreamsGroupTopologyValue,
     looked: Looked,
+    member: StreamsMember,
     *,
     changed: bool,
 ) -> Plan:
     """What the next target is to be made from; bumps the group epoch when any of it changed."""
-    # While topics are missing no epoch of the topology is validated, and the group is NotReady (KIP-1071).
-    validated = topology.epoch if looked.configured.is_ready else -1
+    validated = _validated(topology, looked)
     configs = assignment_configs(step.state, group.group_id)
-    changed = changed or validated != group.validated_topology_epoch
-    if not changed and configs == group.assignment_configs:
-        return Plan(group.epoch, looked.configured, configs)
+    if changed or validated != group.validated_topology_epoch or configs != group.assignment_configs:
+        return _bump(step, group, topology, looked, configs)
+    if _has_drifted(step, group, member):
+        return _bump(step, group, topology, looked, configs)._replace(computes=False)
+    return Plan(group.epoch, looked.configured, configs)
+
+
+def _bump(
+    step: Step,
+    group: StreamsGroup,
+    topology: r.StreamsGroupTopologyValue,
+    looked: Looked,
+    configs: Mapping[str, str],
+) -> Plan:
     epoch = group.epoch + 1
-    write_group(step, group, epoch, looked.metadata_hash, validated, configs)
+    write_group(step, group, epoch, looked.metadata_hash, _validated(topology, looked), configs)
     step.defer(partial(_bumped, step, group, epoch))
     return Plan(epoch, looked.configured, configs)
+
+
+def _validated(topology: r.StreamsGroupTopologyValue, looked: Looked) -> int:
+    # While topics are missing no epoch of the topology is validated, and the group is NotReady (KIP-1071).
+    return topology.epoch if looked.configured.is_ready else -1
+
+
+def _has_drifted(step: Step, group: StreamsGroup, member: StreamsMember) -> bool:
+    """Whether a member of a group that is at rest has other tasks than its target: the copy had others."""
+    if not step.config.kafka.has(Change.LASTING_TARGETS):
+        return False
+    held, target = member.current.assigned, group.target_of(member.member_id)
+    active = {subtopology: frozenset(numbers) for subtopology, numbers in held.active.items()}
+    same = (active, held.standby, held.warmup) == (target.active, target.standby, target.warmup)
+    return not same and group.state is StreamsState.STABLE
 
 
 def _bumped(step: Step, group: StreamsGroup, epoch: int) -> None:

@@ -26,11 +26,15 @@ STANDBYS, RACK_TAGS = "num.standby.replicas", "rack.aware.assignment.tags"
 
 
 class Plan(NamedTuple):
-    """What a target is computed from, besides the members: the group epoch, the topology, the settings."""
+    """What a target is computed from, besides the members: the group epoch, the topology, the settings.
+
+    One that does not `compute` moves the target to its epoch as it is.
+    """
 
     epoch: int
     topology: ConfiguredTopology
     configs: Mapping[str, str]
+    computes: bool = True
 
 
 def assignment_configs(state: State, group_id: str) -> dict[str, str]:
@@ -67,6 +71,9 @@ def update_target(
         return Target(group.assignment_epoch, NO_TASK_SET, _delayed("initial rebalance delay"))
     if group.assignment_epoch >= plan.epoch:
         return Target(group.assignment_epoch, stored)
+    if not plan.computes and group.assignment_epoch >= group.epoch:
+        write_target_epoch(step, group.group_id, plan.epoch, group.assignment_timestamp_ms)
+        return Target(plan.epoch, stored)
     # As in consumer groups: many changes within an interval cost one computation (KIP-848's batching).
     if not _may_compute(step, group):
         return Target(group.assignment_epoch, stored, _delayed("assignment interval"))
