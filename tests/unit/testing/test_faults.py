@@ -236,7 +236,7 @@ def held(kafka: Cluster, node: int) -> int:
 
 
 def test_metadata_is_stale(kafka: Cluster, kind: type[Client]) -> None:
-    """A client that is led astray is refused, asks again, and gets there."""
+    """A client led astray is refused, asks again or goes where the refusal sends it, and gets there."""
     before = next(t for t in kafka.topics() if t.name == TOPIC).partitions[0].leader
     assert before is not None
     fault = kafka.fault(keys=["Metadata"], topic=TOPIC, stale=True, count=2)
@@ -244,7 +244,8 @@ def test_metadata_is_stale(kafka: Cluster, kind: type[Client]) -> None:
     kafka.move(TOPIC, 0, (before + 1) % 3)
     with client(kind, kafka) as shop:
         assert shop.send(TOPIC, 0, b"a") == 0
-        assert fault.hits == 2 and at_old.hits >= 1
+        # The refusal names the leader (KIP-951): who heeds that asks only once.
+        assert fault.hits in (1, 2) and at_old.hits >= 1
 
 
 def test_requests_that_are_seen(kafka: Cluster, kind: type[Client]) -> None:
