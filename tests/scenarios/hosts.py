@@ -41,8 +41,10 @@ CONFIG = {
 GROUP_RESOURCE = 32
 
 
-JUDGE = Release(4, 3)
-"""What the scenarios' hosts are: the release of the real Kafka that plays them too."""
+KAFKA = "4.3.1"
+"""The real Kafka whose rules the scenarios state; the differential compares those of later ones."""
+JUDGE = Release.of(KAFKA.rpartition(".")[0])
+"""The release that the scenarios' other hosts play."""
 
 
 class Host(Protocol):

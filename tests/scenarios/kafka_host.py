@@ -19,7 +19,7 @@ from kgroup.protocol.messages.metadata import MetadataRequest, MetadataRequestTo
 from tests.interop.kafka import SHARED, RealKafka
 from tests.interop.verifying import verified_groups
 
-from .hosts import CONFIG, JUDGE, group_config_request, topic_requests
+from .hosts import CONFIG, JUDGE, KAFKA, group_config_request, topic_requests
 from .wire import Wire
 
 SCALE = 5
@@ -63,7 +63,9 @@ class KafkaBroker:
         if self._running is None or settings != self._settings:
             self.stop()
             self._settings = settings
-            self._running = RealKafka(settings).__enter__()
+            made = RealKafka(settings)
+            made.kafka = KAFKA
+            self._running = made.__enter__()
         return self._running
 
     def stop(self) -> None:

@@ -13,6 +13,7 @@ from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.client.transport import SocketTransport
 
 from ..kafka import AUTHORIZED, USERS, RealKafka
+from .recorded import KAFKA
 from .rows import Row, play
 from .visible import Seen
 from .world import World
@@ -43,5 +44,7 @@ def worlds(broker: Secured) -> Iterator[World]:
 
 def play_on_kafka(base: Path | None = None, chosen: Iterable[Row] | None = None) -> dict[str, Seen]:
     """What bob sees of every row, or of those chosen."""
-    with RealKafka(SETTINGS, ("SASL_PLAINTEXT",), base=base) as kafka, worlds(kafka) as world:
+    kafka = RealKafka(SETTINGS, ("SASL_PLAINTEXT",), base=base)
+    kafka.kafka = KAFKA
+    with kafka, worlds(kafka) as world:
         return play(world, chosen)

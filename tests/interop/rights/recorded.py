@@ -8,7 +8,9 @@ from pathlib import Path
 
 from .visible import Seen
 
-RECORDED = Path(__file__).with_name("kafka_4.3.1.jsonl.gz")
+KAFKA = "4.3.1"
+"""The release whose answers are recorded."""
+RECORDED = Path(__file__).with_name(f"kafka_{KAFKA}.jsonl.gz")
 
 
 def write(seen: dict[str, Seen]) -> None:
