@@ -15,6 +15,7 @@ from tests.token_server import jwt
 
 from .jvm import LIGHT_JVM, java
 from .kafka import RealKafka
+from .server import TOOLS
 
 _SECURITY = "org.apache.kafka.common.security"
 ISSUER, AUDIENCE = "kgroup-tests", "kafka"
@@ -58,6 +59,8 @@ class LockedKafka(RealKafka):
 
     Sessions end after `session_ms` unless they are renewed.
     """
+
+    kafka = TOOLS  # it starts with options of its own, on these jars alone
 
     def __init__(
         self,
