@@ -41,8 +41,7 @@ def plan_static(cluster: ClusterView, group_id: str, *, read_log: bool = False) 
     """Return what it takes to give every member an instance id; changes nothing.
 
     `read_log` looks in the group's records for how long its restarts took, and for its members' sessions.
-    BrokerRefused when the group
-    cannot be described, SafetyRefused for another type.
+    BrokerRefused when the group cannot be described, SafetyRefused for another type.
     """
     found = gather(cluster, group_id, read_log=read_log)
     joins = cluster.transport.versions(found.broker, JOIN_GROUP)

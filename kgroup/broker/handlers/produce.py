@@ -46,13 +46,8 @@ def produce(broker: Dispatcher, call: Call[ProduceRequest]) -> Answer:
     except Refused as refused:
         response = refuse(request, refused.code, refused.message)
     else:
-        responses = tuple(_topic(broker, call, topic) for topic in request.topic_data)
-        leaders = {
-            p.current_leader.leader_id
-            for topic in responses
-            for p in topic.partition_responses
-            if p.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-        }
+        leaders: set[int] = set()
+        responses = tuple(_topic(broker, call, topic, leaders) for topic in request.topic_data)
         response = ProduceResponse(
             responses=responses, node_endpoints=node_endpoints(broker, call, leaders) if leaders else ()
         )
@@ -98,7 +93,10 @@ def _refused(
     )
 
 
-def _topic(broker: Dispatcher, call: Call[ProduceRequest], topic: TopicProduceData) -> TopicProduceResponse:
+def _topic(
+    broker: Dispatcher, call: Call[ProduceRequest], topic: TopicProduceData, leaders: set[int]
+) -> TopicProduceResponse:
+    """Append to the topic's partitions; who leads those that are led elsewhere goes to `leaders`."""
     found = []
     for data in topic.partition_data:
         try:
@@ -108,7 +106,9 @@ def _topic(broker: Dispatcher, call: Call[ProduceRequest], topic: TopicProduceDa
             answer = _refused(data.index, refused.code, refused.message, records)
             if refused.code is ErrorCode.NOT_LEADER_OR_FOLLOWER and call.version >= LEADERS_SINCE:
                 name = topic_name(broker, topic.name, topic.topic_id)
-                answer = replace(answer, current_leader=leader_of(broker, name, data.index))
+                leader = leader_of(broker, name, data.index)
+                leaders.add(leader.leader_id)
+                answer = replace(answer, current_leader=leader)
             found.append(answer)
         except StorageError as error:
             found.append(_refused(data.index, code_of(broker, call, error), error.message))

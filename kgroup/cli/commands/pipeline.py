@@ -155,13 +155,9 @@ def _run_result(store: "Store", report: "RunReport", told: bool) -> Result:
     }
     ran = [f"{w.host} ran {w.home}: {w.loops}" for w in report.workers if told]
     lines = [_told(report), *ran, *(coverage_text(covered) for covered in coverage)]
+    damaged = [*(each for _, each in bad), *(each for covered in shared for each in covered.bad)]
     errors = [
-        ItemError("", "CORRUPT_MESSAGE", str(b), "what comes before and after it was read") for _, b in bad
-    ]
-    errors += [
-        ItemError("", "CORRUPT_MESSAGE", str(b), "what comes before and after it was read")
-        for covered in shared
-        for b in covered.bad
+        ItemError("", "CORRUPT_MESSAGE", str(b), "what comes before and after it was read") for b in damaged
     ]
     errors += [ItemError("", "CORRUPT_MESSAGE", str(w), _WAITING) for w in report.waiting]
     errors += [

@@ -16,7 +16,6 @@ from kgroup.coordinator.group_settings import (
     TASK_OFFSET_INTERVAL_MS,
     streams_heartbeat_interval_ms,
     streams_initial_delay_ms,
-    streams_rack_tags,
 )
 from kgroup.coordinator.state import Step
 from kgroup.coordinator.streams.endpoints import partitions_by_endpoint
@@ -40,7 +39,7 @@ from kgroup.coordinator.streams.records import (
     write_target_epoch,
     write_topology,
 )
-from kgroup.coordinator.streams.target import Plan, Target, assignment_configs, update_target
+from kgroup.coordinator.streams.target import RACK_TAGS, Plan, Target, assignment_configs, update_target
 from kgroup.coordinator.streams.timers import cancel_all, initial_delay, limit_revocation, renew_session
 from kgroup.coordinator.streams.topology import (
     ConfiguredTopology,
@@ -123,7 +122,7 @@ def heartbeat(step: Step, group: StreamsGroup, request: Request) -> Response:
         step.defer(partial(_ask_to_shut_down, group, after.member_id))
     problems += [problem for problem in (target.delayed, looked.configured.problem) if problem is not None]
     problems += _shutdown(group, after.member_id if request.shutdown_application else None)
-    problems += _missing_tags(step, group, after)
+    problems += _missing_tags(step, plan.configs, after)
     if looked.configured.missing:
         step.defer(partial(_want, step, group.group_id, looked.configured))
     answer = _response(step, group, request, Moved(before, after, replaced), looked.configured)
@@ -453,10 +452,8 @@ def _has_drifted(step: Step, group: StreamsGroup, member: StreamsMember) -> bool
     """Whether a member of a group that is at rest has other tasks than its target: the copy had others."""
     if not step.config.kafka.has(Change.LASTING_TARGETS):
         return False
-    held, target = member.current.assigned, group.target_of(member.member_id)
-    active = {subtopology: frozenset(numbers) for subtopology, numbers in held.active.items()}
-    same = (active, held.standby, held.warmup) == (target.active, target.standby, target.warmup)
-    return not same and group.state is StreamsState.STABLE
+    drifted = member.current.assigned.tasks != group.target_of(member.member_id)
+    return drifted and group.state is StreamsState.STABLE
 
 
 def _bumped(step: Step, group: StreamsGroup, epoch: int) -> None:
@@ -525,11 +522,13 @@ def _shutdown(group: StreamsGroup, asks_now: str | None) -> list[Problem]:
     ]
 
 
-def _missing_tags(step: Step, group: StreamsGroup, member: StreamsMember) -> list[Problem]:
+def _missing_tags(step: Step, configs: Mapping[str, str], member: StreamsMember) -> list[Problem]:
     """Whether the member lacks a tag over which standbys are to be spread."""
+    if RACK_TAGS not in configs or step.version < MISSING_TAGS_SINCE:
+        return []
     given = {tag.key for tag in member.metadata.client_tags}
-    missing = [tag for tag in streams_rack_tags(step.state, group.group_id) if tag not in given]
-    if not missing or step.version < MISSING_TAGS_SINCE:
+    missing = [tag for tag in configs[RACK_TAGS].split(",") if tag not in given]
+    if not missing:
         return []
     return [
         Problem(
@@ -561,7 +560,7 @@ def _response(
     if told_anew:
         endpoint_epoch += 1
         step.defer(partial(_tell_endpoints, group, endpoint_epoch))
-    held = member.current.assigned
+    held = member.current.assigned.tasks
     # The endpoints of a whole application are long: only who has an older list of them is told.
     told = endpoint_epoch != request.endpoint_information_epoch
     return Response(
@@ -570,7 +569,7 @@ def _response(
         heartbeat_interval_ms=streams_heartbeat_interval_ms(step.state, group.group_id),
         task_offset_interval_ms=TASK_OFFSET_INTERVAL_MS if static else 0,
         acceptable_recovery_lag=ACCEPTABLE_RECOVERY_LAG if static else -1,
-        active_tasks=_ids({s: frozenset(ps) for s, ps in held.active.items()}) if anew else None,
+        active_tasks=_ids(held.active) if anew else None,
         standby_tasks=_ids(held.standby) if anew else None,
         warmup_tasks=_ids(held.warmup) if anew else None,
         # A group that is not there before this step cannot keep the number, and does not tell it.

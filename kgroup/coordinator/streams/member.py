@@ -45,6 +45,12 @@ class HeldTasks:
     def __bool__(self) -> bool:
         return bool(self.active or self.standby or self.warmup)
 
+    @property
+    def tasks(self) -> TaskSet:
+        """The same without epochs."""
+        active = {subtopology: frozenset(numbers) for subtopology, numbers in self.active.items()}
+        return TaskSet(active, self.standby, self.warmup)
+
     def any_of(self, owned: TaskSet) -> bool:
         """Whether any of these tasks is among `owned`, in the same role."""
         pairs = ((self.active, owned.active), (self.standby, owned.standby), (self.warmup, owned.warmup))

@@ -145,6 +145,4 @@ def _before(member: StreamsMember, target: TaskSet, by_offset: bool) -> TaskSet:
     """Where a member's tasks are: what it has, since Kafka 4.4; before, what it should have had."""
     if not by_offset:
         return target
-    held = member.current.assigned
-    active = {subtopology: frozenset(numbers) for subtopology, numbers in held.active.items()}
-    return TaskSet(active, held.standby, held.warmup)
+    return member.current.assigned.tasks

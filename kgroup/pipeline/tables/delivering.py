@@ -63,9 +63,13 @@ def deliver(run: Run, origin: Input, topic_names: Mapping[bytes, str], **choice:
             for log in logs:
                 done.found = True
                 part = log.partition
-                chosen = choice.get("names"), choice.get("wanted")
                 reader = DeliveryReader(
-                    log, topic_names, names=chosen[0], wanted=chosen[1], runs=False, kept=before.get(part)
+                    log,
+                    topic_names,
+                    names=choice.get("names"),
+                    wanted=choice.get("wanted"),
+                    runs=False,
+                    kept=before.get(part),
                 )
                 try:
                     events = in_order(reader.advance())
