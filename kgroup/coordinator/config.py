@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
+from functools import partial
 from typing import Any, NamedTuple
 
 from kgroup.errors import ConfigError
@@ -86,21 +87,13 @@ def rack_tags(text: str) -> tuple[str, ...]:
     return tags
 
 
-def _task_assignors(text: str) -> tuple[str, ...]:
-    names = tuple(_TASK_ASSIGNORS.get(name, name) for name in _list(text))
+def _assignors(text: str, known: Mapping[str, str]) -> tuple[str, ...]:
+    """Read assignors by their short names, or by Kafka's classes, which are the keys of `known`."""
+    names = [known.get(name, name) for name in _list(text)]
     for name in names:
-        if name not in _TASK_ASSIGNORS.values():
-            raise ValueError(f"names {name!r}; use sticky, the only one there is")
-    if len(set(names)) < len(names):
-        raise ValueError("names an assignor twice, by its short name and by its class")
-    return names
-
-
-def _assignors(text: str) -> tuple[str, ...]:
-    names = [_ASSIGNORS.get(name, name) for name in _list(text)]
-    for name in names:
-        if name not in _ASSIGNORS.values():
-            raise ValueError(f"names {name!r}; use uniform, range or Kafka's class names of these")
+        if name not in known.values():
+            short = ", ".join(known.values())
+            raise ValueError(f"names {name!r}; use {short} or Kafka's class names of these")
     if len(set(names)) < len(names):
         raise ValueError("names an assignor twice, by its short name and by its class")
     return tuple(names)
@@ -156,7 +149,9 @@ class GroupConfig:
     consumer_min_heartbeat_interval_ms: int = _number("group.consumer.min.heartbeat.interval.ms", 5000)
     consumer_max_heartbeat_interval_ms: int = _number("group.consumer.max.heartbeat.interval.ms", 15_000)
     consumer_max_size: int = _number("group.consumer.max.size", INT32_MAX)
-    consumer_assignors: tuple[str, ...] = _other("group.consumer.assignors", ("uniform", "range"), _assignors)
+    consumer_assignors: tuple[str, ...] = _other(
+        "group.consumer.assignors", ("uniform", "range"), partial(_assignors, known=_ASSIGNORS)
+    )
     migration_policy: str = _other("group.consumer.migration.policy", "bidirectional", _policy)
     assignment_interval_ms: int = _number("group.consumer.assignment.interval.ms", 1000, 0)
     min_assignment_interval_ms: int = _number("group.consumer.min.assignment.interval.ms", 0, 0)
@@ -175,7 +170,9 @@ class GroupConfig:
     streams_assignment_interval_ms: int = _number("group.streams.assignment.interval.ms", 1000, 0)
     streams_min_assignment_interval_ms: int = _number("group.streams.min.assignment.interval.ms", 0, 0)
     streams_max_assignment_interval_ms: int = _number("group.streams.max.assignment.interval.ms", 15_000, 0)
-    streams_assignors: tuple[str, ...] = _other("group.streams.assignors", ("sticky",), _task_assignors)
+    streams_assignors: tuple[str, ...] = _other(
+        "group.streams.assignors", ("sticky",), partial(_assignors, known=_TASK_ASSIGNORS)
+    )
     streams_rack_tags: tuple[str, ...] = _other("group.streams.rack.aware.assignment.tags", (), rack_tags)
     share_session_timeout_ms: int = _number("group.share.session.timeout.ms", 45_000)
     share_min_session_timeout_ms: int = _number("group.share.min.session.timeout.ms", 45_000)

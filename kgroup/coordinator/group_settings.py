@@ -137,8 +137,10 @@ def texts(config: GroupConfig) -> dict[str, Text]:
 
 
 def as_shown(name: str, text: str) -> str:
-    """Return one of `texts` as Kafka shows what was set: a list without blanks."""
-    return ",".join(rack_tags(text)) if name == STREAMS_RACK_TAGS else text.strip()
+    """Return what was set as Kafka shows it: names and lists without blanks."""
+    if name == STREAMS_RACK_TAGS:
+        return ",".join(rack_tags(text))
+    return text.strip() if name == STREAMS_ASSIGNOR else text
 
 
 def _check_text(config: GroupConfig, name: str, text: str) -> None:

@@ -324,6 +324,12 @@ def test_a_group_that_is_not_empty_any_more_is_left_alone(cluster, classic, tmp_
     assert not (tmp_path / "journal.jsonl").exists()
 
 
+def write_contexts(home, text):
+    config = home / "config" / "kgroup" / "config.yaml"
+    config.parent.mkdir(parents=True, exist_ok=True)
+    config.write_text(text)
+
+
 class TestFleet:
     @pytest.fixture
     def three(self, cluster):
@@ -382,11 +388,10 @@ class TestFleet:
         assert missing.code == ExitCode.FAILED and "cannot write" in missing.err
 
     def test_several_clusters(self, kgroup, cluster, three, tmp_path):
-        config = tmp_path / "config" / "kgroup" / "config.yaml"
-        config.parent.mkdir(parents=True, exist_ok=True)
-        config.write_text(
+        write_contexts(
+            tmp_path,
             f"contexts: {{eu: {{bootstrap-servers: '{cluster.bootstrap}'}},"
-            " us: {bootstrap-servers: '127.0.0.1:1'}}\n"
+            " us: {bootstrap-servers: '127.0.0.1:1'}}\n",
         )
         both = ("upgrade", "plan", f"{three}-*", "--contexts", "eu,us", "--timeout", "2s", "-o", "json")
         ran = kgroup(*both)
@@ -399,11 +404,10 @@ class TestFleet:
 
     def test_what_one_cluster_has_not_is_said_with_its_name(self, kgroup, cluster, three, tmp_path):
         """A glob without a match in one context ended the whole report, and no error named a context."""
-        config = tmp_path / "config" / "kgroup" / "config.yaml"
-        config.parent.mkdir(parents=True, exist_ok=True)
-        config.write_text(
+        write_contexts(
+            tmp_path,
             f"contexts: {{eu: {{bootstrap-servers: '{cluster.bootstrap}'}},"
-            f" us: {{local: {tmp_path / 'us'}}}}}\n"
+            f" us: {{local: {tmp_path / 'us'}}}}}\n",
         )
         assert kgroup("cluster", "create-topic", "t", "--local", str(tmp_path / "us")).code == ExitCode.OK
         ran = kgroup("upgrade", "plan", f"{three}-*", "--contexts", "eu,us", "-o", "json")

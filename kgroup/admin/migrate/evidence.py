@@ -300,12 +300,13 @@ def read_logged(cluster: ClusterView, group_ids: Iterable[str]) -> Answers[Logge
     def read(log: LiveLog, names: list[str]) -> dict[str, Logged | None]:
         story = replay([log], topic_names=topic.topic_names, names=names)
         states = story.folds[log.partition].states
-        return {name: _logged(states[name]) if name in states else None for name in names}
+        return {name: logged_in(states[name]) if name in states else None for name in names}
 
     return read_each(topic, group_ids, read)
 
 
-def _logged(state: GroupState) -> Logged:
+def logged_in(state: GroupState) -> Logged:
+    """Return what a group's records tell, out of the state that they add up to."""
     view = state.view()
     timeouts = {m.member_id: m.session_timeout_ms for m in view.members.values() if m.session_timeout_ms > 0}
     return Logged(view.epoch, view.leader or None, timeouts)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.migrate.checks import verdict_of
 from kgroup.admin.migrate.consequences import session_ahead
-from kgroup.admin.migrate.evidence import gather
+from kgroup.admin.migrate.evidence import gather, logged_in
 from kgroup.admin.migrate.kinds import KAFKA_STREAMS
 from kgroup.admin.migrate.models import (
     ALREADY,
@@ -20,6 +21,7 @@ from kgroup.admin.migrate.models import (
     WARN,
     Check,
     Evidence,
+    Logged,
     MigrationPlan,
 )
 from kgroup.admin.models import CLASSIC, CONSUMER, EMPTY
@@ -43,10 +45,12 @@ def plan_static(cluster: ClusterView, group_id: str, *, read_log: bool = False) 
     `read_log` looks in the group's records for how long its restarts took, and for its members' sessions.
     BrokerRefused when the group cannot be described, SafetyRefused for another type.
     """
-    found = gather(cluster, group_id, read_log=read_log)
+    found, restarts = gather(cluster, group_id), None
+    if read_log:
+        logged, restarts = recorded(cluster, group_id)
+        found = replace(found, logged=logged)
     joins = cluster.transport.versions(found.broker, JOIN_GROUP)
     serves = found.group.type == CONSUMER or (joins is not None and joins[-1] >= INSTANCE_IDS_SINCE)
-    restarts = restarts_of(cluster, group_id) if read_log else None
     return plan_of_static(found, serves, restarts)
 
 
@@ -173,11 +177,12 @@ def _roll(found: Evidence) -> Iterator[Check]:
     )
 
 
-def restarts_of(cluster: ClusterView, group_id: str) -> tuple[int, ...]:
-    """Return how long each restart in the group's records took, in ms, the oldest first.
+def recorded(cluster: ClusterView, group_id: str) -> tuple[Logged | None, tuple[int, ...]]:
+    """Return what the group's records tell, and how long each restart in them took, in ms, the oldest first.
 
-    A restart is the time from the record in which the group lost a member to the one in which it had as many
-    again; records name no process, so two that overlap count as one.
+    The log is read once; None for a group without records. A restart is the time from the record in which the
+    group lost a member to the one in which it had as many again; records name no process, so two that overlap
+    count as one.
     """
     from kgroup.history.fold.folding import Extras
     from kgroup.history.replay import replay
@@ -187,7 +192,9 @@ def restarts_of(cluster: ClusterView, group_id: str) -> tuple[int, ...]:
     [partition] = topic.by_partition([group_id])
     extras = Extras(keep_owners=True)
     story = replay([topic.log(partition)], topic_names=topic.topic_names, names=[group_id], extras=extras)
-    return dips((story.folds[partition].owners or {}).get(group_id, ()))
+    fold = story.folds[partition]
+    state = fold.states.get(group_id)
+    return None if state is None else logged_in(state), dips((fold.owners or {}).get(group_id, ()))
 
 
 def dips(history: Sequence[Holdings]) -> tuple[int, ...]:

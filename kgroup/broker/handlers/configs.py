@@ -174,27 +174,27 @@ def _group_entries(
     broker: Dispatcher, group_id: str, synonyms: bool
 ) -> Iterable[DescribeConfigsResourceResult]:
     own = broker.cluster.catalog.group_configs.get(group_id, {})
-    for key, bounds in group_settings.bounds(broker.cluster.group_config).items():
-        layers = broker.cluster.configs.layers(f"group.{key}", str(bounds.default), None)
-        if key in own:
-            layers.insert(0, Layer(key, own[key], FROM_GROUP))
-        yield _entry(key, layers[0], layers, synonyms, INT)
-    for key, word in group_settings.WORDS.items():
-        layers = [Layer(key, word.default, FROM_DEFAULT)]
-        if key in own:
-            layers.insert(0, Layer(key, own[key], FROM_GROUP))
-        yield _entry(key, layers[0], layers, synonyms, BOOLEAN if word.is_flag else STRING)
-    for key, text in group_settings.texts(broker.cluster.group_config).items():
-        layers = broker.cluster.configs.layers(text.broker_setting, text.default, None)
+    for key, kind, layers in _group_layers(broker):
         if key in own:
             layers.insert(0, Layer(key, group_settings.as_shown(key, own[key]), FROM_GROUP))
-        kind = LIST if key == group_settings.STREAMS_RACK_TAGS else STRING
         yield _entry(key, layers[0], layers, synonyms, kind)
     # Told only where they are made: to everybody else a group has the settings that Kafka knows.
     for key in roster.SETTINGS:
         if key in own:
             layer = Layer(key, own[key], FROM_GROUP)
             yield _entry(key, layer, [layer], synonyms, LIST if key in roster.LISTS else INT)
+
+
+def _group_layers(broker: Dispatcher) -> Iterable[tuple[str, int, list[Layer]]]:
+    """Yield each setting of groups with its type and what it is where a group sets nothing."""
+    config, layers = broker.cluster.group_config, broker.cluster.configs.layers
+    for key, bounds in group_settings.bounds(config).items():
+        yield key, INT, layers(f"group.{key}", str(bounds.default), None)
+    for key, word in group_settings.WORDS.items():
+        yield key, BOOLEAN if word.is_flag else STRING, [Layer(key, word.default, FROM_DEFAULT)]
+    for key, text in group_settings.texts(config).items():
+        kind = LIST if key == group_settings.STREAMS_RACK_TAGS else STRING
+        yield key, kind, layers(text.broker_setting, text.default, None)
 
 
 def _entry(
