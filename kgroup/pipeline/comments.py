@@ -79,6 +79,7 @@ _COLUMNS: Mapping[str, str] = {
     "files": "Files that were read",
     "versions": "Versions of the other tables that belong together",
     "spans": "What was read of each partition up to this run",
+    "share_groups": "Whether records of share groups were read up to this run",
     "names": "Topic ids that the run learned, with their names",
 }
 _OWN: Mapping[tuple[str, str], str] = {

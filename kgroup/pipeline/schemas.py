@@ -232,6 +232,7 @@ RUNS = _schema(
     files=pa.list_(pa.string()),
     versions=pa.list_(pa.struct([pa.field("table", pa.string()), pa.field("version", pa.int64())])),
     spans=pa.list_(_SPAN),
+    share_groups=pa.bool_(),
     deliveries=pa.list_(
         pa.struct(
             [
@@ -245,8 +246,9 @@ RUNS = _schema(
     names=pa.list_(pa.struct([pa.field("id", pa.string()), pa.field("name", pa.string())])),
 )
 """One row a run: its commit record. `versions` of the other tables belong together, `spans` say what was read
-of each partition up to here, `deliveries` where the fold of each of `__share_group_state` stopped and what is
-damaged; `names` which topic ids the run learned; `kind` is run or compaction."""
+of each partition up to here, `share_groups` whether share groups were among that, `deliveries` where the fold
+of each of `__share_group_state` stopped and what is damaged; `names` which topic ids the run learned; `kind`
+is run or compaction."""
 
 FOLDS = _schema(
     part=pa.int32(), key_hash=pa.int32(), group_id=pa.string(), pending=pa.bool_(), state=pa.binary()

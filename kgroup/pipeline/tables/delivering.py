@@ -32,7 +32,7 @@ from kgroup.pipeline.tables.writing import TableFile, TableWriter
 class Delivered:
     """What a run read of the topic; `unread` says which partition could not be read on, or why none could.
 
-    `found` is whether the topic, or why it cannot be read, is known at all.
+    `found` is whether the topic, or why it cannot be read, is known at all; True where nobody asks.
     """
 
     files: list[TableFile] = field(default_factory=list)

@@ -179,8 +179,9 @@ def fill(
         read_files = sorted({path for read in done.reads for path in read["read"]})
         workers = tuple(sorted({read["worker"] for read in done.reads}))
         names = {uuid_bytes(uid): name for uid, name in (manifest.names | done.names | given).items()}
-        delivered = deliver(run, origin, names, **choice) if DELIVERIES in tables else Delivered()
-        if any(read["has_share_groups"] for read in done.reads) and not delivered.found:
+        delivered = deliver(run, origin, names, **choice) if DELIVERIES in tables else Delivered(found=True)
+        manifest.share_groups = manifest.share_groups or any(read["has_share_groups"] for read in done.reads)
+        if manifest.share_groups and not delivered.found:
             delivered.miss_the_topic()
         unread = tuple(delivered.unread)
         read_before = manifest.read_before(run.number).issuperset(read_files)

@@ -28,13 +28,15 @@ _GAPS = ("gaps", "gap_end", "gap_ms")
 class Manifest:
     """What the store holds. `spans` are summaries of splits (`rows.SplitSummary`), in log order.
 
-    `deliveries` say of each partition of `__share_group_state` where its fold stopped, and what is damaged.
+    `share_groups`: records of some are among them. `deliveries` say of each partition of
+    `__share_group_state` where its fold stopped, and what is damaged.
     `versions` are those of the tables that belong together.
     """
 
     kgroup_version: str = kgroup.__version__
     runs: list[Row] = field(default_factory=list)
     spans: list[Row] = field(default_factory=list)
+    share_groups: bool = False
     deliveries: dict[int, Row] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     versions: dict[str, int] = field(default_factory=dict)

@@ -80,6 +80,7 @@ def _manifest(rows: list[Row], newest: Row | None, version: int) -> Manifest:
         kgroup_version=newest["kgroup_version"],
         runs=rows,
         spans=newest["spans"],
+        share_groups=newest["share_groups"],
         deliveries={each["part"]: each for each in newest["deliveries"]},
         names={entry["id"]: entry["name"] for row in rows for entry in row["names"]},
         versions={entry["table"]: entry["version"] for entry in newest["versions"]} | {RUNS: version},
@@ -95,6 +96,7 @@ def row_of(manifest: Manifest, about: Row, names: dict[str, str]) -> Row:
         "kgroup_version": kgroup.__version__,
         "versions": versions,
         "spans": merged(manifest.spans),
+        "share_groups": manifest.share_groups,
         "deliveries": [row for _, row in sorted(manifest.deliveries.items())],
         "names": [{"id": uid, "name": name} for uid, name in sorted(names.items())],
     }
