@@ -11,7 +11,7 @@ MANY = 5_000
 A_BROKER = {
     "ListGroupsRequest": 2,
     "ConsumerGroupDescribeRequest": 1,
-    "DescribeGroupsRequest": 2,
+    "DescribeGroupsRequest": 4,  # first for a group of each partition that the broker is to have loaded
     "OffsetFetchRequest": 2,
 }
 
@@ -38,14 +38,16 @@ def test_lag_of_all(ask, crowded):
     told = ask(crowded, "lag", "*", "-o", "name")
     assert (told.code, len(told.out.split())) == (0, MANY + 3)
     sent = requests(crowded)
-    assert sent.pop("MetadataRequest") == 2  # the offsets topic; the topics read, and whether all are seen
+    assert (
+        sent.pop("MetadataRequest") == 3
+    )  # the offsets topic, twice; the topics read, and whether all are seen
     assert sent.pop("DescribeClusterRequest") == 1
     assert sent == {
         "ListGroupsRequest": 2,
         "ConsumerGroupDescribeRequest": 1,  # to the one broker that listed a group as a consumer group
-        # Two rounds of two brokers; ends, last stable offsets, and where logs begin that are subscribed and
-        # never committed.
-        "DescribeGroupsRequest": 4,
+        # What is loaded, and two rounds, of two brokers each; ends, last stable offsets, and where logs begin
+        # that are subscribed and never committed.
+        "DescribeGroupsRequest": 6,
         "OffsetFetchRequest": 4,
         "ListOffsetsRequest": 12,
     }
@@ -58,15 +60,20 @@ def test_list_with_members(ask, crowded):
     assert sent == {
         "ListGroupsRequest": 2,
         "ConsumerGroupDescribeRequest": 1,
-        "DescribeGroupsRequest": 2,
-        "MetadataRequest": 1,
+        "DescribeGroupsRequest": 4,
+        "MetadataRequest": 2,
         "DescribeClusterRequest": 1,
     }
 
 
 def test_list_without_members(ask, crowded):
     ask(crowded, "list", "--no-members", "-o", "name")
-    assert requests(crowded) == {"ListGroupsRequest": 2, "MetadataRequest": 1, "DescribeClusterRequest": 1}
+    assert requests(crowded) == {
+        "ListGroupsRequest": 2,
+        "DescribeGroupsRequest": 2,
+        "MetadataRequest": 2,
+        "DescribeClusterRequest": 1,
+    }
 
 
 def test_list_of_a_topic_describes_once(ask, crowded):

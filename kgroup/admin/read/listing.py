@@ -6,7 +6,7 @@ from functools import partial
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import GroupDescription, GroupListing, Listing, Node
 from kgroup.admin.read.describe import groups_only
-from kgroup.admin.read.visibility import unseen_groups
+from kgroup.admin.read.visibility import GroupSight
 from kgroup.admin.refusals import check, item_error
 from kgroup.errors import KgroupError
 from kgroup.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
@@ -19,10 +19,11 @@ def list_groups(cluster: ClusterView, states: tuple[str, ...] = (), types: tuple
     Old brokers list no states and no types: where these are filtered by, the groups are described. Raises the
     failure when no broker answers.
     """
+    sight = GroupSight(cluster)
     brokers = cluster.brokers()
     groups: dict[str, GroupListing] = {}
     failed: dict[int, KgroupError] = {}
-    told = cluster.at_once({broker.id: partial(_groups_of, cluster, broker) for broker in brokers})
+    told = cluster.at_once({broker.id: partial(_groups_of, cluster, broker, sight) for broker in brokers})
     for node, found in told.items():
         if isinstance(found, KgroupError):
             failed[node] = found
@@ -35,7 +36,7 @@ def list_groups(cluster: ClusterView, states: tuple[str, ...] = (), types: tuple
     cluster.listed_as.update({g.group_id: g.type for g in groups.values() if g.type is not None})
     errors = [
         *(item_error(f"broker {node}", error) for node, error in failed.items()),
-        *unseen_groups(cluster, listed, failed),
+        *sight.unseen(listed, failed),
     ]
     listing = Listing(tuple(sorted(groups.values(), key=lambda group: group.group_id)), tuple(errors))
     return _filtered(cluster, listing, _words(states), _words(types))
@@ -94,8 +95,9 @@ def _words(values: tuple[str, ...]) -> set[str]:
     return {value.strip().lower() for value in values}
 
 
-def _groups_of(cluster: ClusterView, broker: Node) -> list[GroupListing]:
+def _groups_of(cluster: ClusterView, broker: Node, sight: GroupSight) -> list[GroupListing]:
     def ask(left_s: float) -> ListGroupsResponse:
+        sight.probe(broker.id, left_s)
         answer = cluster.ask(broker.id, ListGroupsRequest(), ListGroupsResponse, timeout_s=left_s)
         check(answer.error_code, f"listing the groups of broker {broker.id}")
         return answer

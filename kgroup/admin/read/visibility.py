@@ -6,11 +6,13 @@ answer is complete only where something proves it. This is the one place that as
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from functools import cache
+from itertools import count
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import ItemError, Partition, TopicDescription
 from kgroup.admin.refusals import code_name, is_gone, item_error
-from kgroup.domain import OFFSETS_TOPIC
+from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
@@ -22,6 +24,11 @@ DESCRIBE_CLUSTER = 60
 DESCRIBE_BIT = 1 << 8
 UNTOLD = -(1 << 31)
 """What brokers send in the place of operations that were not asked for."""
+NOT_LOADED = (
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+)
 RIGHTS = frozenset(
     {
         ErrorCode.TOPIC_AUTHORIZATION_FAILED.name,
@@ -29,58 +36,110 @@ RIGHTS = frozenset(
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED.name,
     }
 )
+_SHOW_LEADERS = (
+    "brokers are down or the partitions offline; kgroup cluster topics --internal shows the leaders"
+)
 _GRANT_TOPICS = "Describe on Topic * shows all: ask as a principal that has it"
 _GRANT_GROUPS = "Describe on Cluster, or on Group *, shows all: ask as a principal that has it"
 
 
-def unseen_groups(
-    cluster: ClusterView, listed: Collection[int], failed: Collection[int]
-) -> tuple[ItemError, ...]:
-    """Why there may be more groups than the brokers `listed` told, those that `failed` to answer aside."""
-    errors = list(_unseen_partitions(cluster, listed, failed))
-    try:
-        all_seen = sees_every_group(cluster)
-    except KgroupError as error:
-        message = f"whether this principal may describe every group is not known: {error.message}"
-        errors.append(ItemError("groups", code_name(error), message, error.hint))
+class GroupSight:
+    """Proves that the brokers list all groups: made before they are asked, and `unseen` called afterwards.
+
+    A broker that leads a partition and has not loaded it lists none of its groups and no error. So each is
+    asked for one group of every partition that it leads, before it lists: NOT_COORDINATOR reports those
+    that it has not. A partition that has another leader afterwards is not proven either.
+    """
+
+    def __init__(self, cluster: ClusterView) -> None:
+        self._cluster = cluster
+        self._before = _offsets_partitions(cluster)
+        self._idle: dict[int, set[int]] = {}
+
+    def probe(self, node: int, left_s: float) -> None:
+        """Ask a broker for the partitions that it leads; raises what `ClusterView.ask` does."""
+        if isinstance(self._before, KgroupError):
+            return
+        from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+
+        names = _one_group_of_each(len(self._before))
+        asked = {names[p.partition]: p.partition for p in self._before if p.leader == node}
+        if not asked:
+            return
+        request = DescribeGroupsRequest(groups=tuple(asked))
+        answer = self._cluster.ask(node, request, DescribeGroupsResponse, timeout_s=left_s)
+        codes = {group.group_id: group.error_code for group in answer.groups}
+        self._idle[node] = {asked[name] for name, code in codes.items() if code in NOT_LOADED}
+
+    def unseen(self, listed: Collection[int], failed: Collection[int]) -> tuple[ItemError, ...]:
+        """Why there may be more groups than the brokers listed, apart from those of brokers that `failed`."""
+        errors = list(self._unseen_partitions(listed, failed))
+        try:
+            all_seen = sees_every_group(self._cluster)
+        except KgroupError as error:
+            message = f"whether this principal may describe every group is not known: {error.message}"
+            errors.append(ItemError("groups", code_name(error), message, error.hint))
+            return tuple(errors)
+        if not all_seen:
+            message = (
+                "brokers list only the groups that this principal may describe, and it may not describe all: "
+            )
+            message += "it lacks Describe on Group *"
+            errors.append(
+                ItemError("groups", ErrorCode.CLUSTER_AUTHORIZATION_FAILED.name, message, _GRANT_GROUPS)
+            )
         return tuple(errors)
-    if not all_seen:
-        message = (
-            "brokers list only the groups that this principal may describe, and it may not describe all: "
-        )
-        message += "it lacks Describe on Group *"
-        errors.append(
-            ItemError("groups", ErrorCode.CLUSTER_AUTHORIZATION_FAILED.name, message, _GRANT_GROUPS)
-        )
-    return tuple(errors)
+
+    def _unseen_partitions(self, listed: Collection[int], failed: Collection[int]) -> Iterable[ItemError]:
+        after = _offsets_partitions(self._cluster)
+        for found in (self._before, after):
+            if isinstance(found, KgroupError):
+                message = (
+                    f"whether all partitions of {OFFSETS_TOPIC} have leaders is unknown: {found.message}"
+                )
+                yield ItemError(OFFSETS_TOPIC, code_name(found), message, found.hint)
+                return
+        assert not isinstance(self._before, KgroupError) and not isinstance(after, KgroupError)
+        # The partitions of brokers that failed are reported with the broker.
+        dark = {p.partition for p in after if p.leader not in listed and p.leader not in failed}
+        if dark:
+            yield _not_seen(dark, "no broker that answers leads", _SHOW_LEADERS)
+        led = {p.partition: (p.leader, p.leader_epoch) for p in self._before}
+        moved = {p.partition for p in after if led.get(p.partition) != (p.leader, p.leader_epoch)}
+        of_failed = {p.partition for p in after if p.leader in failed}
+        if loading := moved.union(*self._idle.values()) - dark - of_failed:
+            yield _not_seen(
+                loading, "a broker has just begun to lead", "ask again once it has loaded the groups"
+            )
 
 
-def _unseen_partitions(
-    cluster: ClusterView, listed: Collection[int], failed: Collection[int]
-) -> Iterable[ItemError]:
+def _offsets_partitions(cluster: ClusterView) -> tuple[Partition, ...] | KgroupError:
     try:
         topic = cluster.topics([OFFSETS_TOPIC])[OFFSETS_TOPIC]
     except KgroupError as error:
-        topic = error
+        return error
     if isinstance(topic, TopicDescription):
-        yield from _without_answer(topic.partitions, listed, failed)
-    elif not is_gone(topic):
-        message = f"whether all partitions of {OFFSETS_TOPIC} have leaders is unknown: {topic.message}"
-        yield ItemError(OFFSETS_TOPIC, code_name(topic), message, topic.hint)
+        return topic.partitions
+    return () if is_gone(topic) else topic
 
 
-def _without_answer(
-    partitions: Iterable[Partition], listed: Collection[int], failed: Collection[int]
-) -> Iterable[ItemError]:
-    """Partitions whose groups nobody listed; those of brokers that failed are told with the broker."""
-    dark = [p for p in partitions if p.leader not in listed and p.leader not in failed]
-    if not dark:
-        return
-    numbers = ", ".join(str(p.partition) for p in dark)
-    message = f"groups of {OFFSETS_TOPIC} {numbers} are not seen: no broker that answers leads "
-    message += "it" if len(dark) == 1 else "them"
-    hint = "brokers are down or the partitions offline; kgroup cluster topics --internal shows the leaders"
-    yield ItemError(OFFSETS_TOPIC, ErrorCode.COORDINATOR_NOT_AVAILABLE.name, message, hint)
+def _not_seen(partitions: Collection[int], why: str, hint: str) -> ItemError:
+    numbers = ", ".join(map(str, sorted(partitions)))
+    message = f"groups of {OFFSETS_TOPIC} {numbers} are not seen: {why} "
+    message += "it" if len(partitions) == 1 else "them"
+    return ItemError(OFFSETS_TOPIC, ErrorCode.COORDINATOR_NOT_AVAILABLE.name, message, hint)
+
+
+@cache
+def _one_group_of_each(partitions: int) -> Mapping[int, str]:
+    """Return for each partition of `__consumer_offsets` a group that it would hold."""
+    found: dict[int, str] = {}
+    for number in count():
+        if len(found) == partitions:
+            return found
+        name = f"kgroup.is.it.loaded.{number}"
+        found.setdefault(offsets_partition_of(name, partitions), name)
+    raise AssertionError
 
 
 def sees_every_group(cluster: ClusterView) -> bool:

@@ -17,6 +17,11 @@ from kgroup.protocol.messages.describe_configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
+from kgroup.protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
 from kgroup.protocol.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
@@ -75,6 +80,7 @@ class FakeCluster:
         self.handlers.setdefault(MetadataRequest, self._metadata)
         self.handlers.setdefault(DescribeClusterRequest, self._describe_cluster)
         self.handlers.setdefault(DescribeConfigsRequest, self._describe_configs)
+        self.handlers.setdefault(DescribeGroupsRequest, self._describe_groups)
 
     def cluster(self, timeout_s: float = 10.0) -> ClusterView:
         return ClusterView(self, self.retry(timeout_s))
@@ -160,6 +166,12 @@ class FakeCluster:
             for p in range(self.topics[name])
         )
         return MetadataResponseTopic(name=name, partitions=partitions)
+
+    @staticmethod
+    def _describe_groups(node: int, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
+        """No group is there, and each would be on the broker that is asked."""
+        dead = (DescribedGroup(group_id=name, group_state="Dead") for name in request.groups)
+        return DescribeGroupsResponse(groups=tuple(dead))
 
     @staticmethod
     def _describe_configs(node: int, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
