@@ -8,7 +8,9 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from types import FrameType
 from typing import Protocol
 
 from kgroup.admin.migrate.waves import Command
@@ -76,6 +78,27 @@ class Process:
         if self._process.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, number)
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Have SIGINT and SIGTERM wait until the block's end: between a start and knowing what was started."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals end the main thread alone
+        return
+    arrived: list[int] = []
+
+    def keep(number: int, frame: FrameType | None) -> None:
+        arrived.append(number)
+
+    before = {number: signal.signal(number, keep) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    for number in arrived:
+        signal.raise_signal(number)
 
 
 def _variables(document: Mapping[str, object]) -> dict[str, str]:

@@ -15,7 +15,7 @@ from kgroup.admin.change.offset_plans import actor
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.migrate.execute import before_conversion, convert, converted, listed
 from kgroup.admin.migrate.fleet import Fleet, FleetRow, plan_fleet
-from kgroup.admin.migrate.hook import HookFailed, Process, Running, failure_of, shown
+from kgroup.admin.migrate.hook import HookFailed, Process, Running, failure_of, shown, uninterrupted
 from kgroup.admin.migrate.judge import broken, judged, lag_unknown
 from kgroup.admin.migrate.models import READY, UPGRADE
 from kgroup.admin.migrate.watch import DONE as MOVED
@@ -286,13 +286,11 @@ class WavesRun:
 
     def _until_ended(self, hook: Command, told: Document) -> None:
         """Poll while the hook runs; end it when its time is up, or the run is interrupted."""
-        try:
-            running = self.options.start_hook(hook, told)
-        except HookFailed as error:
-            self._hook_ended(None, error.message)
-            return
         limit_s = self._wave_now.hook_timeout
+        running: Running | None = None
         try:
+            with uninterrupted():
+                running = self.options.start_hook(hook, told)
             for _ in self.cluster.retry.looks(self.options.interval_s, limit_s):
                 code = running.poll()
                 if code is not None:
@@ -301,9 +299,17 @@ class WavesRun:
                 self._poll()
             running.end()
             self._hook_ended(None, f"it did not end within {limit_s:g} s, and was ended")
+        except HookFailed as error:
+            self._hook_ended(None, error.message)
         except BaseException:
-            running.end()
-            self._hook_ended(None, "it was ended with the run")
+            if running is not None:
+                running.end()
+            why = (
+                "the run was interrupted before it started"
+                if running is None
+                else "it was ended with the run"
+            )
+            self._hook_ended(None, why)
             raise
 
     def _hook_ended(self, code: int | None, failure: str | None) -> None:

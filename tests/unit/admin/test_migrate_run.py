@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -173,6 +174,25 @@ def test_an_interrupted_run_says_so_and_ends_its_hook(world: World) -> None:
     world.move("d")
     assert world.run().go()
     assert [run.hook and run.hook.attempt for run in world.read()] == [2, 1, None]
+
+
+def test_a_signal_that_comes_while_a_hook_starts_ends_it_too(world: World) -> None:
+    """It ran on for ever where the run was interrupted between the process's start and knowing its pid."""
+    ended: list[int] = []
+    start = world.start_hook
+
+    def starting(command: Command, told: Document) -> Hook:
+        hook = start(command, told)
+        signal.raise_signal(signal.SIGINT)
+        hook.end = lambda: ended.append(1) or -15  # type: ignore[method-assign, func-returns-value]
+        return hook
+
+    world.start_hook = starting  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        world.run().go()
+    assert ended == [1]
+    (run,) = [run for run in world.read() if run.hook is not None]
+    assert run.hook is not None and run.hook.failure == "it was ended with the run"
 
 
 def test_three_waves_with_one_group_that_fails_in_the_second(world: World) -> None:
