@@ -72,8 +72,9 @@ def _awaited(group: Group, key: TimerKey, what: object) -> Iterable[str]:
     if isinstance(group, ClassicGroup):
         if key.kind == TimerKind.CLASSIC_JOIN and group.state is ClassicState.PREPARING:
             return [member.member_id for member in group.members.values() if member.join is None]
+        # The leader's sync has the group be Stable, and the others are still to come.
         current = key.kind == TimerKind.CLASSIC_SYNC and what == group.generation
-        return group.pending_sync if current and group.state is ClassicState.COMPLETING else ()
+        return group.pending_sync if current and group.state is not ClassicState.PREPARING else ()
     if isinstance(group, ShareGroup):
         return ()
     member = group.members.get(key.member_id)

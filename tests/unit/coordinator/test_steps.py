@@ -7,11 +7,13 @@ from dataclasses import replace
 import pytest
 
 from kgroup.coordinator.assignors.interface import AssignorError, GroupSpec
+from kgroup.coordinator.config import GroupConfig
 from kgroup.coordinator.consumer.member import Current, MemberState
 from kgroup.coordinator.consumer.reconcile import Goal, Owned, reconcile
 from kgroup.coordinator.coordinator import Coordinator
 from kgroup.coordinator.inconsistency import InconsistentLog
 from kgroup.coordinator.outcome import Record
+from kgroup.coordinator.sessions import awaited
 from kgroup.coordinator.timer_kinds import TimerKind
 from kgroup.domain import NO_EPOCH, Topic, TopicImage
 from kgroup.errors import ErrorCode, Refused
@@ -271,3 +273,18 @@ def test_a_retention_beyond_all_times_wraps_as_kafkas_does(retention: int, expir
     answer = ask(shard, request, version=2)
     assert answer.topics[0].partitions[0].error_code == 0  # type: ignore[union-attr]
     assert written(shard, 0)[-1].value.expire_timestamp == expires  # type: ignore[union-attr]
+
+
+def test_whoever_has_not_synced_is_awaited_though_the_leader_has() -> None:
+    """Where time was moved, a member was put out that had no time to sync: the group was Stable by then."""
+    shard = shard_over(config=GroupConfig(initial_rebalance_delay_ms=0))
+    for name in ("a", "b"):
+        join_classic(shard, (protocol("range"),), group_instance_id=name)
+    for now_ms in (NOW_MS, NOW_MS + 1):  # the second member prolongs the initial delay
+        shard.wake(now_ms)
+    first, second = shard.coordinator.state.groups["g"].members
+    synced = SyncGroupRequest(group_id="g", generation_id=1, member_id=first)
+    assert ask(shard, synced, version=3) is not None
+    assert ("g", second) in awaited(shard.coordinator.state, NOW_MS + 30_000)
+    assert ask(shard, replace(synced, member_id=second), version=3) is not None
+    assert ("g", second) not in awaited(shard.coordinator.state, NOW_MS + 30_000)
