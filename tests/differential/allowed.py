@@ -115,9 +115,13 @@ def _delay_extended_by_a_flag_left_over(_: Difference, player: Player) -> bool:
     return again and group is not None and group["awaiting"] == len(group["members"])
 
 
+def _assignor_failed(player: Player) -> bool:
+    return player.event.get("error") == -1 and "Failed to compute" in player.event.get("said", "")
+
+
 def _why_an_assignor_failed(found: Difference, player: Player) -> bool:
-    failed = player.event.get("error") == -1 and "Failed to compute" in player.event.get("said", "")
-    return failed and found.where == "consumer_heartbeat error_message" and found.kafka is None
+    text = found.where == "consumer_heartbeat error_message" and found.kafka is None
+    return text and _assignor_failed(player)
 
 
 def _resolution_of_a_refused_request(found: Difference, player: Player) -> bool:
@@ -200,14 +204,15 @@ def _assignor_tie(found: Difference, player: Player) -> bool:
     """The two asked different assignors, for each of which as many members ask.
 
     Kafka 4.4 makes a new target when the one it prefers changes, and of two it prefers one or the other: one
-    of the two has a group epoch more than the other.
+    of the two has a group epoch more than the other, or Kafka could not compute that target.
     """
     if found.kind != "assignor" and player.event["kind"] == "consumer_heartbeat" and player.votes_bump:
         tied = player.tied or votes_are_tied(player.coordinator, player.event)
         name = player.event["op"].get("group", "")
         group = player.coordinator.state.groups.get(name)
         kafkas = player.event["state"]["groups"].get(name, {})
-        return tied and isinstance(group, ConsumerGroup) and kafkas.get("epoch") != group.epoch
+        apart = isinstance(group, ConsumerGroup) and kafkas.get("epoch") != group.epoch
+        return tied and (apart or _assignor_failed(player))
     if found.where.endswith("].assignor_name"):
         asked, ours = {found.kafka}, found.ours
     elif found.kind == "assignor" and found.where in player.assignors and found.kafka == ABSENT:
