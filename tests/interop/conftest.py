@@ -113,7 +113,7 @@ def drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str]
 
     def get(language: str) -> Driver:
         if language not in running:
-            running[language] = Driver(_command(language), logs / f"{language}.log")
+            running[language] = Driver(command(language), logs / f"{language}.log")
         return running[language]
 
     yield get
@@ -121,7 +121,7 @@ def drivers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str]
         driver.close()
 
 
-def _command(language: str) -> list[str]:
+def command(language: str) -> list[str]:
     if language == "java":
         require("java", "javac", "mvn")
         return java("kgroup.interop.Driver", jvm=LIGHT_JVM, classpath=toolchain.driver_classpath())

@@ -121,6 +121,10 @@ class Member:
         """(topic, partition, offset, value) of all that was read, in order."""
         return [tuple(row) for row in self.driver.call("records", name=self.name)]
 
+    def heard(self) -> list[tuple[str, list[int]]]:
+        """Each callback of its rebalance listener: its name and its partitions, in order."""
+        return [(callback, partitions) for callback, partitions in self.driver.call("heard", name=self.name)]
+
     def commit(self, offsets: dict[Partition, int] | None = None) -> None:
         """Commit the given offsets, or all positions, and wait for the answer."""
         rows = None if offsets is None else [[t, p, offset] for (t, p), offset in offsets.items()]

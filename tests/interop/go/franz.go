@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,6 +30,7 @@ type franzMember struct {
 	held       map[partition]bool
 	read       [][4]any
 	rebalances int
+	heard      [][2]any
 	fatal      string
 }
 
@@ -63,7 +65,8 @@ func (m *franzMember) options(r *request) ([]kgo.Opt, error) {
 		kgo.SeedBrokers(r.Bootstrap), kgo.ConsumerGroup(r.Group), kgo.ClientID(r.Name),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit(),
 		kgo.MetadataMinAge(100 * time.Millisecond), kgo.MetadataMaxAge(time.Second),
-		kgo.OnPartitionsAssigned(m.assigned), kgo.OnPartitionsRevoked(m.revoked), kgo.OnPartitionsLost(m.revoked),
+		kgo.FetchMaxWait(500 * time.Millisecond), // as other clients: added partitions wait for the fetch before
+		kgo.OnPartitionsAssigned(m.assigned), kgo.OnPartitionsRevoked(m.revoked), kgo.OnPartitionsLost(m.lost),
 	}
 	locks, err := keys(r.Config)
 	if err != nil {
@@ -98,6 +101,7 @@ func (m *franzMember) assigned(_ context.Context, _ *kgo.Client, added map[strin
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.rebalances++
+	m.note("assigned", added)
 	for topic, ids := range added {
 		for _, id := range ids {
 			m.held[partition{topic, id}] = true
@@ -106,8 +110,33 @@ func (m *franzMember) assigned(_ context.Context, _ *kgo.Client, added map[strin
 }
 
 func (m *franzMember) revoked(_ context.Context, _ *kgo.Client, gone map[string][]int32) {
+	m.drop("revoked", gone)
+}
+
+func (m *franzMember) lost(_ context.Context, _ *kgo.Client, gone map[string][]int32) {
+	m.drop("lost", gone)
+}
+
+// note keeps what a callback was called with; with the lock held.
+func (m *franzMember) note(callback string, partitions map[string][]int32) {
+	ids := []int32{}
+	for _, each := range partitions {
+		ids = append(ids, each...)
+	}
+	slices.Sort(ids)
+	m.heard = append(m.heard, [2]any{callback, ids})
+}
+
+func (m *franzMember) heardSoFar() any {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return append([][2]any{}, m.heard...)
+}
+
+func (m *franzMember) drop(callback string, gone map[string][]int32) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.note(callback, gone)
 	for topic, ids := range gone {
 		for _, id := range ids {
 			delete(m.held, partition{topic, id})

@@ -136,6 +136,11 @@ func run(ctx context.Context, r *request) (any, error) {
 		return m.state(), nil
 	case "records":
 		return m.records(), nil
+	case "heard":
+		if listener, ok := m.(interface{ heardSoFar() any }); ok {
+			return listener.heardSoFar(), nil
+		}
+		return nil, fmt.Errorf("%s has no rebalance listener", r.Client)
 	case "commit":
 		return nil, m.commit(ctx, r.Offsets)
 	case "committed":

@@ -31,6 +31,8 @@ class Service:
             return member.state()
         if op == "records":
             return list(member.read)
+        if op == "heard":
+            return list(member.heard)
         if op == "commit":
             return member.ask(lambda: member.commit(request["offsets"]))
         if op == "committed":

@@ -67,9 +67,10 @@ class Consumer(Member, ConsumerRebalanceListener):  # type: ignore[misc]
 
     def on_partitions_assigned(self, assigned: Any) -> None:
         self.rebalances += 1
+        self.note("assigned", assigned)
 
     def on_partitions_revoked(self, revoked: Any) -> None:
-        pass
+        self.note("revoked", revoked)
 
     def poll(self) -> None:
         for batch in self._wait(self.consumer.getmany(timeout_ms=int(POLL_S * 1000))).values():

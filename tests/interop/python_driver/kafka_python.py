@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+from kafka import ConsumerRebalanceListener, KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.admin import MemberToRemove
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
@@ -46,7 +46,7 @@ def _with_provider(config: dict[str, Any]) -> dict[str, Any]:
     return {**rest, "sasl_oauth_token_provider": _Token(config["token"])}
 
 
-class Consumer(Member):
+class Consumer(Member, ConsumerRebalanceListener):
     def open(self) -> None:
         request = self.request
         self.consumer = KafkaConsumer(
@@ -68,8 +68,17 @@ class Consumer(Member):
         coordinator = self.consumer._coordinator
         ensure = coordinator.ensure_active_group
         coordinator.ensure_active_group = lambda timeout_ms=None: ensure(JOIN_MS)
-        self.consumer.subscribe(topics=request["topics"] or (), pattern=request["pattern"])
+        self.consumer.subscribe(topics=request["topics"] or (), pattern=request["pattern"], listener=self)
         self._generation: int | None = None
+
+    def on_partitions_assigned(self, assigned: Any) -> None:
+        self.note("assigned", assigned)
+
+    def on_partitions_revoked(self, revoked: Any) -> None:
+        self.note("revoked", revoked)
+
+    def on_partitions_lost(self, lost: Any) -> None:
+        self.note("lost", lost)
 
     def poll(self) -> None:
         for batch in self.consumer.poll(timeout_ms=POLL_MS).values():

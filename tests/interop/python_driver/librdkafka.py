@@ -54,10 +54,16 @@ class Consumer(Member):
             config["oauth_cb"] = lambda _: (token, time.time() + 3600)
         self.consumer = Rdkafka(config)
         topics = [request["pattern"]] if request["pattern"] else request["topics"]
-        self.consumer.subscribe(topics, on_assign=self._assigned)
+        self.consumer.subscribe(
+            topics,
+            on_assign=self._assigned,
+            on_revoke=lambda _, partitions: self.note("revoked", partitions),
+            on_lost=lambda _, partitions: self.note("lost", partitions),
+        )
 
-    def _assigned(self, _consumer: Rdkafka, _partitions: list[TopicPartition]) -> None:
+    def _assigned(self, _consumer: Rdkafka, partitions: list[TopicPartition]) -> None:
         self.rebalances += 1
+        self.note("assigned", partitions)
 
     def poll(self) -> None:
         for message in self.consumer.consume(_POLL_BATCH, POLL_S):

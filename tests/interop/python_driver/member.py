@@ -27,6 +27,7 @@ class Member(abc.ABC):
     def __init__(self, request: dict[str, Any]) -> None:
         self.request = request
         self.read: list[tuple[str, int, int, str]] = []
+        self.heard: list[tuple[str, list[int]]] = []
         self.rebalances = 0
         self.fatal: str | None = None
         self._seen: dict[str, Any] = {"assignment": []}
@@ -88,6 +89,10 @@ class Member(abc.ABC):
         future: Future[Any] = Future()
         self._asked.put((what, future))
         return future.result()
+
+    def note(self, callback: str, partitions: Any) -> None:
+        """What a rebalance listener heard: the callback and its partitions, of whatever topics."""
+        self.heard.append((callback, sorted(each.partition for each in partitions)))
 
     def state(self) -> dict[str, Any]:
         return {**self._seen, "fatal": self.fatal, "rebalances": self.rebalances, "read": len(self.read)}

@@ -28,6 +28,9 @@ public final class Driver extends kgroup.foreign.Driver {
         if (AdminOps.OPERATIONS.contains(op)) {
             return admins.computeIfAbsent(request.get("bootstrap").asText(), AdminOps::new).run(op, request);
         }
+        if (op.equals("heard")) {
+            return ((Member) member(request.get("name").asText())).heard();
+        }
         if (op.equals("freeze")) {
             long ms = 1000 * request.get("seconds").asLong();
             return member(request.get("name").asText()).ask(() -> {

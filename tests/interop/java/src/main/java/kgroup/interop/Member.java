@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -20,6 +21,7 @@ import org.apache.kafka.common.TopicPartition;
 /** A member that subscribes to patterns, may commit what it reads, and says how it closes. */
 final class Member extends kgroup.foreign.Member {
     private final List<ConsumerRecord<String, String>> uncopied = new ArrayList<>();
+    private final List<List<Object>> heard = Collections.synchronizedList(new ArrayList<>());
     private boolean commits;
 
     @Override
@@ -83,11 +85,39 @@ final class Member extends kgroup.foreign.Member {
     /** What the Javadoc shows: the positions of what is let go of are committed; else it will be read again. */
     @Override
     public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
-        uncopied.removeIf(each -> partitions.contains(new TopicPartition(each.topic(), each.partition())));
+        note("revoked", partitions);
+        forget(partitions);
         if (commits) {
             Map<TopicPartition, OffsetAndMetadata> positions = new HashMap<>();
             partitions.forEach(p -> positions.put(p, new OffsetAndMetadata(consumer.position(p))));
             consumer.commitSync(positions);
+        }
+    }
+
+    @Override
+    public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
+        note("assigned", partitions);
+        super.onPartitionsAssigned(partitions);
+    }
+
+    @Override
+    public void onPartitionsLost(Collection<TopicPartition> partitions) {
+        note("lost", partitions);
+        forget(partitions);
+    }
+
+    private void forget(Collection<TopicPartition> partitions) {
+        uncopied.removeIf(each -> partitions.contains(new TopicPartition(each.topic(), each.partition())));
+    }
+
+    private void note(String callback, Collection<TopicPartition> partitions) {
+        heard.add(List.of(callback, partitions.stream().map(TopicPartition::partition).sorted().toList()));
+    }
+
+    /** Each callback of the rebalance listener with its partitions, in their order. */
+    List<List<Object>> heard() {
+        synchronized (heard) {
+            return List.copyOf(heard);
         }
     }
 }
