@@ -154,6 +154,11 @@ differential-patterns: setup ## Made-up topic patterns in Kafka's RE2/J and in o
 kafka-release: setup ## What a release of Kafka declares and kgroup does not know, or a former one: make kafka-release FROM=4.3.1
 	@$(BIN)/python -m tests.kafka_release $(if $(FROM),--from $(FROM)) $(KAFKA)
 
+.PHONY: kafka-since
+kafka-since: setup ## Write which release first served which version of a request, of the jars of 2.3 to 4.4 (Maven)
+	$(BIN)/python -m tests.kafka_release.since
+	$(BIN)/ruff format --quiet kgroup/protocol/since.py
+
 .PHONY: simulate
 simulate: setup ## Many simulated nights: make simulate SEEDS=10000, of Kafka Streams STREAMS=1
 	$(BIN)/python -m kgroup.simulation --seeds $(SEEDS) --jobs 2 $(if $(STREAMS),--first 2000000)

@@ -208,11 +208,19 @@ class Kafka:
         return found
 
     def create_topic(
-        self, name: str, partitions: int = -1, settings: Mapping[str, str] | None = None
+        self,
+        name: str,
+        partitions: int = -1,
+        settings: Mapping[str, str] | None = None,
+        *,
+        replicas: int = -1,
     ) -> TopicDescription:
-        """Create a topic, with the broker's number of partitions unless given; BrokerRefused if it exists."""
+        """Create a topic, with the broker's numbers unless given; BrokerRefused if it exists.
+
+        Brokers before Kafka 2.4 have to be given both numbers.
+        """
         with self.admin() as admin:
-            return admin.create_topic(name, partitions, configs=settings)
+            return admin.create_topic(name, partitions, replicas, settings)
 
     def produce(
         self, topic: str, records: Iterable[Data | tuple[Data, Data]], *, partition: int | None = None

@@ -1,8 +1,9 @@
 """What each release of Kafka brought: versions of requests, levels of features, ways to behave.
 
 No other module knows a release. The client looks here which one to name to people with an older broker, the
-embedded cluster what it serves as one. Versions that every release from 2.3 on serves are in no table. The
-sources are the release notes of the KIPs, and the jars of each release in `SERVED` (`make kafka-release`).
+embedded cluster what it serves as one. The versions, in kgroup/protocol/since.py, are those that the jars of
+each release declare (`make kafka-since`); `make versions` compares them with what its broker announces. The
+sources of the rest are the release notes of the KIPs, and the jars of 4.3 and 4.4 (`make kafka-release`).
 """
 
 from __future__ import annotations
@@ -12,42 +13,10 @@ from typing import NamedTuple
 
 from kgroup.errors import ConfigError
 from kgroup.protocol import registry
+from kgroup.protocol.since import GAPS, SINCE
 
-_SINCE: dict[int, dict[int, str]] = {
-    2: {7: "3.0"},  # ListOffsets: offset of the largest timestamp (KIP-734)
-    9: {7: "2.5", 8: "3.0"},  # OffsetFetch: stable offsets (KIP-447), many groups (KIP-709)
-    13: {3: "2.4"},  # LeaveGroup: members by instance id (KIP-345)
-    15: {4: "2.4"},  # DescribeGroups: instance ids (KIP-345)
-    # ApiVersions: client software (KIP-511), features from 2.7 on; the cluster that is meant (KIP-1242)
-    18: {3: "2.4", 5: "4.4"},
-    19: {4: "2.4"},  # CreateTopics: the broker's own numbers (KIP-464)
-    28: {6: "4.4"},  # TxnOffsetCommit: topics by id (KIP-1319)
-    42: {3: "4.4"},  # DeleteGroups: why one was not deleted (KIP-1331)
-    47: {0: "2.4"},  # OffsetDelete (KIP-496)
-    60: {0: "2.8"},  # DescribeCluster (KIP-700)
-    61: {0: "2.8"},  # DescribeProducers (KIP-664)
-    65: {0: "3.0"},  # DescribeTransactions (KIP-664)
-    66: {0: "3.0"},  # ListTransactions (KIP-664)
-    68: {0: "4.0"},  # ConsumerGroupHeartbeat (KIP-848)
-    69: {0: "4.0"},  # ConsumerGroupDescribe (KIP-848)
-    75: {0: "3.8"},  # DescribeTopicPartitions (KIP-966)
-    76: {1: "4.1"},  # ShareGroupHeartbeat (KIP-932)
-    77: {1: "4.1"},  # ShareGroupDescribe (KIP-932)
-    78: {1: "4.1", 2: "4.2"},  # ShareFetch (KIP-932), its acquire modes (KIP-1206), renewing (KIP-1222)
-    79: {1: "4.1", 2: "4.2"},  # ShareAcknowledge (KIP-932), renewing (KIP-1222)
-    83: {0: "4.1"},  # InitializeShareGroupState (KIP-932)
-    84: {0: "4.1"},  # ReadShareGroupState (KIP-932)
-    85: {0: "4.1", 1: "4.2"},  # WriteShareGroupState (KIP-932), what is done with (KIP-1226)
-    86: {0: "4.1"},  # DeleteShareGroupState (KIP-932)
-    87: {0: "4.1", 1: "4.2"},  # ReadShareGroupStateSummary (KIP-932), what is done with (KIP-1226)
-    88: {0: "4.2", 1: "4.4"},  # StreamsGroupHeartbeat (KIP-1071), descriptions of topologies (KIP-1331)
-    89: {0: "4.2", 1: "4.4"},  # StreamsGroupDescribe (KIP-1071), the assignor (KIP-1357)
-    90: {0: "4.1", 1: "4.2"},  # DescribeShareGroupOffsets (KIP-932), its lag (KIP-1226)
-    91: {0: "4.1"},  # AlterShareGroupOffsets (KIP-932)
-    92: {0: "4.1"},  # DeleteShareGroupOffsets (KIP-932)
-    93: {0: "4.4"},  # StreamsGroupTopologyDescriptionUpdate (KIP-1331)
-}
-"""API key → version → the release that first served it and the versions up to the next one listed."""
+_OF_USE_SINCE = {68: "4.0", 69: "4.0"}
+"""API key → the release from which on it does something: earlier ones refuse it unless set to try it out."""
 
 GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION = "group.version", "share.version", "streams.version"
 _LEVELS = {
@@ -64,7 +33,7 @@ _SETTINGS = {
     "streams.assignor.name": "4.4",
     "streams.rack.aware.assignment.tags": "4.4",
 }
-"""Setting of brokers or groups → the release that brought it; those not listed are older than `SERVED`."""
+"""Setting of brokers or groups → the release that brought it; all of `SERVED` know the others."""
 
 
 class Release(NamedTuple):
@@ -78,16 +47,21 @@ class Release(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> Release:
-        """Return the release that `text` names; ConfigError for one whose behaviour is not built."""
+        """Return the release that `text` names; ConfigError, with those there are, for another."""
         for release in SERVED:
             if str(release) == text:
                 return release
         raise ConfigError(f"no Kafka {text} is built here", f"give one of {', '.join(map(str, SERVED))}")
 
     def versions(self, key: int) -> range:
-        """Return the versions of an API that this release's brokers serve; none of an unknown API."""
+        """Return the versions of an API that this release's brokers serve; none of an unknown API.
+
+        Those that Kafka 4.0 gave up are left out (KIP-896), whatever the release.
+        """
+        if str(self) in GAPS.get(key, ()):
+            return range(0)
         known = registry.request_class(key).VERSIONS
-        later = [version for version, since in _SINCE.get(key, {}).items() if _release(since) > self]
+        later = [version for version, since in SINCE.get(key, {}).items() if _release(since) > self]
         return range(known.start, min(later, default=known.stop))
 
     @property
@@ -104,7 +78,7 @@ class Release(NamedTuple):
         return name not in _SETTINGS or self >= _release(_SETTINGS[name])
 
     def has(self, change: Change) -> bool:
-        """Whether this release behaves so."""
+        """Whether this release behaves so; one before 4.3 does what 4.3 does."""
         since, _ = change.value
         return self >= since
 
@@ -114,8 +88,8 @@ def _release(text: str) -> Release:
     return Release(int(major), int(minor))
 
 
-SERVED = (Release(4, 3), Release(4, 4))
-"""The releases that the embedded cluster can be."""
+SERVED = tuple(map(_release, ("2.3", "2.4", "2.8", "3.3", "3.9", "4.0", "4.3", "4.4")))
+"""The releases that the embedded cluster can be; before 4.3 in the versions and features that it serves."""
 
 NEWEST = SERVED[-1]
 
@@ -142,5 +116,7 @@ class Change(Enum):
 
 def first_release(api_key: int, version: int) -> str | None:
     """Return the first Kafka that serves this version of a request; None where all since 2.3 do."""
-    reached = [number for number in _SINCE.get(api_key, {}) if number <= version]
-    return _SINCE[api_key][max(reached)] if reached else None
+    reached = [_release(since) for number, since in SINCE.get(api_key, {}).items() if number <= version]
+    if api_key in _OF_USE_SINCE:
+        reached.append(_release(_OF_USE_SINCE[api_key]))
+    return str(max(reached)) if reached else None

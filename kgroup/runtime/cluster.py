@@ -45,7 +45,8 @@ class Cluster:
     a folder: one asked for later that differs raises ConfigError. `seed` makes member ids and assignments
     repeatable; without it they are random. `nodes` are the ids of the brokers, from the setting node.id on,
     or else from the one that a folder was made with. They lead a topic's partitions in turn, but for those
-    that somebody placed elsewhere. Versions, features and behaviour are those of the release `kafka`.
+    that somebody placed elsewhere. Versions, features and, from 4.3 on, behaviour are those of the release
+    `kafka`.
     """
 
     def __init__(
@@ -92,6 +93,7 @@ class Cluster:
         try:
             new = self._directory is None or self._directory.created
             self.catalog = Catalog(self.folder, self.cluster_id, new=new, kafka=kafka)
+            _refuse_newer(self.catalog.features.levels, kafka)
             self._tell_torn(self.catalog.torn_tail)
             self.credentials = Credentials(self.folder, self.cluster_id)
             self.configs = BrokerConfigs(config or {}, self.catalog)
@@ -415,3 +417,12 @@ class Cluster:
         with self.together():
             assert self._changes is not None
             yield self._changes
+
+
+def _refuse_newer(levels: Mapping[str, int], kafka: Release) -> None:
+    for name, level in levels.items():
+        if level > kafka.levels.get(name, 0):
+            raise ConfigError(
+                f"the folder's cluster has {name} {level}, which Kafka {kafka} does not support",
+                "serve it as the release that it was made with, or a later one",
+            )

@@ -56,8 +56,8 @@ class Cluster(Verbs):
     `topics` are names, or names with their partitions. `settings` are a broker's, by Kafka's names. With
     `users`, names with passwords, clients authenticate by SASL (PLAIN, SCRAM); `client` has the properties.
     With `acls`, each user may do what its rules say, "OPERATION RESOURCE NAME" as in "Read topic orders";
-    "pay-*" stands for a prefix, and a user without rules may do nothing. Versions and behaviour are those of
-    the release `kafka`, such as "4.3". ConfigError for what makes no sense.
+    "pay-*" stands for a prefix, and a user without rules may do nothing. Versions and features are those of
+    the release `kafka`, such as "2.8", and from 4.3 on its behaviour. ConfigError for what makes no sense.
 
     Its functions may be called from every thread, and from a coroutine: the brokers run in another thread.
     """
@@ -151,8 +151,9 @@ class Cluster(Verbs):
             super().__init__(
                 self.bootstrap, own, timeout_s=self._timeout_s, journal=journal, client_id=OWN_CLIENT
             )
+            replicas = min(embedded.settings.default_replication_factor, self._brokers)
             for name, partitions in self._topics.items():
-                self.create_topic(name, partitions)
+                self.create_topic(name, partitions, replicas=replicas)
             if self._acls:
                 with self.admin() as admin:
                     admin.acls.add(self._acls)

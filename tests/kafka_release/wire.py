@@ -51,7 +51,9 @@ def specs(jars: Path, jar: str) -> dict[str, Spec]:
     [found] = jars.glob(f"{jar}-[0-9]*.jar")
     with zipfile.ZipFile(found) as archive:
         names = [name for name in archive.namelist() if re.fullmatch(r"common/message/\w+\.json", name)]
-        read = [json.loads(re.sub(r"(?m)^\s*//.*$", "", archive.read(name).decode())) for name in names]
+        texts = [re.sub(r"(?m)^\s*//.*$", "", archive.read(name).decode()) for name in names]
+    # Some of old releases have a brace too many at their end.
+    read = [json.JSONDecoder().raw_decode(text.lstrip())[0] for text in texts]
     return {spec["name"]: spec for spec in read}
 
 

@@ -19,7 +19,7 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import option
 from kgroup.cli.frame.options import command as make
 from kgroup.errors import ConfigError
-from kgroup.protocol.releases import NEWEST, Release
+from kgroup.protocol.releases import NEWEST, SERVED, Release
 from kgroup.runtime.claim import Claim
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ _PAIR = "as in server.properties"
         ("kgroup serve --memory --brokers 3 --legacy", "with the coordinator of the ZooKeeper era"),
         ("kgroup serve --set group.initial.rebalance.delay.ms=0", "with settings of server.properties"),
         ("kgroup serve --memory --set node.id=1", "as broker 1; a folder keeps its id"),
-        ("kgroup serve --kafka 4.3", "as Kafka 4.3, for clients of a cluster that is not upgraded yet"),
+        ("kgroup serve --memory --kafka 2.8", "with the versions and features of an older broker"),
         ("kgroup serve --config server.properties", "with its listeners: TLS, SASL and users, as Kafka's"),
     ),
     has_json=False,
@@ -59,7 +59,12 @@ def command(
         option("--port N", "First port on 127.0.0.1; 0 picks free ones.", min=0, show_default="9092"),
     ] = None,
     kafka: Annotated[
-        str, option("--kafka RELEASE", "Serve and behave as this release of Kafka.", show_default=str(NEWEST))
+        str,
+        option(
+            "--kafka RELEASE",
+            f"Serve versions and features of this Kafka, {SERVED[0]} to {NEWEST}; from 4.3 on, behave as it.",
+            show_default=str(NEWEST),
+        ),
     ] = str(NEWEST),
     brokers: Annotated[int, option("--brokers N", "Brokers, each on its own port.", min=1)] = 1,
     partitions: Annotated[

@@ -12,11 +12,12 @@ import pytest
 
 from kgroup import domain
 from kgroup.domain import OFFSETS_TOPIC, Topic
-from kgroup.errors import StorageError
+from kgroup.errors import ConfigError, StorageError
 from kgroup.log.files import CATALOG
 from kgroup.log.interface import Log
 from kgroup.log.partition import PartitionLog
 from kgroup.protocol.batches import LogRecord
+from kgroup.protocol.releases import Release
 from kgroup.runtime.catalog import CatalogTopic
 from kgroup.runtime.cluster import Cluster
 
@@ -150,3 +151,18 @@ def test_what_is_deleted_is_not_brought_to_disk_first(
     cluster.delete_topic("t")
     assert synced == [str(tmp_path / CATALOG)]
     cluster.close()
+
+
+def test_a_folder_is_not_served_as_a_release_that_lacks_its_features(tmp_path: Path) -> None:
+    """Kafka does not start either where a feature in force is newer than itself (KIP-584)."""
+    opened(tmp_path).close()
+    with pytest.raises(ConfigError, match=r"group.version 1, which Kafka 2\.8 does not support"):
+        Cluster(tmp_path, offsets_partitions=1, kafka=Release.of("2.8"))
+    opened(tmp_path).close()
+
+
+def test_a_folder_of_an_older_release_keeps_its_features(tmp_path: Path) -> None:
+    Cluster(tmp_path, offsets_partitions=1, kafka=Release.of("2.8")).close()
+    again = opened(tmp_path)
+    assert again.catalog.features.levels == {}
+    again.close()
