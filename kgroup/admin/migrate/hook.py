@@ -97,8 +97,8 @@ def uninterrupted() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    for number in arrived:
-        signal.raise_signal(number)
+    for each in arrived:
+        signal.raise_signal(each)
 
 
 def _variables(document: Mapping[str, object]) -> dict[str, str]:
