@@ -97,9 +97,7 @@ class ClassicMember(Asking):
         self.is_leader = False
         self.owned: frozenset[TopicPartition] = frozenset()
         self.phase = Phase.IDLE
-        self._topics = tuple(sorted(set(topics)))
-        self._assignors = {assignor.name: assignor for assignor in assignors}
-        self._cooperative = all(assignor.cooperative for assignor in assignors)
+        self._subscribed(topics, assignors)
         self._rack = rack
         self._timings = timings or ClassicTimings()
         self._known: Mapping[str, Topic] = {}
@@ -107,6 +105,18 @@ class ClassicMember(Asking):
         self._led_by: Led | None = None
         self._protocol: str | None = None
         self._target: frozenset[TopicPartition] = frozenset()
+
+    def _subscribed(self, topics: Iterable[str], assignors: Sequence[ClientAssignor]) -> None:
+        self._topics = tuple(sorted(set(topics)))
+        self._assignors = {assignor.name: assignor for assignor in assignors}
+        self._cooperative = all(assignor.cooperative for assignor in assignors)
+
+    def subscribe(
+        self, topics: Iterable[str], assignors: Sequence[ClientAssignor], now_ms: int
+    ) -> list[Effect]:
+        """Want other topics from now on, or assigned otherwise: joins again at once if it is in the group."""
+        self._subscribed(topics, assignors)
+        return self._rejoin(now_ms) if self.phase is Phase.STABLE else []
 
     def start(self, now_ms: int) -> list[Effect]:
         """See `GroupMember.start`."""

@@ -100,6 +100,10 @@ class Driver:
         for effect in self._member.commit(offsets, self._clock_ms()):
             self._carry_out(effect)
 
+    def act(self, effects: Iterable[Effect]) -> None:
+        """Carry out what the member asks for outside of its own course, when `pause` returns."""
+        self._take(effects)
+
     def _idle_s(self) -> float:
         moments = [ms for ms in (self._wake_ms, self._look_up_ms) if ms is not None]
         due_ms = min(moments) - self._clock_ms() if moments else METADATA_MAX_AGE_MS

@@ -97,6 +97,7 @@ class Cluster(Verbs):
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._serving: Serving | None = None
         self._faults = []
+        self._plays = []
 
     @property
     def bootstrap(self) -> str:
@@ -166,8 +167,13 @@ class Cluster(Verbs):
         """Close connections, end the brokers, and forget everything; safe to call twice."""
         serving, self._serving = self._serving, None
         self._faults = []
+        plays, self._plays = self._plays, []
+        for play in plays:
+            play.halt()
         if serving is not None:
             serving.stop()
+        for play in plays:
+            play.join()
         if self._folder is not None:
             self.close()
             self._folder.cleanup()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, TypeVar, Unpack
 
 from kgroup.admin.models import GroupDescription
@@ -13,6 +14,8 @@ from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError, TimedOut
 
 if TYPE_CHECKING:
+    from kgroup.history.fold.events import Event
+    from kgroup.scenario.playing.play import Play
     from kgroup.testing.faults import Fault
     from kgroup.testing.serving import Serving
 
@@ -50,6 +53,7 @@ class Verbs(Kafka):
     """
 
     _faults: list[Fault]
+    _plays: list[Play]
 
     def _running(self) -> Serving:
         raise NotImplementedError
@@ -199,6 +203,56 @@ class Verbs(Kafka):
                 raise TimedOut(f"what was waited for did not hold in {timeout_s:g} s", told)
             time.sleep(LOOK_S)
         return found
+
+    def play(
+        self,
+        scenario: str | Path,
+        *,
+        part: str | None = None,
+        act: Callable[[str], object] | None = None,
+        meanwhile: Callable[[], object] | None = None,
+        timeout_s: float = 30.0,
+    ) -> tuple[Event, ...]:
+        """Have happen again what a file of `kgroup replay-log GROUP --scenario` says; return the history.
+
+        All members are played, but for `part`, a member's name, instance id or client id: that one is your
+        client, with the same id. `act` is called with "start", "stop" and "restart" when it is to do that,
+        `meanwhile` again and again, as to poll it; both in this thread. Time moves as it did.
+        Members stay in the group, until the cluster stops. Topics that are missing are created. ConfigError
+        for a file or a part that makes no sense, and where the group is there already; TimedOut, with the
+        group's history, for a step that did not happen in `timeout_s`.
+        """
+        from kgroup.scenario.playing.play import Play
+        from kgroup.scenario.recorded import read_scenario
+        from kgroup.testing.staging import Staging
+
+        recorded = read_scenario(Path(scenario))
+        play = Play(
+            recorded,
+            Staging(self._running(), self),
+            part=part,
+            act=act,
+            meanwhile=meanwhile,
+            timeout_s=timeout_s,
+        )
+        self._make_room(recorded.head.topics)
+        self._plays.append(play)
+        try:
+            play.run()
+        except TimedOut as error:
+            raise TimedOut(error.message, self.last_events(play.group_id)) from None
+        return self.history(play.group_id)
+
+    def _make_room(self, sizes: Mapping[str, int]) -> None:
+        there = {topic.name: len(topic.partitions) for topic in self.topics()}
+        for name, partitions in sizes.items():
+            if name not in there:
+                self.create_topic(name, partitions)
+            elif there[name] < partitions:
+                raise ConfigError(
+                    f"topic {name} has {there[name]} partitions, and the scenario needs {partitions}",
+                    "leave the topic out of topics=: play creates it",
+                )
 
     def groups_since(self, since_ms: int) -> tuple[str, ...]:
         """Return the groups with an event at that time or later, deleted ones, too, and those without any."""

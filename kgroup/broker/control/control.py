@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from kgroup.broker.control.brokers import Brokers
-from kgroup.broker.control.dispatcher import ControlledDispatcher
+from kgroup.broker.control.dispatcher import GATE, ControlledDispatcher
 from kgroup.broker.control.faults.installed import FaultSet
+from kgroup.broker.control.gates import Gate
 from kgroup.broker.control.moving import Move
 from kgroup.broker.control.presence import the_one
 from kgroup.broker.control.waiting import until
 from kgroup.broker.server import Server
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.sessions import MemberName, members, session_of
-from kgroup.coordinator.state import State
+from kgroup.coordinator.state import Group, State
 from kgroup.domain import OFFSETS_TOPIC
-from kgroup.errors import KgroupError
+from kgroup.errors import ConfigError, KgroupError
 from kgroup.runtime.clock import MovableClock
+from kgroup.timers import TimerKey
 
 PATIENCE_S = 10.0
 """How long members have, of real time, to do what a rebalance waits for while time is moved."""
@@ -46,9 +50,7 @@ class Control:
         state = self._state_of(member.group_id)
         session = session_of(state, member)
         if session is not None:
-            now_ms = self.clock.now_ms()
-            state.timers.arm(session, now_ms)
-            self.dispatcher.wakeups.run(now_ms)
+            self.fire(session)
         if member in members(state):
             why = "it waits for a rebalance, and Kafka expires no member that does"
             raise KgroupError(f"{name} of {member.group_id} cannot expire now: {why}", "wait until_stable")
@@ -67,6 +69,49 @@ class Control:
         del self._presence.frozen[key]
         self.dispatcher.release(key)
         return member
+
+    def set_gate(self, group_id: str, gate: Gate) -> None:
+        """Have `gate` decide which requests of a group's members are served; ConfigError if one does."""
+        if group_id in self.dispatcher.gates:
+            raise ConfigError(f"{group_id} is being played already", "one scenario of a group at a time")
+        self.dispatcher.gates[group_id] = gate
+
+    def open_gate(self, group_id: str) -> None:
+        """Ask the gate again about what it did not admit."""
+        self.dispatcher.release((GATE, group_id))
+
+    def remove_gate(self, group_id: str) -> None:
+        """Serve what the gate did not admit, and all that comes."""
+        del self.dispatcher.gates[group_id]
+        self.dispatcher.release((GATE, group_id))
+
+    def group(self, group_id: str) -> Group | None:
+        """Return a group as its coordinator has it; None for no group."""
+        return self._state_of(group_id).groups.get(group_id)
+
+    def members_of(self, group_id: str) -> list[MemberName]:
+        """Return the members of a group."""
+        return [each for each in members(self._state_of(group_id)) if each.group_id == group_id]
+
+    def frozen(self) -> Iterable[MemberName]:
+        """Return the members that are frozen."""
+        return self._presence.frozen.values()
+
+    def coordinator_of(self, group_id: str) -> int:
+        """Return the broker that coordinates a group."""
+        return self.cluster.leader_of(OFFSETS_TOPIC, self.dispatcher.partition_of(group_id))
+
+    def postpone(self, key: TimerKey, by_ms: int) -> None:
+        """Have a timer of a group fall due so much later than now; nothing for one that is not armed."""
+        timers = self._state_of(key.group_id).timers
+        if key in timers:
+            timers.postpone(key, self.clock.now_ms() + by_ms)
+
+    def fire(self, key: TimerKey) -> None:
+        """Have a timer of a group fall due now."""
+        now_ms = self.clock.now_ms()
+        self._state_of(key.group_id).timers.arm(key, now_ms)
+        self.dispatcher.wakeups.run(now_ms)
 
     def is_stable(self, group_id: str, size: int | None = None) -> bool:
         """Whether a group has all of its members, `size` of them, where they are to be."""

@@ -11,6 +11,7 @@ from kgroup.broker.call import Answer, AnyCall, Call, NoResponse
 from kgroup.broker.control.faults.answers import failing
 from kgroup.broker.control.faults.installed import Faults, Verdict
 from kgroup.broker.control.faults.sites import FETCH, METADATA, Site, sites_of
+from kgroup.broker.control.gates import Gate
 from kgroup.broker.control.presence import OWN_CLIENT, Presence, sender
 from kgroup.broker.dispatch import AnyApi, Dispatcher
 from kgroup.broker.fetch_sessions import IDS_SINCE
@@ -19,6 +20,9 @@ from kgroup.protocol import registry
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.metadata import MetadataRequestTopic
 from kgroup.runtime.cluster import Cluster
+
+GATE = "gate"
+"""What is held before the gate of a group is held for (GATE, group)."""
 
 
 class ControlledDispatcher(Dispatcher):
@@ -32,6 +36,7 @@ class ControlledDispatcher(Dispatcher):
         self.presence = Presence()
         self.faults = Faults(cluster)
         self.frozen_nodes: set[int] = set()
+        self.gates: dict[str, Gate] = {}
         self._held: dict[Hashable, list[AnyCall]] = {}
 
     def handle(self, call: Call[Message]) -> Answer:
@@ -68,6 +73,17 @@ class ControlledDispatcher(Dispatcher):
         if frozen is not None:
             self._hold(call, frozen)
             return None
+        gate = self.gates.get(getattr(call.body, "group_id", "")) if self.gates else None
+        if gate is None:
+            return self._obey(call)
+        if not gate.admits(call):
+            self._hold(call, (GATE, call.body.group_id))
+            return None
+        answer = self._obey(call)
+        gate.served(call)
+        return answer
+
+    def _obey(self, call: AnyCall) -> Answer:
         if self.faults.active or self.faults.loading:
             verdict = self.faults.judge(call, self._sites)
             if verdict is not None:

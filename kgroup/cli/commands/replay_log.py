@@ -13,6 +13,7 @@ from kgroup.cli.inputs.history_selection import Selection, note_span, without_pa
 from kgroup.cli.inputs.locations import Files, StorageOption
 from kgroup.cli.output.times import parse_time
 from kgroup.cli.views.history_verdict import show_verdict
+from kgroup.cli.views.scenarios import wanted_scenario
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
             "kgroup replay-log orders --events rewound,committed-outside -o ndjson",
             "one JSON object per event",
         ),
+        ("kgroup replay-log orders --scenario incident.yaml", "last night's incident, for a test to play"),
         ("kgroup replay-log orders --verify", "exit code 8 if the log and the cluster disagree"),
     ),
 )
@@ -69,6 +71,12 @@ def command(
     ] = None,
     master: Annotated[str | None, option("--master URL", "Spark's master.  [default: local[*]]")] = None,
     html: Annotated[Path | None, option("--html FILE", "Write the timeline as an HTML page.")] = None,
+    scenario: Annotated[
+        Path | None, option("--scenario FILE", "Write what happened in one group as YAML that tests play.")
+    ] = None,
+    replace_names: Annotated[
+        bool, option("--replace-names", "With --scenario: other names for group, topics, members, hosts.")
+    ] = False,
     storage_option: StorageOption = None,
 ) -> ExitCode:
     """Tell what happened to groups: members, rebalances and their causes, commits, rewinds, deletions.
@@ -78,10 +86,11 @@ def command(
     from kgroup.cli.views import history as views
 
     group, files = without_paths(group or (), files or ())
-    if engine == SPARK and (at or raw or follow or verify or not files):
+    modes = sum(map(bool, (at, raw, follow, verify, scenario)))
+    if engine == SPARK and (modes or not files):
         raise ConfigError("--engine spark prints the timeline of --files", "leave it out for all else")
-    if sum(map(bool, (at, raw, follow, verify))) > 1:
-        raise ConfigError("--at, --raw, --follow and --verify exclude each other")
+    if modes > 1:
+        raise ConfigError("--at, --raw, --follow, --verify and --scenario exclude each other")
     if files and (follow or verify):
         raise ConfigError("--files has no cluster to follow or to compare with", "leave --files out")
     selection = Selection.of(
@@ -92,6 +101,7 @@ def command(
         instances=tuple(instance or ()),
         collapse=collapse_commits,
     )
+    wanted = wanted_scenario(selection, scenario, replace_names=replace_names)
     note_span(env, selection)
     with opened(env, files, selection, storage_option) as source:
         if raw:
@@ -102,9 +112,9 @@ def command(
             return show_verdict(env, source, selection)
         if at is not None:
             return views.show_state(env, source, selection, _moment(at))
-        if chosen_engine(env, engine, source, plain=html is None and collapse_commits) == SPARK:
+        if chosen_engine(env, engine, source, plain=not (html or wanted) and collapse_commits) == SPARK:
             return tell_on_spark(env, files, selection, master, storage_option)
-        return views.show_timeline(env, source, selection, html)
+        return views.show_timeline(env, source, selection, html, wanted)
 
 
 def _moment(text: str) -> "At":

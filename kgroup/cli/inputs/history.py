@@ -66,7 +66,14 @@ class Source:
     state_failure: KgroupError | None = None
     """Why that topic of a cluster could not be opened."""
 
-    def replay(self, selection: Selection, at: "At | None" = None, keep_owners: bool = False) -> "Story":
+    def replay(
+        self,
+        selection: Selection,
+        at: "At | None" = None,
+        *,
+        keep_owners: bool = False,
+        keep_notes: bool = False,
+    ) -> "Story":
         """Return the whole story of the selected groups, with a progress bar where that is worth one.
 
         Partitions that cannot be read are named in the coverage; if that is all of them, the failure of the
@@ -84,7 +91,7 @@ class Source:
                 wanted=selection.wanted,
                 at=at,
                 runs=selection.collapse,
-                extras=Extras(self.today or Today(), keep_owners),
+                extras=Extras(self.today or Today(), keep_owners, keep_notes),
                 progress=progress,
                 jobs=min(_MAX_JOBS, _cores()) if selection.collapse else 1,
             )

@@ -35,6 +35,7 @@ from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.times import day_and_clock, iso
 from kgroup.cli.views.description import blocks, member_columns, member_rows
 from kgroup.cli.views.history_state import description
+from kgroup.cli.views.scenarios import WantedScenario
 from kgroup.domain import OFFSETS_TOPIC, SHARE_STATE_TOPIC, Document, TopicPartition
 from kgroup.errors import ConfigError
 from kgroup.history.fold.events import Event, duration_text, partitions_text
@@ -67,9 +68,13 @@ _EVENT_COLUMNS = (
 _POLL_S = 0.5
 
 
-def show_timeline(env: Env, source: Source, selection: Selection, html: Path | None) -> ExitCode:
-    """Events in order, with what is complete; and, if asked for, as a page."""
-    story = source.replay(selection, keep_owners=html is not None)
+def show_timeline(
+    env: Env, source: Source, selection: Selection, html: Path | None, wanted: WantedScenario | None = None
+) -> ExitCode:
+    """Events in order, with what is complete; and, if asked for, as a page and as a scenario."""
+    story = source.replay(selection, keep_owners=html is not None, keep_notes=wanted is not None)
+    if wanted is not None:
+        wanted.write(env, story, selection)
     return show_story(env, story, selection, html, source.cluster)
 
 

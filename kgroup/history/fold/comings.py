@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kgroup.domain import MemberStatus
 from kgroup.history.fold import applications
-from kgroup.history.fold.departures import way_out
+from kgroup.history.fold.departures import Way, way_out
 from kgroup.history.fold.events import Kind, duration_text, partitions_text
 from kgroup.history.fold.explain import Membership, labels
 from kgroup.history.fold.step import Carry, GroupStep
@@ -52,17 +52,20 @@ def tell_left(step: GroupStep, member: RecordedMember, carry: Carry) -> None:
         held += f" ({share})"
     joined = carry.lives.end(member.member_id, step.timestamp_ms)
     since = carry.revoking.pop(member.member_id, None)
+    ways, cause = way_out(member, step.timestamp_ms, joined, step.offsets)
     if since is not None:
         # Who does not revoke within its rebalance timeout is fenced (KIP-848; CP-17, CP-28).
         due = partitions_text(member.revoking) if member.streams is None else member.streams.revoking.text
         held += f", had to give up {due} for {_ago(step, since)}"
         if step.timestamp_ms - since >= member.rebalance_timeout_ms > 0:
             held += f", its whole rebalance timeout of {duration_text(member.rebalance_timeout_ms)}"
+            ways = (Way.FENCED, *ways)
+    step.ways[member.member_id] = ways
     step.tell(
         Kind.MEMBER_LEFT_OR_EXPIRED,
         f"{labels((member,))} is gone{held}",
         member,
-        cause=way_out(member, step.timestamp_ms, joined, step.offsets),
+        cause=cause,
         partitions=tuple(sorted(member.holds)),
         proven=False,
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
 
 from kgroup.domain import MemberStatus, TopicPartition
 from kgroup.history.fold.events import duration_text
@@ -14,6 +16,22 @@ MAX_REMEMBERED = 10_000
 """Member ids remembered in a group: a bound for groups whose members never come twice."""
 SLACK_MS = 5_000
 """Between a member's last commit and its last poll lies up to an interval of automatic commits."""
+
+
+class Way(StrEnum):
+    """How a member can go. The values are an interface: the steps of scenarios name them."""
+
+    LEFT = "left"
+    SESSION_ENDED = "session-ended"
+    REMOVED = "removed"
+    FENCED = "fenced"
+
+
+class WayOut(NamedTuple):
+    """The ways in which a member may have gone, the likelier first, and the same for people."""
+
+    ways: tuple[Way, ...]
+    text: str
 
 
 @dataclass(slots=True)
@@ -45,18 +63,28 @@ def way_out(
     at_ms: int,
     joined_ms: int | None,
     offsets: Mapping[TopicPartition, Committed],
-) -> str:
+) -> WayOut:
     """Return how a member that is gone at `at_ms` may have gone.
 
     `joined_ms` is when it joined, where that was seen; `offsets` are the group's committed offsets.
     """
     committed = max((offsets[p].commit_timestamp_ms for p in member.holds if p in offsets), default=-1)
-    session, poll = member.session_timeout_ms, member.rebalance_timeout_ms
+    session = member.session_timeout_ms
     alive = at_ms - (joined_ms if joined_ms is not None else -session)
     classic_static = member.protocol == "classic" and member.instance_id is not None
     if 0 <= alive < session:
-        ways = "it was removed, or left for good" if classic_static else "it left, or was removed"
-        return f"{ways}: its session of {duration_text(session)} had not passed since it joined"
+        early = "it was removed, or left for good" if classic_static else "it left, or was removed"
+        possible = (Way.REMOVED, Way.LEFT) if classic_static else (Way.LEFT, Way.REMOVED)
+        text = f"{early}: its session of {duration_text(session)} had not passed since it joined"
+        return WayOut(possible, text)
+    stays = classic_static or member.state == MemberStatus.LEFT
+    ways = (Way.SESSION_ENDED, Way.REMOVED) if stays else (Way.LEFT, Way.SESSION_ENDED, Way.REMOVED)
+    return WayOut(ways, _later(member, at_ms, committed, classic_static=classic_static))
+
+
+def _later(member: RecordedMember, at_ms: int, committed: int, *, classic_static: bool) -> str:
+    """Return how a member may have gone that was in the group for longer than its session."""
+    session, poll = member.session_timeout_ms, member.rebalance_timeout_ms
     silent = at_ms - committed if committed >= 0 else -1
     # A dynamic client leaves when it has not polled for too long, a static one just falls silent.
     hung = poll + (max(session, 0) if classic_static else 0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from kgroup.domain import TopicPartition, uuid_text
 from kgroup.history.fold.changes import tell_changes
@@ -70,11 +70,16 @@ class Group:
     first_offset: int = -1
 
 
+Note: TypeAlias = GroupStep | CommitRun | Marker | Gap
+"""What happened to a group: its records of a batch, commits, the end of a transaction, records missing."""
+
+
 class Extras(NamedTuple):
-    """What a fold is given beside records: what a cluster says, if it was asked; whether to keep owners."""
+    """What a fold is given beside records: what a cluster says, if it was asked; what it is to keep."""
 
     today: Today = Today()
     keep_owners: bool = False
+    keep_notes: bool = False
 
 
 NO_EXTRAS = Extras()
@@ -84,7 +89,7 @@ class Fold:
     """Folds one partition. `apply` returns the events that are complete; `finish` those still open.
 
     `topic_names` maps topic ids to names. With `keep_owners`, `owners` remembers who held what after each
-    change of a group.
+    change of a group; with `keep_notes`, `notes` are all that happened to each group, in order.
     """
 
     def __init__(
@@ -99,6 +104,7 @@ class Fold:
         self.names = TopicNames(dict(topic_names or {}))
         self.groups: dict[str, Group] = {}
         self.owners: dict[str, list[Holdings]] | None = {} if extras.keep_owners else None
+        self.notes: dict[str, list[Note]] | None = {} if extras.keep_notes else None
         self.missing = 0
         self.gap_end = starts_at - 1
         self.gap_timestamp_ms = -1
@@ -231,6 +237,7 @@ class Fold:
         if group.open is not None:
             self._close_step(group, out)
         state, offsets = group.state, group.state.offsets
+        self._note(run.group, run)
         known = self.names.names
         for part in run.parts:
             topic_id = part.last.topic_id
@@ -261,6 +268,7 @@ class Fold:
         for name in sorted(n for n, g in self.groups.items() if g.state.pending.get(marker.producer_id)):
             group = self.groups[name]
             commits = group.state.pending.pop(marker.producer_id)
+            self._note(name, marker)
             out += group.spans.close(name, self.log_partition, group.state)
             places = tuple(sorted(commits))
             # A pending commit counts from its own place in the log, not from the marker's (KIP-98).
@@ -322,6 +330,7 @@ class Fold:
         if opened.records:
             tell_changes(step, group.carry)
         out += step.events
+        self._note(name, step)
         if self.owners is not None and opened.before.members != after.members:
             held = Holdings(opened.timestamp_ms, tuple(after.members.values()))
             self.owners.setdefault(name, []).append(held)
@@ -350,6 +359,10 @@ class Fold:
             out += group.spans.close(name, self.log_partition, group.state)
         self._spans.clear()
 
+    def _note(self, group: str, note: Note) -> None:
+        if self.notes is not None:
+            self.notes.setdefault(group, []).append(note)
+
     def _renamed(self) -> None:
         """Names became known: members and free partitions that had the ids get the names."""
         names = {uuid_text(topic_id): name for topic_id, name in self.names.names.items()}
@@ -367,8 +380,9 @@ class Fold:
         self.missing += gap.missing
         self.gap_end, self.gap_timestamp_ms = gap.last, gap.timestamp_ms
         self.whole = False
-        for group in self.groups.values():
+        for name, group in self.groups.items():
             group.solid = False
+            self._note(name, gap)
 
     def _unreadable(self, item: Undecodable) -> Event:
         return Event(

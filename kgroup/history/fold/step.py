@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from kgroup.domain import TopicPartition
-from kgroup.history.fold.departures import Lives
+from kgroup.history.fold.departures import Lives, Way
 from kgroup.history.fold.events import SHOWN, Event, Kind, Unowned
 from kgroup.history.fold.ownership import GivenUp
 from kgroup.history.fold.removals import Today
@@ -55,6 +55,8 @@ class GroupStep:
     today: Today = field(default_factory=Today)
     solid: bool = True
     """Whether nothing of the group's earlier records is missing."""
+    ways: dict[str, tuple[Way, ...]] = field(default_factory=dict)
+    """How each member that is gone may have gone, by its id."""
     events: list[Event] = field(default_factory=list)
 
     def tell(self, kind: Kind, detail: str, member: RecordedMember | None = None, **more: Any) -> None:

@@ -121,6 +121,11 @@ def read(path: Path) -> Scenario:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, yaml.YAMLError) as error:
         raise ConfigError(f"cannot read scenario {path}: {error}") from None
+    if isinstance(document, dict) and "group" in document:
+        raise ConfigError(
+            f"scenario {path} is what happened in group {document['group']}, not a plan",
+            "kgroup.testing plays it: kgroup docs testing",
+        )
     if not isinstance(document, dict) or not isinstance(document.get("steps"), list):
         raise ConfigError(f"scenario {path} has no list of steps")
     known = {

@@ -1,0 +1,19 @@
+"""Gates: who plays a group back decides which of its members' requests are served yet."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from kgroup.broker.call import AnyCall
+
+
+class Gate(Protocol):
+    """Stands before one group; what it does not admit waits for the next `Control.open_gate`."""
+
+    def admits(self, call: AnyCall) -> bool:
+        """Whether the request may be served now."""
+        ...
+
+    def served(self, call: AnyCall) -> None:
+        """Take notice of a request that was served, before anything else happens."""
+        ...

@@ -1,0 +1,53 @@
+"""The scenario of `kgroup replay-log GROUP --scenario FILE`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kgroup.cli.env.invocation import Env
+from kgroup.cli.inputs.history import shortcomings
+from kgroup.cli.inputs.history_selection import Selection
+from kgroup.cli.output.pages import write_page
+from kgroup.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kgroup.history.replay import Story
+
+
+@dataclass(frozen=True, slots=True)
+class WantedScenario:
+    """The scenario of one group that is to be written to a file."""
+
+    group: str
+    path: Path
+    replace_names: bool
+
+    def write(self, env: Env, story: "Story", selection: Selection) -> None:
+        """Write what happened in the group, if the log has anything of it; ConfigError where none can be."""
+        from kgroup.scenario.naming import renamed
+        from kgroup.scenario.recorded import text_of
+        from kgroup.scenario.recording import record
+
+        notes = [note for fold in story.folds.values() for note in (fold.notes or {}).get(self.group, ())]
+        if not notes:
+            return
+        span, unread = selection.span, len(shortcomings(story, selection)[0])
+        recorded = record(self.group, notes, since_ms=span.since_ms, until_ms=span.until_ms, unread=unread)
+        write_page(self.path, text_of(renamed(recorded) if self.replace_names else recorded))
+        env.note(f"wrote {self.path}")
+
+
+def wanted_scenario(selection: Selection, path: Path | None, *, replace_names: bool) -> WantedScenario | None:
+    """Return what `--scenario` asks for, None without it; ConfigError unless it is one whole group."""
+    if path is None:
+        if replace_names:
+            raise ConfigError("--replace-names is for a scenario", "add --scenario FILE")
+        return None
+    named = selection.names or []
+    if len(named) != 1:
+        raise ConfigError("--scenario is of one group", "name it: kgroup replay-log GROUP --scenario FILE")
+    if selection.instances or selection.kinds:
+        raise ConfigError(
+            "--scenario is of all members and events", "leave --instance and --events out, or edit the file"
+        )
+    return WantedScenario(named[0], path, replace_names)

@@ -1,0 +1,181 @@
+"""How values stand in the YAML of a scenario: each form reads one, and writes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
+from typing import Any, Generic, TypeVar
+
+from kgroup.domain import TopicPartition
+from kgroup.durations import parse_duration
+from kgroup.errors import ConfigError
+from kgroup.history.fold.events import partitions_text
+
+T = TypeVar("T")
+_PLACE = re.compile(r"([A-Za-z0-9._-]{1,249}):(\d{1,9}(?:-\d{1,9})?(?:,\d{1,9}(?:-\d{1,9})?)*)")
+MAX_PARTITIONS = 1_000_000
+Shares = Mapping[str, tuple[TopicPartition, ...]]
+"""Partitions by the name of the member that has them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form(Generic[T]):
+    """A way to write a value: `read` raises ConfigError for what is none, `write` returns plain data."""
+
+    read: Callable[[object], T]
+    write: Callable[[T], object]
+
+
+def given(form: Form[T], **more: object) -> Any:
+    """Return a field of a dataclass that stands in the file in this form; without a default it must."""
+    return field(metadata={"form": form}, **more)  # type: ignore[call-overload]
+
+
+def key_of(each: Field[object]) -> str:
+    """Return the key under which a field stands."""
+    return each.name.removesuffix("_ms")
+
+
+def read_fields(made: type[T], found: object, where: str) -> T:
+    """Return a dataclass from a mapping; ConfigError, which begins with `where`, says what is wrong."""
+    if not isinstance(found, Mapping):
+        raise ConfigError(f"{where}: {found!r} has no options", "options are written {key: value}")
+    known = {key_of(each): each for each in fields(made)}  # type: ignore[arg-type]
+    values = {}
+    for key, value in found.items():
+        if key not in known:
+            raise ConfigError(f"{where}: the key {key!r} is unknown", "one of " + ", ".join(sorted(known)))
+        values[known[key].name] = read(known[key].metadata["form"], value, f"{where}: {key}")
+    for key, each in known.items():
+        if each.name not in values and each.default is MISSING and each.default_factory is MISSING:
+            raise ConfigError(f"{where}: {key} is missing", f"it needs {key}")
+    return made(**values)
+
+
+def read(form: Form[T], value: object, where: str) -> T:
+    """Return a value; ConfigError says where it stands."""
+    try:
+        return form.read(value)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error.message}", error.hint) from None
+
+
+def written(made: object) -> dict[str, object]:
+    """Return the mapping that `read_fields` reads: what is at its default is left out."""
+    return {
+        key_of(each): each.metadata["form"].write(value)
+        for each in fields(made)  # type: ignore[arg-type]
+        if not _is_default(each, value := getattr(made, each.name))
+    }
+
+
+def duration_written(ms: int) -> str:
+    """Return a duration that `parse_duration` reads, to the millisecond."""
+    return f"{ms / 1000:.3f}".rstrip("0").rstrip(".") + "s"
+
+
+def _is_default(each: Field[object], value: object) -> bool:
+    default = each.default_factory() if each.default_factory is not MISSING else each.default
+    return value == default
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str) and value:
+        return value
+    raise ConfigError(f"{value!r} is not a text", "quote a name that YAML reads as a number, as '7'")
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise ConfigError(f"{value!r} is not a list", "write [a, b]")
+    return tuple(map(_text, value))
+
+
+def _number(value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    raise ConfigError(f"{value!r} is not a number", "a whole number from 0 on")
+
+
+def _flag(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    raise ConfigError(f"{value!r} is neither true nor false")
+
+
+def _duration_ms(value: object) -> int:
+    return round(parse_duration(str(value)) * 1000)
+
+
+def _mapping(value: object) -> Mapping[object, object]:
+    if isinstance(value, Mapping):
+        return value
+    raise ConfigError(f"{value!r} is not a mapping", "write {key: value}")
+
+
+def _partitions(value: object) -> tuple[TopicPartition, ...]:
+    if value == "-":
+        return ()
+    found: list[TopicPartition] = []
+    for part in str(value).split():
+        match = _PLACE.fullmatch(part)
+        if match is None:
+            raise ConfigError(f"{part!r} is no partitions", 'write "orders:0-3,6 pay:0", or "-" for none')
+        for span in match[2].split(","):
+            first, _, last = span.partition("-")
+            numbers = range(int(first), int(last or first) + 1)
+            if not numbers or numbers[-1] >= MAX_PARTITIONS:
+                raise ConfigError(
+                    f"{span!r} is no range of partitions", f"such as 0-3, below {MAX_PARTITIONS}"
+                )
+            found += (TopicPartition(match[1], number) for number in numbers)
+    return tuple(sorted(found))
+
+
+def _offsets(value: object) -> Mapping[TopicPartition, int]:
+    found = {}
+    for key, offset in _mapping(value).items():
+        places = _partitions(key)
+        if len(places) != 1:
+            raise ConfigError(f"{key!r} is not one partition", 'write "orders:0": 12')
+        found[places[0]] = _number(offset)
+    return found
+
+
+def _shares(value: object) -> Shares:
+    return {_text(name): _partitions(share) for name, share in _mapping(value).items()}
+
+
+def one_of(words: Iterable[str]) -> Form[str]:
+    """Return the form of one of some words."""
+    known = tuple(words)
+
+    def word(value: object) -> str:
+        if value in known:
+            return str(value)
+        raise ConfigError(f"{value!r} is not known here", "one of " + ", ".join(known))
+
+    return Form(word, str)
+
+
+def list_of(form: Form[T]) -> Form[tuple[T, ...]]:
+    """Return the form of a list of values in this form."""
+
+    def read_all(value: object) -> tuple[T, ...]:
+        if not isinstance(value, list):
+            raise ConfigError(f"{value!r} is not a list", "write [a, b]")
+        return tuple(map(form.read, value))
+
+    return Form(read_all, lambda values: [form.write(each) for each in values])
+
+
+TEXT = Form(_text, str)
+TEXTS = Form(_texts, list)
+NUMBER = Form(_number, int)
+FLAG = Form(_flag, bool)
+DURATION = Form(_duration_ms, duration_written)
+PARTITIONS = Form(_partitions, partitions_text)
+OFFSETS = Form(_offsets, lambda found: {partitions_text((place,)): at for place, at in sorted(found.items())})
+SHARES = Form(_shares, lambda found: {name: partitions_text(share) for name, share in found.items()})
+SIZES = Form(lambda value: {_text(k): _number(v) for k, v in _mapping(value).items()}, dict)

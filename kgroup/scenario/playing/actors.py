@@ -1,0 +1,166 @@
+"""The members that are played, each in a thread of its own, over the wire; and one that leaves no trace."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+
+from kgroup.client.settings import ConnectionSettings
+from kgroup.client.transport import SocketTransport
+from kgroup.domain import TopicPartition
+from kgroup.errors import KgroupError
+from kgroup.members.driver import PARKED_S, Driver, Event
+from kgroup.members.effects import Committed, Effect, Failed, GroupMember, Left
+from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+
+
+class Halted(Exception):
+    """The member is to send nothing any more."""
+
+
+class _Line(SocketTransport):
+    """Connections of one member, until it is halted."""
+
+    halted = False
+
+    def request(
+        self,
+        node: int | None,
+        message: Message,
+        *,
+        min_version: int = 0,
+        max_version: int | None = None,
+        timeout_s: float | None = None,
+    ) -> Message:
+        if self.halted:
+            raise Halted
+        return super().request(
+            node, message, min_version=min_version, max_version=max_version, timeout_s=timeout_s
+        )
+
+
+class Actor:
+    """A member that runs from `__init__` until it leaves, fails or is halted; its connection closes then."""
+
+    def __init__(self, name: str, member: GroupMember, settings: ConnectionSettings) -> None:
+        self.name = name
+        self.member = member
+        self.failed: Failed | None = None
+        self.left = False
+        self._transport = _Line(settings)
+        self._asked: deque[Callable[[], None]] = deque()
+        self._wanted = threading.Condition()
+        self._leaving = False
+        self._committed: Mapping[TopicPartition, int] | None = None
+        self._driver = Driver(
+            member, self._transport, clock_ms=_now_ms, pause=self._pause, on_event=self._on_event
+        )
+        self._thread = threading.Thread(target=self._run, name=f"kgroup plays {name}", daemon=True)
+        self._thread.start()
+
+    def do(self, what: Callable[[GroupMember, int], list[Effect]]) -> None:
+        """Have the member do something, given the time, once it has no request under way."""
+        self._ask(lambda: self._driver.act(what(self.member, _now_ms())))
+
+    def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Have it commit; `committed` says how that went."""
+        self._committed = None
+        self._ask(lambda: self._driver.commit(offsets))
+
+    def committed(self) -> Mapping[TopicPartition, int] | None:
+        """Return the error codes of the last commit, None while there is no answer."""
+        return self._committed
+
+    def leave(self) -> None:
+        """Have it leave for good."""
+        self._leaving = True
+        self._ask(lambda: None)
+
+    def halt(self) -> None:
+        """Have it send nothing any more, as if its process were killed."""
+        self._transport.halted = True
+        self._ask(_end)
+
+    def join(self) -> None:
+        """Wait until it has ended; it must be able to."""
+        self._thread.join()
+
+    def _ask(self, what: Callable[[], None]) -> None:
+        with self._wanted:
+            self._asked.append(what)
+            self._wanted.notify()
+
+    def _pause(self, seconds: float) -> bool:
+        with self._wanted:
+            if not self._asked and not self._leaving:
+                self._wanted.wait(seconds)
+            asked = [*self._asked]
+            self._asked.clear()
+        for what in asked:
+            what()
+        return self._leaving
+
+    def _run(self) -> None:
+        with self._transport, suppress(Halted):
+            self._driver.run(for_good=True)
+
+    def _on_event(self, event: Event) -> None:
+        if isinstance(event, Committed):
+            self._committed = event.errors
+        elif isinstance(event, Failed):
+            self.failed = event
+        elif isinstance(event, Left):
+            self.left = True
+
+
+class Passer:
+    """A member of a classic group that joins once, and that nobody sees if it is removed in time.
+
+    What set a rebalance off is often in no record, as is who was in a generation that did not complete.
+    """
+
+    def __init__(
+        self,
+        group_id: str,
+        protocols: tuple[JoinGroupRequestProtocol, ...],
+        settings: ConnectionSettings,
+        coordinator: int,
+    ) -> None:
+        self.member_id = ""
+        self._node = coordinator
+        self._request = JoinGroupRequest(
+            group_id=group_id,
+            session_timeout_ms=45_000,
+            member_id="",
+            rebalance_timeout_ms=300_000,
+            protocol_type="consumer",
+            protocols=protocols,
+        )
+        self._settings = settings
+        self._thread = threading.Thread(target=self._run, name="kgroup passes by", daemon=True)
+        self._thread.start()
+
+    def join(self) -> None:
+        """Wait until its join is answered, or its connection closed."""
+        self._thread.join()
+
+    def _run(self) -> None:
+        with SocketTransport(self._settings) as transport, suppress(KgroupError):
+            first = transport.request(self._node, self._request, min_version=4)
+            assert isinstance(first, JoinGroupResponse)
+            self.member_id = first.member_id
+            again = replace(self._request, member_id=first.member_id)
+            transport.request(self._node, again, timeout_s=PARKED_S)
+
+
+def _end() -> None:
+    raise Halted
+
+
+def _now_ms() -> int:
+    return time.monotonic_ns() // 1_000_000

@@ -1,0 +1,363 @@
+"""A group's log → what happened in it as a scenario, with all that no record says named as unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from kgroup.domain import TopicPartition, count_of
+from kgroup.errors import ConfigError
+from kgroup.history.fold.explain import Membership
+from kgroup.history.fold.folding import Note
+from kgroup.history.fold.step import GroupStep
+from kgroup.history.fold.view import CLASSIC, KINDS, RecordedMember, View
+from kgroup.history.items import CommitRun, Gap, Marker
+from kgroup.members.classic import PROTOCOL_TYPE
+from kgroup.scenario.forms import duration_written
+from kgroup.scenario.recorded import (
+    RETURNS,
+    UNKNOWN,
+    VERSION,
+    Commit,
+    DeleteGroup,
+    DeleteOffsets,
+    Head,
+    Member,
+    Rebalance,
+    Recorded,
+    Restart,
+    Start,
+    Step,
+    Stop,
+    Subscribe,
+)
+
+NEVER_RECORDED = (
+    "heartbeats, rejected requests and the reasons of clients leave no record",
+    "a commit names no member: it may have been its partition's owner, or anybody",
+)
+CLASSIC_UNRECORDED = (
+    "a classic rebalance is recorded when it completes: when it began and members joined is unknown",
+    "of a member's assignors only the one that was chosen is recorded",
+)
+
+
+def record(
+    group: str,
+    notes: Sequence[Note],
+    *,
+    since_ms: int | None = None,
+    until_ms: int | None = None,
+    unread: int = 0,
+) -> Recorded:
+    """Return what happened in a group, of which `notes` are all there are, from the first time to the second.
+
+    `unread` is how many parts of the log could not be read, which stands in the file as unknown.
+    ConfigError for a kind of group of which none can be written yet, or where nothing happened then.
+    """
+    recorder = Recorder(
+        group, [f"what {count_of(unread, 'part')} of the log say: not read"] if unread else []
+    )
+    for note in notes:
+        if until_ms is not None and _time_of(note) > until_ms:
+            break
+        if since_ms is not None and -1 < _time_of(note) < since_ms:
+            recorder.pass_by(note)
+        else:
+            recorder.take(note)
+    return recorder.recorded()
+
+
+def _time_of(note: Note) -> int:
+    if isinstance(note, CommitRun):
+        return max(part.last.timestamp_ms for part in note.parts)
+    return note.timestamp_ms
+
+
+@dataclass(slots=True)
+class Names:
+    """What members are called: by instance id, else by client id, with a number where several are there."""
+
+    specs: dict[str, Member] = field(default_factory=dict)
+    of: dict[str, str] = field(default_factory=dict)
+    """The names of those that are in the group, by member id."""
+
+    def name(self, member: RecordedMember) -> str:
+        """Return the name of a member, one that is free where it has none yet."""
+        if member.member_id not in self.of:
+            self.of[member.member_id] = self._free(member)
+            self.specs.setdefault(self.of[member.member_id], _spec(member))
+        return self.of[member.member_id]
+
+    def forget(self, member: RecordedMember) -> str:
+        """Return the name of a member that is gone: the next one of its client has it again."""
+        return self.of.pop(member.member_id)
+
+    def _free(self, member: RecordedMember) -> str:
+        base, taken = member.instance_id or member.client_id or member.member_id, set(self.of.values())
+        found, number = base, 1
+        while found in taken or not self._fits(found, member):
+            number += 1
+            found = f"{base}#{number}"
+        return found
+
+    def _fits(self, name: str, member: RecordedMember) -> bool:
+        known = self.specs.get(name)
+        return known is None or (known.instance_id, known.client_id) == (
+            member.instance_id,
+            member.client_id or None,
+        )
+
+
+def _spec(member: RecordedMember) -> Member:
+    return Member(
+        instance_id=member.instance_id,
+        client_id=member.client_id or None,
+        host=member.host.lstrip("/") or None,
+        rack=member.rack_id,
+        session_timeout_ms=member.session_timeout_ms if member.session_timeout_ms > 0 else None,
+        rebalance_timeout_ms=member.rebalance_timeout_ms if member.rebalance_timeout_ms > 0 else None,
+        topics=member.topics or None,
+    )
+
+
+class Recorder:
+    """Takes the notes of one group in their order."""
+
+    def __init__(self, group: str, unknown: list[str]) -> None:
+        self.group = group
+        self.began_ms: int | None = None
+        self.from_nothing = True
+        self.steps: list[Step] = []
+        self._names = Names()
+        self._now_ms = 0
+        self._subscribed: dict[str, tuple[str, ...]] = {}
+        self._sizes: dict[str, int] = {}
+        self._offsets: dict[TopicPartition, int] = {}
+        self._there: View | None = None
+        self._unknown = unknown
+        self._unclear = self._departures = self._transactions = self._collapsed = 0
+
+    def pass_by(self, note: Note) -> None:
+        """Take in what happened before the scenario begins: only what it left matters."""
+        if isinstance(note, GroupStep):
+            self._there = note.after
+            self.from_nothing = False
+        elif isinstance(note, CommitRun):
+            self._offsets |= {part.place: part.last.offset for part in note.parts}
+
+    def take(self, note: Note) -> None:
+        """Take in what happened next."""
+        before_ms = self._now_ms
+        at_ms = _time_of(note)
+        if self.began_ms is None and at_ms >= 0:
+            self.began_ms = at_ms
+        if self.began_ms is not None and at_ms >= 0:
+            self._now_ms = max(at_ms - self.began_ms, before_ms)
+        if self._there is not None:
+            self._found(self._there)
+            self._there = None
+        match note:
+            case GroupStep():
+                self._step(note)
+            case CommitRun():
+                self._run(note)
+            case Marker():
+                self._transactions += 1
+            case Gap():
+                self._unknown.append(
+                    f"{count_of(note.missing, 'record')} up to offset {note.last}, of this group or another: "
+                    f"compacted, or not in this copy; missing before {duration_written(self._now_ms)}"
+                )
+
+    def recorded(self) -> Recorded:
+        """Return the scenario; ConfigError where nothing happened."""
+        if not self.steps:
+            raise ConfigError(
+                f"there is nothing to play of group {self.group}: no member joined and nothing was committed",
+                "without --since and --until it is all that the log has",
+            )
+        began = "" if self.began_ms is None else _iso(self.began_ms)
+        head = Head(
+            scenario=VERSION,
+            name=self.group,
+            summary=f"what __consumer_offsets says of group {self.group}",
+            group=self.group,
+            began=began or None,
+            from_nothing=self.from_nothing,
+            topics=dict(sorted(self._sizes.items())),
+            unknown=tuple(self._all_unknown()),
+        )
+        return Recorded(head, self._names.specs, tuple(self.steps))
+
+    def _all_unknown(self) -> Iterator[str]:
+        yield from NEVER_RECORDED
+        yield from CLASSIC_UNRECORDED
+        yield "how many partitions topics have: they are counted as far as they were assigned or committed"
+        if self._unclear:
+            yield (
+                f"how members went: {self._unclear} of {self._departures} may have gone in more than one way "
+                f"(cause: {UNKNOWN}); kgroup plays the first that is possible"
+            )
+        if self._collapsed:
+            yield f"the offsets between: {count_of(self._collapsed, 'step')} has the last of several commits"
+        if self._transactions:
+            yield f"{count_of(self._transactions, 'transaction')} with offsets: they are not among the steps"
+        if self.began_ms is None:
+            yield "when anything happened: the records have no timestamps"
+        yield from self._unknown
+
+    def _found(self, view: View) -> None:
+        """Have members that were there before the first step join at once."""
+        if view.kind != CLASSIC:
+            self._check(view)
+            return
+        for member in view.members.values():
+            self._start(member)
+        self._unknown.append("how the members that were there at the beginning had joined")
+        self._rebalance(view)
+
+    def _check(self, view: View) -> None:
+        if view.kind not in ("", "simple", CLASSIC):
+            what = f"{self.group} is a {view.kind} group, or was one"
+            raise ConfigError(what, "scenarios are written of classic groups; --until ends before that")
+        if view.members and view.protocol_type != PROTOCOL_TYPE:
+            what = f"the members of {self.group} speak {view.protocol_type!r}, not {PROTOCOL_TYPE!r}"
+            raise ConfigError(what, "scenarios are written of groups of consumers")
+
+    def _step(self, step: GroupStep) -> None:
+        before, after = step.before, step.after
+        self._check(after)
+        if not step.solid and not self.steps:
+            self.from_nothing = False
+            if after.kind == CLASSIC:
+                self._found(after)
+            return
+        if step.removed and after.kind:
+            self._offsets = {p: at for p, at in self._offsets.items() if p not in step.removed}
+            self.steps.append(DeleteOffsets(at_ms=self._now_ms, partitions=step.removed))
+        if before.kind in KINDS and after.kind not in KINDS:
+            self._offsets.clear()
+            self.steps.append(DeleteGroup(at_ms=self._now_ms))
+        elif after.kind == CLASSIC:
+            self._members(step, Membership.between(before, after))
+            if after.epoch != before.epoch and (after.epoch > 0 or after.members):
+                self._skipped(before.epoch, after.epoch)
+                self._rebalance(after)
+
+    def _members(self, step: GroupStep, members: Membership) -> None:
+        for member in members.left:
+            self._stop(member, [str(way) for way in step.ways.get(member.member_id, ())])
+        for old, new in members.replaced:
+            self._names.of[new.member_id] = self._names.forget(old)
+            self._subscribe(new)
+            generation = step.after.epoch if step.after.epoch == step.before.epoch else None
+            self.steps.append(
+                Restart(
+                    at_ms=self._now_ms,
+                    member=self._names.name(new),
+                    cause=UNKNOWN,
+                    possible=RETURNS,
+                    generation=generation,
+                )
+            )
+            self._departures += 1
+            self._unclear += 1
+        for _, member in members.kept:
+            self._subscribe(member)
+        for member in _leader_first(members.joined, step.after):
+            self._start(member)
+
+    def _start(self, member: RecordedMember) -> None:
+        name = self._names.name(member)
+        self._subscribe(member)
+        self.steps.append(Start(at_ms=self._now_ms, member=name))
+
+    def _stop(self, member: RecordedMember, ways: list[str]) -> None:
+        self._departures += 1
+        name = self._names.forget(member)
+        known = len(ways) == 1
+        self._unclear += not known
+        self.steps.append(
+            Stop(
+                at_ms=self._now_ms,
+                member=name,
+                cause=ways[0] if known else UNKNOWN,
+                possible=() if known else tuple(ways),
+            )
+        )
+
+    def _subscribe(self, member: RecordedMember) -> None:
+        name = self._names.name(member)
+        known = self._subscribed.setdefault(name, member.topics)
+        if known != member.topics:
+            self._subscribed[name] = member.topics
+            self.steps.append(Subscribe(at_ms=self._now_ms, member=name, topics=member.topics))
+
+    def _skipped(self, before: int, after: int) -> None:
+        first = max(before, 0) + 1
+        if first < after and self.steps:
+            which = f"generation {first}" if after == first + 1 else f"generations {first} to {after - 1}"
+            self._unknown.append(f"who was in {which}: no record says, as it did not complete")
+
+    def _rebalance(self, view: View) -> None:
+        name = self._names.name
+        shares = {name(m): tuple(sorted(m.assigned)) for m in view.members.values()}
+        for share in shares.values():
+            self._size(share)
+        leader = view.members.get(view.leader or "")
+        self.steps.append(
+            Rebalance(
+                at_ms=self._now_ms,
+                generation=view.epoch,
+                leader=None if leader is None else name(leader),
+                assignor=view.assignor if view.members else None,
+                assigned=shares,
+            )
+        )
+
+    def _size(self, places: Iterable[TopicPartition]) -> None:
+        for place in places:
+            self._sizes[place.topic] = max(self._sizes.get(place.topic, 0), place.partition + 1)
+
+    def _run(self, run: CommitRun) -> None:
+        self._size(part.place for part in run.parts)
+        for offsets, commits in _commits(run, self._offsets):
+            more = commits if commits > len(offsets) else None
+            self._collapsed += more is not None
+            self.steps.append(Commit(at_ms=self._now_ms, offsets=offsets, commits=more))
+        self._offsets |= {part.place: part.last.offset for part in run.parts}
+
+
+def _iso(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _leader_first(joined: Sequence[RecordedMember], view: View) -> list[RecordedMember]:
+    """Return who joined in the order of the record, behind the leader, which joins an empty group first."""
+    order = {member_id: place for place, member_id in enumerate(view.members)}
+    return sorted(joined, key=lambda member: (member.member_id != view.leader, order[member.member_id]))
+
+
+def _commits(
+    run: CommitRun, known: Mapping[TopicPartition, int]
+) -> Iterator[tuple[dict[TopicPartition, int], int]]:
+    """Yield the commits of a run that tell its story: the last ones, and those around each rewind."""
+    points: list[tuple[int, TopicPartition, int]] = []
+    for part in run.parts:
+        if part.first < known.get(part.place, -1):
+            points.append((part.first_log_offset, part.place, part.first))
+        points.append((part.last.log_offset, part.place, part.last.offset))
+    for rewind in run.rewinds:
+        place = TopicPartition(rewind.topic, rewind.partition)
+        points += [(rewind.log_offset - 1, place, rewind.before), (rewind.log_offset, place, rewind.after)]
+    left = sum(part.commits for part in run.parts)
+    at_once: dict[TopicPartition, int] = {}
+    for _, place, offset in sorted(dict.fromkeys(points)):
+        if place in at_once:
+            yield at_once, len(at_once)
+            left -= len(at_once)
+            at_once = {}
+        at_once[place] = offset
+    yield at_once, left

@@ -1,0 +1,371 @@
+"""What happened in a group, written as a scenario and played again, also with librdkafka in it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from confluent_kafka import Consumer
+
+from kgroup.api import Event, Kind
+from kgroup.errors import ConfigError, TimedOut
+from kgroup.testing import Cluster
+from tests.ran import Ran, ran
+
+GROUP, TOPIC = "pay", "orders"
+PATIENCE_S = 60.0
+UUID = 37
+Shape = list[tuple[Kind, int, str | None]]
+
+
+def shape(events: tuple[Event, ...], *, without: tuple[Kind, ...] = ()) -> Shape:
+    """What has to be the same: kinds, in order, epochs and members by their names.
+
+    Members that joined or left with one generation have no order of their own on record.
+    """
+    found = [
+        (each.offset, each.kind, each.epoch, each.instance_id or (each.member_id or "")[:-UUID])
+        for each in events
+        if each.kind not in without
+    ]
+    return [
+        (kind, epoch, name) for _, kind, epoch, name in sorted(found, key=lambda f: (f[0], _rank(f[1]), f[3]))
+    ]
+
+
+def _rank(kind: Kind) -> int:
+    together = {Kind.MEMBER_JOINED: -2, Kind.MEMBER_LEFT_OR_EXPIRED: -1}
+    return together.get(kind, 0)
+
+
+def committed(kafka: Cluster) -> dict[tuple[str, int], int | None]:
+    offsets = kafka.describe(GROUP).offsets
+    assert offsets is not None
+    return {(each.topic, each.partition): each.committed_offset for each in offsets}
+
+
+class People:
+    """Consumers of librdkafka by name; one with a name in `static` has it as its instance id."""
+
+    def __init__(self, kafka: Cluster, static: tuple[str, ...]) -> None:
+        self.kafka = kafka
+        self.static = static
+        self.there: dict[str, Consumer] = {}
+        self.gone: list[Consumer] = []
+
+    def start(self, name: str) -> None:
+        more = {"group.instance.id": name} if name in self.static else {}
+        if name in self.there:
+            self.gone.append(self.there[name])
+        self.there[name] = Consumer(
+            {
+                **self.kafka.client(),
+                "group.id": GROUP,
+                "client.id": name,
+                "heartbeat.interval.ms": 50,
+                "partition.assignment.strategy": "range",
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                "log_level": 2,
+                **more,
+            }
+        )
+        self.there[name].subscribe([TOPIC])
+
+    def close(self, name: str) -> None:
+        self.there.pop(name).close()
+
+    def poll(self) -> bool:
+        for each in self.there.values():
+            each.poll(0.005)
+        return True
+
+    def settle(self) -> None:
+        """Poll until these have all partitions between them, and the group is stable."""
+
+        def shared() -> bool:
+            self.poll()
+            owned = [len(each.assignment()) for each in self.there.values()]
+            return sum(owned) == 6 and all(owned)
+
+        self.kafka.until(shared, group=GROUP, timeout_s=PATIENCE_S)
+        self.kafka.until_stable(GROUP, members=len(self.there), timeout_s=PATIENCE_S)
+
+    def commit(self, name: str, offset: int) -> None:
+        consumer = self.there[name]
+        places = consumer.assignment()
+        for place in places:
+            place.offset = offset
+        consumer.commit(offsets=places, asynchronous=False)
+
+    def end(self) -> None:
+        for each in (*self.there.values(), *self.gone):
+            each.close()
+
+
+@pytest.fixture(scope="module")
+def incident(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, Path]]:
+    """A cluster on which it happened: a session ends, a member is fenced, a rolling restart, commits."""
+    with Cluster({TOPIC: 6}, timeout_s=PATIENCE_S) as kafka:
+        people = People(kafka, static=("orders-2",))
+        for name in ("orders-0", "orders-1", "orders-2"):
+            people.start(name)
+            people.settle()
+        people.commit("orders-0", 5)
+        kafka.freeze("orders-1")
+        kafka.advance("45s")
+        frozen = people.there.pop("orders-1")
+        people.settle()
+        kafka.thaw("orders-1")
+        people.there["orders-1"] = frozen
+        people.settle()
+        people.start("orders-2")  # a second process with its instance id
+        people.settle()
+        for name in ("orders-0", "orders-1"):
+            people.close(name)
+            people.settle()
+            people.start(name)
+            people.settle()
+        people.commit("orders-1", 9)
+        people.end()
+        yield kafka, tmp_path_factory.mktemp("incident") / "incident.yaml"
+
+
+@pytest.fixture
+def written(incident: tuple[Cluster, Path], capsys: pytest.CaptureFixture[str]) -> Path:
+    kafka, path = incident
+    assert write(kafka, path, capsys).code == 0
+    return path
+
+
+def write(kafka: Cluster, path: Path, capsys: pytest.CaptureFixture[str], *more: str) -> Ran:
+    return ran(capsys, "replay-log", GROUP, "-b", kafka.bootstrap, "--scenario", str(path), *more)
+
+
+def test_what_is_played_is_what_was_recorded(incident: tuple[Cluster, Path], written: Path) -> None:
+    recorded = incident[0].history(GROUP)
+    kinds = {event.kind for event in recorded}
+    assert {Kind.MEMBER_LEFT_OR_EXPIRED, Kind.MEMBER_REPLACED, Kind.COMMITTED, Kind.LEADER_CHANGED} <= kinds
+    with Cluster() as kafka:
+        assert shape(kafka.play(written)) == shape(recorded)
+        assert committed(kafka) == committed(incident[0])
+
+
+def test_what_no_record_says_is_unknown(written: Path) -> None:
+    document = yaml.safe_load(written.read_text())
+    stops = [step["stop"] for step in document["steps"] if "stop" in step]
+    assert stops
+    assert {stop["cause"] for stop in stops} == {"unknown"}
+    assert all(stop["possible"] for stop in stops)
+    assert any("heartbeats" in each for each in document["unknown"])
+    assert any("how members went" in each for each in document["unknown"])
+
+
+class Part:
+    """A user's consumer, which does what the scenario has it do; `heard` is what its listener was told."""
+
+    def __init__(self, kafka: Cluster, name: str, **more: str) -> None:
+        self.people = People(kafka, ())
+        self.name = name
+        self.heard: list[str] = []
+        self.asked: list[str] = []
+
+    def act(self, what: str) -> None:
+        self.asked.append(what)
+        if what == "stop":
+            self.people.close(self.name)
+        elif self.name not in self.people.there:
+            self.people.start(self.name)
+            self._listen()
+
+    def _listen(self) -> None:
+        self.people.there[self.name].subscribe(
+            [TOPIC],
+            on_assign=lambda _, found: self.heard.append(f"assigned {len(found)}"),
+            on_revoke=lambda _, found: self.heard.append("revoked"),
+            on_lost=lambda _, found: self.heard.append("lost"),
+        )
+
+
+def test_a_consumer_of_librdkafka_plays_one_part(
+    incident: tuple[Cluster, Path], written: Path, tmp_path: Path
+) -> None:
+    """Its session ends as it did, it joins again, and it is restarted as it was."""
+    document = yaml.safe_load(written.read_text())
+    stop = next(s["stop"] for s in document["steps"] if s.get("stop", {}).get("member") == "orders-1")
+    assert stop["possible"] == ["left", "session-ended", "removed"]
+    stop |= {"cause": "session-ended", "possible": []}
+    path = tmp_path / "edited.yaml"
+    path.write_text(yaml.safe_dump(document, sort_keys=False))
+    with Cluster(timeout_s=PATIENCE_S) as kafka:
+        part = Part(kafka, "orders-1")
+        played = kafka.play(path, part="orders-1", act=part.act, meanwhile=part.people.poll)
+        part.people.end()
+    own = (Kind.COMMITTED,)  # the part commits by itself
+    assert shape(played, without=own) == shape(incident[0].history(GROUP), without=own)
+    assert part.asked == ["start", "start", "stop", "start"]
+    assert "lost" in part.heard
+
+
+def test_other_names_are_the_same_everywhere_and_play_the_same(
+    incident: tuple[Cluster, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "shared.yaml"
+    assert write(incident[0], path, capsys, "--replace-names").code == 0
+    text = path.read_text()
+    assert not [name for name in (GROUP, "orders", "127.0.0.1") if name in text.replace("records", "")]
+    with Cluster() as kafka:
+        played = kafka.play(path)
+    recorded = incident[0].history(GROUP)
+    assert [(kind, epoch) for kind, epoch, _ in shape(played)] == [
+        (kind, epoch) for kind, epoch, _ in shape(recorded)
+    ]
+    assert {event.group for event in played} == {"group-1"}
+    new = [name and name.replace("client-", "").replace("instance-", "") for _, _, name in shape(played)]
+    old = [name and str(int(name[-1]) + 1) if name != "orders-2" else "1" for _, _, name in shape(recorded)]
+    assert new == old
+
+
+def test_a_span_of_time_begins_with_who_was_there(
+    incident: tuple[Cluster, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its generations are counted from 1: those before it are not played."""
+    recorded = incident[0].history(GROUP)
+    replaced = next(event for event in recorded if event.kind is Kind.MEMBER_REPLACED)
+    path = tmp_path / "later.yaml"
+    assert write(incident[0], path, capsys, "--since", str(replaced.timestamp_ms)).code == 0
+    document = yaml.safe_load(path.read_text())
+    assert document["from_nothing"] is False
+    assert any("at the beginning" in each for each in document["unknown"])
+    with Cluster() as kafka:
+        played = shape(kafka.play(path))
+    later = shape(tuple(e for e in recorded if e.timestamp_ms >= replaced.timestamp_ms))
+    earlier = replaced.epoch - 1
+    assert played[-len(later) :] == [(kind, epoch - earlier, name) for kind, epoch, name in later]
+
+
+def test_a_group_that_is_not_in_the_log_is_not_found_and_nothing_is_written(
+    incident: tuple[Cluster, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "none.yaml"
+    found = ran(capsys, "replay-log", "nobody", "-b", incident[0].bootstrap, "--scenario", str(path))
+    assert found.code == 3
+    assert "there is no record of group nobody" in found.err + found.out
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["pay", "orders", "--scenario", "x.yaml"], "--scenario is of one group"),
+        (["pay*", "--scenario", "x.yaml"], "--scenario is of one group"),
+        (["pay", "--scenario", "x.yaml", "--raw"], "exclude each other"),
+        (["pay", "--scenario", "x.yaml", "--events", "committed"], "leave --instance and --events out"),
+        (["pay", "--replace-names"], "add --scenario FILE"),
+    ],
+)
+def test_what_no_scenario_can_be_of_is_refused(
+    argv: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = ran(capsys, "replay-log", *argv, "-b", "127.0.0.1:1")
+    assert found.code == 2
+    assert said in found.err
+
+
+GOOD = """
+scenario: 1
+group: pay
+topics: {orders: 6}
+members: {a: {client_id: a}, b: {client_id: b}}
+steps:
+- start: {member: a}
+- rebalance: {at: 3s, generation: 1, leader: a, assignor: range, assigned: {a: 'orders:0-5'}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("scenario: 1", "scenario: 2", "of version 2, which a newer kgroup wrote"),
+        ("scenario: 1", "scenario: x", "write scenario: 1"),
+        ("group: pay", "grup: pay", "it is a plan, which kgroup simulate plays"),
+        ("topics:", "topic:", "the key 'topic' is unknown.*one of.*topics"),
+        ("client_id: a", "client: a", "member a: the key 'client' is unknown.*client_id"),
+        ("start:", "begin:", "step 1: 'begin' is unknown.*start"),
+        ("member: a}", "member: c}", "step 1: 'c' is not among the members.*a, b"),
+        ("{member: a}", "{}", "step 1: start: member is missing"),
+        ("at: 3s", "at: -3s", "step 2: rebalance: at: '-3s' is not a duration.*not negative"),
+        ("{member: a}", "{member: a, at: 9s}", "step 2: rebalance is 6000 ms before the step above it"),
+        ("'orders:0-5'", "'orders'", "'orders' is no partitions.*orders:0-3"),
+        ("generation: 1", "generation: one", "generation: 'one' is not a number"),
+        ("- rebalance", "- stop: {member: a, cause: unknown}\n- rebalance", "step 2.*nothing is possible"),
+        ("- rebalance", "- stop: {member: a, cause: died}\n- rebalance", "cause: 'died' is not known.*left"),
+        ("steps:", "steps: [", "cannot read scenario"),
+        ("generation: 1", "generation: 0", "generation 0 does not follow"),
+    ],
+)
+def test_a_file_that_makes_no_sense_says_what_would_be_right(
+    old: str, new: str, said: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "bad.yaml"
+    assert old in GOOD
+    path.write_text(GOOD.replace(old, new, 1))
+    with Cluster() as kafka, pytest.raises(ConfigError) as raised:
+        kafka.play(path)
+    assert re.search(said, f"{raised.value.message} {raised.value.hint}", re.DOTALL)
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> Path:
+    path = tmp_path / "good.yaml"
+    path.write_text(GOOD)
+    return path
+
+
+def test_a_part_that_is_not_there_is_refused(good: Path) -> None:
+    with Cluster() as kafka, pytest.raises(ConfigError, match="no member is called 'c'"):
+        kafka.play(good, part="c")
+
+
+def test_a_file_that_is_missing_is_named() -> None:
+    with Cluster() as kafka, pytest.raises(ConfigError, match="cannot read scenario nowhere.yaml"):
+        kafka.play("nowhere.yaml")
+
+
+def test_a_group_that_is_there_already_is_refused(good: Path) -> None:
+    with Cluster() as kafka:
+        kafka.play(good)
+        with pytest.raises(ConfigError, match="there is a group pay already"):
+            kafka.play(good)
+
+
+def test_a_part_that_does_not_come_is_named_with_what_it_needs(good: Path) -> None:
+    with Cluster() as kafka:
+        with pytest.raises(TimedOut, match=r"a did not join.*client.id=a, group.id=pay.*orders"):
+            kafka.play(good, part="a", timeout_s=0.2)
+        kafka.wait_for(GROUP, "gone")  # and nothing is held up any more
+
+
+def test_simulate_plays_plans_alone(good: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = ran(capsys, "simulate", "--scenario", str(good))
+    assert found.code == 2
+    assert "is what happened in group pay, not a plan" in found.err
+
+
+def test_it_plays_beside_asynchronous_code_and_leaves_no_thread(good: Path) -> None:
+    before = set(threading.enumerate())
+
+    async def played() -> list[Kind]:
+        async with Cluster(users={"alice": "secret"}) as kafka:
+            events = await asyncio.to_thread(kafka.play, good)
+            assert kafka.describe(GROUP).state == "Stable"
+            return [event.kind for event in events]
+
+    kinds = asyncio.run(played())
+    assert kinds == [Kind.GROUP_CREATED, Kind.MEMBER_JOINED, Kind.REBALANCE_COMPLETED]
+    assert {thread for thread in threading.enumerate() if thread.is_alive()} <= before
