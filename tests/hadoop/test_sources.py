@@ -108,8 +108,9 @@ def test_the_same_tables_from_hdfs_and_from_a_disk(
     cluster: Hadoop, options: StorageOptions, tmp_path: Path
 ) -> None:
     pytest.importorskip("pyarrow", reason="the tables need the extra spark")
+    from kgroup.pipeline.spark.workers import InProcess
     from kgroup.pipeline.tables.ingest import fill
-    from tests.pipeline.local_run import Here, run
+    from tests.pipeline.local_run import run
     from tests.pipeline.made_logs import write_log
     from tests.pipeline.stored_rows import check_same
 
@@ -121,5 +122,5 @@ def test_the_same_tables_from_hdfs_and_from_a_disk(
     here, away = Tables(tmp_path / "here"), Tables(tmp_path / "away")
     run([tmp_path / "made"], here, 20_000, 2)
     there = Segments.of([at], options=options)
-    fill(Here(), there, away, 20_000, 2)
+    fill(InProcess(), there, away, 20_000, 2)
     check_same(away, here)

@@ -24,6 +24,7 @@ from kgroup.history.sources.live import LiveLog
 from kgroup.history.sources.logs import logs_of, segments_of, state_logs_of, topic_names_near
 from kgroup.pipeline.ask.sql import answered
 from kgroup.pipeline.read.inputs import LiveCluster, live_topic
+from kgroup.pipeline.spark.workers import InProcess
 from kgroup.pipeline.tables.delivering import delivery_rows
 from kgroup.pipeline.tables.ingest import fill
 from kgroup.pipeline.tables.store import Store
@@ -103,7 +104,7 @@ def test_rows_are_the_same_wherever_runs_end(tmp_path: Path) -> None:
         file.write_bytes(data[:end])
         store = run(source, tmp_path / "out")
         if number == 3:
-            compact(store)
+            compact(store, InProcess())
     runs = len(store.manifest.runs)
     assert stored(store) == stored(run(QUEUE, tmp_path / "whole")) and stored(store)
     assert len(run(source, tmp_path / "out").manifest.runs) == runs, "nothing new is no run"
@@ -206,16 +207,19 @@ def test_a_live_topic_goes_on_where_the_run_before_stopped(client: Client, tmp_p
     for jobs in ({b"a", b"bad"}, {b"b", b"c"}):
         work(client.bootstrap, jobs)
         before = len(stored(store))
-        report = fill(local_run.Here(), live, store, 4_000, 1)
+        report = fill(InProcess(), live, store, 4_000, 1)
         assert report.unread == () and len(stored(store)) > before
     with live_topic(live.connection, with_names=True) as topic:
         story = replay([LiveLog(topic, p) for p in topic.partitions], topic_names=topic.topic_names)
-        with live.state_logs({}) as logs:
-            add_deliveries(story, logs, topic.topic_names, runs=False)
+        found = live.state_logs({})
+        assert found is not None and not found.unread
+        for state in found.logs:
+            with state.opened() as log:
+                add_deliveries(story, [log], topic.topic_names, runs=False)
     told = [event for event in story.events if event.log_topic == SHARE_STATE_TOPIC]
     assert stored(store) == expected(told)
     assert [row["event"] for row in stored(store)].count("records-archived") >= 1
-    assert fill(local_run.Here(), live, store, 4_000, 1).run is None
+    assert fill(InProcess(), live, store, 4_000, 1).run is None
 
 
 def test_a_topic_that_may_not_be_read_is_named_and_ends_with_5(

@@ -18,7 +18,7 @@ from kgroup.pipeline.read.inputs import Segments
 from kgroup.pipeline.read.posting import Posted
 from kgroup.pipeline.schemas import Row
 from kgroup.pipeline.spark.session import spark_context
-from kgroup.pipeline.spark.workers import Fold, Read, Shuffle
+from kgroup.pipeline.spark.workers import Fold, Pieces, Read, Shuffle, Work
 from kgroup.pipeline.tables.ingest import ROWS, fill
 from kgroup.pipeline.tables.store import Store
 from tests.pipeline import local_run
@@ -51,7 +51,7 @@ class Disturbed:
     def tasks(self, size: int) -> int:
         return 2
 
-    def __call__(self, read: Read, fold: Fold, pieces: int, tasks: int, /) -> list[Row]:
+    def __call__(self, read: Read, fold: Fold, pieces: Pieces, tasks: int, /) -> list[Row]:
         disturb = self.disturb
         first, second = (str(self.marks / f"stage-{number}") for number in range(2))
 
@@ -74,6 +74,9 @@ class Disturbed:
                 disturb(second)
 
         return self.shuffle(reading, folding, pieces, tasks)
+
+    def each(self, work: Work, count: int) -> list[Row]:
+        return self.shuffle.each(work, count)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from kgroup.pipeline.ask.queries import _Fetch, in_ms, progress
 from kgroup.pipeline.read.inputs import Segments
 from kgroup.pipeline.read.source import OffsetsLogSource
 from kgroup.pipeline.schemas import COMMITS, plain
+from kgroup.pipeline.spark.workers import InProcess
 from kgroup.pipeline.tables.ingest import fill, ingest
 from kgroup.pipeline.tables.place import Place
 from kgroup.pipeline.tables.store import Store
@@ -25,7 +26,7 @@ from kgroup.storage.location import Location
 from kgroup.storage.objects import Objects
 from kgroup.storage.options import StorageOptions
 from kgroup.storage.store import Found
-from tests.pipeline.local_run import Here, run
+from tests.pipeline.local_run import run
 from tests.pipeline.made_logs import write_log
 from tests.pipeline.processes import FULL
 from tests.pipeline.stored_rows import check_same
@@ -42,7 +43,7 @@ def there(s3: S3Server, made: Path) -> Segments:
 def test_the_same_tables_from_s3_and_from_a_disk(there: Segments, made: Path, tmp_path: Path) -> None:
     here, away = Store(tmp_path / "here"), Store(tmp_path / "away")
     run([made], here, 20_000, 2)
-    fill(Here(), there, away, 20_000, 2)
+    fill(InProcess(), there, away, 20_000, 2)
     check_same(away, here)
     assert [span["records"] for span in away.manifest.spans] == [s["records"] for s in here.manifest.spans]
     assert away.manifest.names == here.manifest.names
@@ -51,8 +52,8 @@ def test_the_same_tables_from_s3_and_from_a_disk(there: Segments, made: Path, tm
 
 def test_what_was_read_from_s3_is_not_read_again(there: Segments, tmp_path: Path) -> None:
     store = Store(tmp_path)
-    assert fill(Here(), there, store, 20_000, 1).run is not None
-    again = fill(Here(), there, store, 20_000, 1)
+    assert fill(InProcess(), there, store, 20_000, 1).run is not None
+    again = fill(InProcess(), there, store, 20_000, 1)
     assert (again.run, sum(again.rows.values())) == (None, 0)
 
 
@@ -63,7 +64,7 @@ def test_an_object_that_changes_during_a_run_leaves_nothing(
     url = str(found.logs[1].files[0])
     s3.put(url, s3.get(url) + b"\0")
     with pytest.raises(StorageChanged, match="changed while it was read"):
-        fill(Here(), found, store, 20_000, 1)
+        fill(InProcess(), found, store, 20_000, 1)
     assert store.empty and not list(tmp_path.rglob("*.parquet"))
 
 

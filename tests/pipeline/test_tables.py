@@ -25,6 +25,7 @@ from kgroup.history.replay import Story
 from kgroup.pipeline.ask.sql import answered
 from kgroup.pipeline.ask.story import story_in
 from kgroup.pipeline.schemas import TABLES
+from kgroup.pipeline.spark.workers import InProcess, Shuffle
 from kgroup.pipeline.tables import delta, upkeep
 from kgroup.pipeline.tables import record as record_module
 from kgroup.pipeline.tables.store import KEPT, Store
@@ -32,6 +33,7 @@ from kgroup.storage.options import StorageOptions
 from tests.pipeline import local_run
 from tests.pipeline.made_logs import made_batches, write_names
 from tests.pipeline.processes import FULL
+from tests.pipeline.stored_rows import rows
 from tests.pipeline.test_ingest import check_equal, in_process
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
@@ -325,7 +327,7 @@ def test_vacuum_compacts_and_takes_away_what_no_kept_version_needs(tmp_path, log
     left.write_bytes(b"PAR1")
     young = shutil.copy(left, left.with_name("of-a-run-on-its-way.parquet"))
     os.utime(left, (0, 0))
-    kept = upkeep.vacuum(Store(out), 24)
+    kept = upkeep.vacuum(Store(out), 24, InProcess())
     assert kept.after < kept.before
     assert not left.exists() and young.exists()
     check_equal(pinned, told)
@@ -333,7 +335,7 @@ def test_vacuum_compacts_and_takes_away_what_no_kept_version_needs(tmp_path, log
     run(log, out)
     check_equal(Store(out), told)
     with pytest.raises(ConfigError, match="less than an hour"):
-        upkeep.vacuum(Store(out), 0)
+        upkeep.vacuum(Store(out), 0, InProcess())
 
 
 def test_after_its_time_a_version_is_gone_and_the_newest_is_whole(tmp_path, log, monkeypatch):
@@ -344,7 +346,7 @@ def test_after_its_time_a_version_is_gone_and_the_newest_is_whole(tmp_path, log,
     files = set(out.rglob("*.parquet"))
     monkeypatch.setattr(upkeep, "LEAST_HOURS", 0)
     aged(out, 1)
-    assert upkeep.vacuum(Store(out), 0).deleted > 0
+    assert upkeep.vacuum(Store(out), 0, InProcess()).deleted > 0
     assert not files <= set(out.rglob("*.parquet"))
     check_equal(Store(out), told)
     run(log, out)
@@ -363,6 +365,47 @@ def test_many_runs_leave_few_records(tmp_path, log, monkeypatch):
     assert len(DeltaTable(out / "runs").file_uris()) < 5
     assert [entry["run"] for entry in store.manifest.runs] == list(range(1, len(store.manifest.runs) + 1))
     assert "compaction" in {entry["kind"] for entry in store.manifest.runs}
+
+
+def test_compaction_by_tasks_leaves_a_file_a_partition_and_day_and_changes_no_row(tmp_path, log, spark):
+    """Streams of a table pass it over: its log says that no data changed."""
+    out = tmp_path / "out"
+    for share in (0.2, 0.4, 0.6, 0.8, 1.0):
+        told = log.grow(share)
+        run(log, out)
+    plain = TABLES.keys() - {"deliveries"}
+    known = {table: rows(Store(out), table) for table in plain}
+    before, after = upkeep.compact(Store(out), Shuffle(spark.sparkContext))
+    store = Store(out)
+    check_equal(store, told)
+    assert {table: rows(store, table) for table in plain} == known
+    assert after == sum(len(store.names(table)) for table in KEPT) < before
+    for table in KEPT:
+        folders = [Path(name).parent for name in store.names(table)]
+        assert len(folders) == len(set(folders)), table
+    newest = DeltaTable(out / "commits").version()
+    actions = (out / "commits" / "_delta_log" / f"{newest:020d}.json").read_text().splitlines()
+    found = [action for line in actions for action in json.loads(line).values()]
+    changes = [action["dataChange"] for action in found if "dataChange" in action]
+    assert len(changes) > 2 and not any(changes)
+
+
+def test_states_that_no_run_goes_on_from_are_deleted_without_being_asked(tmp_path, log, monkeypatch):
+    """Rows of earlier versions stay, as `vacuum --keep` has them; their states do not."""
+    monkeypatch.setattr(upkeep, "_OFTEN", 3)
+    monkeypatch.setattr(upkeep, "STATE_HOURS", 0)
+    out = tmp_path / "out"
+    for share in (0.3, 0.6, 1.0):
+        told = log.grow(share)
+        run(log, out)
+    store = Store(out)
+    assert [entry["kind"] for entry in store.manifest.runs] == ["run"] * 3 + ["compaction"]
+    states, commits = (set((out / table).rglob("*.parquet")) for table in ("folds", "commits"))
+    assert states == {out / name for name in store.names("folds")}
+    assert commits > {out / name for name in store.names("commits")}
+    check_equal(store, told)
+    run(log, out)
+    check_equal(Store(out), told)
 
 
 def at_s3(s3, url: str) -> Store:
@@ -384,15 +427,15 @@ def test_tables_in_an_object_store_are_those_of_a_folder(tmp_path, log, s3):
     check_equal(there, told)
     assert there.names("deliveries") == here.names("deliveries") == [], "the log has no share groups"
     for table in (*(TABLES.keys() - {"deliveries"}), "events_open", "folds"):
-        rows = [pa.concat_tables(map(store.read, store.names(table))) for store in (here, there)]
-        assert rows[0].num_rows
-        names = [name for name in rows[0].column_names if name != "state"]
-        assert rows_of(rows[0], names) == rows_of(rows[1], names)
+        found = [pa.concat_tables(map(store.read, store.names(table))) for store in (here, there)]
+        assert found[0].num_rows
+        names = [name for name in found[0].column_names if name != "state"]
+        assert rows_of(found[0], names) == rows_of(found[1], names)
     question = (
         "select group_id, count(*) as n, max(ts) as last from commits group by group_id order by group_id"
     )
     assert answered(there, question).rows == answered(here, question).rows
-    assert upkeep.vacuum(there, 1).after < upkeep.vacuum(here, 1).before
+    assert upkeep.vacuum(there, 1, InProcess()).after < upkeep.vacuum(here, 1, InProcess()).before
     check_equal(at_s3(s3, url), told)
 
 

@@ -71,7 +71,7 @@ def run(
     conf: Annotated[list[str] | None, _CONF] = None,
     split_size: Annotated[
         int | None,
-        option("--split-size MB", "What one task reads; 16 to 256 by the size of the input.", min=1),
+        option("--split-size MB", "What one task reads; 16 to 512 by the size of the input.", min=1),
     ] = None,
     follow: Annotated[bool, option("--follow -f", "Keep reading as new records arrive.")] = False,
     every: Annotated[str, option("--every DURATION", "How often --follow looks.")] = "10s",

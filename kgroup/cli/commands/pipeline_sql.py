@@ -7,7 +7,7 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.locations import StorageOption, storage_options
-from kgroup.cli.inputs.pipeline_session import filled
+from kgroup.cli.inputs.pipeline_session import filled, opened_spark
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.views.pipeline_rows import sql_result
 from kgroup.durations import parse_duration
@@ -59,16 +59,26 @@ def vacuum(
     env: Env,
     tables: Annotated[str, argument("TABLES", "Tables filled by `pipeline run`.")],
     keep: Annotated[str, option("--keep DURATION", "How old a version can be and be read.")] = "30d",
+    master: Annotated[
+        str | None, option("--master URL", "Spark's master, whose tasks make the files; else this process.")
+    ] = None,
+    conf: Annotated[list[str] | None, option("--conf KEY=VALUE", "A Spark setting; repeatable.")] = None,
     storage_option: StorageOption = None,
 ) -> ExitCode:
     """Make small files into larger ones, and delete those that no version of the last days needs.
 
     What killed runs have left goes too. Readers of a version that is younger than --keep lose nothing.
     """
+    store = _store(env, tables, storage_option)
+    from kgroup.pipeline.spark.workers import InProcess, Shuffle
     from kgroup.pipeline.tables.upkeep import vacuum as done
 
     hours = int(parse_duration(keep) // 3600)
-    told = done(_store(env, tables, storage_option), hours)
+    if master is None and not conf:
+        told = done(store, hours, InProcess())
+    else:
+        with opened_spark(env, master, conf, sql=False) as context:
+            told = done(store, hours, Shuffle(context))
     data = {"files_before": told.before, "files_after": told.after, "deleted": told.deleted}
     line = f"{told.before} files of rows are {told.after} now; {told.deleted} files were deleted"
     return show(env, Result(data, (line,)))

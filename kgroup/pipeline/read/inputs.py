@@ -17,7 +17,7 @@ from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, StorageError
 from kgroup.history.decode.scan import BatchHeader, Scanner
 from kgroup.history.sources.chunks import file_chunks
 from kgroup.history.sources.layout import AnyFile
-from kgroup.history.sources.live import EARLIEST, LiveLog, LiveTopic
+from kgroup.history.sources.live import EARLIEST, LATEST, LiveLog, LiveTopic
 from kgroup.history.sources.logs import (
     Look,
     OffsetsLog,
@@ -43,6 +43,25 @@ class Since:
     time_ms: int | None = None
 
 
+class StateLog(Protocol):
+    """A partition of `__share_group_state`, to be opened by the task that reads it."""
+
+    @property
+    def partition(self) -> int: ...
+
+    def opened(self) -> AbstractContextManager[OffsetsLog]:
+        """Return its log; for `with`. KgroupError where it cannot be reached."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StateLogs:
+    """The partitions of `__share_group_state` that may hold anything new, and why others cannot be read."""
+
+    logs: Sequence[StateLog]
+    unread: Sequence[tuple[int, KgroupError]] = ()
+
+
 @runtime_checkable
 class Input(Protocol):
     """Partitions of `__consumer_offsets` that can be cut into splits."""
@@ -66,8 +85,8 @@ class Input(Protocol):
         """The splits that hold what is behind `after` (the last log offset read, by partition)."""
         ...
 
-    def state_logs(self, after: Mapping[int, int]) -> AbstractContextManager[Sequence[OffsetsLog]]:
-        """The partitions of `__share_group_state`, none where there are none; for `with`.
+    def state_logs(self, after: Mapping[int, int]) -> StateLogs | None:
+        """The partitions of `__share_group_state`; None where there is no such topic.
 
         `after` are the last offsets read, which may be read again. KgroupError where it cannot be read.
         """
@@ -140,14 +159,26 @@ class Segments:
             begun |= {log.partition: _start(log, self.since) - 1 for log in new}
         return plan_splits(logs, split_bytes, begun, whole)
 
-    def state_logs(self, after: Mapping[int, int]) -> AbstractContextManager[Sequence[OffsetsLog]]:
-        return nullcontext(state_logs_of(self._look()))
+    def state_logs(self, after: Mapping[int, int]) -> StateLogs | None:
+        logs = state_logs_of(self._look())
+        return StateLogs([StateSegments(log.partition, log) for log in logs]) if logs else None
 
     def topic_names(self) -> dict[bytes, str]:
         return topic_names_near(self.paths, self._look().beside)
 
     def cluster_id(self) -> str | None:
         return self._look().cluster
+
+
+@dataclass(frozen=True, slots=True)
+class StateSegments:
+    """The segments of a partition of `__share_group_state`."""
+
+    partition: int
+    log: SegmentLog
+
+    def opened(self) -> AbstractContextManager[OffsetsLog]:
+        return nullcontext(self.log)
 
 
 def _start(log: SegmentLog, since: Since) -> int:
@@ -229,15 +260,22 @@ class LiveCluster:
             for number, (start, stop) in enumerate(zip(starts, ends, strict=True))
         ]
 
-    @contextmanager
-    def state_logs(self, after: Mapping[int, int]) -> Iterator[Sequence[OffsetsLog]]:
+    def state_logs(self, after: Mapping[int, int]) -> StateLogs | None:
+        new, unread = list[StateLog](), list[tuple[int, KgroupError]]()
         try:
             with live_topic(self.connection, name=SHARE_STATE_TOPIC) as topic:
-                yield [LiveLog(topic, n, _behind(topic, n, after.get(n, -1))) for n in topic.partitions]
+                for part in topic.partitions:
+                    last = after.get(part, -1)
+                    try:
+                        if topic.offset_at(part, LATEST) > last + 1:
+                            new.append(LiveState(part, self.connection, last))
+                    except KgroupError as error:
+                        unread.append((part, error))
         except BrokerRefused as error:
             if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise
-            yield []
+            return None
+        return StateLogs(new, unread)
 
     def topic_names(self) -> dict[bytes, str]:
         with live_topic(self.connection, with_names=True) as topic:
@@ -248,12 +286,20 @@ class LiveCluster:
             return topic.cluster_id
 
 
-def _behind(topic: LiveTopic, part: int, last_offset: int) -> int:
-    """Where to read on: brokers may have deleted what comes next."""
-    try:
-        return max(last_offset + 1, topic.offset_at(part, EARLIEST))
-    except KgroupError:
-        return last_offset + 1  # reading it fails too, and says so
+@dataclass(frozen=True, slots=True)
+class LiveState:
+    """A partition of the live `__share_group_state`, read behind `last_offset`."""
+
+    partition: int
+    connection: ConnectionSettings
+    last_offset: int
+
+    @contextmanager
+    def opened(self) -> Iterator[OffsetsLog]:
+        with live_topic(self.connection, name=SHARE_STATE_TOPIC) as topic:
+            # Brokers may have deleted what comes next.
+            first = topic.offset_at(self.partition, EARLIEST)
+            yield LiveLog(topic, self.partition, max(self.last_offset + 1, first))
 
 
 @contextmanager

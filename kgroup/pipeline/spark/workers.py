@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 Read: TypeAlias = Callable[[Iterator[int]], Iterator[Posted]]
 Fold: TypeAlias = Callable[[Iterator[Posted]], Iterator[Row]]
+Work: TypeAlias = Callable[[int], Row]
+Pieces: TypeAlias = Sequence[Sequence[int]]
+"""What is read, by number: a task for each piece."""
 _SHARE_BYTES = 8 << 20
 """Less than this is not worth a task of its own."""
 
@@ -50,11 +54,15 @@ class Move(Protocol):
         """Return how many tasks may fold so many bytes of the log."""
         ...
 
-    def __call__(self, read: Read, fold: Fold, pieces: int, tasks: int, /) -> list[Row]:
+    def __call__(self, read: Read, fold: Fold, pieces: Pieces, tasks: int, /) -> list[Row]:
         """Return what the folds yield, in any order.
 
-        `read` gets numbers of pieces, 0 to `pieces` - 1; `fold` gets the rows of its task, by address.
+        `read` gets the numbers of a piece; `fold` gets the rows of its task, by address.
         """
+        ...
+
+    def each(self, work: Work, count: int) -> list[Row]:
+        """Return what `work` returns of each number below `count`, in their order."""
         ...
 
 
@@ -67,8 +75,29 @@ class Shuffle:
     def tasks(self, size: int) -> int:
         return max(1, min(2 * self._context.defaultParallelism, -(-size // _SHARE_BYTES)))
 
-    def __call__(self, read: Read, fold: Fold, pieces: int, tasks: int, /) -> list[Row]:
-        numbers = self._context.parallelize(range(pieces), pieces)
-        rows = numbers.mapPartitions(lambda piece: read(iter(piece)))
+    def __call__(self, read: Read, fold: Fold, pieces: Pieces, tasks: int, /) -> list[Row]:
+        numbers = self._context.parallelize(pieces, len(pieces))
+        rows = numbers.mapPartitions(lambda own: read(chain.from_iterable(own)))
         moved = rows.repartitionAndSortWithinPartitions(tasks, lambda address: address[0])
         return moved.mapPartitions(lambda own: fold(iter(own))).collect()
+
+    def each(self, work: Work, count: int) -> list[Row]:
+        return self._context.parallelize(range(count), count).map(work).collect() if count else []
+
+
+class InProcess:
+    """`Move` without Spark: one task after the other, of which `tasks` fold."""
+
+    def __init__(self, tasks: int = 1) -> None:
+        self._tasks = tasks
+
+    def tasks(self, size: int) -> int:
+        return self._tasks
+
+    def __call__(self, read: Read, fold: Fold, pieces: Pieces, tasks: int, /) -> list[Row]:
+        moved = sorted(chain.from_iterable(map(read, map(iter, pieces))), key=lambda row: row[0])
+        of_tasks = ([row for row in moved if row[0][0] == task] for task in range(tasks))
+        return [told for own in of_tasks for told in fold(iter(own))]
+
+    def each(self, work: Work, count: int) -> list[Row]:
+        return list(map(work, range(count)))

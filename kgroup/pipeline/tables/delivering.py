@@ -1,15 +1,14 @@
 """The records of `__share_group_state` → rows of the table `deliveries`, as replay-log reports them.
 
-The driver reads them record by record: next to `__consumer_offsets` the topic is short, as brokers delete
+A task reads a partition record by record: next to `__consumer_offsets` the topic is short, as brokers delete
 what lies before the newest snapshots. Each record is reported by itself, so rows do not depend on where runs
-end.
+end. The driver gets of each partition its files and where its fold stopped.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Unpack
 
 import pyarrow as pa
 
@@ -20,10 +19,12 @@ from kgroup.history.deliveries import DeliveryReader, kept_deliveries
 from kgroup.history.fold.events import Event
 from kgroup.history.replay import in_order
 from kgroup.history.sources.logs import OffsetsLog, SegmentLog
-from kgroup.pipeline.read.inputs import Input
+from kgroup.pipeline.read.inputs import Input, StateLog
 from kgroup.pipeline.schemas import DELIVERIES as SCHEMA
 from kgroup.pipeline.schemas import Row
+from kgroup.pipeline.spark.workers import Move
 from kgroup.pipeline.tables.manifest import bad_in, stopped_at
+from kgroup.pipeline.tables.place import Place
 from kgroup.pipeline.tables.store import DELIVERIES, Run
 from kgroup.pipeline.tables.writing import TableFile, TableWriter
 
@@ -49,59 +50,88 @@ class Delivered:
         self.unread.append((SHARE_STATE_TOPIC, missing))
 
 
-def deliver(run: Run, origin: Input, topic_names: Mapping[bytes, str], **choice: Unpack[Choice]) -> Delivered:
+@dataclass(frozen=True, slots=True)
+class ReadDeliveries:
+    """Reads a partition by its number and writes its rows; returns a row for the driver. Runs on an executor.
+
+    `known` are the rows of the run before.
+    """
+
+    place: Place
+    run: int
+    token: str
+    names: Mapping[bytes, str]
+    choice: Choice
+    known: Mapping[int, Row]
+    logs: Sequence[StateLog]
+
+    def __call__(self, number: int) -> Row:
+        part = self.logs[number].partition
+        try:
+            with self.logs[number].opened() as log:
+                return {"part": part, **self._read(log)}
+        except KgroupError as error:
+            return {"part": part, "failure": error}
+
+    def _read(self, log: OffsetsLog) -> Row:
+        old = self.known.get(log.partition)
+        reader = DeliveryReader(
+            log,
+            self.names,
+            names=self.choice.get("names"),
+            wanted=self.choice.get("wanted"),
+            runs=False,
+            kept=stopped_at(old) if old else None,
+        )
+        events = in_order(reader.advance())
+        kept = reader.kept
+        if kept is None:
+            return {"failure": log.failure}
+        with TableWriter(self.place, self.run, self.token, log.partition, DELIVERIES) as writer:
+            writer.write(DELIVERIES, delivery_rows(events))
+        state = {
+            "part": log.partition,
+            "source": log.source,
+            "state": kept_deliveries().encode(kept),
+            "bad": [asdict(each) for each in log.bad] + _damaged_before(log, old),
+        }
+        return {"failure": log.failure, "state": state, "files": [asdict(file) for file in writer.files]}
+
+
+def deliver(
+    move: Move, run: Run, origin: Input, topic_names: Mapping[bytes, str], choice: Choice
+) -> Delivered:
     """Write what is new of share groups' deliveries, and let the run's manifest know where it stopped.
 
     What cannot be read is left to the next run: the tables of `__consumer_offsets` do not depend on it.
     """
     known = run.manifest.deliveries
-    before = {part: stopped_at(row) for part, row in known.items()}
-    after = {part: kept.seen.next_offset - 1 for part, kept in before.items()}
+    after = {part: stopped_at(row).seen.next_offset - 1 for part, row in known.items()}
     done = Delivered(found=bool(known))
     try:
-        with origin.state_logs(after) as logs:
-            for log in logs:
-                done.found = True
-                part = log.partition
-                reader = DeliveryReader(
-                    log,
-                    topic_names,
-                    names=choice.get("names"),
-                    wanted=choice.get("wanted"),
-                    runs=False,
-                    kept=before.get(part),
-                )
-                try:
-                    events = in_order(reader.advance())
-                except KgroupError as error:
-                    done.unread.append((f"{SHARE_STATE_TOPIC}-{part}", error))
-                    continue
-                if log.failure is not None:
-                    done.unread.append((f"{SHARE_STATE_TOPIC}-{part}", log.failure))
-                _keep(run, reader, events, done)
+        found = origin.state_logs(after)
     except KgroupError as error:
         done.unread.append((SHARE_STATE_TOPIC, error))
         done.found = True
+        return done
+    if found is None:
+        return done
+    done.found = True
+    read = ReadDeliveries(run.place, run.number, run.token, topic_names, choice, known, found.logs)
+    told = move.each(read, len(found.logs))
+    failures = [*found.unread, *((row["part"], row["failure"]) for row in told if row["failure"])]
+    done.unread += [(f"{SHARE_STATE_TOPIC}-{part}", error) for part, error in sorted(failures, key=_part)]
+    for row in told:
+        done.files += [TableFile(**file) for file in row.get("files", ())]
+        state = row.get("state")
+        if state is not None:
+            done.news = done.news or state != known.get(row["part"])
+            known[row["part"]] = state
     return done
 
 
-def _keep(run: Run, reader: DeliveryReader, events: Sequence[Event], done: Delivered) -> None:
-    log, known = reader.log, run.manifest.deliveries
-    kept = reader.kept
-    if kept is None:
-        return
-    with TableWriter(run.place, run.number, run.token, log.partition, DELIVERIES) as writer:
-        writer.write(DELIVERIES, delivery_rows(events))
-    done.files += writer.files
-    old = known.get(log.partition)
-    row = {
-        "part": log.partition,
-        "source": log.source,
-        "state": kept_deliveries().encode(kept),
-        "bad": [asdict(each) for each in log.bad] + _damaged_before(log, old),
-    }
-    done.news = done.news or row != old
-    known[log.partition] = row
+def _part(failure: tuple[int, KgroupError]) -> int:
+    return failure[0]
 
 
 def _damaged_before(log: OffsetsLog, old: Row | None) -> list[Row]:

@@ -18,7 +18,7 @@ from kgroup.errors import ConfigError, KgroupError, StorageError
 from kgroup.pipeline.comments import TABLES, comment_of
 from kgroup.pipeline.schemas import plain
 from kgroup.pipeline.tables.place import Place
-from kgroup.pipeline.tables.writing import BOUNDED, DATED, TableFile
+from kgroup.pipeline.tables.writing import BOUNDED, DATED, TableFile, folder_in
 from kgroup.storage.failures import COLOURS
 from kgroup.storage.failures import told as of_storage
 
@@ -108,24 +108,27 @@ def committed(
     files: Sequence[TableFile],
     gone: Sequence[str] = (),
     about: str = "",
+    changes: bool = True,
 ) -> int:
-    """Add files and take away others as one version, the one after the table's; Overtaken if it is taken."""
+    """Add files and take away others as one version, the one after the table's; Overtaken if it is taken.
+
+    Without `changes` they hold the same rows, so that a stream of the table passes them over.
+    """
     from deltalake.transaction import AddAction, RemoveAction
 
     now, days = int(time.time() * 1000), name in DATED
 
-    def values(part: str, day: str | None) -> dict[str, str | None]:
-        return ({"part": part} if part else {}) | ({"date": day} if days else {})
+    def values(path: str) -> dict[str, str | None]:
+        part = folder_in(path, "part")
+        return ({"part": part} if part else {}) | ({"date": folder_in(path, "date")} if days else {})
 
     below = len(name) + 1
     actions: list[AddAction | RemoveAction] = [
-        AddAction(
-            f.path[below:], f.bytes, values(_part_in(f.path), f.day), now, True, json.dumps(dict(f.stats))
-        )
+        AddAction(f.path[below:], f.bytes, values(f.path), now, changes, json.dumps(dict(f.stats)))
         for f in files
     ]
     actions += [
-        RemoveAction(path[below:], True, now, partition_values=values(_part_in(path), None)) for path in gone
+        RemoveAction(path[below:], changes, now, partition_values=values(path) or None) for path in gone
     ]
     partitions = table.metadata().partition_columns
     with told(place, name):
@@ -138,17 +141,6 @@ def committed(
             post_commithook_properties=_log_kept(),
         )
     return table.version() + 1
-
-
-def _part_in(path: str) -> str:
-    return next((x[5:] for x in path.split("/") if x.startswith("part=")), "")
-
-
-def compacted(place: Place, name: str, table: DeltaTable) -> int:
-    """Make small files of each partition and day into larger ones; the version that has them."""
-    with told(place, name):
-        table.optimize.compact(commit_properties=_said("compaction"), post_commithook_properties=_log_kept())
-        return table.version()
 
 
 def vacuumed(place: Place, name: str, table: DeltaTable, keep_hours: int) -> int:
@@ -165,14 +157,14 @@ def vacuumed(place: Place, name: str, table: DeltaTable, keep_hours: int) -> int
         return len(gone)
 
 
-def files_of(place: Place, name: str, version: int) -> list[str]:
-    """The paths of a version's files, relative to the store."""
+def files_of(place: Place, name: str, version: int) -> dict[str, int]:
+    """The paths of a version's files, relative to the store, with their bytes."""
     table = opened(place, name, version)
     if table is None:
         raise StorageError(f"{place.uri(name)} is gone", "bring it back, or read the segments again")
     with told(place, name):
-        paths = pa.table(table.get_add_actions()).column("path").to_pylist()
-    return sorted(f"{name}/{path}" for path in paths)
+        files = pa.table(table.get_add_actions()).select(["path", "size_bytes"]).to_pylist()
+    return {f"{name}/{file['path']}": file["size_bytes"] for file in files}
 
 
 def bounds_of(place: Place, name: str, version: int, column: str) -> dict[str, tuple[int, int]]:

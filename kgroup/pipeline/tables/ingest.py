@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -23,7 +24,7 @@ from kgroup.pipeline.tables.folding import FoldShares, digest
 from kgroup.pipeline.tables.left import StateFile
 from kgroup.pipeline.tables.place import Place
 from kgroup.pipeline.tables.store import BY_GROUP, DELIVERIES, STATE, Run, Store, number_in
-from kgroup.pipeline.tables.upkeep import compact, due
+from kgroup.pipeline.tables.upkeep import kept_small
 from kgroup.pipeline.tables.writing import TableFile, TableWriter
 
 if TYPE_CHECKING:
@@ -179,7 +180,9 @@ def fill(
         read_files = sorted({path for read in done.reads for path in read["read"]})
         workers = tuple(sorted({read["worker"] for read in done.reads}))
         names = {uuid_bytes(uid): name for uid, name in (manifest.names | done.names | given).items()}
-        delivered = deliver(run, origin, names, **choice) if DELIVERIES in tables else Delivered(found=True)
+        delivered = Delivered(found=True)
+        if DELIVERIES in tables:
+            delivered = deliver(move, run, origin, names, choice)
         manifest.share_groups = manifest.share_groups or any(read["has_share_groups"] for read in done.reads)
         if manifest.share_groups and not delivered.found:
             delivered.miss_the_topic()
@@ -195,8 +198,7 @@ def fill(
         about = {"sources": origin.labels, "files": read_files, "bytes_read": size, "cluster_id": cluster}
         files = [*done.files, *delivered.files]
         run.publish(files, about)
-    if due(store):
-        compact(store)
+    kept_small(store, move)
     rows: dict[str, int] = {}
     for file in files:
         if file.table not in BY_GROUP:
@@ -233,7 +235,6 @@ class _Job:
         if self.passes:
             run.clear()
         self.passes.append(len(splits))
-        # The largest first, so that no task is left to run alone at the end.
         splits = sorted(splits, key=lambda split: -split.size)
         sizes: dict[int, int] = {}
         for split in splits:
@@ -248,12 +249,26 @@ class _Job:
             if (part := number_in(path, "part")) in states:
                 states[part].append(StateFile(path, *bounds))
         fold = FoldShares(*about, shares, manifest.names, self.given, courses, states)
-        told = self.move(read, fold, len(splits), shares.tasks) if splits else []
+        told = self.move(read, fold, _pieces(splits), shares.tasks) if splits else []
         reads = sorted((row for row in told if "read" in row), key=lambda r: (r["part"], r["number"]))
         _check_unchanged(reads, told)
         files = [TableFile(**file) for row in told for file in row.get("files", ())]
         names: dict[str, str] = next((row["names"] for row in told if "names" in row), {})
         return _Done(splits, reads, files, names)
+
+
+def _pieces(splits: Sequence[Split]) -> list[list[int]]:
+    """Return the numbers of splits, which are sorted, the largest first, as pieces of about equal size.
+
+    None is much larger than the largest split: beside a hot partition small ones share a task.
+    """
+    count = -(-sum(split.size for split in splits) // max(1, splits[0].size)) or 1
+    loads, pieces = [(0, piece) for piece in range(count)], [list[int]() for _ in range(count)]
+    for number, split in enumerate(splits):
+        load, piece = loads[0]
+        heapq.heapreplace(loads, (load + split.size, piece))
+        pieces[piece].append(number)
+    return [piece for piece in pieces if piece]
 
 
 def _check_unchanged(reads: Sequence[Row], told: Sequence[Row]) -> None:

@@ -32,8 +32,8 @@ from kgroup.pipeline.schemas import RUNS as RUNS_SCHEMA
 from kgroup.pipeline.tables import delta
 from kgroup.pipeline.tables.manifest import Manifest
 from kgroup.pipeline.tables.place import Place
-from kgroup.pipeline.tables.record import RUN, RUNS, record, recorded, row_of
-from kgroup.pipeline.tables.writing import TableFile
+from kgroup.pipeline.tables.record import COMPACTION, RUN, RUNS, record, recorded, row_of
+from kgroup.pipeline.tables.writing import TableFile, folder_in
 from kgroup.storage.location import Location
 from kgroup.storage.options import StorageOptions
 
@@ -57,7 +57,7 @@ class Store:
     def __init__(self, root: Path | str | Location, options: StorageOptions | None = None) -> None:
         self.place = Place.of(root, options)
         self.manifest = self._load()
-        self._files: dict[str, list[str]] = {}
+        self._files: dict[str, dict[str, int]] = {}
 
     @property
     def root(self) -> Location:
@@ -79,8 +79,12 @@ class Store:
         if cuts:
             bounds = self.bounds(table, "log_offset")
             return [n for n in self.names(table) if bounds[n][0] < cuts.get(number_in(n, "part"), 1 << 63)]
+        return sorted(self.sizes(table))
+
+    def sizes(self, table: str) -> dict[str, int]:
+        """The files of a table that count, with their bytes."""
         if table not in self.manifest.versions:
-            return []
+            return {}
         if table not in self._files:
             self._files[table] = delta.files_of(self.place, table, self.manifest.versions[table])
         return self._files[table]
@@ -96,21 +100,8 @@ class Store:
         return [self.place.uri(name) for name in self.names(table, group)]
 
     def read(self, name: str, groups: Sequence[str] | None = None) -> pa.Table:
-        """A file as it was written, or its rows of `groups`; StorageError if it cannot be read.
-
-        Row groups that cannot hold one of these are not read.
-        """
-        try:
-            file = pq.ParquetFile(self.place.read(name))
-            if groups is None:
-                return file.read()
-            about = (file.metadata.row_group(number) for number in range(file.num_row_groups))
-            chosen = [number for number, each in enumerate(about) if may_hold(each, groups)]
-            rows = file.read_row_groups(chosen)
-            return rows.filter(pc.is_in(rows["group_id"], pa.array(groups, pa.string())))
-        except (OSError, pa.ArrowException) as error:
-            text = f"{self.place.uri(name)} cannot be read: {error}"
-            raise StorageError(text, "bring it back, or read the segments into a new folder") from None
+        """A file as `read_rows` returns it."""
+        return read_rows(self.place, name, groups)
 
     def bad_ranges(self) -> list[tuple[int, BadRange]]:
         """Damage with its partition, as the newest run that read a file found it."""
@@ -210,7 +201,8 @@ class Run:
         def commit(table: str) -> tuple[str, int]:
             adds, gone = self.adds.get(table, []), self.gone.get(table, [])
             said = f"run {self.number}"
-            return table, delta.committed(self.place, table, self.tables[table], adds, gone, said)
+            changes = self.kind != COMPACTION
+            return table, delta.committed(self.place, table, self.tables[table], adds, gone, said, changes)
 
         changed = [t for t in self.tables if self.adds.get(t) or self.gone.get(t)]
         versions = self.manifest.versions
@@ -299,6 +291,24 @@ def _alone(place: Place) -> Iterator[_Last]:
         yield _Last(lock)
 
 
+def read_rows(place: Place, name: str, groups: Sequence[str] | None = None) -> pa.Table:
+    """A file as it was written, or its rows of `groups`; StorageError if it cannot be read.
+
+    Row groups that cannot hold one of these are not read.
+    """
+    try:
+        file = pq.ParquetFile(place.read(name))
+        if groups is None:
+            return file.read()
+        about = (file.metadata.row_group(number) for number in range(file.num_row_groups))
+        chosen = [number for number, each in enumerate(about) if may_hold(each, groups)]
+        rows = file.read_row_groups(chosen)
+        return rows.filter(pc.is_in(rows["group_id"], pa.array(groups, pa.string())))
+    except (OSError, pa.ArrowException) as error:
+        text = f"{place.uri(name)} cannot be read: {error}"
+        raise StorageError(text, "bring it back, or read the segments into a new folder") from None
+
+
 def may_hold(about: pq.RowGroupMetaData, groups: Sequence[str]) -> bool:
     """Whether a row group may hold rows of these groups, by the bounds of its ids."""
     columns = (about.column(at) for at in range(about.num_columns))
@@ -308,8 +318,7 @@ def may_hold(about: pq.RowGroupMetaData, groups: Sequence[str]) -> bool:
 
 def number_in(path: str, name: str) -> int:
     """The number in the folder `name=NUMBER` on the way to a file of a table; StorageError without one."""
-    folders = reversed(Path(path).parent.parts)
-    text = next((f.partition("=")[2] for f in folders if f.startswith(f"{name}=")), "")
+    text = folder_in(path, name) or ""
     if not (text.isascii() and text.isdecimal() and len(text) < 10):
         hint = "take out what another program added, or read the segments into a new folder"
         raise StorageError(f"{path} is not named as kgroup names the files of its tables", hint)

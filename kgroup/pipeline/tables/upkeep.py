@@ -1,19 +1,31 @@
-"""Upkeep: small files made larger, files that no kept version needs deleted."""
+"""Upkeep: small files made larger, by tasks; files that no kept version needs deleted, by Delta's vacuum."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain
+from pathlib import Path
 
 import pyarrow as pa
 
 from kgroup.errors import ConfigError
+from kgroup.pipeline.schemas import Row
+from kgroup.pipeline.spark.workers import Move
 from kgroup.pipeline.tables import delta
+from kgroup.pipeline.tables.place import Place
 from kgroup.pipeline.tables.record import COMPACTION, RUN, RUNS
-from kgroup.pipeline.tables.store import BY_GROUP, KEPT, Run, Store, number_in
+from kgroup.pipeline.tables.store import BY_GROUP, KEPT, STATE, Store, number_in, read_rows
 from kgroup.pipeline.tables.writing import TableFile, TableWriter
 
 LEAST_HOURS = 1
 """What a run has written and not committed is younger."""
+STATE_HOURS = 6
+"""A run goes on from the newest states alone; older ones are there for a run that is on its way."""
+_OFTEN = 100
+_SMALL_BYTES = 64 << 20
+_LARGE_BYTES = 256 << 20
+_ROWS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,58 +37,109 @@ class Upkeep:
     deleted: int
 
 
-def compact(store: Store) -> tuple[int, int]:
-    """Make one file of the many of a partition and day, whole or not at all; files before and after.
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Writes the rows of several files of a table, partition and day into one. Runs on an executor.
 
-    Readers of earlier versions keep their files.
+    Takes the number of one of `packs`, each of which are files by run; returns the new files as plain values.
     """
-    before = after = 0
-    with store.run(COMPACTION) as run:
-        for table in KEPT:
+
+    place: Place
+    run: int
+    token: str
+    packs: Sequence[Sequence[str]]
+
+    def __call__(self, number: int) -> Row:
+        paths = self.packs[number]
+        table, part = paths[0].split("/")[0], number_in(paths[0], "part")
+        with TableWriter(self.place, self.run, self.token, part, f"{number:05d}") as writer:
+            found = (read_rows(self.place, path) for path in paths)
             if table in BY_GROUP:
-                continue
-            opened = run.tables[table]
-            known = len(opened.file_uris())
-            run.manifest.versions[table] = delta.compacted(store.place, table, opened)
-            before, after = before + known, after + len(opened.file_uris())
-        merged: list[TableFile] = []
-        for table in BY_GROUP:
-            known, files = len(store.names(table)), _merged(store, run, table)
-            before, after = before + known, after + known - len(run.gone[table]) + len(files)
-            merged += files
-        run.publish(merged, {})
-    return before, after
+                writer.write(table, newest(pa.concat_tables(found)))
+            else:
+                for rows in _gathered(found):
+                    writer.write(table, rows)
+        return {"files": [asdict(file) for file in writer.files]}
 
 
-def _merged(store: Store, run: Run, table: str) -> list[TableFile]:
-    """Put the newest rows of each group into one file a partition, where there are several."""
-    parts: dict[int, list[str]] = {}
-    for path in store.names(table):
-        parts.setdefault(number_in(path, "part"), []).append(path)
-    several = {part: paths for part, paths in parts.items() if len(paths) > 1}
-    run.gone[table] = [path for paths in several.values() for path in paths]
-    files: list[TableFile] = []
-    for part, paths in several.items():
-        with TableWriter(store.place, run.number, run.token, part, "merged") as writer:
-            writer.write(table, newest(pa.concat_tables(map(store.read, paths))))
-        files += writer.files
-    return files
+def _gathered(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Yield the same rows in larger tables: each becomes a row group."""
+    held: list[pa.Table] = []
+    for rows in tables:
+        held.append(rows)
+        if sum(each.num_rows for each in held) >= _ROWS:
+            yield pa.concat_tables(held).unify_dictionaries()
+            held = []
+    if held:
+        yield pa.concat_tables(held).unify_dictionaries()
 
 
-def vacuum(store: Store, keep_hours: int) -> Upkeep:
+def compact(store: Store, move: Move) -> tuple[int, int]:
+    """Make one file of the small ones of a partition and day, whole or not at all; files before and after.
+
+    A task writes each file, wherever `move` lets it run. Readers of earlier versions keep their files.
+    """
+    with store.run(COMPACTION) as run:
+        packs = [pack for table in KEPT for pack in _packs(store.sizes(table), table in BY_GROUP)]
+        told = move.each(Merge(store.place, run.number, run.token, packs), len(packs))
+        files = [TableFile(**file) for row in told for file in row["files"]]
+        for path in chain.from_iterable(packs):
+            run.gone.setdefault(path.split("/")[0], []).append(path)
+        before = sum(len(store.sizes(table)) for table in KEPT)
+        run.publish(files, {})
+    return before, before - sum(map(len, packs)) + len(files)
+
+
+def _packs(sizes: Mapping[str, int], whole: bool) -> Iterator[list[str]]:
+    """Yield the files of each folder that are to be one, by run: small ones, up to a size; if `whole` all."""
+    folders: dict[Path, list[str]] = {}
+    for path in sorted(sizes, key=_by_run):
+        if whole or sizes[path] < _SMALL_BYTES:
+            folders.setdefault(Path(path).parent, []).append(path)
+    for paths in folders.values():
+        pack, size = list[str](), 0
+        for path in paths:
+            if pack and not whole and size + sizes[path] > _LARGE_BYTES:
+                if len(pack) > 1:
+                    yield pack
+                pack, size = [], 0
+            pack.append(path)
+            size += sizes[path]
+        if len(pack) > 1:
+            yield pack
+
+
+def _by_run(path: str) -> tuple[int, str]:
+    """A file's run, and its place among that run's."""
+    run, _, rest = Path(path).name.partition("-")
+    return int(run) if run.isdecimal() else 0, rest.partition("-")[2]
+
+
+def vacuum(store: Store, keep_hours: int, move: Move) -> Upkeep:
     """Compact, then delete what no version of the last `keep_hours` needs; what is older can't be read then.
 
     ConfigError for less than an hour: a run that is on its way has files that no version names yet.
     """
     if keep_hours < LEAST_HOURS:
         raise ConfigError("--keep is less than an hour", "what a run is writing has to be kept: --keep 1h")
-    before, after = compact(store)
-    deleted = 0
-    for table in (*KEPT, RUNS):
-        opened = delta.opened(store.place, table)
-        if opened is not None:
-            deleted += delta.vacuumed(store.place, table, opened, keep_hours)
+    before, after = compact(store, move)
+    deleted = sum(_vacuumed(store, table, keep_hours) for table in (*KEPT, RUNS))
     return Upkeep(before, after, deleted)
+
+
+def _vacuumed(store: Store, table: str, keep_hours: int) -> int:
+    opened = delta.opened(store.place, table)
+    hours = min(keep_hours, STATE_HOURS) if table == STATE else keep_hours
+    return 0 if opened is None else delta.vacuumed(store.place, table, opened, hours)
+
+
+def kept_small(store: Store, move: Move) -> None:
+    """Compact where many runs have left many small files; then delete states that no run goes on from."""
+    compactions = [entry["run"] for entry in store.manifest.runs if entry["kind"] == COMPACTION]
+    runs = [entry["run"] for entry in store.manifest.runs if entry["kind"] == RUN]
+    if runs and runs[-1] - max(compactions, default=0) >= _OFTEN:
+        compact(store, move)
+        _vacuumed(store, STATE, STATE_HOURS)
 
 
 def newest(rows: pa.Table) -> pa.Table:
@@ -87,13 +150,3 @@ def newest(rows: pa.Table) -> pa.Table:
     kept = keys.join(last.rename_columns({"run_max": "run"}), ["group_id", "run"], join_type="left semi")
     by_group = kept.sort_by([(name, "ascending") for name in (*order, "at")])
     return rows.take(by_group["at"])
-
-
-def due(store: Store) -> bool:
-    """Whether many runs have left many small files since they were last made into larger ones."""
-    compactions = [entry["run"] for entry in store.manifest.runs if entry["kind"] == COMPACTION]
-    runs = [entry["run"] for entry in store.manifest.runs if entry["kind"] == RUN]
-    return bool(runs) and runs[-1] - max(compactions, default=0) >= _OFTEN
-
-
-_OFTEN = 100

@@ -38,10 +38,11 @@ class TableFile:
     bytes: int
     stats: Mapping[str, object] = field(default_factory=dict)
 
-    @property
-    def day(self) -> str | None:
-        """The day of its rows, of a table that has days."""
-        return next((x[5:] for x in self.path.split("/") if x.startswith("date=")), None)
+
+def folder_in(path: str, name: str) -> str | None:
+    """The value in the folder `name=VALUE` on the way to a file of a table; None where there is none."""
+    folders = reversed(Path(path).parent.parts)
+    return next((each.partition("=")[2] for each in folders if each.startswith(f"{name}=")), None)
 
 
 @dataclass(slots=True)
@@ -137,8 +138,17 @@ def _stamp(ms: int) -> str:
 
 
 def _encodings(schema: pa.Schema) -> Row:
-    """How columns are written: names once each, numbers that grow row by row as differences."""
-    names = [f.name for f in schema if pa.types.is_dictionary(f.type) or pa.types.is_string(f.type)]
+    """How columns are written: names once each, numbers that grow row by row as differences.
+
+    A run writes many small files, so what no reader asks for is left out of their footers.
+    """
+    named = [f.name for f in schema if pa.types.is_dictionary(f.type)]
+    texts = [f.name for f in schema if pa.types.is_string(f.type)]
     grow = [f.name for f in schema if pa.types.is_int64(f.type) or pa.types.is_timestamp(f.type)]
-    delta = dict.fromkeys(grow, "DELTA_BINARY_PACKED")
-    return {"compression": "zstd", "use_dictionary": names, "column_encoding": delta}
+    return {
+        "compression": "zstd",
+        "use_dictionary": named + texts,
+        "column_encoding": dict.fromkeys(grow, "DELTA_BINARY_PACKED"),
+        "write_statistics": [name for name in (*BOUNDED, "group_id") if name in schema.names],
+        "store_schema": bool(named),
+    }
