@@ -80,8 +80,8 @@ class Listener:
         self._listen()
 
     async def ended(self) -> None:
-        """Wait until the handshakes that `close` ended are gone."""
-        if self._tls is not None and self._making:
+        """Wait until what was accepted before `close` is a connection, or its handshake has ended."""
+        if self._making:
             await asyncio.wait(tuple(self._making))
 
     def _listen(self) -> None:

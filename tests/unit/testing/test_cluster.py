@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import socket
 import tempfile
@@ -267,21 +268,34 @@ def test_asynchronous_use() -> None:
 
 
 def test_a_hundred_clusters_leave_nothing(tmp_path, monkeypatch) -> None:
-    """No socket, thread, file or folder; the first has what is imported and cached behind it."""
+    """No socket, thread, file, folder or task; the first has what is imported and cached behind it.
+
+    Each has a rule in force, a broker that is down, and a client that does not close its connection.
+    """
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # other runs of the tests share the machine's
 
-    def left() -> tuple[set[str], set[str], int]:
+    def left() -> tuple[set[str], set[str], int, int]:
         threads = {thread.name for thread in threading.enumerate()}
         descriptors = len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").is_dir() else 0
-        return threads, {path.name for path in tmp_path.iterdir()}, descriptors
+        tasks = sum(type(each) is asyncio.Task and not each.done() for each in gc.get_objects())
+        return threads, {path.name for path in tmp_path.iterdir()}, descriptors, tasks
 
-    with Cluster():
-        pass
+    def played() -> str:
+        with Cluster({"orders": 1}, brokers=2) as kafka:
+            kafka.produce("orders", ["a"])
+            kafka.fault(keys=["Fetch"], delay="1h", count=-1)
+            kafka.stop_broker(1)
+            address = kafka.brokers[0]
+            host, _, port = address.partition(":")
+            client = socket.create_connection((host, int(port)))
+        assert client.recv(1) == b""  # the broker has closed it
+        client.close()
+        return address
+
+    played()
     before = left()
     for _ in range(100):
-        with Cluster({"orders": 1}) as kafka:
-            kafka.produce("orders", ["a"])
-            address = kafka.bootstrap
+        address = played()
     assert left() == before
     host, _, port = address.partition(":")
     with pytest.raises(OSError):
