@@ -12,6 +12,8 @@ BENCHES = {
     "cli_start": "kgroup list as a process, beside kafka-consumer-groups",
     "server_cpu": "the broker's processor time per request, beside Kafka (Java, Maven) and kfake (Go)",
     "rights": "the broker's processor time per request, with 1,000 access rules and without",
+    "first_record": "a test that raced its consumer, repaired: how often it fails at 0.3 of a core",
+    "testing_start": "import kgroup.testing, and a cluster in process until it is ready",
     "faults": "a heartbeat through the way in that obeys a test's rules, and without it",
     "shares": "the broker's processor time per 10,000 records of a share group, beside Kafka (Java, Maven)",
     "join": "a group of 1,000 until it is stable, beside Kafka (Java, Maven) and kfake (Go)",

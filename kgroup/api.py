@@ -5,16 +5,15 @@ the command line, these and the values they return are what stays stable. What a
 None in the value, or raises: `Incomplete` has the rest. Every error is a `KgroupError`.
 """
 
+from __future__ import annotations
+
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
 
 from kgroup.admin.admin import Admin
-from kgroup.admin.change.journal import Journal
-from kgroup.admin.change.offset_changes import OffsetsExecution
-from kgroup.admin.diagnose.doctor import Checkup
 from kgroup.admin.discovery import machine_ms
 from kgroup.admin.models import (
     ChangeStatus,
@@ -29,10 +28,7 @@ from kgroup.admin.read.conditions import Condition, Waited
 from kgroup.admin.read.lag_report import GroupLag
 from kgroup.admin.topic_records import Record
 from kgroup.cli.output.times import iso
-from kgroup.client.properties.given import Given
-from kgroup.client.properties.security import security_of
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
-from kgroup.client.transport import SocketTransport
 from kgroup.domain import TopicPartition
 from kgroup.errors import (
     BrokerRefused,
@@ -47,8 +43,12 @@ from kgroup.errors import (
     Unreachable,
 )
 from kgroup.history.fold.events import Event, Kind
-from kgroup.history.fold.explain import Blame
 from kgroup.protocol.log_records import LogRecord
+
+if TYPE_CHECKING:  # a test that imports kgroup.testing does not wait for them
+    from kgroup.admin.change.offset_changes import OffsetsExecution
+    from kgroup.admin.diagnose.doctor import Checkup
+    from kgroup.history.fold.explain import Blame
 
 __all__ = [
     "BrokerRefused",
@@ -99,6 +99,11 @@ class Kafka:
         journal: Path | None = None,
         client_id: str = "kgroup",
     ) -> None:
+        from kgroup.admin.change.journal import Journal
+        from kgroup.client.properties.given import Given
+        from kgroup.client.properties.security import security_of
+        from kgroup.client.transport import SocketTransport
+
         given = Given(properties or {})
         settings = ConnectionSettings(
             parse_bootstrap(bootstrap), security_of(given), client_id, request_timeout_s=timeout_s

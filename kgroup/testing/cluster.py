@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import secrets
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from kgroup.errors import ConfigError
 from kgroup.protocol.releases import NEWEST, Release
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from kgroup.runtime.cluster import Cluster as Embedded
     from kgroup.testing.serving import Serving
 
+T = TypeVar("T")
 DEFAULTS = {
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "5",
@@ -190,12 +190,12 @@ class Cluster(Verbs):
                 fault.check()
 
     async def __aenter__(self) -> Self:
-        return await asyncio.to_thread(self.start)
+        return await _elsewhere(self.start)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await asyncio.to_thread(self.stop)
+        await _elsewhere(self.stop)
 
     def _running(self) -> Serving:
         if self._serving is None:
@@ -220,6 +220,12 @@ class Cluster(Verbs):
                 credentials[name, mechanism] = ScramCredential.of(mechanism, derived, salt, ITERATIONS)
         if credentials:
             embedded.credentials.change(credentials)
+
+
+async def _elsewhere(work: Callable[[], T]) -> T:
+    import asyncio  # here, since most tests import kgroup.testing without it
+
+    return await asyncio.to_thread(work)
 
 
 def _text(value: str | int | bool) -> str:

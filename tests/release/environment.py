@@ -30,13 +30,13 @@ class Environment:
     cwd: Path
 
     @classmethod
-    def make(cls, python: Path, kind: str, folder: Path) -> Environment:
-        """Install what was built with `python` below `folder`, dependencies from the index."""
+    def make(cls, python: Path, kind: str, folder: Path, *beside: str, extra: str = "[demo]") -> Environment:
+        """Install what was built with `python` below `folder`, with other packages from the index."""
         made = cls(kind, folder / "venv", folder / "cwd")
         made.cwd.mkdir()
         subprocess.run([python, "-m", "venv", made.prefix], check=True)
         quiet = ["--quiet", "--disable-pip-version-check"]
-        made.run(str(made.bin / "python"), "-m", "pip", "install", *quiet, str(built(kind)))
+        made.run(str(made.bin / "python"), "-m", "pip", "install", *quiet, f"{built(kind)}{extra}", *beside)
         return made
 
     @property

@@ -116,3 +116,41 @@ def test_pip_takes_the_right_wheel(abi: str, kind: str, tmp_path: Path) -> None:
     (tmp_path / "got").mkdir()
     here.run(sys.executable, "-m", "pip", "download", "-q", *place, *target, "-d", "got", "kgroup")
     assert [path.name for path in (tmp_path / "got").iterdir()] == [built(kind).name]
+
+
+TESTED = """
+from confluent_kafka import Consumer, __version__
+from kgroup.testing import Cluster
+
+with Cluster({"orders": 2}) as kafka:
+    kafka.produce("orders", ["a", "b"])
+    consumer = Consumer(
+        {**kafka.client(), "group.id": "pay", "client.id": "pay-0", "auto.offset.reset": "earliest"}
+    )
+    consumer.subscribe(["orders"])
+    print(__version__, sorted(kafka.until(lambda: consumer.poll(0.1)).value() for _ in range(2)))
+    kafka.freeze("pay-0")
+    kafka.advance("45s")
+    print(kafka.describe("pay").state)
+    kafka.thaw("pay-0")
+    consumer.close()
+"""
+
+
+@pytest.mark.parametrize("client", ["2.4.0", "2.16.1"])
+def test_users_keep_their_client(client: str, tmp_path: Path) -> None:
+    """Old and new confluent-kafka install with the wheel, and a test of theirs runs."""
+    here = Environment.make(present()[OURS], "plain", tmp_path, f"confluent-kafka=={client}", extra="")
+    assert here.python(TESTED).splitlines() == [f"{client} [b'a', b'b']", "Empty"]
+
+
+def test_a_test_environment_needs_no_kafka_client_of_ours(tmp_path: Path) -> None:
+    here = Environment.make(present()[OURS], "plain", tmp_path, "pytest", extra="")
+    installed = json.loads(here.run(str(here.bin / "python"), "-m", "pip", "list", "--format", "json"))
+    assert {each["name"] for each in installed} & {"confluent-kafka", "kafka-python", "aiokafka"} == set()
+    (here.cwd / "test_theirs.py").write_text(
+        "def test_it(kafka_fresh):\n"
+        "    kafka_fresh.produce(kafka_fresh.create_topic('orders', 1).name, ['a'])\n"
+        "    assert [record.value for record in kafka_fresh.read('orders')] == [b'a']\n"
+    )
+    assert "1 passed" in here.run(str(here.bin / "python"), "-m", "pytest", "-q", "test_theirs.py")

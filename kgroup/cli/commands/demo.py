@@ -18,7 +18,7 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.tree import run
-from kgroup.errors import ConfigError, KgroupError, Unreachable
+from kgroup.errors import ConfigError, KgroupError, Unreachable, require_extra
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message, ShareConsumer, TopicPartition
@@ -70,6 +70,7 @@ def command(
 
     Needs no Kafka: the cluster runs for the tour in a temporary folder. Your own settings are not used.
     """
+    require_extra("demo", "kgroup demo", "confluent_kafka")
     tour = _share_tour if share else _tour
     with tempfile.TemporaryDirectory(prefix="kgroup-demo-") as folder, _cluster(folder) as bootstrap:
         # The tour's removal belongs into a journal of its own.
