@@ -21,22 +21,16 @@ import pyspark
 from pyspark.sql.connect.proto import base_pb2, base_pb2_grpc
 
 from kgroup.errors import ConfigError, Unreachable
-from kgroup.pipeline.ask.jobs import QUERIES, rows_of
 from kgroup.pipeline.spark import remote
 from kgroup.pipeline.spark.java import java_home
 from kgroup.pipeline.tables.store import Store
 from tests.interop.server import free_port
 from tests.pipeline import local_run
-from tests.pipeline.processes import DEPLOY, FULL
+from tests.pipeline.processes import DEPLOY
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(1800)]
 KGROUP = [sys.executable, "-m", "kgroup"]
 TOKEN = "a token of the test"
-NAMES = [
-    name
-    for name, query in QUERIES.items()
-    if query.make is not None and (FULL or name in ("state_at", "members", "top_writers"))
-]
 
 
 @contextmanager
@@ -74,7 +68,8 @@ def connect_server(folder: Path) -> Iterator[tuple[str, subprocess.Popen[bytes]]
 
 def answers(port: int) -> bool:
     with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+        # Where nobody listens, a probe may be given the port itself, and reach itself.
+        return not probe.connect_ex(("127.0.0.1", port)) and probe.getsockname() != probe.getpeername()
 
 
 @pytest.fixture(scope="module")
@@ -92,14 +87,9 @@ def query(tables: Path, table: str, url: str, token: str = "") -> subprocess.Com
     return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=1500)
 
 
-def test_a_server_tells_the_same_rows(spark, store, tmp_path, monkeypatch):
+def test_a_server_answers_who_has_its_token_and_is_missed_when_it_goes_away(store, tmp_path, monkeypatch):
     with connect_server(tmp_path) as (url, process):
         monkeypatch.setenv("SPARK_CONNECT_AUTHENTICATE_TOKEN", TOKEN)
-        command = [sys.executable, "-m", "tests.pipeline.connect_rows", url, str(store.root), *NAMES]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=1500)
-        assert done.returncode == 0, done.stderr
-        told = json.loads(done.stdout)
-
         shown = query(store.root, "top_writers", url, TOKEN)
         assert shown.returncode == 0, shown.stderr
         denied = query(store.root, "top_writers", url, "another one")
@@ -107,11 +97,7 @@ def test_a_server_tells_the_same_rows(spark, store, tmp_path, monkeypatch):
         with pytest.raises(Unreachable, match="has gone away"), remote.remote_session(url) as session:
             process.kill()
             session.range(3).collect()
-    for name in NAMES:
-        expected = [str(row) for row in rows_of(spark, store, QUERIES[name], None, None, 0)]
-        assert expected or name in ("markers", "suspicious_commits"), name
-        assert told[name] == expected, name
-    assert len(json.loads(shown.stdout)["data"]["rows"]) == len(told["top_writers"])
+    assert json.loads(shown.stdout)["data"]["rows"]
     assert denied.returncode == 6
     assert "did not let us in" in denied.stdout
 
