@@ -23,7 +23,7 @@ BENCHES = {
     "many_groups": "memory a group and time to load 100,000 of them, beside Kafka (Java, Maven)",
     "topics": "how long a topic takes to create when there are 10,000, beside Kafka (Java, Maven)",
     "decode": "whole logs of groups, beside kafka-dump-log; needs a folder and a group",
-    "skew": "the Spark pipeline over one large group, 100,000 groups, and four times as much",
+    "skew": "the Spark pipeline over an even log, one hot partition, one large group, 100,000 groups",
     "increments": "what a run of the Spark pipeline writes after few new records, and what a question reads",
     "follow": "runs over a live topic that grows, beside a query of Structured Streaming",
     "pipeline": "the Spark pipeline by size and cores; needs a folder of segments",

@@ -4,19 +4,24 @@
 
 GROUPS groups commit KEYS partitions each, in PARTITIONS partitions of the topic, placed as a broker does.
 Then every hundredth group commits again, and then a hundredth of all keys, spread over the groups. Reported
-are the bytes of `folds` that each run writes, as a share of the first, and of the files a question opens.
+are the bytes of `folds` and `events_open` that each run writes, as a share of the first, and the bytes that
+Spark reads of files for all rows of a table, and for those of one group.
 """
 
 import struct
 import sys
 import tempfile
 import time
+import zlib
+from collections.abc import Iterable
 from pathlib import Path
 
+from bench.tasks import LOGGED, driver_mb, master_of, settings_for, stages
 from kgroup.domain import offsets_partition_of
-from kgroup.pipeline.spark.session import spark_context
+from kgroup.pipeline.ask.queries import table
+from kgroup.pipeline.spark.session import spark_context, spark_session
 from kgroup.pipeline.tables.ingest import ingest
-from kgroup.pipeline.tables.store import KEPT, Store
+from kgroup.pipeline.tables.store import BY_GROUP, KEPT, Store
 from kgroup.protocol import group_records as r
 from kgroup.protocol.batches import LogRecord, encode_batch
 
@@ -33,25 +38,66 @@ class Logs:
         for file in self.files:
             file.parent.mkdir(parents=True)
 
-    def commit(self, group: str, keys: range, offset: int) -> None:
+    def commit(self, group: str, keys: range, ts: int) -> None:
+        """Append a batch: each key has an offset of its own, which has grown since its last commit."""
         part = offsets_partition_of(group, self.partitions)
-        value = r.OffsetCommitValue(offset=offset, leader_epoch=1, commit_timestamp=START_MS)
-        encoded = r.encode_value(value, 3)
-        named = (r.OffsetCommitKey(group=group, topic="orders", partition=key) for key in keys)
-        batch = encode_batch([LogRecord(r.encode_key(key), encoded) for key in named], timestamp_ms=START_MS)
+        records = []
+        for key in keys:
+            offset = zlib.crc32(f"{group}/{key}".encode()) + (ts - START_MS)
+            value = r.OffsetCommitValue(offset=offset, leader_epoch=1, commit_timestamp=ts)
+            named = r.OffsetCommitKey(group=group, topic="orders", partition=key)
+            records.append(LogRecord(r.encode_key(named), r.encode_value(value, 3)))
+        batch = encode_batch(records, timestamp_ms=ts)
         with self.files[part].open("ab") as file:
             file.write(struct.pack(">q", self.ends[part]) + batch[8:])
         self.ends[part] += len(keys)
 
 
-def size(store: Store, table: str, group: str | None = None, run: int | None = None) -> int:
-    """Bytes of a table's files: all, those that may hold a group, or those of a run."""
-    names = store.names(table, group)
+def size(store: Store, tables: Iterable[str], run: int | None = None) -> int:
+    """Bytes of the files of tables: all, or those of a run."""
     return sum(
         (store.place.root.local / name).stat().st_size
-        for name in names
+        for table in tables
+        for name in store.names(table)
         if run is None or Path(name).name.startswith(f"{run}-")
     )
+
+
+def asked(store: Store, name: str, group: str | None, master: str) -> float:
+    """Bytes that Spark reads of files for all columns of a table."""
+    with tempfile.TemporaryDirectory() as logs:
+        # What Parquet's readers fetch on threads of their own, Spark does not count.
+        counted = {"spark.hadoop.parquet.hadoop.vectored.io.enabled": "false"}
+        settings = {**settings_for(master), **LOGGED, **counted, "spark.eventLog.dir": Path(logs).as_uri()}
+        with spark_session(master, settings) as spark:
+            table(spark, store, name, (), group).write.format("noop").mode("overwrite").save()
+        return sum(stage["input"] for stage in stages(Path(logs)))
+
+
+def grown(folder: Path, groups: int, keys: int, partitions: int, master: str) -> Store:
+    """Print what each run over a log that grows writes; return the tables."""
+    logs, out = Logs(folder / "log", partitions), folder / "tables"
+    names = [f"group-{number}" for number in range(groups)]
+    changes = {
+        "all groups": [(name, range(keys)) for name in names],
+        "1 % of the groups": [(name, range(keys)) for name in names[::100]],
+        "1 % of the keys, of all groups": [(name, range(max(1, keys // 100))) for name in names],
+    }
+    print("| new records | keys | run s | state written, bytes | of the state |\n|---|---|---|---|---|")
+    whole = 0
+    with spark_context(master, settings_for(master)) as context:
+        for number, (what, commits) in enumerate(changes.items(), 1):
+            for name, places in commits:
+                logs.commit(name, places, START_MS + number * 60_000)
+            begun = time.perf_counter()
+            ingest(context, [folder / "log"], Store(out))
+            seconds = time.perf_counter() - begun
+            written = size(Store(out), BY_GROUP, run=number)
+            whole = whole or written
+            count = sum(len(places) for _, places in commits)
+            print(f"| {what} | {count:,} | {seconds:.1f} | {written:,} | {written / whole:.1%} |", flush=True)
+        print(f"driver with its JVM: {driver_mb(context):,.0f} MB", flush=True)
+    return Store(out)
 
 
 def main(arguments: list[str]) -> None:
@@ -59,33 +105,14 @@ def main(arguments: list[str]) -> None:
     groups, keys, partitions = map(int, (*arguments[:3], "4000", "100", "50")[:3])
     if 0 < len(arguments) < 3:
         sys.exit(__doc__)
-    master = arguments[3] if len(arguments) > 3 else "local[2]"
-    with tempfile.TemporaryDirectory() as folder, spark_context(master) as context:
-        logs, out = Logs(Path(folder) / "log", partitions), Path(folder) / "tables"
-        names = [f"group-{number}" for number in range(groups)]
-        changes = {
-            "all groups": [(name, range(keys)) for name in names],
-            "1 % of the groups": [(name, range(keys)) for name in names[::100]],
-            "1 % of the keys, of all groups": [(name, range(max(1, keys // 100))) for name in names],
-        }
-        print("| new records | keys | run s | `folds` written, bytes | of the state |\n|---|---|---|---|---|")
-        whole = 0
-        for number, (what, commits) in enumerate(changes.items(), 1):
-            for name, places in commits:
-                logs.commit(name, places, number * 100)
-            begun = time.perf_counter()
-            ingest(context, [Path(folder) / "log"], Store(out))
-            seconds = time.perf_counter() - begun
-            written = size(Store(out), "folds", run=number)
-            whole = whole or written
-            count = sum(len(places) for _, places in commits)
-            print(f"| {what} | {count:,} | {seconds:.1f} | {written:,} | {written / whole:.1%} |", flush=True)
-        store = Store(out)
-        for table in ("commits", "events"):
-            every, one = size(store, table), size(store, table, names[7])
-            told = f"{one:,} in files that may hold one group: 1/{every / one:.0f}"
-            print(f"{table}: {every:,} bytes in all, {told}")
-        print(f"all tables: {sum(size(store, table) for table in KEPT):,} bytes")
+    chosen = arguments[3] if len(arguments) > 3 else "local[2]"
+    with tempfile.TemporaryDirectory() as folder, master_of(chosen) as master:
+        store = grown(Path(folder), groups, keys, partitions, master)
+        for name in ("commits", "events"):
+            every, one = (asked(store, name, group, master) for group in (None, "group-7"))
+            read = f"{every:,.0f} bytes for all rows, {one:,.0f} for those of one group"
+            print(f"{name}: Spark reads {read}: 1/{every / one:.0f}")
+        print(f"all tables: {size(store, KEPT):,} bytes")
 
 
 if __name__ == "__main__":

@@ -1,16 +1,16 @@
-"""What a skewed log costs the pipeline: one group with 90 % of all records, 100,000 groups.
+"""What a run of the pipeline costs by size, even or with 96 % of the bytes in one partition of 8.
 
-    python -m bench skew [MB] [MASTER] [TIMES]     by default 200 MB, local[2]; an even log also 4 times that
+    python -m bench skew [MB] [MASTER] [SHAPE …]     by default 200 MB, local[2], all shapes
 
-Each log is read into new tables in a session of its own, in a process of its own; told are its tasks (the
-longest and the median of those that read and of those that fold, in seconds), the bytes that Spark moved and
-that its driver got, and the largest memory of a Python worker.
+MASTER `standalone` is a cluster of two workers. Each log is read into new tables in a session and a process
+of its own; reported are its tasks (how many, the longest and the median of those that read and of those that
+fold, in seconds), the bytes that Spark moved and that its driver got, and the most memory that a local Python
+worker and that the driver with its JVM took.
 """
 
 import itertools
 import json
 import random
-import statistics
 import struct
 import subprocess
 import sys
@@ -18,8 +18,8 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from bench.tasks import LOGGED, driver_mb, master_of, settings_for, stages, warm
 from bench.workers import watched
 from kgroup.pipeline.spark.session import spark_context
 from kgroup.pipeline.tables.ingest import ingest
@@ -31,8 +31,13 @@ START_MS = 1_760_000_000_000
 PARTS = 8
 RECORDS = 100
 TEMPLATES = 300
-SHAPES = {"even": (200, 0.0), "one group with 90 %": (200, 0.9), "100,000 groups": (100_000, 0.0)}
-"""Groups, and the share of all records that the first of them has."""
+SHAPES = {
+    "even": (200, 0.0, 1 / PARTS),
+    "one partition with 96 %": (200, 0.0, 0.96),
+    "one group with 90 %": (200, 0.9, 1 / PARTS),
+    "100,000 groups": (100_000, 0.0, 1 / PARTS),
+}
+"""Groups, the share of all records that the first of them has, and that of the first partition without it."""
 
 
 def batch(rng: random.Random, groups: Sequence[str], hot: float, number: int) -> bytes:
@@ -50,12 +55,12 @@ def batch(rng: random.Random, groups: Sequence[str], hot: float, number: int) ->
 
 def write(folder: Path, shape: str, size: int) -> None:
     """A log of that shape and size: batches in turn, since what is behind the base offset is as it was."""
-    count, hot = SHAPES[shape]
+    count, hot, first = SHAPES[shape]
     for part in range(PARTS):
         rng = random.Random(part)
         groups = [f"group-{number}" for number in range(part, count, PARTS)]
         # The first group's partition has its records beside those of its like.
-        share = (1 - hot) / PARTS + (hot if part == 0 else 0)
+        share = hot + (1 - hot) * first if part == 0 else (1 - hot) * (1 - first) / (PARTS - 1)
         mine = hot / share if part == 0 else 0.0
         made = [batch(rng, groups, mine, number) for number in range(TEMPLATES)]
         log = folder / f"__consumer_offsets-{part}" / f"{0:020d}.log"
@@ -72,39 +77,22 @@ def write(folder: Path, shape: str, size: int) -> None:
 
 def measure(source: Path, master: str) -> dict[str, float]:
     """One run in this process, its workers watched by /proc, its tasks by Spark's log of events."""
-    settings = {"spark.eventLog.enabled": "true", "spark.eventLog.compress": "false"}
+    settings = {**LOGGED, **settings_for(master)}
     with tempfile.TemporaryDirectory() as folder:
         (logs := Path(folder) / "logs").mkdir()
         settings["spark.eventLog.dir"] = logs.as_uri()
         with watched() as most, spark_context(master, settings) as context:
-            context.parallelize(range(2 * context.defaultParallelism)).map(str).count()  # workers that are up
+            warm(context)
             begun = time.perf_counter()
             report = ingest(context, [source], Store(Path(folder) / "tables"))
-            whole = time.perf_counter() - begun
+            whole, memory = time.perf_counter() - begun, driver_mb(context)
         found = stages(logs)[1:]
     read, fold = found
-    told = {"read": read["longest"], "read median": read["median"], "fold": fold["longest"]}
-    told |= {"fold median": fold["median"], "moved": read["moved"], "driver": fold["driver"]}
-    return {**told, "all": whole, "worker": most[0], "commits": report.rows["commits"]}
-
-
-def stages(logs: Path) -> list[dict[str, float]]:
-    """Of each stage the seconds of its tasks, the bytes it wrote for the next, and those for the driver."""
-    tasks: dict[int, list[dict[str, Any]]] = {}
-    for path in sorted(logs.rglob("*")):
-        for line in path.read_text().splitlines() if path.is_file() else ():
-            event = json.loads(line) if "SparkListenerTaskEnd" in line else {}
-            if event.get("Event") == "SparkListenerTaskEnd":
-                tasks.setdefault(event["Stage ID"], []).append(event["Task Metrics"])
-    return [
-        {
-            "longest": max(seconds := [metrics["Executor Run Time"] / 1000 for metrics in found]),
-            "median": statistics.median(seconds),
-            "moved": sum(metrics["Shuffle Write Metrics"]["Shuffle Bytes Written"] for metrics in found),
-            "driver": sum(metrics["Result Size"] for metrics in found),
-        }
-        for _, found in sorted(tasks.items())
-    ]
+    told = {"moved": read["moved"], "driver": fold["driver"], "all": whole, "worker": most[0]}
+    told |= {"memory": memory, "commits": report.rows["commits"]}
+    for name, stage in (("read", read), ("fold", fold)):
+        told |= {f"{name} {each}": stage[each] for each in ("tasks", "longest", "median")}
+    return told
 
 
 def main(arguments: list[str]) -> None:
@@ -112,22 +100,28 @@ def main(arguments: list[str]) -> None:
     if arguments[:1] == ["--one"]:
         print(json.dumps(measure(Path(arguments[1]), arguments[2])))
         return
-    size = int(arguments[0]) if arguments else 200
-    master = arguments[1] if len(arguments) > 1 else "local[2]"
-    times = int(arguments[2]) if len(arguments) > 2 else 4
-    columns = ("log", "MB", "commits", "read s, longest", "median", "fold s, longest", "median")
-    columns += ("moved MB", "driver MB", "in all s", "largest worker MB")
+    size, master, *shapes = (*arguments, *("200", "local[2]")[len(arguments) :])
+    columns = ["log", "MB", "commits"]
+    for stage in ("read", "fold"):
+        columns += [f"{stage}: tasks", "longest s", "median s", "longest / median"]
+    columns += ["moved MB", "driver got MB", "in all s", "largest worker MB", "driver MB"]
     print("| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|")
-    plan = [(shape, size) for shape in SHAPES] + [("even", size * times)] * (times > 1)
-    for shape, megabytes in plan:
-        with tempfile.TemporaryDirectory() as folder:
-            write(Path(folder), shape, megabytes * 10**6)
-            again = [sys.executable, "-m", "bench.skew", "--one", folder, master]
-            told = json.loads(subprocess.run(again, capture_output=True, text=True, check=True).stdout)
-        cells = [shape, f"{megabytes}", f"{told['commits']:,.0f}"]
-        cells += [f"{told[name]:.1f}" for name in ("read", "read median", "fold", "fold median")]
+    for shape in shapes or SHAPES:
+        with tempfile.TemporaryDirectory() as folder, master_of(master) as url:
+            write(Path(folder), shape, int(size) * 10**6)
+            again = [sys.executable, "-m", "bench.skew", "--one", folder, url]
+            told = json.loads(subprocess.run(again, stdout=subprocess.PIPE, check=True).stdout)
+        cells = [shape, size, f"{told['commits']:,.0f}"]
+        for stage in ("read", "fold"):
+            longest, median = told[f"{stage} longest"], told[f"{stage} median"]
+            cells += [f"{told[f'{stage} tasks']:.0f}", f"{longest:.1f}", f"{median:.1f}"]
+            cells.append(f"{longest / median:.1f}")
         cells += [f"{told[name] / 1e6:.2f}" for name in ("moved", "driver")]
-        cells += [f"{told['all']:.1f}", f"{told['worker']:.0f}"]
+        cells += [
+            f"{told['all']:.1f}",
+            f"{told['worker']:.0f}" if told["worker"] else "",
+            f"{told['memory']:.0f}",
+        ]
         print("|", " | ".join(cells), "|", flush=True)
 
 
