@@ -159,6 +159,11 @@ kafka-since: setup ## Write which release first served which version of a reques
 	$(BIN)/python -m tests.kafka_release.since
 	$(BIN)/ruff format --quiet kgroup/protocol/since.py
 
+.PHONY: outside
+outside: setup ## The Kafka tests of quix-streams on Kafka and on ours: make outside SUITE=../quix-streams
+	@$(BIN)/python -m tests.interop.toolchain
+	$(BIN)/python -m tests.outside $(SUITE)
+
 .PHONY: simulate
 simulate: setup ## Many simulated nights: make simulate SEEDS=10000, of Kafka Streams STREAMS=1
 	$(BIN)/python -m kgroup.simulation --seeds $(SEEDS) --jobs 2 $(if $(STREAMS),--first 2000000)

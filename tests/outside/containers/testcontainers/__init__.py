@@ -1,0 +1,1 @@
+"""Stands in for testcontainers in the process of a suite that asks for a broker by it; see tests/outside."""
