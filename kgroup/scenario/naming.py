@@ -10,6 +10,8 @@ from kgroup.domain import TopicPartition
 from kgroup.scenario.recorded import (
     Commit,
     DeleteOffsets,
+    Grow,
+    Heartbeat,
     Member,
     OfMember,
     Rebalance,
@@ -71,6 +73,19 @@ class Renaming:
                 shares = {self.members[name]: self._places(share) for name, share in told.assigned.items()}
                 leader = None if told.leader is None else self.members[told.leader]
                 return replace(told, leader=leader, assigned=shares)
+            case Heartbeat():
+                target = None
+                if told.target is not None:
+                    target = {self.members[name]: self._places(share) for name, share in told.target.items()}
+                return replace(
+                    told,
+                    member=None if told.member is None else self.members[told.member],
+                    target=target,
+                    owns=self._places(told.owns),
+                    revoking=self._places(told.revoking),
+                )
+            case Grow():
+                return replace(told, topics={self.topics[name]: size for name, size in told.topics.items()})
         return told
 
     def _places(self, told: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:

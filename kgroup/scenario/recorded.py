@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
-from kgroup.domain import TopicPartition
+from kgroup.domain import MemberStatus, TopicPartition
 from kgroup.errors import ConfigError
 from kgroup.history.fold.departures import Way
 from kgroup.scenario.forms import (
@@ -32,6 +32,10 @@ from kgroup.scenario.forms import (
 VERSION = 1
 UNKNOWN = "unknown"
 RESTARTED = "restarted"
+FOR_NOW = "left-for-now"
+"""Of a static member of a consumer group, which keeps its place."""
+STATES = (MemberStatus.STABLE, MemberStatus.REVOKING, MemberStatus.WAITING)
+PROTOCOLS = ("classic", "consumer")
 RETURNS = (RESTARTED, Way.FENCED.value)
 """Why an instance id has another member: its process was restarted, or a second one fenced the first."""
 
@@ -44,6 +48,7 @@ class Member:
     client_id: str | None = given(TEXT, default=None)
     host: str | None = given(TEXT, default=None)
     rack: str | None = given(TEXT, default=None)
+    assignor: str | None = given(TEXT, default=None)
     session_timeout_ms: int | None = given(DURATION, default=None)
     rebalance_timeout_ms: int | None = given(DURATION, default=None)
     topics: tuple[str, ...] | None = given(TEXTS, default=None)
@@ -65,14 +70,16 @@ class OfMember(Step):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start(OfMember):
-    """It joined."""
+    """It joined; if it was `back`, under the member id that it had before: its process had lived on."""
+
+    back: bool = given(FLAG, default=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop(OfMember):
     """It was gone: by its `cause`; if that is unknown, in a way that is `possible`, the likelier first."""
 
-    cause: str = given(one_of((*Way, UNKNOWN)))
+    cause: str = given(one_of((*Way, FOR_NOW, UNKNOWN)))
     possible: tuple[str, ...] = given(list_of(one_of(Way)), default=())
 
 
@@ -106,6 +113,31 @@ class Rebalance(Step):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Heartbeat(Step):
+    """A heartbeat changed a consumer group: its epochs then, and where `member` was, if it moved.
+
+    `target` has what all members are to have, where that was computed. `owns` is what the member may read,
+    `revoking` what it is to give up.
+    """
+
+    epoch: int = given(NUMBER)
+    assignment_epoch: int = given(NUMBER)
+    target: Shares | None = given(SHARES, default=None)
+    member: str | None = given(TEXT, default=None)
+    member_epoch: int | None = given(NUMBER, default=None)
+    state: str | None = given(one_of(STATES), default=None)
+    owns: tuple[TopicPartition, ...] = given(PARTITIONS, default=())
+    revoking: tuple[TopicPartition, ...] = given(PARTITIONS, default=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grow(Step):
+    """Topics had more partitions from then on."""
+
+    topics: Mapping[str, int] = given(SIZES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Commit(Step):
     """Offsets were committed; no record says by whom. They stand for so many `commits`; None: one of each."""
 
@@ -131,6 +163,8 @@ VERBS: Mapping[str, type[Step]] = {
     "restart": Restart,
     "subscribe": Subscribe,
     "rebalance": Rebalance,
+    "heartbeat": Heartbeat,
+    "grow": Grow,
     "commit": Commit,
     "delete-offsets": DeleteOffsets,
     "delete-group": DeleteGroup,
@@ -148,7 +182,7 @@ class Head:
     name: str | None = given(TEXT, default=None)
     summary: str | None = given(TEXT, default=None)
     group: str = given(TEXT)
-    protocol: str = given(one_of(("classic",)), default="classic")
+    protocol: str = given(one_of(PROTOCOLS), default="classic")
     began: str | None = given(TEXT, default=None)
     from_nothing: bool = given(FLAG, default=True)
     topics: Mapping[str, int] = given(SIZES, default_factory=dict)
@@ -244,6 +278,10 @@ def _named(step: Step) -> Iterator[str]:
         yield from step.assigned
         if step.leader is not None:
             yield step.leader
+    if isinstance(step, Heartbeat):
+        yield from step.target or ()
+        if step.member is not None:
+            yield step.member
 
 
 def text_of(recorded: Recorded) -> str:

@@ -6,23 +6,28 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from kgroup.domain import TopicPartition, count_of
+from kgroup.domain import MemberStatus, TopicPartition, count_of
 from kgroup.errors import ConfigError
 from kgroup.history.fold.explain import Membership
 from kgroup.history.fold.folding import Note
 from kgroup.history.fold.step import GroupStep
-from kgroup.history.fold.view import CLASSIC, KINDS, RecordedMember, View
+from kgroup.history.fold.view import CLASSIC, CONSUMER, KINDS, SIMPLE, RecordedMember, View
 from kgroup.history.items import CommitRun, Gap, Marker
 from kgroup.members.classic import PROTOCOL_TYPE
 from kgroup.scenario.forms import duration_written
 from kgroup.scenario.recorded import (
+    FOR_NOW,
+    RESTARTED,
     RETURNS,
+    STATES,
     UNKNOWN,
     VERSION,
     Commit,
     DeleteGroup,
     DeleteOffsets,
+    Grow,
     Head,
+    Heartbeat,
     Member,
     Rebalance,
     Recorded,
@@ -116,6 +121,7 @@ def _spec(member: RecordedMember) -> Member:
         client_id=member.client_id or None,
         host=member.host.lstrip("/") or None,
         rack=member.rack_id,
+        assignor=member.assignor,
         session_timeout_ms=member.session_timeout_ms if member.session_timeout_ms > 0 else None,
         rebalance_timeout_ms=member.rebalance_timeout_ms if member.rebalance_timeout_ms > 0 else None,
         topics=member.topics or None,
@@ -129,15 +135,19 @@ class Recorder:
         self.group = group
         self.began_ms: int | None = None
         self.from_nothing = True
+        self.protocol = CLASSIC
         self.steps: list[Step] = []
         self._names = Names()
         self._now_ms = 0
+        self._last_ids: dict[str, str] = {}
         self._subscribed: dict[str, tuple[str, ...]] = {}
         self._sizes: dict[str, int] = {}
+        self._first_sizes: dict[str, int] = {}
         self._offsets: dict[TopicPartition, int] = {}
         self._there: View | None = None
         self._unknown = unknown
-        self._unclear = self._departures = self._transactions = self._collapsed = 0
+        self._is_classic = False
+        self._unclear = self._departures = self._transactions = 0
 
     def pass_by(self, note: Note) -> None:
         """Take in what happened before the scenario begins: only what it left matters."""
@@ -184,24 +194,27 @@ class Recorder:
             name=self.group,
             summary=f"what __consumer_offsets says of group {self.group}",
             group=self.group,
+            protocol=self.protocol,
             began=began or None,
             from_nothing=self.from_nothing,
-            topics=dict(sorted(self._sizes.items())),
+            topics=dict(sorted({**self._sizes, **self._first_sizes}.items())),
             unknown=tuple(self._all_unknown()),
         )
         return Recorded(head, self._names.specs, tuple(self.steps))
 
     def _all_unknown(self) -> Iterator[str]:
         yield from NEVER_RECORDED
-        yield from CLASSIC_UNRECORDED
+        if self.protocol == CLASSIC:
+            yield from CLASSIC_UNRECORDED
         yield "how many partitions topics have: they are counted as far as they were assigned or committed"
         if self._unclear:
             yield (
                 f"how members went: {self._unclear} of {self._departures} may have gone in more than one way "
                 f"(cause: {UNKNOWN}); kgroup plays the first that is possible"
             )
-        if self._collapsed:
-            yield f"the offsets between: {count_of(self._collapsed, 'step')} has the last of several commits"
+        collapsed = sum(isinstance(step, Commit) and step.commits is not None for step in self.steps)
+        if collapsed:
+            yield f"the offsets in {count_of(collapsed, 'run')} of commits: only the last ones are here"
         if self._transactions:
             yield f"{count_of(self._transactions, 'transaction')} with offsets: they are not among the steps"
         if self.began_ms is None:
@@ -210,8 +223,8 @@ class Recorder:
 
     def _found(self, view: View) -> None:
         """Have members that were there before the first step join at once."""
+        self._check(view)
         if view.kind != CLASSIC:
-            self._check(view)
             return
         for member in view.members.values():
             self._start(member)
@@ -219,18 +232,33 @@ class Recorder:
         self._rebalance(view)
 
     def _check(self, view: View) -> None:
-        if view.kind not in ("", "simple", CLASSIC):
+        if view.kind == CONSUMER and not self._is_classic:
+            self.protocol = CONSUMER
+        if view.kind not in ("", SIMPLE, self.protocol):
             what = f"{self.group} is a {view.kind} group, or was one"
-            raise ConfigError(what, "scenarios are written of classic groups; --until ends before that")
+            known = "scenarios are written of classic groups, and of consumer groups"
+            raise ConfigError(what, f"{known}; --until ends before another kind began")
+        self._is_classic |= view.kind == CLASSIC
+        patterns = [member.regex for member in view.members.values() if member.regex]
+        if patterns:
+            what = f"{self.group} subscribes by a pattern, {patterns[0]}: no scenario has those yet"
+            raise ConfigError(what, "--until ends before that")
+        if self.protocol == CONSUMER and not self.from_nothing:
+            what = f"the beginning of {self.group} is not in what was read"
+            raise ConfigError(
+                what, "a scenario of a consumer group is of all that happened: leave --since out"
+            )
+        if view.kind == CONSUMER:
+            return
         if view.members and view.protocol_type != PROTOCOL_TYPE:
             what = f"the members of {self.group} speak {view.protocol_type!r}, not {PROTOCOL_TYPE!r}"
             raise ConfigError(what, "scenarios are written of groups of consumers")
 
     def _step(self, step: GroupStep) -> None:
         before, after = step.before, step.after
+        self.from_nothing &= step.solid or bool(self.steps)
         self._check(after)
         if not step.solid and not self.steps:
-            self.from_nothing = False
             if after.kind == CLASSIC:
                 self._found(after)
             return
@@ -245,14 +273,65 @@ class Recorder:
             if after.epoch != before.epoch and (after.epoch > 0 or after.members):
                 self._skipped(before.epoch, after.epoch)
                 self._rebalance(after)
+        elif after.kind == CONSUMER:
+            self._heartbeat(step, Membership.between(before, after))
+
+    def _heartbeat(self, step: GroupStep, members: Membership) -> None:
+        """Write the records of one heartbeat: who came, went and moved, and the epochs of the group."""
+        before, after, steps = step.before, step.after, len(self.steps)
+        computed = after.assignment_epoch != before.assignment_epoch or before.kind != CONSUMER
+        if computed:
+            self._grow(after)
+        self._members(step, members)
+        pairs = [*members.kept, *members.replaced, *((None, new) for new in members.joined)]
+        moved = [new for old, new in pairs if new.state in STATES and (old is None or _moved(old, new))]
+        if len(self.steps) == steps and not moved and not computed and after.epoch == before.epoch:
+            return
+        if len(moved) > 1:
+            self._unknown.append(
+                f"which member's heartbeat moved {len(moved)} at {duration_written(self._now_ms)}"
+            )
+        name = self._names.name
+        last: list[RecordedMember | None] = [*moved[-1:]] or [None]
+        for member in last:
+            self.steps.append(
+                Heartbeat(
+                    at_ms=self._now_ms,
+                    epoch=after.epoch,
+                    assignment_epoch=after.assignment_epoch,
+                    target={name(m): tuple(sorted(m.target or ())) for m in after.members.values()}
+                    if computed
+                    else None,
+                    member=None if member is None else name(member),
+                    member_epoch=None if member is None else member.epoch,
+                    state=None if member is None else member.state,
+                    owns=() if member is None else tuple(sorted(member.assigned)),
+                    revoking=() if member is None else tuple(sorted(member.revoking)),
+                )
+            )
+
+    def _grow(self, view: View) -> None:
+        """Take note of how many partitions topics have: a target has all of those that are subscribed to."""
+        known = dict(self._sizes)
+        self._size(place for member in view.members.values() for place in member.target or ())
+        grown = {topic: size for topic, size in self._sizes.items() if known.get(topic, size) < size}
+        if grown:
+            self.steps.append(Grow(at_ms=self._now_ms, topics=grown))
+        self._first_sizes |= {topic: size for topic, size in self._sizes.items() if topic not in known}
 
     def _members(self, step: GroupStep, members: Membership) -> None:
-        for member in members.left:
+        for member in sorted(members.left, key=self._names.name):
             self._stop(member, [str(way) for way in step.ways.get(member.member_id, ())])
         for old, new in members.replaced:
-            self._names.of[new.member_id] = self._names.forget(old)
+            name = self._names.forget(old)
+            self._names.of[new.member_id] = name
+            self._last_ids[name] = new.member_id
             self._subscribe(new)
-            generation = step.after.epoch if step.after.epoch == step.before.epoch else None
+            if old.state is MemberStatus.LEFT:
+                self.steps.append(Restart(at_ms=self._now_ms, member=self._names.name(new), cause=RESTARTED))
+                continue
+            same = step.after.kind == CLASSIC and step.after.epoch == step.before.epoch
+            generation = step.after.epoch if same else None
             self.steps.append(
                 Restart(
                     at_ms=self._now_ms,
@@ -264,15 +343,21 @@ class Recorder:
             )
             self._departures += 1
             self._unclear += 1
-        for _, member in members.kept:
+        for old, member in members.kept:
             self._subscribe(member)
+            if member.state is MemberStatus.LEFT and old.state is not MemberStatus.LEFT:
+                self.steps.append(Stop(at_ms=self._now_ms, member=self._names.name(member), cause=FOR_NOW))
+        for _, member in members.returned:
+            self._start(member)
         for member in _leader_first(members.joined, step.after):
             self._start(member)
 
     def _start(self, member: RecordedMember) -> None:
         name = self._names.name(member)
         self._subscribe(member)
-        self.steps.append(Start(at_ms=self._now_ms, member=name))
+        back = self._last_ids.get(name) == member.member_id
+        self._last_ids[name] = member.member_id
+        self.steps.append(Start(at_ms=self._now_ms, member=name, back=back))
 
     def _stop(self, member: RecordedMember, ways: list[str]) -> None:
         self._departures += 1
@@ -324,10 +409,27 @@ class Recorder:
     def _run(self, run: CommitRun) -> None:
         self._size(part.place for part in run.parts)
         for offsets, commits in _commits(run, self._offsets):
-            more = commits if commits > len(offsets) else None
-            self._collapsed += more is not None
-            self.steps.append(Commit(at_ms=self._now_ms, offsets=offsets, commits=more))
+            self._commit(offsets, commits)
         self._offsets |= {part.place: part.last.offset for part in run.parts}
+
+    def _commit(self, offsets: Mapping[TopicPartition, int], commits: int) -> None:
+        """Write commits; those that only records without effect stand before are one step with them."""
+        last = self.steps[-1] if self.steps else None
+        if isinstance(last, Commit) and all(at >= last.offsets.get(p, 0) for p, at in offsets.items()):
+            self.steps.pop()
+            commits += last.commits or len(last.offsets)
+            offsets = {**last.offsets, **offsets}
+        more = commits if commits > len(offsets) else None
+        self.steps.append(Commit(at_ms=self._now_ms, offsets=offsets, commits=more))
+
+
+def _moved(old: RecordedMember, new: RecordedMember) -> bool:
+    return (old.epoch, old.state, old.assigned, old.revoking) != (
+        new.epoch,
+        new.state,
+        new.assigned,
+        new.revoking,
+    )
 
 
 def _iso(ms: int) -> str:

@@ -222,12 +222,12 @@ class Verbs(Kafka):
         for a file or a part that makes no sense, and where the group is there already; TimedOut, with the
         group's history, for a step that did not happen in `timeout_s`.
         """
-        from kgroup.scenario.playing.play import Play
+        from kgroup.scenario.playing.cast import play_of
         from kgroup.scenario.recorded import read_scenario
         from kgroup.testing.staging import Staging
 
         recorded = read_scenario(Path(scenario))
-        play = Play(
+        play = play_of(
             recorded,
             Staging(self._running(), self),
             part=part,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from kgroup.broker.control.brokers import Brokers
 from kgroup.broker.control.dispatcher import GATE, ControlledDispatcher
@@ -12,6 +12,7 @@ from kgroup.broker.control.moving import Move
 from kgroup.broker.control.presence import the_one
 from kgroup.broker.control.waiting import until
 from kgroup.broker.server import Server
+from kgroup.coordinator.assignors.interface import Assignor
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.sessions import MemberName, members, session_of
 from kgroup.coordinator.state import Group, State
@@ -20,6 +21,7 @@ from kgroup.errors import ConfigError, KgroupError
 from kgroup.runtime.clock import MovableClock
 from kgroup.timers import TimerKey
 
+FOREVER_MS = 1 << 50
 PATIENCE_S = 10.0
 """How long members have, of real time, to do what a rebalance waits for while time is moved."""
 
@@ -36,6 +38,8 @@ class Control:
         self.faults = self.dispatcher.faults
         self.brokers = Brokers(server, self.dispatcher)
         self._presence = self.dispatcher.presence
+        self._assignors: dict[str, Mapping[str, Assignor]] = {}
+        self._settings: dict[str, dict[str, str] | None] = {}
 
     async def advance(self, by_ms: int, *, keep: bool = True, patience_s: float = PATIENCE_S) -> int:
         """Move time forward, as `Move` does, and return what time it is then."""
@@ -100,6 +104,33 @@ class Control:
     def coordinator_of(self, group_id: str) -> int:
         """Return the broker that coordinates a group."""
         return self.cluster.leader_of(OFFSETS_TOPIC, self.dispatcher.partition_of(group_id))
+
+    def wrap_assignors(self, group_id: str, wrap: Callable[[Assignor], Assignor]) -> None:
+        """Have the server-side assignors of a group's coordinator be others, until `unwrap_assignors`."""
+        state = self._state_of(group_id)
+        self._assignors[group_id] = state.assignors
+        state.assignors = {name: wrap(inner) for name, inner in state.assignors.items()}
+
+    def unwrap_assignors(self, group_id: str) -> None:
+        """Have them be as they were."""
+        self._state_of(group_id).assignors = self._assignors.pop(group_id)
+
+    def put_setting(self, group_id: str, name: str, value: str | None) -> None:
+        """Have a setting of a group be in force that no record says; None for the one that was."""
+        state = self._state_of(group_id)
+        kept = self._settings.setdefault(group_id, state.group_configs.get(group_id))
+        there = {**(kept or {}), **({} if value is None else {name: value})}
+        state.group_configs[group_id] = there
+        if value is None:
+            self._settings.pop(group_id)
+            if kept is None:
+                del state.group_configs[group_id]
+
+    def keep(self, name: str, group_id: str) -> None:
+        """Have a member's session not end, however long it is frozen."""
+        session = session_of(self._state_of(group_id), self._member(name, group_id))
+        if session is not None:
+            self.postpone(session, FOREVER_MS)
 
     def postpone(self, key: TimerKey, by_ms: int) -> None:
         """Have a timer of a group fall due so much later than now; nothing for one that is not armed."""

@@ -35,6 +35,11 @@ from kgroup.history.items import (
     Undecodable,
     other_topic,
 )
+from kgroup.protocol.group_records import (
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMetadataValue,
+    GroupMetadataValue,
+)
 
 
 class Holdings(NamedTuple):
@@ -89,7 +94,8 @@ class Fold:
     """Folds one partition. `apply` returns the events that are complete; `finish` those still open.
 
     `topic_names` maps topic ids to names. With `keep_owners`, `owners` remembers who held what after each
-    change of a group; with `keep_notes`, `notes` are all that happened to each group, in order.
+    change of a group; with `keep_notes`, `notes` are all that happened to each group, in order, and what one
+    batch has of several requests is told request by request.
     """
 
     def __init__(
@@ -222,6 +228,12 @@ class Fold:
         self._step(group, record.batch, record.offset, record.timestamp_ms, out).records += 1
         if group.state.replay(record, self.names):
             self._renamed()
+        if (
+            self.notes is not None
+            and group.open is not None
+            and _ends_request(record, group.open, group.state)
+        ):
+            self._close_step(group, out)
 
     def _removed(self, item: OffsetRemoved, out: list[Event]) -> None:
         group = self._group(item.group, item.offset)
@@ -397,6 +409,20 @@ class Fold:
             detail=item.reason,
             proven=False,
         )
+
+
+def _ends_request(record: GroupRecord, opened: _Open, state: GroupState) -> bool:
+    """Whether a record is the last of its request: brokers write those of several into one batch.
+
+    A heartbeat ends with where its member is then, after it took the place of another (epoch 0) if it did; a
+    departure with the group's epoch, a classic rebalance with its one record.
+    """
+    value = record.value
+    if isinstance(value, ConsumerGroupCurrentMemberAssignmentValue):
+        return value.member_epoch != 0
+    if isinstance(value, ConsumerGroupMetadataValue):
+        return not opened.before.members.keys() <= state.members.keys()
+    return isinstance(value, GroupMetadataValue)
 
 
 def compacted(log_partition: int, missing: int, gap_end: int, gap_timestamp_ms: int) -> Event:

@@ -1,1 +1,1 @@
-"""A scenario played on a cluster that runs: the course, its `actors`, and the gate of `classic` groups."""
+"""A scenario played on a cluster that runs: the course, its actors, the gates of both kinds of groups."""

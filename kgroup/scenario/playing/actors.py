@@ -5,16 +5,15 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 
 from kgroup.client.settings import ConnectionSettings
 from kgroup.client.transport import SocketTransport
-from kgroup.domain import TopicPartition
 from kgroup.errors import KgroupError
 from kgroup.members.driver import PARKED_S, Driver, Event
-from kgroup.members.effects import Committed, Effect, Failed, GroupMember, Left
+from kgroup.members.effects import Effect, Failed, GroupMember
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 
@@ -45,41 +44,27 @@ class _Line(SocketTransport):
 
 
 class Actor:
-    """A member that runs from `__init__` until it leaves, fails or is halted; its connection closes then."""
+    """A member that runs from `start` until it fails or is halted; its connection closes then."""
 
     def __init__(self, name: str, member: GroupMember, settings: ConnectionSettings) -> None:
         self.name = name
         self.member = member
         self.failed: Failed | None = None
-        self.left = False
         self._transport = _Line(settings)
         self._asked: deque[Callable[[], None]] = deque()
         self._wanted = threading.Condition()
-        self._leaving = False
-        self._committed: Mapping[TopicPartition, int] | None = None
         self._driver = Driver(
             member, self._transport, clock_ms=_now_ms, pause=self._pause, on_event=self._on_event
         )
         self._thread = threading.Thread(target=self._run, name=f"kgroup plays {name}", daemon=True)
+
+    def start(self) -> None:
+        """Have it join."""
         self._thread.start()
 
     def do(self, what: Callable[[GroupMember, int], list[Effect]]) -> None:
         """Have the member do something, given the time, once it has no request under way."""
         self._ask(lambda: self._driver.act(what(self.member, _now_ms())))
-
-    def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Have it commit; `committed` says how that went."""
-        self._committed = None
-        self._ask(lambda: self._driver.commit(offsets))
-
-    def committed(self) -> Mapping[TopicPartition, int] | None:
-        """Return the error codes of the last commit, None while there is no answer."""
-        return self._committed
-
-    def leave(self) -> None:
-        """Have it leave for good."""
-        self._leaving = True
-        self._ask(lambda: None)
 
     def halt(self) -> None:
         """Have it send nothing any more, as if its process were killed."""
@@ -97,25 +82,21 @@ class Actor:
 
     def _pause(self, seconds: float) -> bool:
         with self._wanted:
-            if not self._asked and not self._leaving:
+            if not self._asked:
                 self._wanted.wait(seconds)
             asked = [*self._asked]
             self._asked.clear()
         for what in asked:
             what()
-        return self._leaving
+        return False
 
     def _run(self) -> None:
         with self._transport, suppress(Halted):
-            self._driver.run(for_good=True)
+            self._driver.run()
 
     def _on_event(self, event: Event) -> None:
-        if isinstance(event, Committed):
-            self._committed = event.errors
-        elif isinstance(event, Failed):
+        if isinstance(event, Failed):
             self.failed = event
-        elif isinstance(event, Left):
-            self.left = True
 
 
 class Passer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Unpack
 
 from kgroup.broker.call import AnyCall
 from kgroup.broker.control.control import Control
@@ -12,11 +13,26 @@ from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.classic.states import ClassicState
 from kgroup.coordinator.classic.timers import join_timer
 from kgroup.domain import numbers_by_topic
-from kgroup.protocol.messages.join_group import JoinGroupRequest
+from kgroup.errors import ConfigError
+from kgroup.history.fold.departures import Way
+from kgroup.members.classic import PROTOCOL_TYPE, ClassicMember, ClassicTimings
+from kgroup.members.effects import Effect, GroupMember
+from kgroup.protocol.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
+from kgroup.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from kgroup.protocol.messages.sync_group import SyncGroupRequest
+from kgroup.protocol.subscription import Subscription
 from kgroup.scenario.forms import Shares
+from kgroup.scenario.playing.actors import Actor, Passer
+from kgroup.scenario.playing.play import DEFAULT_REBALANCE_MS, How, Play, Stage
+from kgroup.scenario.recorded import Member, OfMember, Rebalance, Recorded, Restart, Start, Step, Stop
 
 LONG_MS = 86_400_000
+DEFAULT_SESSION_MS = 45_000
+PASSER = "kgroup-passer-by"
 
 
 @dataclass(slots=True)
@@ -120,3 +136,181 @@ class RecordedAssignor:
             member_id: dict(numbers_by_topic(shares.get(names.get(member_id, ""), ())))
             for member_id in members
         }
+
+
+class ClassicPlay(Play):
+    """A classic group: generation by generation."""
+
+    def __init__(self, recorded: Recorded, stage: Stage, **how: Unpack[How]) -> None:
+        super().__init__(recorded, stage, **how)
+        rebalances = [step for step in recorded.steps if isinstance(step, Rebalance)]
+        self._assignors = tuple(dict.fromkeys(step.assignor for step in rebalances if step.assignor))
+        self._shared = Shared()
+        self._holder = ""
+        self._gate = ClassicGate(self._control, self.group_id, self._is_part)
+        # A group that was there before begins at generation 1 here.
+        self._shift = 0 if recorded.head.from_nothing or not rebalances else rebalances[0].generation - 1
+
+    @property
+    def gate(self) -> ClassicGate:
+        return self._gate
+
+    def _close(self, changes: list[OfMember], last: Step) -> None:
+        match last:
+            case Rebalance():
+                self._rebalance(changes, last)
+            case Restart():
+                self._changes(changes)
+            case _:
+                raise ConfigError(
+                    f"the last {type(last).__name__.lower()} has no generation that came of it",
+                    "end the steps with a rebalance",
+                )
+
+    def _member(self, name: str, spec: Member) -> ClassicMember:
+        timings = ClassicTimings(
+            session_timeout_ms=spec.session_timeout_ms or DEFAULT_SESSION_MS,
+            rebalance_timeout_ms=spec.rebalance_timeout_ms or DEFAULT_REBALANCE_MS,
+            heartbeat_interval_ms=20 + 2 * len(self.recorded.members),
+            retry_backoff_ms=20,
+        )
+        return ClassicMember(
+            self.group_id,
+            self._topics[name],
+            self._offered(),
+            instance_id=spec.instance_id,
+            rack=spec.rack,
+            timings=timings,
+        )
+
+    def _await_join(self, name: str) -> None:
+        self._wait(lambda: self._serving.do(lambda: name in self._joining()), lambda: self._not_joined(name))
+
+    def _remove(self, member_id: str, way: str) -> None:
+        self._ask(LeaveGroupRequest(group_id=self.group_id, members=(MemberIdentity(member_id=member_id),)))
+
+    def _epoch_of(self, member_id: str) -> int:
+        return self._gate.now()[0]
+
+    def _rebalance(self, changes: list[OfMember], to: Rebalance) -> None:
+        gate, goal = self.gate, to.generation - self._shift
+        generation, is_empty = self._serving.do(self.gate.now)
+        self._shared.shares = to.assigned
+        self._held = dict(to.assigned)
+        gate.gathered, gate.goal = False, goal
+        skipped = goal - generation - 1
+        if skipped < 0:
+            raise ConfigError(
+                f"generation {to.generation} does not follow what {self.group_id} has",
+                "generations only grow",
+            )
+        # A departure sets it off, and a join, but no restart: a stable group survives one.
+        by_join = bool(changes) and isinstance(changes[0], Start)
+        alone = not any(isinstance(step, Stop) for step in changes) and not by_join
+        # Once its last member is gone a group is empty on record: somebody is there before.
+        stopped = {step.member for step in changes if isinstance(step, Stop)}
+        emptied = set(self._serving.do(self._names).values()) <= stopped
+        early = alone or (emptied and (skipped or to.assigned))
+        passer = self._pass_by(to) if early and not (is_empty and to.assigned) else None
+        self._offer(to)
+        if not is_empty and any(isinstance(step, Start | Restart) for step in changes):
+            self._holder = self._announce(to)
+        self._changes(changes)
+        if skipped:
+            passer = self._skip(passer or self._pass_by(to), to, generation, skipped)
+        if passer is not None:
+            self._remove(passer.member_id, Way.LEFT)
+        self._open(to)
+        self._wait(
+            lambda: self._serving.do(gate.is_done), lambda: f"generation {to.generation} did not begin"
+        )
+
+    def _skip(self, passer: Passer, to: Rebalance, generation: int, skipped: int) -> Passer | None:
+        """Have so many generations come and go, and leave no record; return who sets off the next one."""
+        last: Passer | None = passer
+        for number in range(1, skipped + 1):
+            self._open(to)
+            self._until_formed(generation + number)
+            self.gate.gathered = False
+            # The next one joins first: without members, the group is empty on record, as it is in the end.
+            last = self._pass_by(to) if to.assigned or number < skipped else None
+            self._remove(passer.member_id, Way.LEFT)
+            passer = last or passer
+            self._serving.do(lambda: self._control.open_gate(self.group_id))
+        return last
+
+    def _until_formed(self, generation: int) -> None:
+        self._wait(
+            lambda: self._serving.do(self.gate.formed) == generation,
+            lambda: f"generation {generation}, of which there is no record, did not form",
+        )
+
+    def _open(self, to: Rebalance) -> None:
+        def open_gate() -> None:
+            self._shared.names = self._names()
+            self.gate.gathered = True
+            self._control.open_gate(self.group_id)
+            self.gate.begin()
+
+        self._serving.do(open_gate)
+        holder, self._holder = self._holder, ""
+        if holder:
+            self._remove(holder, Way.LEFT)
+
+    def _announce(self, to: Rebalance) -> str:
+        """Return the id of a member that does not join: until it is removed, the group waits for it.
+
+        Else the generation would begin once those who are in have rejoined, without those who are to come.
+        """
+        answer = self._ask(
+            JoinGroupRequest(
+                group_id=self.group_id,
+                session_timeout_ms=DEFAULT_SESSION_MS,
+                rebalance_timeout_ms=DEFAULT_REBALANCE_MS,
+                member_id="",
+                protocol_type=PROTOCOL_TYPE,
+                protocols=self._protocols(to),
+            )
+        )
+        assert isinstance(answer, JoinGroupResponse)
+        return answer.member_id
+
+    def _protocols(self, to: Rebalance) -> tuple[JoinGroupRequestProtocol, ...]:
+        topics = tuple(sorted({topic for wanted in self._topics.values() for topic in wanted}))
+        metadata = Subscription(topics, None, (), -1, None).encode()
+        names = dict.fromkeys((*([to.assignor] if to.assignor else []), *self._assignors))
+        return tuple(JoinGroupRequestProtocol(name=name, metadata=metadata) for name in names)
+
+    def _offered(self) -> list[RecordedAssignor]:
+        return [RecordedAssignor(assignor, self._shared) for assignor in self._assignors]
+
+    def _offer(self, to: Rebalance) -> None:
+        """Have all members prefer the assignor of the generation."""
+        if to.assignor is None or self._assignors[0] == to.assignor:
+            return
+        self._assignors = tuple(dict.fromkeys((to.assignor, *self._assignors)))
+        for name, actor in self.actors.items():
+            self._resubscribe(name, actor)
+
+    def _resubscribe(self, name: str, actor: Actor) -> None:
+        topics, offered = self._topics[name], self._offered()
+
+        def subscribe(member: GroupMember, now_ms: int) -> list[Effect]:
+            assert isinstance(member, ClassicMember)
+            return member.subscribe(topics, offered, now_ms)
+
+        actor.do(subscribe)
+
+    def _pass_by(self, to: Rebalance) -> Passer:
+        node = self._serving.do(lambda: self._control.coordinator_of(self.group_id))
+        passer = Passer(self.group_id, self._protocols(to), self._stage.settings(PASSER), node)
+        self.over.append(passer)
+        self._wait(
+            lambda: passer.member_id and passer.member_id in self._serving.do(self.gate.waiting),
+            lambda: "a member that sets off the rebalance could not join",
+        )
+        return passer
+
+    def _joining(self) -> set[str]:
+        names = self._names()
+        return {names[member_id] for member_id in self.gate.waiting() if member_id in names}

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from itertools import groupby
-from typing import Protocol, TypeVar
+from typing import Protocol, TypedDict, TypeVar, Unpack
 
 from kgroup.broker.control.control import Control
+from kgroup.broker.control.gates import Gate
 from kgroup.client.settings import ConnectionSettings
 from kgroup.domain import TopicPartition, count_of
 from kgroup.errors import ConfigError, ErrorCode, KgroupError, TimedOut
 from kgroup.history.fold.departures import Way
 from kgroup.history.fold.events import partitions_text
-from kgroup.members.classic import ClassicMember, ClassicTimings
+from kgroup.members.classic import ClassicMember
 from kgroup.members.commits import NAMES_UNTIL, commit_errors, commit_request
-from kgroup.members.effects import Effect, GroupMember
+from kgroup.members.consumer import ConsumerMember
 from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+)
 from kgroup.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from kgroup.protocol.messages.join_group import JoinGroupRequestProtocol
-from kgroup.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from kgroup.protocol.messages.offset_commit import OffsetCommitResponse
 from kgroup.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -27,18 +32,16 @@ from kgroup.protocol.messages.offset_delete import (
     OffsetDeleteRequestTopic,
     OffsetDeleteResponse,
 )
-from kgroup.protocol.subscription import Subscription
 from kgroup.scenario.playing.actors import Actor, Passer
-from kgroup.scenario.playing.classic import ClassicGate, RecordedAssignor, Shared
 from kgroup.scenario.recorded import (
     RESTARTED,
     UNKNOWN,
     Commit,
     DeleteGroup,
     DeleteOffsets,
+    Grow,
     Member,
     OfMember,
-    Rebalance,
     Recorded,
     Restart,
     Start,
@@ -49,10 +52,10 @@ from kgroup.scenario.recorded import (
 
 T = TypeVar("T")
 LOOK_S = 0.002
+SILENT = (Way.SESSION_ENDED, Way.FENCED)
+"""Ways of members that the coordinator takes out, as time passes."""
 START, STOP, RESTART = "start", "stop", "restart"
 """What the user's client is to do."""
-PASSER = "kgroup-passer-by"
-DEFAULT_SESSION_MS = 45_000
 DEFAULT_REBALANCE_MS = 300_000
 
 
@@ -78,7 +81,22 @@ class Stage(Protocol):
     def ask(self, node: int, request: Message, max_version: int | None = None) -> Message: ...
 
 
-class Play:
+class How(TypedDict):
+    """How a scenario is played, as `Play` says."""
+
+    part: str | None
+    act: Callable[[str], object] | None
+    meanwhile: Callable[[], object] | None
+    timeout_s: float
+
+
+class PartGate(Gate, Protocol):
+    """A gate that keeps the user's client out until its part begins."""
+
+    part_is_due: bool
+
+
+class Play(ABC):
     """One scenario on one stage. `part` is the member that the user's client is, None if all are played.
 
     `act` is called with START, STOP or RESTART when the user's client is to do that, `meanwhile` again and
@@ -89,12 +107,9 @@ class Play:
         self,
         recorded: Recorded,
         stage: Stage,
-        *,
-        part: str | None = None,
-        act: Callable[[str], object] | None = None,
-        meanwhile: Callable[[], object] | None = None,
-        timeout_s: float = 30.0,
+        **how: Unpack[How],
     ) -> None:
+        part = how["part"]
         self.recorded = recorded
         self.group_id = recorded.head.group
         self.actors: dict[str, Actor] = {}
@@ -102,23 +117,47 @@ class Play:
         self._stage = stage
         self._serving = stage.serving
         self._control = stage.serving.control
-        self._timeout_s = timeout_s
-        self._act = act
-        self._meanwhile = meanwhile
+        self._timeout_s = how["timeout_s"]
+        self._act = how["act"]
+        self._meanwhile = how["meanwhile"]
         self._part = None if part is None else _part_of(recorded, part)
-        self._part_key = None if self._part is None else _key_of(recorded.members, self._part)
+        self._keys = {name: _key_of(recorded.members, name) for name in recorded.members}
+        self._part_key = None if self._part is None else self._keys[self._part]
         self._part_is_out = False
-        self._assignors = tuple(
-            dict.fromkeys(
-                step.assignor for step in recorded.steps if isinstance(step, Rebalance) and step.assignor
-            )
-        )
         known = tuple(recorded.head.topics)
         self._topics = {name: member.topics or known for name, member in recorded.members.items()}
-        self._shared = Shared()
-        self._gate = ClassicGate(self._control, self.group_id, self._is_part)
-        self._shift = _shift(recorded)
+        self._ids: dict[str, str] = {}
+        self._held: dict[str, tuple[TopicPartition, ...]] = {}
         self._began_ms = 0
+
+    @property
+    @abstractmethod
+    def gate(self) -> PartGate:
+        """What decides which requests are served."""
+
+    @abstractmethod
+    def _member(self, name: str, spec: Member) -> ClassicMember | ConsumerMember:
+        """Return a member of our own."""
+
+    @abstractmethod
+    def _resubscribe(self, name: str, actor: Actor) -> None:
+        """Have a member of our own want what `_topics` says now."""
+
+    @abstractmethod
+    def _await_join(self, name: str) -> None:
+        """Wait until a member has joined, as far as it can."""
+
+    @abstractmethod
+    def _remove(self, member_id: str, way: str) -> None:
+        """Take a member out by a request in its name, which is recorded as if it had left."""
+
+    @abstractmethod
+    def _close(self, changes: list[OfMember], last: Step) -> None:
+        """Do what changed in the group, and what came of it."""
+
+    @abstractmethod
+    def _epoch_of(self, member_id: str) -> int:
+        """Return the generation or epoch at which a member commits; called where the brokers run."""
 
     def run(self) -> None:
         """Do all that was recorded, in order; TimedOut says what did not happen."""
@@ -148,7 +187,7 @@ class Play:
                 f"there is a group {self.group_id} already, so its generations would be others",
                 "play on a fresh cluster, and subscribe your client when act= is called with 'start'",
             )
-        self._control.set_gate(self.group_id, self._gate)
+        self._control.set_gate(self.group_id, self.gate)
         self._began_ms = self._control.clock.now_ms()
 
     def _end(self) -> None:
@@ -170,26 +209,21 @@ class Play:
         last = steps[-1]
         self._move(steps)
         match last:
-            case Rebalance():
-                self._rebalance([step for step in steps[:-1] if isinstance(step, OfMember)], last)
             case Commit():
                 self._commit(last.offsets)
+            case Grow():
+                self._grow(last.topics)
             case DeleteOffsets():
                 self._delete_offsets(last)
             case DeleteGroup():
                 self._delete_group()
-            case Restart():
-                self._changes([step for step in steps if isinstance(step, OfMember)])
             case _:
-                raise ConfigError(
-                    f"the last {type(last).__name__.lower()} has no generation that came of it",
-                    "end the steps with a rebalance",
-                )
+                self._close([step for step in steps if isinstance(step, OfMember)], last)
 
     def _move(self, steps: list[Step]) -> None:
         """Have it be the time of the steps: members whose sessions end then have fallen silent before."""
         for step in steps:
-            if isinstance(step, Stop) and _way(step) == Way.SESSION_ENDED:
+            if isinstance(step, Stop) and way_of(step) in SILENT:
                 self._silence(step.member)
         at_ms = max(step.at_ms or 0 for step in steps)
         left_ms = self._began_ms + at_ms - self._serving.do(self._control.clock.now_ms)
@@ -197,67 +231,13 @@ class Play:
             self._serving.call(self._control.advance(left_ms))
 
     def _silence(self, name: str) -> None:
-        if self._plays(name):
-            self._retire(name).halt()
-            return
+        """Have a member be heard no more; its session ends when the step does, and not before."""
         member_id = self._member_id(name)
+        if name in self.actors:
+            self._retire(name).halt()
         if member_id is not None:
             self._serving.do(lambda: self._control.freeze(member_id, self.group_id))
-
-    def _rebalance(self, changes: list[OfMember], to: Rebalance) -> None:
-        gate, goal = self._gate, to.generation - self._shift
-        generation, is_empty = self._serving.do(self._gate.now)
-        self._shared.shares = to.assigned
-        gate.gathered, gate.goal = False, goal
-        skipped = goal - generation - 1
-        if skipped < 0:
-            raise ConfigError(
-                f"generation {to.generation} does not follow what {self.group_id} has",
-                "generations only grow",
-            )
-        alone = not any(isinstance(step, Start | Stop) for step in changes)
-        # Once its last member is gone a group is empty on record: somebody is there before.
-        early = alone or (skipped and not to.assigned)
-        passer = self._pass_by(to) if early and not is_empty else None
-        self._offer(to)
-        self._changes(changes)
-        if skipped:
-            passer = self._skip(passer or self._pass_by(to), to, generation, skipped)
-        if passer is not None:
-            self._remove(passer.member_id)
-        self._open(to)
-        self._wait(
-            lambda: self._serving.do(gate.is_done), lambda: f"generation {to.generation} did not begin"
-        )
-
-    def _skip(self, passer: Passer, to: Rebalance, generation: int, skipped: int) -> Passer | None:
-        """Have so many generations come and go, and leave no record; return who sets off the next one."""
-        last: Passer | None = passer
-        for number in range(1, skipped + 1):
-            self._open(to)
-            self._until_formed(generation + number)
-            self._gate.gathered = False
-            # The next one joins first: without members, the group is empty on record, as it is in the end.
-            last = self._pass_by(to) if to.assigned or number < skipped else None
-            self._remove(passer.member_id)
-            passer = last or passer
-            self._serving.do(lambda: self._control.open_gate(self.group_id))
-        return last
-
-    def _until_formed(self, generation: int) -> None:
-        self._wait(
-            lambda: self._serving.do(self._gate.formed) == generation,
-            lambda: f"generation {generation}, of which there is no record, did not form",
-        )
-
-    def _open(self, to: Rebalance) -> None:
-        def open_gate() -> None:
-            self._shared.names = self._names()
-            self._gate.gathered = True
-            self._control.open_gate(self.group_id)
-            self._gate.begin()
-
-        self._serving.do(open_gate)
+            self._serving.do(lambda: self._control.keep(member_id, self.group_id))
 
     def _changes(self, changes: Iterable[OfMember]) -> None:
         for step in changes:
@@ -268,72 +248,84 @@ class Play:
                     self._restart(step)
                 case Subscribe():
                     self._topics[step.member] = step.topics
-                    self._subscribe(step.member)
+                    if step.member in self.actors:
+                        self._resubscribe(step.member, self.actors[step.member])
                 case Start():
-                    self._start(step.member)
+                    self._start(step.member, back=step.back)
 
     def _stop(self, step: Stop) -> None:
-        name, way = step.member, _way(step)
+        name, way = step.member, way_of(step)
         member_id = self._member_id(name)
-        if member_id is None:
-            if way == Way.SESSION_ENDED:  # as time was moved
-                return
-            raise KgroupError(f"{name} is not in {self.group_id}, and is to go", self._seen())
-        if way == Way.SESSION_ENDED:
+        if way not in SILENT:
+            self._go(name, member_id, way)
+        elif member_id is not None:
             self._serving.do(lambda: self._control.expire(member_id, self.group_id))
-        elif way == Way.LEFT and not self._plays(name):
+        if self._plays(name):
+            self._serving.do(lambda: self._let_in(name))
+        else:
+            self.gate.part_is_due = False
+
+    def _go(self, name: str, member_id: str | None, way: str) -> None:
+        """Have a member leave, or be removed."""
+        if member_id is None:
+            raise KgroupError(f"{name} is not in {self.group_id}, and is to go", self._seen())
+        if not self._plays(name) and way != Way.REMOVED:
             self._tell_part(STOP)
             self._wait(
-                lambda: self._member_id(name) != member_id,
+                lambda: self._has_gone(name, member_id),
                 lambda: f"{name}, your client, did not leave: close it",
             )
-        else:
-            if self._plays(name):
-                self._retire(name).halt()
-            self._remove(member_id)
-        if self._plays(name):
-            self._serving.do(lambda: self._control.open_gate(self.group_id))
-        else:
-            self._gate.part_is_due = False
+            return
+        if name in self.actors:
+            self._retire(name).halt()
+        self._remove(member_id, way)
+
+    def _has_gone(self, name: str, member_id: str) -> bool:
+        return self._member_id(name) != member_id
 
     def _restart(self, step: Restart) -> None:
         name, before = step.member, self._member_id(step.member)
         if self._plays(name):
-            old = self._retire(name)
-            if _way(step) == RESTARTED:
+            old = self._retire(name) if name in self.actors else None
+            if old is not None and way_of(step) == RESTARTED:
                 old.halt()
             self._enter(name)
-        elif _way(step) == RESTARTED:
-            self._gate.part_is_due = True
-            self._serving.do(self._let_part_in)
+        elif way_of(step) == RESTARTED:
+            self.gate.part_is_due = True
+            self._serving.do(lambda: self._let_in(name))
             self._tell_part(RESTART)
         else:
             self._part_is_out = True
             self._enter(name)
+        self._await_return(name, before)
+
+    def _await_return(self, name: str, before: str | None) -> None:
+        """Wait until a member is there under another member id than before."""
         self._wait(
             lambda: self._member_id(name) not in (None, before),
             lambda: f"{name} did not come back" + ("" if self._plays(name) else ": restart your client"),
         )
 
-    def _start(self, name: str) -> None:
+    def _start(self, name: str, *, back: bool) -> None:
         if self._plays(name):
-            self._enter(name)
+            self._enter(name, back=back)
         else:
-            self._gate.part_is_due = True
-            self._serving.do(self._let_part_in)
+            self.gate.part_is_due = True
+            self._serving.do(lambda: self._let_in(name))
             self._tell_part(START)
-        self._wait(
-            lambda: self._serving.do(lambda: name in self._joining()),
-            lambda: f"{name} did not join" + ("" if self._plays(name) else f": {self._part_hint()}"),
-        )
+        self._await_join(name)
+
+    def _not_joined(self, name: str) -> str:
+        return f"{name} did not join" + ("" if self._plays(name) else f": {self._part_hint()}")
 
     def _tell_part(self, what: str) -> None:
         if self._act is not None:
             self._act(what)
 
-    def _let_part_in(self) -> None:
+    def _let_in(self, name: str) -> None:
+        """Have all be answered that a member has sent, as far as the gate admits it."""
         for member in tuple(self._control.frozen()):
-            if member.group_id == self.group_id and self._is_part(member.instance_id, member.client_id):
+            if member.group_id == self.group_id and self._keys[name] in member[1:]:
                 self._control.thaw(member.member_id, self.group_id)
         self._control.open_gate(self.group_id)
 
@@ -344,104 +336,57 @@ class Play:
         topics = ", ".join(self._topics[self._part])
         return f"your client needs {what}={self._part_key}, group.id={self.group_id}, and to read {topics}"
 
-    def _enter(self, name: str) -> None:
-        """Have a member of our own join."""
+    def _enter(self, name: str, *, back: bool = False) -> None:
+        """Have a member of our own join; one that is `back` has the member id that it had."""
         spec = self.recorded.members[name]
-        many = len(self.recorded.members)
-        timings = ClassicTimings(
-            session_timeout_ms=spec.session_timeout_ms or DEFAULT_SESSION_MS,
-            rebalance_timeout_ms=spec.rebalance_timeout_ms or DEFAULT_REBALANCE_MS,
-            heartbeat_interval_ms=20 + 2 * many,
-            retry_backoff_ms=20,
-        )
-        member = ClassicMember(
-            self.group_id,
-            self._topics[name],
-            self._offered(),
-            instance_id=spec.instance_id,
-            rack=spec.rack,
-            timings=timings,
-        )
+        member = self._member(name, spec)
+        if back and name in self._ids:
+            member.member_id = self._ids[name]
+        self._ids[name] = member.member_id
+        # The gate knows it before it speaks.
         self.actors[name] = Actor(name, member, self._stage.settings(spec.client_id or name))
-
-    def _offered(self) -> list[RecordedAssignor]:
-        return [RecordedAssignor(assignor, self._shared) for assignor in self._assignors]
-
-    def _offer(self, to: Rebalance) -> None:
-        """Have all members prefer the assignor of the generation."""
-        if to.assignor is None or self._assignors[0] == to.assignor:
-            return
-        self._assignors = tuple(dict.fromkeys((to.assignor, *self._assignors)))
-        for name in self.actors:
-            self._subscribe(name)
-
-    def _subscribe(self, name: str) -> None:
-        actor, topics, offered = self.actors.get(name), self._topics[name], self._offered()
-        if actor is None:
-            return
-
-        def subscribe(member: GroupMember, now_ms: int) -> list[Effect]:
-            assert isinstance(member, ClassicMember)
-            return member.subscribe(topics, offered, now_ms)
-
-        actor.do(subscribe)
+        self.actors[name].start()
 
     def _retire(self, name: str) -> Actor:
         self.over.append(actor := self.actors.pop(name))
         return actor
 
-    def _pass_by(self, to: Rebalance) -> Passer:
-        topics = tuple(sorted({topic for wanted in self._topics.values() for topic in wanted}))
-        metadata = Subscription(topics, None, (), -1, None).encode()
-        names = dict.fromkeys((*([to.assignor] if to.assignor else []), *self._assignors))
-        protocols = tuple(JoinGroupRequestProtocol(name=name, metadata=metadata) for name in names)
-        node = self._serving.do(lambda: self._control.coordinator_of(self.group_id))
-        passer = Passer(self.group_id, protocols, self._stage.settings(PASSER), node)
-        self.over.append(passer)
-        self._wait(
-            lambda: passer.member_id and passer.member_id in self._serving.do(self._gate.waiting),
-            lambda: "a member that sets off the rebalance could not join",
-        )
-        return passer
-
-    def _remove(self, member_id: str) -> None:
-        """Take a member out by a request of somebody else, which is recorded as if it had left."""
-        request = LeaveGroupRequest(group_id=self.group_id, members=(MemberIdentity(member_id=member_id),))
-        self._ask(request)
-
     def _commit(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Commit by the owners, as far as they are played; by anybody what nobody owns."""
-        owners = {place: actor for actor in self.actors.values() for place in actor.member.owned}
-        outside: dict[TopicPartition, int] = {}
-        by: dict[str, dict[TopicPartition, int]] = {}
-        there = self._serving.do(lambda: set(self._names().values()))
+        """Commit in the name of the owners; what nobody owns in anybody's, what the part owns it commits."""
+        owners = {place: name for name, share in self._held.items() for place in share}
+        names = self._serving.do(self._names)
+        there = {name: member_id for member_id, name in names.items()}
+        anybody = next((name for name in there if self._plays(name)), self._part)
+        by: dict[str | None, dict[TopicPartition, int]] = {}
         for place, offset in offsets.items():
-            if place in owners:
-                by.setdefault(owners[place].name, {})[place] = offset
-            elif not there:
-                outside[place] = offset
-            elif place not in self._of_part() and self.actors:
-                by.setdefault(next(iter(self.actors)), {})[place] = offset
-        if outside:
-            answer = self._ask(commit_request(self.group_id, -1, "", None, outside), NAMES_UNTIL)
-            assert isinstance(answer, OffsetCommitResponse)
-            self._accepted("nobody", commit_errors(answer))
+            by.setdefault(owners.get(place, anybody if there else None), {})[place] = offset
         for name, share in by.items():
-            actor = self.actors[name]
-            actor.commit(share)
-            errors = self._wait(actor.committed, lambda name=name: f"{name} could not commit")  # type: ignore[misc]
-            self._accepted(name, errors)
+            if name is None:
+                request = commit_request(self.group_id, -1, "", None, share)
+            elif not self._plays(name) or name not in there:
+                continue
+            else:
+                epoch = self._serving.do(lambda: self._epoch_of(there[name]))  # noqa: B023 - called here
+                instance_id = self.recorded.members[name].instance_id
+                request = commit_request(self.group_id, epoch, there[name], instance_id, share)
+            self._accepted(name or "nobody", self._ask(request, NAMES_UNTIL))
 
-    def _of_part(self) -> tuple[TopicPartition, ...]:
-        return () if self._part is None else self._shared.shares.get(self._part, ())
-
-    def _accepted(self, name: str, errors: Mapping[TopicPartition, int]) -> None:
-        refused = {place: code for place, code in errors.items() if code}
+    def _accepted(self, name: str, answer: Message) -> None:
+        assert isinstance(answer, OffsetCommitResponse)
+        refused = {place: code for place, code in commit_errors(answer).items() if code}
         if refused:
             place, code = next(iter(refused.items()))
             raise KgroupError(
                 f"a commit by {name} for {place} was refused: {ErrorCode.name_of(code)}", self._seen()
             )
+
+    def _grow(self, topics: Mapping[str, int]) -> None:
+        wanted = tuple(
+            CreatePartitionsTopic(name=name, count=size, assignments=None) for name, size in topics.items()
+        )
+        answer = self._ask(CreatePartitionsRequest(topics=wanted, timeout_ms=int(self._timeout_s * 1000)))
+        assert isinstance(answer, CreatePartitionsResponse)
+        self._refuse("more partitions", [each.error_code for each in answer.results], "made")
 
     def _delete_offsets(self, step: DeleteOffsets) -> None:
         topics = tuple(
@@ -466,10 +411,10 @@ class Play:
         assert isinstance(answer, DeleteGroupsResponse)
         self._refuse(self.group_id, [each.error_code for each in answer.results])
 
-    def _refuse(self, what: str, codes: Iterable[int]) -> None:
+    def _refuse(self, what: str, codes: Iterable[int], done: str = "deleted") -> None:
         code = next((code for code in codes if code), 0)
         if code:
-            raise KgroupError(f"{what} could not be deleted: {ErrorCode.name_of(code)}", self._seen())
+            raise KgroupError(f"{what} could not be {done}: {ErrorCode.name_of(code)}", self._seen())
 
     def _ask(self, request: Message, max_version: int | None = None) -> Message:
         node = self._serving.do(lambda: self._control.coordinator_of(self.group_id))
@@ -499,10 +444,6 @@ class Play:
                 found[each.member_id] = name
         return found
 
-    def _joining(self) -> set[str]:
-        names = self._names()
-        return {names[member_id] for member_id in self._gate.waiting() if member_id in names}
-
     def _member_id(self, name: str) -> str | None:
         names = self._serving.do(self._names)
         return next((member_id for member_id, known in names.items() if known == name), None)
@@ -526,15 +467,9 @@ class Play:
         return found
 
 
-def _way(step: Stop | Restart) -> str:
+def way_of(step: Stop | Restart) -> str:
     """Return how a member went, or came back: the first possible way where it is not known."""
     return step.cause if step.cause != UNKNOWN else step.possible[0]
-
-
-def _shift(recorded: Recorded) -> int:
-    """Return by how much generations are lower here: a group that was there before begins at 1."""
-    first = next((step.generation for step in recorded.steps if isinstance(step, Rebalance)), 1)
-    return 0 if recorded.head.from_nothing else first - 1
 
 
 def _part_of(recorded: Recorded, part: str) -> str:

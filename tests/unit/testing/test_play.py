@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,14 +13,17 @@ import pytest
 import yaml
 from confluent_kafka import Consumer
 
-from kgroup.api import Event, Kind
+from kgroup.api import Event, Kafka, Kind
 from kgroup.errors import ConfigError, TimedOut
 from kgroup.testing import Cluster
 from tests.ran import Ran, ran
+from tests.unit.testing.test_time import streams_members
 
 GROUP, TOPIC = "pay", "orders"
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
+PARTITIONS = 6
 UUID = 37
+CLASSIC = {"heartbeat.interval.ms": 50, "partition.assignment.strategy": "range"}
 Shape = list[tuple[Kind, int, str | None]]
 
 
@@ -28,8 +32,9 @@ def shape(events: tuple[Event, ...], *, without: tuple[Kind, ...] = ()) -> Shape
 
     Members that joined or left with one generation have no order of their own on record.
     """
+    ids = {id: f"#{n}" for n, id in enumerate(dict.fromkeys(e.member_id for e in events if e.member_id))}
     found = [
-        (each.offset, each.kind, each.epoch, each.instance_id or (each.member_id or "")[:-UUID])
+        (each.offset, each.kind, each.epoch, each.instance_id or _name(each.member_id, ids))
         for each in events
         if each.kind not in without
     ]
@@ -38,12 +43,17 @@ def shape(events: tuple[Event, ...], *, without: tuple[Kind, ...] = ()) -> Shape
     ]
 
 
+def _name(member_id: str | None, ids: dict[str, str]) -> str:
+    """The client id in front of a classic member's id; of the others, the order in which they came."""
+    return "" if member_id is None else member_id[:-UUID] or ids[member_id]
+
+
 def _rank(kind: Kind) -> int:
     together = {Kind.MEMBER_JOINED: -2, Kind.MEMBER_LEFT_OR_EXPIRED: -1}
     return together.get(kind, 0)
 
 
-def committed(kafka: Cluster) -> dict[tuple[str, int], int | None]:
+def committed(kafka: Kafka) -> dict[tuple[str, int], int | None]:
     offsets = kafka.describe(GROUP).offsets
     assert offsets is not None
     return {(each.topic, each.partition): each.committed_offset for each in offsets}
@@ -52,8 +62,9 @@ def committed(kafka: Cluster) -> dict[tuple[str, int], int | None]:
 class People:
     """Consumers of librdkafka by name; one with a name in `static` has it as its instance id."""
 
-    def __init__(self, kafka: Cluster, static: tuple[str, ...]) -> None:
+    def __init__(self, kafka: Kafka, static: tuple[str, ...], protocol: str = "classic") -> None:
         self.kafka = kafka
+        self.protocol = protocol
         self.static = static
         self.there: dict[str, Consumer] = {}
         self.gone: list[Consumer] = []
@@ -64,11 +75,10 @@ class People:
             self.gone.append(self.there[name])
         self.there[name] = Consumer(
             {
-                **self.kafka.client(),
+                "bootstrap.servers": self.kafka.bootstrap,
                 "group.id": GROUP,
                 "client.id": name,
-                "heartbeat.interval.ms": 50,
-                "partition.assignment.strategy": "range",
+                **(CLASSIC if self.protocol == "classic" else {"group.protocol": "consumer"}),
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
                 "log_level": 2,
@@ -85,16 +95,22 @@ class People:
             each.poll(0.005)
         return True
 
-    def settle(self) -> None:
-        """Poll until these have all partitions between them, and the group is stable."""
+    def settle(self, others: int = 0) -> None:
+        """Poll until these and so many others have all partitions between them, and the group is stable."""
+        members = len(self.there) + others
 
         def shared() -> bool:
             self.poll()
             owned = [len(each.assignment()) for each in self.there.values()]
-            return sum(owned) == 6 and all(owned)
+            return all(owned) and (sum(owned) == PARTITIONS) is not bool(others)
 
-        self.kafka.until(shared, group=GROUP, timeout_s=PATIENCE_S)
-        self.kafka.until_stable(GROUP, members=len(self.there), timeout_s=PATIENCE_S)
+        end = time.monotonic() + PATIENCE_S
+        while not shared():
+            assert time.monotonic() < end, self.kafka.last_events(GROUP)
+        waited = self.kafka.wait_for(GROUP, f"members={members}", PATIENCE_S)
+        while waited.state != "Stable" or not shared():
+            assert time.monotonic() < end, self.kafka.last_events(GROUP)
+            waited = self.kafka.wait_for(GROUP, f"members={members}", PATIENCE_S)
 
     def commit(self, name: str, offset: int) -> None:
         consumer = self.there[name]
@@ -111,7 +127,7 @@ class People:
 @pytest.fixture(scope="module")
 def incident(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, Path]]:
     """A cluster on which it happened: a session ends, a member is fenced, a rolling restart, commits."""
-    with Cluster({TOPIC: 6}, timeout_s=PATIENCE_S) as kafka:
+    with Cluster({TOPIC: PARTITIONS}, timeout_s=PATIENCE_S) as kafka:
         people = People(kafka, static=("orders-2",))
         for name in ("orders-0", "orders-1", "orders-2"):
             people.start(name)
@@ -143,7 +159,7 @@ def written(incident: tuple[Cluster, Path], capsys: pytest.CaptureFixture[str]) 
     return path
 
 
-def write(kafka: Cluster, path: Path, capsys: pytest.CaptureFixture[str], *more: str) -> Ran:
+def write(kafka: Kafka, path: Path, capsys: pytest.CaptureFixture[str], *more: str) -> Ran:
     return ran(capsys, "replay-log", GROUP, "-b", kafka.bootstrap, "--scenario", str(path), *more)
 
 
@@ -169,8 +185,8 @@ def test_what_no_record_says_is_unknown(written: Path) -> None:
 class Part:
     """A user's consumer, which does what the scenario has it do; `heard` is what its listener was told."""
 
-    def __init__(self, kafka: Cluster, name: str, **more: str) -> None:
-        self.people = People(kafka, ())
+    def __init__(self, kafka: Cluster, name: str, protocol: str = "classic") -> None:
+        self.people = People(kafka, (), protocol)
         self.name = name
         self.heard: list[str] = []
         self.asked: list[str] = []
@@ -369,3 +385,124 @@ def test_it_plays_beside_asynchronous_code_and_leaves_no_thread(good: Path) -> N
     kinds = asyncio.run(played())
     assert kinds == [Kind.GROUP_CREATED, Kind.MEMBER_JOINED, Kind.REBALANCE_COMPLETED]
     assert {thread for thread in threading.enumerate() if thread.is_alive()} <= before
+
+
+@pytest.fixture(scope="module")
+def of_consumers() -> Iterator[Cluster]:
+    """A cluster with a consumer group: a session ends, a static member and another restart, commits."""
+    with Cluster({TOPIC: PARTITIONS}, timeout_s=PATIENCE_S) as kafka:
+        people = People(kafka, ("orders-2",), "consumer")
+        for name in ("orders-0", "orders-1", "orders-2"):
+            people.start(name)
+            people.settle()
+        people.commit("orders-0", 5)
+        kafka.freeze("orders-1")
+        kafka.advance("45s")
+        frozen = people.there.pop("orders-1")
+        people.settle()
+        kafka.thaw("orders-1")
+        people.there["orders-1"] = frozen
+        people.settle()
+        people.close("orders-2")
+        people.start("orders-2")
+        people.settle()
+        people.close("orders-0")
+        people.settle()
+        people.start("orders-0")
+        people.settle()
+        people.commit("orders-1", 9)
+        people.end()
+        yield kafka
+
+
+@pytest.fixture
+def consumers_file(of_consumers: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    path = tmp_path / "consumers.yaml"
+    assert write(of_consumers, path, capsys).code == 0
+    return path
+
+
+def test_a_consumer_group_is_played_heartbeat_by_heartbeat(
+    of_consumers: Cluster, consumers_file: Path
+) -> None:
+    recorded = of_consumers.history(GROUP)
+    kinds = {event.kind for event in recorded}
+    assert {
+        Kind.MEMBER_LEFT_FOR_NOW,
+        Kind.MEMBER_REPLACED,
+        Kind.MEMBER_REVOKING,
+        Kind.TARGET_COMPUTED,
+    } <= kinds
+    with Cluster(timeout_s=PATIENCE_S) as kafka:
+        assert shape(kafka.play(consumers_file)) == shape(recorded)
+        assert committed(kafka) == committed(of_consumers)
+
+
+def test_a_consumer_of_the_consumer_protocol_plays_one_part(
+    of_consumers: Cluster, consumers_file: Path
+) -> None:
+    """Its member id is its own, and yet it is assigned what was recorded."""
+    document = yaml.safe_load(consumers_file.read_text())
+    stop = next(s["stop"] for s in document["steps"] if s.get("stop", {}).get("member") == "orders-0")
+    assert stop["possible"][0] == "left"
+    with Cluster(timeout_s=PATIENCE_S) as kafka:
+        part = Part(kafka, "orders-0", "consumer")
+        played = kafka.play(consumers_file, part="orders-0", act=part.act, meanwhile=part.people.poll)
+        part.people.end()
+    own = (Kind.COMMITTED,)
+    assert shape(played, without=own) == shape(of_consumers.history(GROUP), without=own)
+    assert part.asked == ["start", "stop", "start", "stop"]
+    assert part.heard[0] == "assigned 6"
+    assert part.heard.count("revoked") >= 3  # two joins, and one that came back
+
+
+def test_a_topic_of_a_consumer_group_grows_as_it_did(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "grown.yaml"
+    path.write_text(
+        """
+scenario: 1
+group: pay
+protocol: consumer
+topics: {orders: 2}
+members: {a: {client_id: a, topics: [orders]}}
+steps:
+- start: {member: a}
+- heartbeat: {epoch: 2, assignment_epoch: 2, target: {a: 'orders:0-1'}, member: a, member_epoch: 2, state: stable, owns: 'orders:0-1'}
+- grow: {at: 9s, topics: {orders: 3}}
+- heartbeat: {epoch: 3, assignment_epoch: 3, target: {a: 'orders:0-2'}, member: a, member_epoch: 3, state: stable, owns: 'orders:0-2'}
+"""  # noqa: E501 - a step a line, as they are written
+    )
+    with Cluster() as kafka:
+        played = kafka.play(path)
+        assert Kind.TOPICS_CHANGED in {event.kind for event in played}
+        again = tmp_path / "again.yaml"
+        assert write(kafka, again, capsys).code == 0
+    steps = [yaml.safe_load(each.read_text())["steps"] for each in (path, again)]
+    for each in (step for listed in steps for entry in listed for step in entry.values()):
+        each.pop("at", None)
+    assert steps[0] == steps[1]
+
+
+def test_a_group_of_another_kind_is_refused_and_nothing_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "streams.yaml"
+    with Cluster({TOPIC: PARTITIONS}) as kafka, streams_members(kafka, "a"):
+        kafka.until_stable("app", members=1, timeout_s=PATIENCE_S)
+        found = ran(capsys, "replay-log", "app", "-b", kafka.bootstrap, "--scenario", str(path))
+    assert found.code == 2
+    assert "app is a streams group" in found.err
+    assert not path.exists()
+
+
+def test_a_consumer_group_without_its_beginning_is_refused(
+    of_consumers: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    replaced = next(e for e in of_consumers.history(GROUP) if e.kind is Kind.MEMBER_REPLACED)
+    path = tmp_path / "later.yaml"
+    found = write(of_consumers, path, capsys, "--since", str(replaced.timestamp_ms))
+    assert found.code == 2
+    assert "leave --since out" in found.err
+    assert not path.exists()

@@ -1,0 +1,246 @@
+"""The gate of a consumer group: one heartbeat at a time, by the member that sent it when it was recorded."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Unpack
+
+from kgroup.broker.call import AnyCall
+from kgroup.broker.control.control import Control
+from kgroup.coordinator.assignors.interface import Assignment, Assignor, GroupSpec
+from kgroup.coordinator.consumer.group import ConsumerGroup
+from kgroup.coordinator.consumer.member import Epochs, MemberState
+from kgroup.domain import MemberStatus, TopicPartition, numbers_by_topic, uuid_text
+from kgroup.errors import ConfigError
+from kgroup.members.consumer import ConsumerMember
+from kgroup.members.effects import Effect, GroupMember
+from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kgroup.scenario.playing.actors import Actor
+from kgroup.scenario.playing.play import DEFAULT_REBALANCE_MS, How, Play, Stage
+from kgroup.scenario.recorded import FOR_NOW, Heartbeat, Member, OfMember, Recorded, Step, Stop
+
+LEAVE_EPOCH, FOR_NOW_EPOCH = -1, -2
+INTERVAL = "consumer.assignment.interval.ms"
+NOT_NOW_MS = 1 << 50
+_STATES = {
+    MemberStatus.STABLE: MemberState.STABLE,
+    MemberStatus.REVOKING: MemberState.UNREVOKED_PARTITIONS,
+    MemberStatus.WAITING: MemberState.UNRELEASED_PARTITIONS,
+}
+
+
+@dataclass(slots=True, eq=False)
+class ConsumerGate:
+    """Admits heartbeats of the member in `turn`, or of `anybody`, until what is `expected` is there."""
+
+    control: Control
+    group_id: str
+    name_of: Callable[[str, str | None, str], str | None]
+    """The name of a member by its member id, instance id and client id."""
+    member_of: Callable[[str], str | None]
+    """The member id of a name."""
+    expected: Heartbeat | None = None
+    turn: str | None = None
+    anybody: bool = False
+    part_is_due: bool = False
+    serves: bool = False
+    """Whether a heartbeat of this group is being served."""
+
+    @property
+    def group(self) -> ConsumerGroup | None:
+        """The group as its coordinator has it."""
+        found = self.control.group(self.group_id)
+        return found if isinstance(found, ConsumerGroup) else None
+
+    def admits(self, call: AnyCall) -> bool:
+        """See `Gate`."""
+        body = call.body
+        if not isinstance(body, ConsumerGroupHeartbeatRequest):
+            return True
+        name = self.name_of(body.member_id, body.instance_id, call.client_id)
+        self.serves = self.expected is not None and (self.anybody or name == self.turn)
+        return self.serves
+
+    def served(self, call: AnyCall) -> None:
+        """See `Gate`. Nobody has a turn any more once the heartbeat did what is on record."""
+        self.serves = False
+        if self.is_done():
+            self.expected = None
+
+    def is_done(self) -> bool:
+        """Whether the group is as it was after the heartbeat."""
+        to, group = self.expected, self.group
+        if to is None:
+            return True
+        if group is None or group.epoch != to.epoch:
+            return False
+        # Since Kafka 4.4 the target of a group without members is of its newest epoch.
+        if group.members and group.assignment_epoch != to.assignment_epoch:
+            return False
+        if to.member is None or to.state is None:
+            return True
+        member = group.members.get(self.member_of(to.member) or "")
+        if member is None:
+            return False
+        current = member.current
+        there = current.epoch, current.state, self._places(current.assigned), self._places(current.revoking)
+        return there == (to.member_epoch, _STATES[MemberStatus(to.state)], set(to.owns), set(to.revoking))
+
+    def _places(self, partitions: Epochs) -> set[TopicPartition]:
+        name_of = self.control.cluster.catalog.image.name_of
+        return {
+            TopicPartition(name_of(t) or uuid_text(t), n)
+            for t, numbers in partitions.items()
+            for n in numbers
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTargets:
+    """A server-side assignor which assigns to the played group what was assigned when it was recorded."""
+
+    inner: Assignor
+    gate: ConsumerGate
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    def assign(self, group: GroupSpec) -> dict[str, Assignment]:
+        """See `Assignor`."""
+        to, gate = self.gate.expected, self.gate
+        if not gate.serves or to is None or to.target is None:
+            return self.inner.assign(group)
+        ids = {topic.name: topic.topic_id for topic in gate.control.cluster.catalog.image.by_name.values()}
+        found: dict[str, Assignment] = {}
+        for member_id, spec in group.members.items():
+            name = gate.name_of(member_id, spec.instance_id, "") or to.member
+            share = numbers_by_topic(to.target.get(name or "", ()))
+            target = {ids[topic]: numbers for topic, numbers in share.items()}
+            found[member_id] = spec.current if spec.current == target else target
+        return found
+
+
+class ConsumerPlay(Play):
+    """A consumer group: heartbeat by heartbeat."""
+
+    def __init__(self, recorded: Recorded, stage: Stage, **how: Unpack[How]) -> None:
+        super().__init__(recorded, stage, **how)
+        if not recorded.head.from_nothing:
+            raise ConfigError("a consumer group is played from its beginning on", "from_nothing: true")
+        self._gate = ConsumerGate(self._control, self.group_id, self._name_of, self._id_of)
+
+    @property
+    def gate(self) -> ConsumerGate:
+        return self._gate
+
+    def _begin(self) -> None:
+        super()._begin()
+        self._control.wrap_assignors(self.group_id, lambda inner: RecordedTargets(inner, self._gate))
+
+    def _end(self) -> None:
+        self._control.unwrap_assignors(self.group_id)
+        self._control.put_setting(self.group_id, INTERVAL, None)
+        super()._end()
+
+    def _close(self, changes: list[OfMember], last: Step) -> None:
+        if not isinstance(last, Heartbeat):
+            raise ConfigError(
+                f"the last {type(last).__name__.lower()} has no heartbeat that came of it",
+                "end the steps with a heartbeat",
+            )
+        gate = self._gate
+        # The user's client, when it closes, sends its last heartbeat behind the one that the gate holds back.
+        stopped = [step.member for step in changes if isinstance(step, Stop)]
+        leaving = next((name for name in stopped if not self._plays(name)), None)
+
+        def expect() -> None:
+            interval = 0 if last.target is not None else NOT_NOW_MS
+            self._control.put_setting(self.group_id, INTERVAL, str(interval))
+            gate.turn, gate.anybody = last.member or leaving, last.member is None and not changes
+
+            gate.expected = last
+            self._control.open_gate(self.group_id)
+
+        self._serving.do(expect)
+        self._changes(changes)
+        for step in changes:
+            if isinstance(step, Stop) and step.cause != FOR_NOW:
+                self._held.pop(step.member, None)
+        if last.member is not None:
+            self._held[last.member] = (*last.owns, *last.revoking)
+        self._serving.do(lambda: self._control.open_gate(self.group_id))
+        self._wait(
+            lambda: self._serving.do(gate.is_done),
+            lambda: f"epoch {last.epoch} did not come: {self._said(last)}",
+        )
+        self._serving.do(self._close_gate)
+
+    def _said(self, to: Heartbeat) -> str:
+        who = "" if to.member is None else f"{to.member} was to be {to.state} at epoch {to.member_epoch}, "
+        return f"{who}the target of epoch {to.assignment_epoch}"
+
+    def _close_gate(self) -> None:
+        self._gate.expected = None
+
+    def _member(self, name: str, spec: Member) -> ConsumerMember:
+        return ConsumerMember(
+            self.group_id,
+            uuid_text(uuid.uuid4().bytes),
+            self._topics[name],
+            instance_id=spec.instance_id,
+            rack=spec.rack,
+            server_assignor=spec.assignor,
+            rebalance_timeout_ms=spec.rebalance_timeout_ms or DEFAULT_REBALANCE_MS,
+        )
+
+    def _resubscribe(self, name: str, actor: Actor) -> None:
+        topics = self._topics[name]
+
+        def subscribe(member: GroupMember, now_ms: int) -> list[Effect]:
+            assert isinstance(member, ConsumerMember)
+            return member.subscribe(topics, None, now_ms)
+
+        actor.do(subscribe)
+
+    def _await_join(self, name: str) -> None:
+        self._wait(lambda: self._member_id(name), lambda: self._not_joined(name))
+
+    def _remove(self, member_id: str, way: str) -> None:
+        instance_id = next(
+            (
+                each.instance_id
+                for each in self._serving.do(lambda: self._control.members_of(self.group_id))
+                if each.member_id == member_id
+            ),
+            None,
+        )
+        epoch = FOR_NOW_EPOCH if way == FOR_NOW else LEAVE_EPOCH
+        self._ask(
+            ConsumerGroupHeartbeatRequest(
+                group_id=self.group_id, member_id=member_id, member_epoch=epoch, instance_id=instance_id
+            )
+        )
+
+    def _has_gone(self, name: str, member_id: str) -> bool:
+        group = self._serving.do(lambda: self._gate.group)
+        member = None if group is None else group.members.get(member_id)
+        return member is None or member.epoch == FOR_NOW_EPOCH
+
+    def _epoch_of(self, member_id: str) -> int:
+        group = self._gate.group
+        return -1 if group is None else group.members[member_id].epoch
+
+    def _name_of(self, member_id: str, instance_id: str | None, client_id: str) -> str | None:
+        """Return a member's name; where the brokers run."""
+        for name, actor in self.actors.items():
+            if actor.member.member_id == member_id:
+                return name
+        if self._is_part(instance_id, client_id):
+            return self._part
+        return self._names().get(member_id)
+
+    def _id_of(self, name: str) -> str | None:
+        return next((member_id for member_id, known in self._names().items() if known == name), None)
