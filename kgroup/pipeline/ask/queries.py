@@ -71,11 +71,12 @@ def _read(
         rows = spark.createDataFrame([(each,) for each in names], "name string")
         rows = rows.repartition(min(len(names), _MOST_TASKS))
         return rows.mapInArrow(_Fetch(store.place, wanted, chosen), from_arrow_schema(wanted))
-    files = [store.place.uri(each) for each in names]
+    # On YARN a path alone is one in HDFS.
+    files = [f"file:{store.place.uri(each)}" for each in names]
     dated = any("/date=" in path for path in files)
     folders = [field for field in _FOLDERS if dated or field.name != "date"]
     whole = StructType([field for field in from_arrow_schema(own) if field.name != "part"] + folders)
-    read = spark.read.schema(whole).option("basePath", store.place.uri(name)).parquet(*files)
+    read = spark.read.schema(whole).option("basePath", f"file:{store.place.uri(name)}").parquet(*files)
     return (read if chosen is None else read.where(f.col("group_id") == chosen)).select(*wanted.names)
 
 
