@@ -31,11 +31,13 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown() -> None:
-    """A command that ends with its process leaves what it made out of the collector's sight; here it goes on.
+    """A command that ends with its process leaves signals as it set them, and what it made out of sight.
 
     Hypothesis asks the collector who refers to an object of its own, and takes it for lost.
     """
     gc.unfreeze()
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,5 @@
 """Run the command line in this process, with a config and data folder of its own."""
 
-import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -20,15 +19,6 @@ def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     for name in ("BOOTSTRAP_SERVER", "LOCAL", "CONTEXT", "COMMAND_CONFIG", "OUTPUT"):
         monkeypatch.delenv(f"KGROUP_{name}", raising=False)
-
-
-@pytest.fixture
-def own_signals() -> Iterator[None]:
-    """What a command sets for Ctrl-C and SIGTERM ends with the test."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
 
 
 @pytest.fixture

@@ -6,8 +6,6 @@ import pytest
 
 from kgroup.cli.exit_codes import ExitCode
 
-pytestmark = pytest.mark.usefixtures("own_signals")
-
 
 def joined(on_cluster, *argv):
     """A run that came to its assignment: a busy machine needs more than the second that others do."""

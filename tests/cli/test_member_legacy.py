@@ -10,8 +10,6 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.runtime.cluster import Cluster
 from tests.cli.live import Client, served_with_coordinators
 
-pytestmark = pytest.mark.usefixtures("own_signals")
-
 
 @pytest.fixture(scope="module")
 def served():

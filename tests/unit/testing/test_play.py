@@ -108,7 +108,7 @@ class People:
         while not shared():
             assert time.monotonic() < end, self.kafka.last_events(GROUP)
         waited = self.kafka.wait_for(GROUP, f"members={members}", PATIENCE_S)
-        while waited.state != "Stable" or not shared():
+        while not shared() or waited.state != "Stable":
             assert time.monotonic() < end, self.kafka.last_events(GROUP)
             waited = self.kafka.wait_for(GROUP, f"members={members}", PATIENCE_S)
 
