@@ -27,9 +27,9 @@ from kgroup.admin.models import (
 from kgroup.admin.read.conditions import Condition, Waited
 from kgroup.admin.read.lag_report import GroupLag
 from kgroup.admin.topic_records import Record
-from kgroup.cli.output.times import iso
 from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 from kgroup.domain import TopicPartition
+from kgroup.durations import iso
 from kgroup.errors import (
     BrokerRefused,
     ConfigError,

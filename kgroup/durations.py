@@ -1,9 +1,11 @@
-"""Durations as people write them: on the command line, in a test, in a request to the control port."""
+"""Durations as people write them, on the command line or in a test; moments as they read them, in UTC."""
 
 import re
+from datetime import datetime, timedelta
 
 from kgroup.errors import ConfigError
 
+_EPOCH = datetime(1970, 1, 1)  # naive: always UTC here
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 # Java's Duration.parse: days and times, each with a sign of its own; no weeks, months or years.
@@ -45,3 +47,23 @@ def parse_duration(text: str) -> float:
     if not 0 <= seconds < float("inf"):
         raise ConfigError(f"{text!r} is not a duration", "a duration is not negative and finite")
     return seconds
+
+
+def iso(ms: int) -> str | None:
+    """`2026-03-01T03:00:00.123Z`; None for a time that is unknown (below 0) or in no calendar."""
+    moment = _moment(ms) if ms >= 0 else None
+    return None if moment is None else moment.isoformat(timespec="milliseconds") + "Z"
+
+
+def utc(ms: int) -> str:
+    """`2026-03-01T03:00:00Z`; the number where it is in no calendar."""
+    moment = _moment(ms)
+    return f"{ms} ms" if moment is None else moment.isoformat(timespec="seconds") + "Z"
+
+
+def _moment(ms: int) -> datetime | None:
+    # Not fromtimestamp: a record may carry any number, and a year beyond 9999 is not worth a crash.
+    try:
+        return _EPOCH + timedelta(milliseconds=ms)
+    except OverflowError:
+        return None

@@ -6,8 +6,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from kgroup.cli.output.times import day_and_clock, iso, parse_time
+from kgroup.cli.output.times import day_and_clock, parse_time
 from kgroup.cli.schemas import schema_for
+from kgroup.durations import iso, utc
 from kgroup.errors import ConfigError
 from kgroup.protocol import share_records as r
 from kgroup.protocol.batches import LogRecord, encode_batch
@@ -256,5 +257,6 @@ def test_anything_else_is_no_moment(text: str) -> None:
 
 
 def test_times_out_of_all_bounds_are_shown_as_unknown() -> None:
-    assert iso(-1) is None and iso(2**62) is None
+    assert iso(-1) is None and iso(2**62) is None and iso(253_402_300_800_000) is None
+    assert (utc(0), utc(2**62)) == ("1970-01-01T00:00:00Z", f"{2**62} ms")
     assert day_and_clock(2**62) == ("-", "-")

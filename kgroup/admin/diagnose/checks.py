@@ -17,12 +17,13 @@ from kgroup.admin.diagnose.restarts import slow_restarts
 from kgroup.admin.diagnose.restless import flapping, restless
 from kgroup.admin.diagnose.stopped import stopped
 from kgroup.admin.diagnose.unread import unread
-from kgroup.admin.diagnose.wording import SHOWN, iso, name_of, take_out, whereabouts
+from kgroup.admin.diagnose.wording import SHOWN, name_of, take_out, whereabouts
 from kgroup.admin.models import CLASSIC, COMPLETING, CONSUMER, SHARE, Severity
 from kgroup.admin.read.findings import ERROR, INFO, WARN, Meaning, some
 from kgroup.admin.settings import OFFSETS_RETENTION
 from kgroup.admin.shell import command
 from kgroup.domain import MemberStatus, count_of, first_of
+from kgroup.durations import utc
 
 if TYPE_CHECKING:
     from kgroup.history.fold.events import Event
@@ -103,7 +104,7 @@ def _evidence(code: str, facts: Facts) -> Iterator[str]:
         started = _last(facts.history, "rebalance-started")
         completed = _last(facts.history, "rebalance-completed")
         if started and (completed is None or completed.timestamp_ms < started.timestamp_ms):
-            since = f"rebalancing since {iso(started.timestamp_ms)}"
+            since = f"rebalancing since {utc(started.timestamp_ms)}"
             yield f"{since}, begun by: {started.cause or started.detail} (log offset {started.offset})"
         recorded = facts.state.view().members if facts.state is not None and code == "KG101" else {}
         for member in recorded.values():
@@ -114,7 +115,7 @@ def _evidence(code: str, facts: Facts) -> Iterator[str]:
     elif code == "KG103":
         yield from _when_the_absent_expire(facts)
     elif code == "KG304" and facts.retention_ms and facts.history:
-        end = iso(_last_write(facts.history) + facts.retention_ms)
+        end = utc(_last_write(facts.history) + facts.retention_ms)
         # A classic group's offsets live from when it became empty, others' each from its commit.
         every = "none before" if facts.group.type == CLASSIC else "the last not before"
         yield f"{every} {end}: {OFFSETS_RETENTION} after the group's newest record"
@@ -131,7 +132,7 @@ def _when_the_absent_expire(facts: Facts) -> Iterator[str]:
             if event.kind == "member-left-for-now" and event.instance_id == member.instance_id
         ]
         if left and session:
-            yield f"{member.name} left at {iso(left[-1])}, its session ends at {iso(left[-1] + session)}"
+            yield f"{member.name} left at {utc(left[-1])}, its session ends at {utc(left[-1] + session)}"
         elif session:
             yield f"{member.name}'s session ends within {session / 1000:g} s ({SESSION_TIMEOUT})"
 
@@ -152,7 +153,7 @@ def _stuck_classic(facts: Facts) -> Diagnosis:
     evidence = [f"seen {group.state} from the first look to the last, {facts.seen_for_s:.0f} s apart"]
     if facts.history is not None and view is not None and view.epoch > 0:
         completed = _last(facts.history, "rebalance-completed")
-        at = f" at {iso(completed.timestamp_ms)}" if completed else ""
+        at = f" at {utc(completed.timestamp_ms)}" if completed else ""
         evidence.append(f"generation {view.epoch} was complete{at}: the rebalance began after that")
     if group.state == COMPLETING:
         leader = present.get(view.leader or "") if view is not None else None
@@ -184,11 +185,11 @@ def _last_commit(facts: Facts, member: RecordedMember) -> int:
 
 def _about(facts: Facts, member: RecordedMember) -> str:
     last = _last_commit(facts, member)
-    committed = f"last committed at {iso(last)}" if last >= 0 else "has committed nothing"
+    committed = f"last committed at {utc(last)}" if last >= 0 else "has committed nothing"
     late = ""
     if member.rebalance_timeout_ms >= 0:
         ends = facts.now_ms + member.rebalance_timeout_ms
-        late = f", taken out by {iso(ends)} (rebalance timeout {member.rebalance_timeout_ms / 1000:g} s)"
+        late = f", taken out by {utc(ends)} (rebalance timeout {member.rebalance_timeout_ms / 1000:g} s)"
     return f"{whereabouts(member)} {committed}{late}"
 
 
@@ -217,7 +218,7 @@ def _stuck_consumer(facts: Facts) -> Iterator[Diagnosis]:
         f"a member confirms within its rebalance timeout, or is taken out then; "
         f"{take_out(facts.group.group_id, known)} takes it out now",
         [
-            f"epoch {started.epoch} began at {iso(started.timestamp_ms)} (log offset {started.offset})",
+            f"epoch {started.epoch} began at {utc(started.timestamp_ms)} (log offset {started.offset})",
             *(_deadline(facts, member, started.timestamp_ms) for member in known[:SHOWN]),
             *facts.clock_words,
         ],
@@ -231,7 +232,7 @@ def _deadline(facts: Facts, member: RecordedMember, began_ms: int) -> str:
     elif member.rebalance_timeout_ms < 0:
         return who
     timeout = f"rebalance timeout {member.rebalance_timeout_ms / 1000:g} s"
-    return f"{who} is due by {iso(began_ms + member.rebalance_timeout_ms)} ({timeout})"
+    return f"{who} is due by {utc(began_ms + member.rebalance_timeout_ms)} ({timeout})"
 
 
 def _held_open(facts: Facts) -> Iterator[Diagnosis]:
@@ -247,14 +248,14 @@ def _held_open(facts: Facts) -> Iterator[Diagnosis]:
         return
     evidence = [
         f"producer {producer} wrote the offsets of {len(places)} partitions from "
-        f"{iso(min(commit.timestamp_ms for commit in places.values()))} on, and no end of its transaction"
+        f"{utc(min(commit.timestamp_ms for commit in places.values()))} on, and no end of its transaction"
         for producer, places in sorted(by_producer.items())
         if places
     ]
     known = {producer for producer, places in by_producer.items() if places}
     evidence += [
         f"transactional id {told.transactional_id!r}, producer {told.producer_id}, {told.state}"
-        + (f" since {iso(told.start_ms)}" if told.start_ms >= 0 else "")
+        + (f" since {utc(told.start_ms)}" if told.start_ms >= 0 else "")
         + (f", its timeout is {told.timeout_ms / 1000:g} s" if told.timeout_ms >= 0 else "")
         for told in facts.transactions
         if not known or told.producer_id in known
@@ -302,8 +303,8 @@ def _expiring(facts: Facts) -> Iterator[Diagnosis]:
         renew = command("reset-offsets", facts.group.group_id, options="--all-topics --to-current")
         yield _diagnosis(
             "KG307",
-            f"nothing was written since {iso(last)}: the last offset expires after "
-            f"{iso(last + facts.retention_ms)}",
+            f"nothing was written since {utc(last)}: the last offset expires after "
+            f"{utc(last + facts.retention_ms)}",
             f"{renew} renews them",
             [f"{OFFSETS_RETENTION} is {facts.retention_ms // 60_000}"],
         )

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from kgroup.admin.diagnose.facts import Facts
-from kgroup.admin.diagnose.wording import iso
 from kgroup.admin.shell import command, list_item
 from kgroup.domain import first_of
+from kgroup.durations import utc
 
 MISSING, TOO_FEW = "KG114", "KG115"
 SHOWN = 5
@@ -61,7 +61,7 @@ def _seen_last(facts: Facts, instance_id: str) -> int | None:
 def _last(name: str, at_ms: int | None) -> str:
     if at_ms is None:
         return f"the log says nothing of {name}"
-    at = iso(at_ms)
+    at = utc(at_ms)
     return f"nothing of {name} since {at}"
 
 

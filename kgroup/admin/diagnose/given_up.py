@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kgroup.admin.diagnose.facts import SETTINGS, Facts
-from kgroup.admin.diagnose.wording import SHOWN, iso
+from kgroup.admin.diagnose.wording import SHOWN
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.settings import group_settings
 from kgroup.admin.shell import command
 from kgroup.domain import count_of
+from kgroup.durations import utc
 from kgroup.errors import KgroupError
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def given_up(facts: Facts) -> Iterator[Found]:
     if over:
         how = "rejected, or at the delivery limit" if limit is None else f"at the limit of {limit} deliveries"
         yield (
-            f"{_counted(over)} given up since {iso(_since(facts))}, {how}",
+            f"{_counted(over)} given up since {utc(_since(facts))}, {how}",
             f"look at what the members make of them: {_log(facts)} names each",
             [*_listed(over), "a record that was rejected at its last delivery looks the same"],
         )
@@ -59,7 +60,7 @@ def rejected(facts: Facts) -> Iterator[Found]:
     if early:
         sure = all(piece.deliveries <= REJECTED_AFTER for _, piece in early)
         yield (
-            f"{_counted(early)} rejected by members since {iso(_since(facts))}",
+            f"{_counted(early)} rejected by members since {utc(_since(facts))}",
             f"{_log(facts)} names each",
             [*_listed(early), *(() if sure else ["unless the limit was lower then"])],
         )
@@ -71,7 +72,7 @@ def came_back(facts: Facts) -> Iterator[Found]:
     if released:
         times = count_of(sum(piece.records for _, piece in released), "time")
         yield (
-            f"records came back {times} since {iso(_since(facts))}: released, or their locks timed out",
+            f"records came back {times} since {utc(_since(facts))}: released, or their locks timed out",
             "the log does not say which: the brokers' metric AcquisitionLockTimeoutPerSec counts time-outs",
             _listed(released),
         )
@@ -84,7 +85,7 @@ def known_deliveries(facts: Facts) -> Iterator[str]:
     if facts.delivered.complete_from_ms < 0:
         yield "the log has every record that was released or given up"
     else:
-        begins = iso(facts.delivered.complete_from_ms)
+        begins = utc(facts.delivered.complete_from_ms)
         yield f"the log has what was released or given up from {begins} on; brokers deleted what was before"
 
 
@@ -113,9 +114,9 @@ def _listed(pieces: Sequence[Piece]) -> list[str]:
     """Return the newest events, and how many there are before them."""
     events = list(dict.fromkeys(event for event, _ in pieces))
     earlier = len(events) - SHOWN
-    newest = (f"{iso(e.timestamp_ms)}: {e.detail} (log offset {e.offset})" for e in events[-SHOWN:])
+    newest = (f"{utc(e.timestamp_ms)}: {e.detail} (log offset {e.offset})" for e in events[-SHOWN:])
     return [*([f"{earlier} more before"] if earlier > 0 else ()), *newest]
 
 
 def _log(facts: Facts) -> str:
-    return command("replay-log", facts.group.group_id, options=f"--since {iso(_since(facts))}")
+    return command("replay-log", facts.group.group_id, options=f"--since {utc(_since(facts))}")

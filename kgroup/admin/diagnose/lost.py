@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from kgroup.admin.diagnose.facts import Facts
-from kgroup.admin.diagnose.wording import iso
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.read.findings import some
 from kgroup.admin.refusals import is_gone
 from kgroup.domain import TopicPartition
+from kgroup.durations import utc
 from kgroup.errors import KgroupError
 
 REMOVED = ("offsets-deleted", "offsets-expired-or-deleted")
@@ -54,5 +54,5 @@ def lost(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
         yield (
             f"{what} deleted, and the committed offsets of {some(removed)} with {them}",
             "auto.offset.reset decides where readers begin if a topic of that name is created again",
-            [f"removed at {iso(at)}: {place}" for place, at in sorted(removed.items())[:5]],
+            [f"removed at {utc(at)}: {place}" for place, at in sorted(removed.items())[:5]],
         )

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kgroup.admin.diagnose.facts import SESSION_TIMEOUT, Facts
-from kgroup.admin.diagnose.wording import iso
 from kgroup.admin.models import CLASSIC
 from kgroup.admin.shell import command
 from kgroup.domain import count_of, first_of
+from kgroup.durations import utc
 
 if TYPE_CHECKING:
     from kgroup.history.fold.restarts import Restart
@@ -66,7 +66,7 @@ def _told(restart: Restart) -> str:
     session = "a session of unknown length"
     if restart.session_ms is not None:
         session = f"a session of {_s(restart.session_ms)}"
-    when = iso(restart.back_ms)
+    when = utc(restart.back_ms)
     took = "" if restart.took_ms is None else f", {_s(restart.took_ms)} after its last sign of life"
     return (
         f"{restart.instance_id} was back at {when}{took}: {_s(restart.late_ms)} after the end of {session}, "

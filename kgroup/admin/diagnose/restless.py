@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kgroup.admin.diagnose.facts import Facts
-from kgroup.admin.diagnose.wording import iso
 from kgroup.admin.models import CLASSIC
 from kgroup.admin.shell import command
 from kgroup.domain import count_of, first_of
+from kgroup.durations import utc
 
 if TYPE_CHECKING:
     from kgroup.history.fold.events import Event
@@ -41,15 +41,15 @@ def restless(facts: Facts) -> Iterator[Found]:
     again = max(len(short) - (facts.group.member_count or 0), 0)
     stormy = again >= AGAIN or again + same >= REBALANCES
     within = duration_text(max(seen[-1].timestamp_ms - seen[0].timestamp_ms, 0))
-    evidence = [f"the first at {iso(seen[0].timestamp_ms)}, the last at {iso(seen[-1].timestamp_ms)}"]
+    evidence = [f"the first at {utc(seen[0].timestamp_ms)}, the last at {utc(seen[-1].timestamp_ms)}"]
     evidence += [f"{count_of(count, 'time')}: {cause}" for cause, count in causes]
     if short:
         gone = f"{len(short)} members were gone within {SHORT_LIVED_MS // 1000} s of joining"
         evidence.append(f"{gone}: {first_of(sorted({e.instance_id or e.member_id or '' for e in short}))}")
-        evidence.append(f"the last of them at {iso(short[-1].timestamp_ms)}: {short[-1].cause}")
+        evidence.append(f"the last of them at {utc(short[-1].timestamp_ms)}: {short[-1].cause}")
     if stormy and same:
         evidence.append(f"{same} with the same members and subscriptions")
-    since = f"--since {iso(facts.since_ms)}"
+    since = f"--since {utc(facts.since_ms)}"
     yield (
         f"{len(seen)} rebalances within {within}" + (", and members come and go" if stormy and short else ""),
         f"{command('replay-log', facts.group.group_id, options=since)} shows each"
@@ -85,7 +85,7 @@ def flapping(facts: Facts) -> Iterator[Found]:
     for instance_id, events in sorted(replaced.items()):
         if len(events) >= FLAPS:
             yield (
-                f"{instance_id} was taken over {len(events)} times since {iso(facts.since_ms)}",
+                f"{instance_id} was taken over {len(events)} times since {utc(facts.since_ms)}",
                 "give every process a group.instance.id of its own; kgroup explain FENCED_INSTANCE_ID",
-                [f"at {iso(event.timestamp_ms)}: {event.detail}" for event in events[-FLAPS:]],
+                [f"at {utc(event.timestamp_ms)}: {event.detail}" for event in events[-FLAPS:]],
             )

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kgroup.admin.diagnose.facts import LAG, Facts, Unseen
-from kgroup.admin.diagnose.wording import SHOWN, iso, name_of, one_host, take_out, whereabouts
+from kgroup.admin.diagnose.wording import SHOWN, name_of, one_host, take_out, whereabouts
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import CLASSIC, STABLE, OffsetRow
 from kgroup.admin.read.findings import some
 from kgroup.admin.read.offsets import ListedOffset, list_offsets
 from kgroup.admin.refusals import code_name
 from kgroup.domain import TopicPartition
+from kgroup.durations import utc
 from kgroup.errors import KgroupError
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ def stopped(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
             "look for the record at that offset in the member's log: it may be one that it cannot process",
             [
                 f"{place} stands at offset {row.committed_offset} of {row.log_end_offset}, last committed at "
-                f"{iso(facts.committed_ms[place])}, read by {whereabouts(holder[place].member)}"
+                f"{utc(facts.committed_ms[place])}, read by {whereabouts(holder[place].member)}"
                 for place, row in _rows_of(facts, places)[:SHOWN]
             ],
         )
@@ -198,4 +199,4 @@ def _about(silent: Silent) -> str:
     ]
     limits = f" ({', '.join(terms)})" if terms else ""
     ago = duration_text(silent.silent_ms)
-    return f"{whereabouts(member)}: last sign at {iso(silent.since_ms)}, {ago} ago{limits}"
+    return f"{whereabouts(member)}: last sign at {utc(silent.since_ms)}, {ago} ago{limits}"

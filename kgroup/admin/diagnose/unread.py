@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 
 from kgroup.admin.diagnose.facts import LAG, LOG_STARTS, TRANSACTIONS, Facts, Going, HeldBack, Unseen
-from kgroup.admin.diagnose.wording import SHOWN, iso
+from kgroup.admin.diagnose.wording import SHOWN
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import SHARE, OffsetRow
 from kgroup.admin.read.findings import some
@@ -14,6 +14,7 @@ from kgroup.admin.read.record_times import record_times
 from kgroup.admin.refusals import code_name
 from kgroup.admin.settings import topic_settings
 from kgroup.domain import TopicPartition
+from kgroup.durations import utc
 from kgroup.errors import KgroupError
 
 Found = tuple[str, str, str, list[str]]
@@ -148,7 +149,7 @@ def unread(facts: Facts) -> Iterator[Found]:
         known = {each for place in rows for each in facts.held_back[place].transactions}
         evidence += [
             f"transactional id {each.transactional_id!r}, producer {each.producer_id}, {each.state}"
-            + (f" since {iso(each.start_ms)}" if each.start_ms >= 0 else "")
+            + (f" since {utc(each.start_ms)}" if each.start_ms >= 0 else "")
             for each in sorted(known, key=lambda each: each.transactional_id)[:SHOWN]
         ]
         if not known:
@@ -188,7 +189,7 @@ def _deleted_soon(facts: Facts) -> Iterator[Found]:
         f"unread records of {some(facts.going)} are deleted {when}, by the topic's retention",
         f"read them before, or keep them for longer: {RETENTION} of the topic, by kafka-configs.sh",
         [
-            f"{place}: the oldest unread record is of {iso(each.written_ms or 0)}, {RETENTION} is "
+            f"{place}: the oldest unread record is of {utc(each.written_ms or 0)}, {RETENTION} is "
             f"{each.retention_ms} ({duration_text(each.retention_ms)})"
             for place, each in sorted(told.items())
         ],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from kgroup.admin.shell import command, list_item
@@ -12,11 +11,6 @@ if TYPE_CHECKING:
     from kgroup.history.fold.view import RecordedMember
 
 SHOWN = 5
-
-
-def iso(ms: int) -> str:
-    """Return a time in ms since 1970 as ISO 8601, to the second, in UTC."""
-    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def name_of(member: RecordedMember) -> str:

@@ -23,8 +23,8 @@ from kgroup.cli.inputs.history import (
 from kgroup.cli.inputs.history_selection import Selection, note_span, without_paths
 from kgroup.cli.inputs.locations import Files, StorageOption
 from kgroup.cli.output.result import Result, show
-from kgroup.cli.output.times import iso
 from kgroup.domain import Document
+from kgroup.durations import iso
 from kgroup.errors import StorageError
 from kgroup.history.fold.events import Kind
 

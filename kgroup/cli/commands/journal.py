@@ -13,8 +13,8 @@ from kgroup.cli.frame.options import group
 from kgroup.cli.inputs.group_names import matches
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
-from kgroup.cli.output.times import iso
 from kgroup.domain import Document
+from kgroup.durations import iso
 
 
 @make(

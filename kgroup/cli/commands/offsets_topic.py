@@ -15,7 +15,7 @@ from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.inputs.locations import Files, StorageOption
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
-from kgroup.cli.output.times import iso
+from kgroup.durations import iso
 from kgroup.errors import ConfigError
 from kgroup.history.items import RawRecord
 

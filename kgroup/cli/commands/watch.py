@@ -22,10 +22,10 @@ from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.group_names import expand
 from kgroup.cli.output.result import Result, error_of, json_line, show
 from kgroup.cli.output.tables import Table
-from kgroup.cli.output.times import day_and_clock, iso
+from kgroup.cli.output.times import day_and_clock
 from kgroup.cli.output.wording import of_seen
 from kgroup.domain import Document
-from kgroup.durations import parse_duration
+from kgroup.durations import iso, parse_duration
 from kgroup.errors import ConfigError, require_extra
 
 if TYPE_CHECKING:

@@ -35,10 +35,9 @@ from kgroup.cli.frame.changes import Consent
 from kgroup.cli.output.messages import NOT_YET
 from kgroup.cli.output.result import Result, json_line, show
 from kgroup.cli.output.tables import Column, Table
-from kgroup.cli.output.times import iso
 from kgroup.cli.output.wording import UNKNOWN, of_code_name, only_rights
 from kgroup.domain import Document, count_of, first_of
-from kgroup.durations import parse_duration
+from kgroup.durations import iso, parse_duration
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin

@@ -14,8 +14,8 @@ from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode, name_of
 from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.inputs.locations import storage_options
-from kgroup.cli.output.times import iso
 from kgroup.domain import SHARE_STATE_TOPIC, Document, offsets_partition_of
+from kgroup.durations import iso
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.history.fold.events import Event, Kind
 from kgroup.history.fold.view import EPOCHS

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.inputs.group_names import is_glob, matches
-from kgroup.cli.output.times import Span, iso, parse_span
+from kgroup.cli.output.times import Span, parse_span
 from kgroup.domain import Document
+from kgroup.durations import iso
 from kgroup.errors import ConfigError
 from kgroup.history.fold.events import Event, Kind
 

@@ -3,14 +3,13 @@
 import re
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
-from kgroup.durations import parse_duration
+from kgroup.durations import iso, parse_duration
 from kgroup.errors import ConfigError
 
 _CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2})?")
 _DAY_MS = 86_400_000
-_EPOCH = datetime(1970, 1, 1)  # naive: always UTC here
 
 
 def parse_time(text: str, now_ms: int | None = None) -> int:
@@ -90,18 +89,6 @@ def _last_time_it_was(clock: str, now_ms: int) -> int:
     seconds = sum(part * unit for part, unit in zip(parts, (3600, 60, 1), strict=False))
     moment = midnight + seconds * 1000
     return moment if moment <= now_ms else moment - _DAY_MS
-
-
-def iso(ms: int) -> str | None:
-    """`2026-03-01T03:00:00.123Z`; None for a time that is unknown (below 0)."""
-    if ms < 0:
-        return None
-    # Not fromtimestamp: a record may carry any number, and a year beyond 9999 is not worth a crash.
-    try:
-        moment = _EPOCH + timedelta(milliseconds=ms)
-    except OverflowError:
-        return None
-    return moment.isoformat(timespec="milliseconds") + "Z"
 
 
 def day_and_clock(ms: int) -> tuple[str, str]:

@@ -20,7 +20,6 @@ from kgroup.admin.read.lag import readers_known, total
 from kgroup.admin.read.lag_report import PartitionLag
 from kgroup.admin.read.members import partitions_of
 from kgroup.cli.output.tables import Column, Table
-from kgroup.cli.output.times import iso
 from kgroup.cli.output.wording import (
     STATE_STYLES,
     UNKNOWN,
@@ -34,6 +33,7 @@ from kgroup.cli.output.wording import (
 )
 from kgroup.cli.views.expected import lines
 from kgroup.domain import Document, MemberStatus, TopicPartition
+from kgroup.durations import iso
 
 _GROUP = Column("group_id", "GROUP", wide=True)
 MEMBER_COLUMNS = (

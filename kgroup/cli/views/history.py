@@ -32,11 +32,12 @@ from kgroup.cli.output.messages import print_error
 from kgroup.cli.output.pages import filled, write_page
 from kgroup.cli.output.result import Result, json_line, show
 from kgroup.cli.output.tables import Column, Table
-from kgroup.cli.output.times import day_and_clock, iso
+from kgroup.cli.output.times import day_and_clock
 from kgroup.cli.views.description import blocks, member_columns, member_rows
 from kgroup.cli.views.history_state import description
 from kgroup.cli.views.scenarios import WantedScenario
 from kgroup.domain import OFFSETS_TOPIC, SHARE_STATE_TOPIC, Document, TopicPartition
+from kgroup.durations import iso
 from kgroup.errors import ConfigError
 from kgroup.history.fold.events import Event, duration_text, partitions_text
 from kgroup.history.fold.folding import Holdings

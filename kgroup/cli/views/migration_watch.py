@@ -11,10 +11,9 @@ from kgroup.cli.env.session import identity
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.output.result import Result, json_line, show
 from kgroup.cli.output.tables import Column, Table
-from kgroup.cli.output.times import iso
 from kgroup.cli.output.wording import assignment_text
 from kgroup.domain import Document
-from kgroup.durations import parse_duration
+from kgroup.durations import iso, parse_duration
 
 _SECOND = 1000
 _COLUMNS = tuple(

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from kgroup.cli.output.result import Result
 from kgroup.cli.output.tables import Column, Table
-from kgroup.cli.output.times import iso
 from kgroup.domain import Document
+from kgroup.durations import iso
 
 if TYPE_CHECKING:
     import pyarrow as pa

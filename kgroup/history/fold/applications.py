@@ -5,9 +5,8 @@ Their own bytes say it (protocol/embedded): the fold keeps them as they came, an
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from kgroup.domain import first_of
+from kgroup.durations import utc
 from kgroup.history.fold.events import SHOWN, duration_text
 from kgroup.history.fold.view import RecordedMember, View
 from kgroup.protocol.embedded.connect import ConnectWorker, Work
@@ -108,9 +107,7 @@ def scheduled(before: View, after: View) -> str | None:
     if times and min(times) == 0:
         return f"generation {before.epoch} asked for it: a task has to be let go before another may run it"
     if times and min(times) <= after.state_timestamp_ms:
-        return (
-            f"generation {before.epoch} scheduled it for {_moment(min(times))}: Streams looks again (KIP-441)"
-        )
+        return f"generation {before.epoch} scheduled it for {utc(min(times))}: Streams looks again (KIP-441)"
     delays = [w.assignment.delay_ms for w in _workers(before).values() if w.assignment]
     since = after.state_timestamp_ms - before.state_timestamp_ms
     if before.state_timestamp_ms >= 0 and 0 < max(delays, default=0) <= since:
@@ -154,13 +151,6 @@ def _threads_differ(old: StreamsThread, new: StreamsThread) -> str:
 
 def _names(tasks: set[str]) -> str:
     return _some(tuple(sorted(tasks, key=task_order))) or "nothing"
-
-
-def _moment(ms: int) -> str:
-    try:
-        return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
-    except (OverflowError, ValueError, OSError):
-        return f"{ms} ms"
 
 
 def _workers(view: View) -> dict[str, ConnectWorker]:
