@@ -170,6 +170,7 @@ VERBS: Mapping[str, type[Step]] = {
     "delete-group": DeleteGroup,
 }
 WAIT = "wait"
+_WRITE_ONE = "kgroup replay-log GROUP --scenario FILE writes one"
 _VERB_OF = {made: verb for verb, made in VERBS.items()}
 Members: TypeAlias = Mapping[str, Member]
 
@@ -200,19 +201,21 @@ class Recorded:
 
 def read_scenario(path: Path) -> Recorded:
     """Return the scenario in a file (docs/testing.md); ConfigError says what would be right."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read scenario {path}: {error}", _WRITE_ONE) from None
+    return scenario_in(text, f"scenario {path}")
+
+
+def scenario_in(text: str, where: str) -> Recorded:
+    """Return the scenario that a file's text is; the errors name it `where`."""
     import yaml
 
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
-        raise ConfigError(
-            f"cannot read scenario {path}: {error}", "kgroup replay-log GROUP --scenario FILE writes one"
-        ) from None
-    return recorded_of(document, f"scenario {path}")
-
-
-def recorded_of(document: object, where: str) -> Recorded:
-    """Return the scenario in a document; the errors begin with `where`."""
+        document = yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ConfigError(f"cannot read {where}: {error}", _WRITE_ONE) from None
     if not isinstance(document, Mapping) or "group" not in document:
         plan = isinstance(document, Mapping) and "steps" in document
         raise ConfigError(
@@ -228,8 +231,8 @@ def recorded_of(document: object, where: str) -> Recorded:
     rest = {key: value for key, value in document.items() if key not in ("members", "steps")}
     head = read_fields(Head, rest, where)
     told = document.get("members")
-    if not isinstance(told, Mapping) or not told:
-        raise ConfigError(f"{where} names no members", "members: {orders-0: {client_id: orders}}")
+    if not isinstance(told, Mapping):
+        raise ConfigError(f"{where} names no members", "members: {orders-0: {client_id: orders}}, or {}")
     members = {
         read(TEXT, name, f"{where}: members"): read_fields(Member, found or {}, f"{where}: member {name}")
         for name, found in told.items()
@@ -291,7 +294,7 @@ def text_of(recorded: Recorded) -> str:
     lines = [
         "# What the log of a group says that happened in it; kgroup.testing plays it (kgroup docs testing).",
         *(f"{key}: {_flow(value)}" for key, value in head.items()),
-        "members:",
+        "members:" if recorded.members else "members: {}",
         *(f"  {_flow(name)}: {_flow(written(member))}" for name, member in recorded.members.items()),
         "unknown:" if unknown else "unknown: []",
         *(f"- {_flow(each)}" for each in unknown),  # type: ignore[attr-defined]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from itertools import chain
 
 from kgroup.domain import MemberStatus, TopicPartition, count_of
+from kgroup.durations import iso
 from kgroup.errors import ConfigError
 from kgroup.history.fold.explain import Membership
 from kgroup.history.fold.folding import Note
@@ -188,14 +189,13 @@ class Recorder:
                 f"there is nothing to play of group {self.group}: no member joined and nothing was committed",
                 "without --since and --until it is all that the log has",
             )
-        began = "" if self.began_ms is None else _iso(self.began_ms)
         head = Head(
             scenario=VERSION,
             name=self.group,
             summary=f"what __consumer_offsets says of group {self.group}",
             group=self.group,
             protocol=self.protocol,
-            began=began or None,
+            began=None if self.began_ms is None else iso(self.began_ms),
             from_nothing=self.from_nothing,
             topics=dict(sorted({**self._sizes, **self._first_sizes}.items())),
             unknown=tuple(self._all_unknown()),
@@ -280,40 +280,39 @@ class Recorder:
         """Write the records of one heartbeat: who came, went and moved, and the epochs of the group."""
         before, after, steps = step.before, step.after, len(self.steps)
         computed = after.assignment_epoch != before.assignment_epoch or before.kind != CONSUMER
-        if computed:
-            self._grow(after)
-        self._members(step, members)
         pairs = [*members.kept, *members.replaced, *((None, new) for new in members.joined)]
         moved = [new for old, new in pairs if new.state in STATES and (old is None or _moved(old, new))]
+        # A target has all partitions of what is subscribed to, and members have those of a target.
+        targets = chain.from_iterable(m.target or () for m in after.members.values()) if computed else ()
+        self._grow(chain(targets, *(chain(m.assigned, m.revoking) for m in moved)))
+        self._members(step, members)
         if len(self.steps) == steps and not moved and not computed and after.epoch == before.epoch:
             return
         if len(moved) > 1:
             self._unknown.append(
                 f"which member's heartbeat moved {len(moved)} at {duration_written(self._now_ms)}"
             )
-        name = self._names.name
-        last: list[RecordedMember | None] = [*moved[-1:]] or [None]
-        for member in last:
-            self.steps.append(
-                Heartbeat(
-                    at_ms=self._now_ms,
-                    epoch=after.epoch,
-                    assignment_epoch=after.assignment_epoch,
-                    target={name(m): tuple(sorted(m.target or ())) for m in after.members.values()}
-                    if computed
-                    else None,
-                    member=None if member is None else name(member),
-                    member_epoch=None if member is None else member.epoch,
-                    state=None if member is None else member.state,
-                    owns=() if member is None else tuple(sorted(member.assigned)),
-                    revoking=() if member is None else tuple(sorted(member.revoking)),
-                )
+        name, member = self._names.name, moved[-1] if moved else None
+        self.steps.append(
+            Heartbeat(
+                at_ms=self._now_ms,
+                epoch=after.epoch,
+                assignment_epoch=after.assignment_epoch,
+                target={name(m): tuple(sorted(m.target or ())) for m in after.members.values()}
+                if computed
+                else None,
+                member=None if member is None else name(member),
+                member_epoch=None if member is None else member.epoch,
+                state=None if member is None else member.state,
+                owns=() if member is None else tuple(sorted(member.assigned)),
+                revoking=() if member is None else tuple(sorted(member.revoking)),
             )
+        )
 
-    def _grow(self, view: View) -> None:
-        """Take note of how many partitions topics have: a target has all of those that are subscribed to."""
+    def _grow(self, places: Iterable[TopicPartition]) -> None:
+        """Take note of how many partitions topics have, as far as these show it."""
         known = dict(self._sizes)
-        self._size(place for member in view.members.values() for place in member.target or ())
+        self._size(places)
         grown = {topic: size for topic, size in self._sizes.items() if known.get(topic, size) < size}
         if grown:
             self.steps.append(Grow(at_ms=self._now_ms, topics=grown))
@@ -430,10 +429,6 @@ def _moved(old: RecordedMember, new: RecordedMember) -> bool:
         new.assigned,
         new.revoking,
     )
-
-
-def _iso(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _leader_first(joined: Sequence[RecordedMember], view: View) -> list[RecordedMember]:

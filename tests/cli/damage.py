@@ -21,6 +21,9 @@ from pathlib import Path
 from google_crc32c import value as crc32c
 
 from kgroup.cli.frame.tree import run
+from kgroup.errors import ConfigError
+from kgroup.scenario.recorded import read_scenario
+from tests.unit.history.incidents import story_of
 
 INCIDENTS = Path(__file__).resolve().parents[1] / "data" / "incidents"
 RECORDED = {
@@ -158,10 +161,12 @@ DAMAGES: tuple[Callable[[random.Random, bytes], bytes], ...] = (
 )
 
 
-def damaged_folder(rng: random.Random, folder: Path) -> None:
-    """One to three partitions with one to three segments each, of damaged and of sound recordings."""
+def damaged_folder(rng: random.Random, folder: Path) -> list[str]:
+    """One to three partitions with one to three segments each, of damaged and of sound recordings; which."""
+    chosen = []
     for number in rng.sample(range(50), rng.choice((1, 1, 2, 3))):
         name = rng.choice(list(RECORDED))
+        chosen.append(name)
         data = RECORDED[name]
         for _ in range(rng.choice((0, 1, 1, 1, 2))):
             data = rng.choice(DAMAGES)(rng, data) if len(batches_of(data)) else data
@@ -175,6 +180,23 @@ def damaged_folder(rng: random.Random, folder: Path) -> None:
         (folder / "topics.json").write_bytes(rng.choice(TOPICS_FILES))
     if rng.random() < 0.1:
         (place / f"{99999:020d}.log").mkdir()
+    return chosen
+
+
+def scenarios(folder: Path, names: list[str]) -> list[str]:
+    """What goes wrong where scenarios of all groups of these recordings are written and read again."""
+    found = []
+    for number, group in enumerate(sorted({e.group for name in names for e in story_of(name).events})):
+        path = folder.with_name(f"{number}.yaml")
+        more = ("--replace-names",) if number % 2 else ()
+        argv = ("replay-log", group, "--files", str(folder), "--scenario", str(path), *more)
+        found.append(attempt(argv, (0, 1, 2, 3, 5)))
+        if path.exists():
+            try:
+                read_scenario(path)
+            except ConfigError as error:
+                found.append(f"{group}: {error.message}")
+    return found
 
 
 def commands(rng: random.Random, folder: Path) -> list[tuple[str, ...]]:
@@ -234,8 +256,9 @@ def attempt(argv: tuple[str, ...], allowed: tuple[int, ...]) -> str:
 def faults(seed: int, folder: Path) -> list[str]:
     """What goes wrong with one damaged folder and one damaged record."""
     rng = random.Random(seed)
-    damaged_folder(rng, folder)
+    names = damaged_folder(rng, folder)
     found = [attempt(argv, (0, 1, 5)) for argv in commands(rng, folder)]
+    found += scenarios(folder, names)
     found += [attempt(decoded(rng), (0, 2)) for _ in range(5)]
     return [f"seed {seed}: {fault}" for fault in found if fault]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.inputs.history import shortcomings
+from kgroup.cli.inputs.history import shortcomings, unseen
 from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.output.pages import write_page
 from kgroup.errors import ConfigError
@@ -23,17 +23,20 @@ class WantedScenario:
     replace_names: bool
 
     def write(self, env: Env, story: "Story", selection: Selection) -> None:
-        """Write what happened in the group, if the log has anything of it; ConfigError where none can be."""
+        """Write what happened in the group, if the log has it; ConfigError for what no scenario can be of."""
         from kgroup.scenario.naming import renamed
-        from kgroup.scenario.recorded import text_of
+        from kgroup.scenario.recorded import scenario_in, text_of
         from kgroup.scenario.recording import record
 
         notes = [note for fold in story.folds.values() for note in (fold.notes or {}).get(self.group, ())]
-        if not notes:
-            return
+        if not notes and unseen(story, selection):
+            return  # whoever prints the story reports it
         span, unread = selection.span, len(shortcomings(story, selection)[0])
         recorded = record(self.group, notes, since_ms=span.since_ms, until_ms=span.until_ms, unread=unread)
-        write_page(self.path, text_of(renamed(recorded) if self.replace_names else recorded))
+        text = text_of(renamed(recorded) if self.replace_names else recorded)
+        # Damaged records may tell of what no group can do, and a file that cannot be played is of no use.
+        scenario_in(text, f"what the log says of {self.group}")
+        write_page(self.path, text)
         env.note(f"wrote {self.path}")
 
 

@@ -14,9 +14,11 @@ import yaml
 from confluent_kafka import Consumer
 
 from kgroup.api import Event, Kafka, Kind
+from kgroup.domain import TopicPartition
 from kgroup.errors import ConfigError, TimedOut
 from kgroup.testing import Cluster
 from tests.ran import Ran, ran
+from tests.unit.history.incidents import INCIDENTS, KAFKA, story_of
 from tests.unit.testing.test_time import streams_members
 
 GROUP, TOPIC = "pay", "orders"
@@ -112,6 +114,28 @@ class People:
             assert time.monotonic() < end, self.kafka.last_events(GROUP)
             waited = self.kafka.wait_for(GROUP, f"members={members}", PATIENCE_S)
 
+    def start_each(self, *names: str) -> None:
+        for name in names:
+            self.start(name)
+            self.settle()
+
+    def restart(self, *names: str) -> None:
+        """One after the other leaves and comes back."""
+        for name in names:
+            self.close(name)
+            self.settle()
+            self.start_each(name)
+
+    def miss_session(self, kafka: Cluster, name: str) -> None:
+        """A member is frozen until its session has ended, and thawed again."""
+        kafka.freeze(name)
+        kafka.advance("45s")
+        frozen = self.there.pop(name)
+        self.settle()
+        kafka.thaw(name)
+        self.there[name] = frozen
+        self.settle()
+
     def commit(self, name: str, offset: int) -> None:
         consumer = self.there[name]
         places = consumer.assignment()
@@ -129,24 +153,11 @@ def incident(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster
     """A cluster on which it happened: a session ends, a member is fenced, a rolling restart, commits."""
     with Cluster({TOPIC: PARTITIONS}, timeout_s=PATIENCE_S) as kafka:
         people = People(kafka, static=("orders-2",))
-        for name in ("orders-0", "orders-1", "orders-2"):
-            people.start(name)
-            people.settle()
+        people.start_each("orders-0", "orders-1", "orders-2")
         people.commit("orders-0", 5)
-        kafka.freeze("orders-1")
-        kafka.advance("45s")
-        frozen = people.there.pop("orders-1")
-        people.settle()
-        kafka.thaw("orders-1")
-        people.there["orders-1"] = frozen
-        people.settle()
-        people.start("orders-2")  # a second process with its instance id
-        people.settle()
-        for name in ("orders-0", "orders-1"):
-            people.close(name)
-            people.settle()
-            people.start(name)
-            people.settle()
+        people.miss_session(kafka, "orders-1")
+        people.start_each("orders-2")  # a second process with its instance id
+        people.restart("orders-0", "orders-1")
         people.commit("orders-1", 9)
         people.end()
         yield kafka, tmp_path_factory.mktemp("incident") / "incident.yaml"
@@ -170,6 +181,38 @@ def test_what_is_played_is_what_was_recorded(incident: tuple[Cluster, Path], wri
     with Cluster() as kafka:
         assert shape(kafka.play(written)) == shape(recorded)
         assert committed(kafka) == committed(incident[0])
+
+
+NO_SCENARIO = {"share-group", "streams-application", "upgrade-and-back", "upgrade-for-good"}
+"""Of groups of other kinds, or of one that changed its kind."""
+
+
+@pytest.mark.parametrize("name", [name for name in KAFKA if name not in NO_SCENARIO])
+def test_what_kafka_has_recorded_happens_again(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Transactions are counted in the file, and not played."""
+    events = story_of(name).events
+    [group] = {event.group for event in events if event.group}
+    path = tmp_path / "incident.yaml"
+    argv = ("replay-log", group, "--files", str(INCIDENTS / name), "--scenario", str(path))
+    assert ran(capsys, *argv).code == 0
+    with Cluster() as kafka:
+        played = shape(kafka.play(path))
+    without = (Kind.TRANSACTION_COMMITTED, Kind.TRANSACTION_ABORTED)
+    assert played == shape(tuple(event for event in events if event.group), without=without)
+
+
+def test_a_group_that_never_had_members_is_played_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "offsets.yaml"
+    with Cluster({TOPIC: PARTITIONS}) as kafka:
+        kafka.reset_offsets(GROUP, {TopicPartition(TOPIC, 0): 0})
+        recorded = shape(kafka.history(GROUP))
+        assert write(kafka, path, capsys).code == 0
+    with Cluster() as kafka:
+        assert shape(kafka.play(path)) == recorded
 
 
 def test_what_no_record_says_is_unknown(written: Path) -> None:
@@ -392,24 +435,12 @@ def of_consumers() -> Iterator[Cluster]:
     """A cluster with a consumer group: a session ends, a static member and another restart, commits."""
     with Cluster({TOPIC: PARTITIONS}, timeout_s=PATIENCE_S) as kafka:
         people = People(kafka, ("orders-2",), "consumer")
-        for name in ("orders-0", "orders-1", "orders-2"):
-            people.start(name)
-            people.settle()
+        people.start_each("orders-0", "orders-1", "orders-2")
         people.commit("orders-0", 5)
-        kafka.freeze("orders-1")
-        kafka.advance("45s")
-        frozen = people.there.pop("orders-1")
-        people.settle()
-        kafka.thaw("orders-1")
-        people.there["orders-1"] = frozen
-        people.settle()
+        people.miss_session(kafka, "orders-1")
         people.close("orders-2")
-        people.start("orders-2")
-        people.settle()
-        people.close("orders-0")
-        people.settle()
-        people.start("orders-0")
-        people.settle()
+        people.start_each("orders-2")
+        people.restart("orders-0")
         people.commit("orders-1", 9)
         people.end()
         yield kafka
