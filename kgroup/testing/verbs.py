@@ -213,12 +213,12 @@ class Verbs(Kafka):
         meanwhile: Callable[[], object] | None = None,
         timeout_s: float = 30.0,
     ) -> tuple[Event, ...]:
-        """Have happen again what a file of `kgroup replay-log GROUP --scenario` says; return the history.
+        """Play the scenario that `kgroup replay-log GROUP --scenario` wrote; return the group's history.
 
-        All members are played, but for `part`, a member's name, instance id or client id: that one is your
+        All members are played, except `part`, a member's name, instance id or client id: that one is your
         client, with the same id. `act` is called with "start", "stop" and "restart" when it is to do that,
-        `meanwhile` again and again, as to poll it; both in this thread. Time moves as it did.
-        Members stay in the group, until the cluster stops. Topics that are missing are created. ConfigError
+        `meanwhile` again and again, for example to poll it; both in this thread. Time moves as it did.
+        Members stay in the group until the cluster stops. Topics that are missing are created. ConfigError
         for a file or a part that makes no sense, and where the group is there already; TimedOut, with the
         group's history, for a step that did not happen in `timeout_s`.
         """

@@ -87,20 +87,13 @@ def test_what_happened_on_kafka_happens_again(
     protocol: str, kafka: kgroup.api.Kafka, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     people = People(kafka, ("orders-2",), protocol)
-    for name in ("orders-0", "orders-1", "orders-2"):
-        people.start(name)
-        people.settle()
+    people.start_each("orders-0", "orders-1", "orders-2")
     people.commit("orders-0", 5)
     killed(kafka, people, protocol)
     if protocol == "consumer":
         people.close("orders-2")  # for now: a second process would be refused
-    people.start("orders-2")
-    people.settle()
-    for name in ("orders-0", "orders-1"):
-        people.close(name)
-        people.settle()
-        people.start(name)
-        people.settle()
+    people.start_each("orders-2")
+    people.restart("orders-0", "orders-1")
     people.commit("orders-1", 9)
     people.end()
     kafka.wait_for(GROUP, "empty", PATIENCE_S)

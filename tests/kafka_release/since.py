@@ -12,33 +12,10 @@ from pathlib import Path
 from kgroup.protocol import registry
 from tests.interop.toolchain import built, locked, run
 
+from .releases import LAST
 from .wire import Spec, specs, versions
 
-RELEASES = (
-    "2.3.1",
-    "2.4.1",
-    "2.5.1",
-    "2.6.3",
-    "2.7.2",
-    "2.8.2",
-    "3.0.2",
-    "3.1.2",
-    "3.2.3",
-    "3.3.2",
-    "3.4.1",
-    "3.5.2",
-    "3.6.2",
-    "3.7.2",
-    "3.8.1",
-    "3.9.2",
-    "4.0.2",
-    "4.1.2",
-    "4.2.1",
-    "4.3.1",
-    "4.4.0",
-)
-"""The last of each minor release, ascending."""
-FIRST_WITHOUT_ZOOKEEPER = "3.3.2"
+FIRST_WITHOUT_ZOOKEEPER = LAST["3.3"]
 """From here on a broker is taken to be one of KRaft, for which this release was declared ready."""
 WRITTEN = Path(__file__).parents[2] / "kgroup" / "protocol" / "since.py"
 HEAD = '''"""Versions of requests that Kafka 2.3 did not serve; written by `make kafka-since`."""
@@ -104,7 +81,7 @@ def gaps(releases: Iterable[tuple[str, Mapping[int, frozenset[int]]]]) -> dict[i
 
 def main() -> None:
     """Write the tables."""
-    releases = [(release, served(release)) for release in RELEASES]
+    releases = [(release, served(release)) for release in LAST.values()]
     table = since(releases)
     rows = (
         f"    {key}: {{{', '.join(f'{version}: {json.dumps(text)}' for version, text in row.items())}}},"

@@ -302,14 +302,11 @@ class WavesRun:
         except HookFailed as error:
             self._hook_ended(None, error.message)
         except BaseException:
-            if running is not None:
+            if running is None:
+                self._hook_ended(None, "the run was interrupted before it started")
+            else:
                 running.end()
-            why = (
-                "the run was interrupted before it started"
-                if running is None
-                else "it was ended with the run"
-            )
-            self._hook_ended(None, why)
+                self._hook_ended(None, "it was ended with the run")
             raise
 
     def _hook_ended(self, code: int | None, failure: str | None) -> None:

@@ -12,6 +12,7 @@ from itertools import count
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import ItemError, Partition, TopicDescription
 from kgroup.admin.refusals import code_name, is_gone, item_error
+from kgroup.client.retry import NOT_PROCESSED
 from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.protocol.messages.metadata import MetadataRequest, MetadataResponse
@@ -24,11 +25,6 @@ DESCRIBE_CLUSTER = 60
 DESCRIBE_BIT = 1 << 8
 UNTOLD = -(1 << 31)
 """What brokers send in the place of operations that were not asked for."""
-NOT_LOADED = (
-    ErrorCode.NOT_COORDINATOR,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-)
 RIGHTS = frozenset(
     {
         ErrorCode.TOPIC_AUTHORIZATION_FAILED.name,
@@ -69,7 +65,7 @@ class GroupSight:
         request = DescribeGroupsRequest(groups=tuple(asked))
         answer = self._cluster.ask(node, request, DescribeGroupsResponse, timeout_s=left_s)
         codes = {group.group_id: group.error_code for group in answer.groups}
-        self._idle[node] = {asked[name] for name, code in codes.items() if code in NOT_LOADED}
+        self._idle[node] = {asked[name] for name, code in codes.items() if code in NOT_PROCESSED}
 
     def unseen(self, listed: Collection[int], failed: Collection[int]) -> tuple[ItemError, ...]:
         """Why there may be more groups than the brokers listed, apart from those of brokers that `failed`."""
@@ -91,26 +87,33 @@ class GroupSight:
         return tuple(errors)
 
     def _unseen_partitions(self, listed: Collection[int], failed: Collection[int]) -> Iterable[ItemError]:
-        after = _offsets_partitions(self._cluster)
-        for found in (self._before, after):
-            if isinstance(found, KgroupError):
-                message = (
-                    f"whether all partitions of {OFFSETS_TOPIC} have leaders is unknown: {found.message}"
-                )
-                yield ItemError(OFFSETS_TOPIC, code_name(found), message, found.hint)
-                return
-        assert not isinstance(self._before, KgroupError) and not isinstance(after, KgroupError)
-        # The partitions of brokers that failed are reported with the broker.
-        dark = {p.partition for p in after if p.leader not in listed and p.leader not in failed}
+        before, after = self._before, _offsets_partitions(self._cluster)
+        if isinstance(before, KgroupError):
+            yield _leaders_unknown(before)
+            return
+        if isinstance(after, KgroupError):
+            yield _leaders_unknown(after)
+            return
+        led = {p.partition: (p.leader, p.leader_epoch) for p in before}
+        idle = set[int]().union(*self._idle.values())
+        dark, loading = set[int](), set[int]()
+        for p in after:
+            if p.leader in failed:
+                continue  # its groups are reported with the broker
+            if p.leader not in listed:
+                dark.add(p.partition)
+            elif p.partition in idle or led.get(p.partition) != (p.leader, p.leader_epoch):
+                loading.add(p.partition)
         if dark:
             yield _not_seen(dark, "no broker that answers leads", _SHOW_LEADERS)
-        led = {p.partition: (p.leader, p.leader_epoch) for p in self._before}
-        moved = {p.partition for p in after if led.get(p.partition) != (p.leader, p.leader_epoch)}
-        of_failed = {p.partition for p in after if p.leader in failed}
-        if loading := moved.union(*self._idle.values()) - dark - of_failed:
-            yield _not_seen(
-                loading, "a broker has just begun to lead", "ask again once it has loaded the groups"
-            )
+        if loading:
+            hint = "ask again once it has loaded the groups"
+            yield _not_seen(loading, "a broker has just begun to lead", hint)
+
+
+def _leaders_unknown(error: KgroupError) -> ItemError:
+    message = f"whether all partitions of {OFFSETS_TOPIC} have leaders is unknown: {error.message}"
+    return ItemError(OFFSETS_TOPIC, code_name(error), message, error.hint)
 
 
 def _offsets_partitions(cluster: ClusterView) -> tuple[Partition, ...] | KgroupError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 
 from kgroup.broker.control.brokers import Brokers
 from kgroup.broker.control.dispatcher import GATE, ControlledDispatcher
@@ -12,10 +12,9 @@ from kgroup.broker.control.moving import Move
 from kgroup.broker.control.presence import the_one
 from kgroup.broker.control.waiting import until
 from kgroup.broker.server import Server
-from kgroup.coordinator.assignors.interface import Assignor
 from kgroup.coordinator.classic.group import ClassicGroup
 from kgroup.coordinator.sessions import MemberName, members, session_of
-from kgroup.coordinator.state import Group, State
+from kgroup.coordinator.state import State
 from kgroup.domain import OFFSETS_TOPIC
 from kgroup.errors import ConfigError, KgroupError
 from kgroup.runtime.clock import MovableClock
@@ -38,8 +37,6 @@ class Control:
         self.faults = self.dispatcher.faults
         self.brokers = Brokers(server, self.dispatcher)
         self._presence = self.dispatcher.presence
-        self._assignors: dict[str, Mapping[str, Assignor]] = {}
-        self._settings: dict[str, dict[str, str] | None] = {}
 
     async def advance(self, by_ms: int, *, keep: bool = True, patience_s: float = PATIENCE_S) -> int:
         """Move time forward, as `Move` does, and return what time it is then."""
@@ -51,7 +48,7 @@ class Control:
     def expire(self, name: str, group_id: str | None = None) -> MemberName:
         """End a member's session now, as if nothing had been heard of it for its length."""
         member = self._member(name, group_id)
-        state = self._state_of(member.group_id)
+        state = self.state_of(member.group_id)
         session = session_of(state, member)
         if session is not None:
             self.fire(session)
@@ -89,13 +86,17 @@ class Control:
         del self.dispatcher.gates[group_id]
         self.dispatcher.release((GATE, group_id))
 
-    def group(self, group_id: str) -> Group | None:
-        """Return a group as its coordinator has it; None for no group."""
-        return self._state_of(group_id).groups.get(group_id)
+    def state_of(self, group_id: str) -> State:
+        """Return the state of the coordinator that has a group; KgroupError while it is not loaded."""
+        partition = self.dispatcher.partition_of(group_id)
+        shard = self.cluster.shards[partition]
+        if shard is None:
+            raise KgroupError(f"{OFFSETS_TOPIC}-{partition}, which has {group_id}, could not be loaded")
+        return shard.coordinator.state
 
     def members_of(self, group_id: str) -> list[MemberName]:
         """Return the members of a group."""
-        return [each for each in members(self._state_of(group_id)) if each.group_id == group_id]
+        return [each for each in members(self.state_of(group_id)) if each.group_id == group_id]
 
     def frozen(self) -> Iterable[MemberName]:
         """Return the members that are frozen."""
@@ -105,67 +106,46 @@ class Control:
         """Return the broker that coordinates a group."""
         return self.cluster.leader_of(OFFSETS_TOPIC, self.dispatcher.partition_of(group_id))
 
-    def wrap_assignors(self, group_id: str, wrap: Callable[[Assignor], Assignor]) -> None:
-        """Have the server-side assignors of a group's coordinator be others, until `unwrap_assignors`."""
-        state = self._state_of(group_id)
-        self._assignors[group_id] = state.assignors
-        state.assignors = {name: wrap(inner) for name, inner in state.assignors.items()}
-
-    def unwrap_assignors(self, group_id: str) -> None:
-        """Have them be as they were."""
-        self._state_of(group_id).assignors = self._assignors.pop(group_id)
-
-    def put_setting(self, group_id: str, name: str, value: str | None) -> None:
-        """Have a setting of a group be in force that no record says; None for the one that was."""
-        state = self._state_of(group_id)
-        kept = self._settings.setdefault(group_id, state.group_configs.get(group_id))
-        there = {**(kept or {}), **({} if value is None else {name: value})}
-        state.group_configs[group_id] = there
-        if value is None:
-            self._settings.pop(group_id)
-            if kept is None:
-                del state.group_configs[group_id]
-
     def keep(self, name: str, group_id: str) -> None:
         """Have a member's session not end, however long it is frozen."""
-        session = session_of(self._state_of(group_id), self._member(name, group_id))
+        session = session_of(self.state_of(group_id), self._member(name, group_id))
         if session is not None:
             self.postpone(session, FOREVER_MS)
 
     def postpone(self, key: TimerKey, by_ms: int) -> None:
         """Have a timer of a group fall due so much later than now; nothing for one that is not armed."""
-        timers = self._state_of(key.group_id).timers
+        timers = self.state_of(key.group_id).timers
         if key in timers:
             timers.postpone(key, self.clock.now_ms() + by_ms)
 
     def fire(self, key: TimerKey) -> None:
         """Have a timer of a group fall due now."""
         now_ms = self.clock.now_ms()
-        self._state_of(key.group_id).timers.arm(key, now_ms)
+        self.state_of(key.group_id).timers.arm(key, now_ms)
         self.dispatcher.wakeups.run(now_ms)
 
     def is_stable(self, group_id: str, size: int | None = None) -> bool:
         """Whether a group has all of its members, `size` of them, where they are to be."""
-        group = self._state_of(group_id).groups.get(group_id)
+        group = self.state_of(group_id).groups.get(group_id)
         if group is None or group.state != "Stable" or size not in (None, len(group.members)):
             return False
         return not (isinstance(group, ClassicGroup) and group.pending_sync)
 
     def is_settled(self, group_id: str) -> bool:
         """Whether no member of a group that is stable still waits for its assignment."""
-        group = self._state_of(group_id).groups.get(group_id)
+        group = self.state_of(group_id).groups.get(group_id)
         return group is None or group.state != "Stable" or self.is_stable(group_id)
 
     def seen(self, group_id: str) -> dict[str, object] | None:
         """Return a group's state and the number of its members, None for no group."""
-        group = self._state_of(group_id).groups.get(group_id)
+        group = self.state_of(group_id).groups.get(group_id)
         if group is None:
             return None
         return {"group": group_id, "state": str(group.state), "members": len(group.members)}
 
     def shown(self, group_id: str) -> str:
         """Return a group's state and size, in words."""
-        group = self._state_of(group_id).groups.get(group_id)
+        group = self.state_of(group_id).groups.get(group_id)
         return "absent" if group is None else f"{group.state}, members {len(group.members)}"
 
     async def until_stable(self, group_id: str, size: int | None, within_s: float) -> bool:
@@ -179,10 +159,3 @@ class Control:
     def _member(self, name: str, group_id: str | None) -> MemberName:
         shards = self.cluster.live_shards()
         return the_one(name, group_id, (m for s in shards for m in members(s.coordinator.state)), "member")
-
-    def _state_of(self, group_id: str) -> State:
-        partition = self.dispatcher.partition_of(group_id)
-        shard = self.cluster.shards[partition]
-        if shard is None:
-            raise KgroupError(f"{OFFSETS_TOPIC}-{partition}, which has {group_id}, could not be loaded")
-        return shard.coordinator.state

@@ -1,4 +1,4 @@
-"""Gates: who plays a group back decides which of its members' requests are served yet."""
+"""Gates: a scenario that is played decides which requests of its group are served yet."""
 
 from __future__ import annotations
 

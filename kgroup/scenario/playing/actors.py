@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from typing import Any
 
 from kgroup.client.settings import ConnectionSettings
 from kgroup.client.transport import SocketTransport
@@ -15,7 +16,7 @@ from kgroup.errors import KgroupError
 from kgroup.members.driver import PARKED_S, Driver, Event
 from kgroup.members.effects import Effect, Failed, GroupMember
 from kgroup.protocol.codec import Message
-from kgroup.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
+from kgroup.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
 
 class Halted(Exception):
@@ -27,20 +28,10 @@ class _Line(SocketTransport):
 
     halted = False
 
-    def request(
-        self,
-        node: int | None,
-        message: Message,
-        *,
-        min_version: int = 0,
-        max_version: int | None = None,
-        timeout_s: float | None = None,
-    ) -> Message:
+    def request(self, node: int | None, message: Message, **how: Any) -> Message:
         if self.halted:
             raise Halted
-        return super().request(
-            node, message, min_version=min_version, max_version=max_version, timeout_s=timeout_s
-        )
+        return super().request(node, message, **how)
 
 
 class Actor:
@@ -105,23 +96,10 @@ class Passer:
     What set a rebalance off is often in no record, as is who was in a generation that did not complete.
     """
 
-    def __init__(
-        self,
-        group_id: str,
-        protocols: tuple[JoinGroupRequestProtocol, ...],
-        settings: ConnectionSettings,
-        coordinator: int,
-    ) -> None:
+    def __init__(self, join: JoinGroupRequest, settings: ConnectionSettings, coordinator: int) -> None:
         self.member_id = ""
         self._node = coordinator
-        self._request = JoinGroupRequest(
-            group_id=group_id,
-            session_timeout_ms=45_000,
-            member_id="",
-            rebalance_timeout_ms=300_000,
-            protocol_type="consumer",
-            protocols=protocols,
-        )
+        self._request = join
         self._settings = settings
         self._thread = threading.Thread(target=self._run, name="kgroup passes by", daemon=True)
         self._thread.start()

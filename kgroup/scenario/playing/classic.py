@@ -50,7 +50,7 @@ class ClassicGate:
     @property
     def group(self) -> ClassicGroup | None:
         """The group as its coordinator has it."""
-        found = self.control.group(self.group_id)
+        found = self.control.state_of(self.group_id).groups.get(self.group_id)
         return found if isinstance(found, ClassicGroup) else None
 
     def admits(self, call: AnyCall) -> bool:
@@ -147,13 +147,9 @@ class ClassicPlay(Play):
         self._assignors = tuple(dict.fromkeys(step.assignor for step in rebalances if step.assignor))
         self._shared = Shared()
         self._holder = ""
-        self._gate = ClassicGate(self._control, self.group_id, self._is_part)
+        self.gate: ClassicGate = ClassicGate(self._control, self.group_id, self._is_part)
         # A group that was there before begins at generation 1 here.
         self._shift = 0 if recorded.head.from_nothing or not rebalances else rebalances[0].generation - 1
-
-    @property
-    def gate(self) -> ClassicGate:
-        return self._gate
 
     def _close(self, changes: list[OfMember], last: Step) -> None:
         match last:
@@ -190,7 +186,7 @@ class ClassicPlay(Play):
         self._ask(LeaveGroupRequest(group_id=self.group_id, members=(MemberIdentity(member_id=member_id),)))
 
     def _epoch_of(self, member_id: str) -> int:
-        return self._gate.now()[0]
+        return self.gate.now()[0]
 
     def _rebalance(self, changes: list[OfMember], to: Rebalance) -> None:
         gate, goal = self.gate, to.generation - self._shift
@@ -262,24 +258,23 @@ class ClassicPlay(Play):
 
         Else the generation would begin once those who are in have rejoined, without those who are to come.
         """
-        answer = self._ask(
-            JoinGroupRequest(
-                group_id=self.group_id,
-                session_timeout_ms=DEFAULT_SESSION_MS,
-                rebalance_timeout_ms=DEFAULT_REBALANCE_MS,
-                member_id="",
-                protocol_type=PROTOCOL_TYPE,
-                protocols=self._protocols(to),
-            )
-        )
+        answer = self._ask(self._join(to))
         assert isinstance(answer, JoinGroupResponse)
         return answer.member_id
 
-    def _protocols(self, to: Rebalance) -> tuple[JoinGroupRequestProtocol, ...]:
+    def _join(self, to: Rebalance) -> JoinGroupRequest:
+        """Return the first join of a member that can be in the generation, whatever the others offer."""
         topics = tuple(sorted({topic for wanted in self._topics.values() for topic in wanted}))
         metadata = Subscription(topics, None, (), -1, None).encode()
         names = dict.fromkeys((*([to.assignor] if to.assignor else []), *self._assignors))
-        return tuple(JoinGroupRequestProtocol(name=name, metadata=metadata) for name in names)
+        return JoinGroupRequest(
+            group_id=self.group_id,
+            session_timeout_ms=DEFAULT_SESSION_MS,
+            rebalance_timeout_ms=DEFAULT_REBALANCE_MS,
+            member_id="",
+            protocol_type=PROTOCOL_TYPE,
+            protocols=tuple(JoinGroupRequestProtocol(name=name, metadata=metadata) for name in names),
+        )
 
     def _offered(self) -> list[RecordedAssignor]:
         return [RecordedAssignor(assignor, self._shared) for assignor in self._assignors]
@@ -303,7 +298,7 @@ class ClassicPlay(Play):
 
     def _pass_by(self, to: Rebalance) -> Passer:
         node = self._serving.do(lambda: self._control.coordinator_of(self.group_id))
-        passer = Passer(self.group_id, self._protocols(to), self._stage.settings(PASSER), node)
+        passer = Passer(self._join(to), self._stage.settings(PASSER), node)
         self.over.append(passer)
         self._wait(
             lambda: passer.member_id and passer.member_id in self._serving.do(self.gate.waiting),

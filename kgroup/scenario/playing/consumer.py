@@ -51,7 +51,7 @@ class ConsumerGate:
     @property
     def group(self) -> ConsumerGroup | None:
         """The group as its coordinator has it."""
-        found = self.control.group(self.group_id)
+        found = self.control.state_of(self.group_id).groups.get(self.group_id)
         return found if isinstance(found, ConsumerGroup) else None
 
     def admits(self, call: AnyCall) -> bool:
@@ -130,19 +130,21 @@ class ConsumerPlay(Play):
         super().__init__(recorded, stage, **how)
         if not recorded.head.from_nothing:
             raise ConfigError("a consumer group is played from its beginning on", "from_nothing: true")
-        self._gate = ConsumerGate(self._control, self.group_id, self._name_of, self._id_of)
-
-    @property
-    def gate(self) -> ConsumerGate:
-        return self._gate
+        self.gate: ConsumerGate = ConsumerGate(self._control, self.group_id, self._name_of, self._id_of)
 
     def _begin(self) -> None:
         super()._begin()
-        self._control.wrap_assignors(self.group_id, lambda inner: RecordedTargets(inner, self._gate))
+        state = self._control.state_of(self.group_id)
+        self._assignors, self._settings = state.assignors, state.group_configs.get(self.group_id)
+        state.assignors = {name: RecordedTargets(own, self.gate) for name, own in self._assignors.items()}
 
     def _end(self) -> None:
-        self._control.unwrap_assignors(self.group_id)
-        self._control.put_setting(self.group_id, INTERVAL, None)
+        state = self._control.state_of(self.group_id)
+        state.assignors = self._assignors
+        if self._settings is None:
+            state.group_configs.pop(self.group_id, None)
+        else:
+            state.group_configs[self.group_id] = self._settings
         super()._end()
 
     def _close(self, changes: list[OfMember], last: Step) -> None:
@@ -151,16 +153,16 @@ class ConsumerPlay(Play):
                 f"the last {type(last).__name__.lower()} has no heartbeat that came of it",
                 "end the steps with a heartbeat",
             )
-        gate = self._gate
+        gate = self.gate
         # The user's client, when it closes, sends its last heartbeat behind the one that the gate holds back.
         stopped = [step.member for step in changes if isinstance(step, Stop)]
         leaving = next((name for name in stopped if not self._plays(name)), None)
 
         def expect() -> None:
             interval = 0 if last.target is not None else NOT_NOW_MS
-            self._control.put_setting(self.group_id, INTERVAL, str(interval))
+            configs = self._control.state_of(self.group_id).group_configs
+            configs[self.group_id] = {**(self._settings or {}), INTERVAL: str(interval)}
             gate.turn, gate.anybody = last.member or leaving, last.member is None and not changes
-
             gate.expected = last
             self._control.open_gate(self.group_id)
 
@@ -183,7 +185,7 @@ class ConsumerPlay(Play):
         return f"{who}the target of epoch {to.assignment_epoch}"
 
     def _close_gate(self) -> None:
-        self._gate.expected = None
+        self.gate.expected = None
 
     def _member(self, name: str, spec: Member) -> ConsumerMember:
         return ConsumerMember(
@@ -225,12 +227,12 @@ class ConsumerPlay(Play):
         )
 
     def _has_gone(self, name: str, member_id: str) -> bool:
-        group = self._serving.do(lambda: self._gate.group)
+        group = self._serving.do(lambda: self.gate.group)
         member = None if group is None else group.members.get(member_id)
         return member is None or member.epoch == FOR_NOW_EPOCH
 
     def _epoch_of(self, member_id: str) -> int:
-        group = self._gate.group
+        group = self.gate.group
         return -1 if group is None else group.members[member_id].epoch
 
     def _name_of(self, member_id: str, instance_id: str | None, client_id: str) -> str | None:

@@ -103,6 +103,9 @@ class Play(ABC):
     again while something is waited for; every wait ends after `timeout_s`.
     """
 
+    gate: PartGate
+    """What decides which requests are served."""
+
     def __init__(
         self,
         recorded: Recorded,
@@ -129,11 +132,6 @@ class Play(ABC):
         self._ids: dict[str, str] = {}
         self._held: dict[str, tuple[TopicPartition, ...]] = {}
         self._began_ms = 0
-
-    @property
-    @abstractmethod
-    def gate(self) -> PartGate:
-        """What decides which requests are served."""
 
     @abstractmethod
     def _member(self, name: str, spec: Member) -> ClassicMember | ConsumerMember:
@@ -182,7 +180,7 @@ class Play(ABC):
             each.join()
 
     def _begin(self) -> None:
-        if self._control.group(self.group_id) is not None:
+        if self.group_id in self._control.state_of(self.group_id).groups:
             raise ConfigError(
                 f"there is a group {self.group_id} already, so its generations would be others",
                 "play on a fresh cluster, and subscribe your client when act= is called with 'start'",

@@ -10,27 +10,14 @@ import shutil
 import sys
 from pathlib import Path
 
+from tests.kafka_release.releases import LAST
+
 from ..toolchain import built, copy_jars, go_driver, locked, missing, run
 
 HERE = Path(__file__).resolve().parent
-SAMPLE = ("2.3.1", "4.0.2")
-EVERY = (
-    *(
-        "2.3.1",
-        "2.8.2",
-        "3.0.2",
-        "3.1.2",
-        "3.2.3",
-        "3.3.2",
-        "3.4.1",
-        "3.5.2",
-        "3.6.2",
-        "3.7.2",
-        "3.8.1",
-        "3.9.2",
-    ),
-    *("4.0.2", "4.1.2", "4.2.1", "4.3.1"),
-)
+SAMPLE = (LAST["2.3"], LAST["4.0"])
+LEFT_OUT = {"2.4", "2.5", "2.6", "2.7", "4.4"}
+EVERY = tuple(release for minor, release in LAST.items() if minor not in LEFT_OUT)
 FULL = os.environ.get("KGROUP_FOREIGN") == "full"
 
 

@@ -12,6 +12,8 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.kafka_release.releases import LAST
+
 from .. import jvm, server
 from ..foreign import builds
 from ..jvm import LIGHT_JVM
@@ -20,18 +22,9 @@ from ..server import free_port
 from ..toolchain import built, copy_jars, locked, missing, release_jars
 
 HERE = Path(__file__).resolve().parent
-RELEASES = {
-    "2.3": "2.3.1",
-    "2.4": "2.4.1",
-    "2.8": "2.8.2",
-    "3.3": "3.3.2",
-    "3.9": "3.9.2",
-    "4.0": "4.0.2",
-    "4.3": "4.3.1",
-    "4.4": "4.4.0",
-}
+RELEASES = {minor: LAST[minor] for minor in ("2.3", "2.4", "2.8", "3.3", "3.9", "4.0", "4.3", "4.4")}
 """The release that stands for each version of the table."""
-UNTOOLED = "4.4.0"
+UNTOOLED = LAST["4.4"]
 """A release whose tools are not published: those of 4.3.1 say what it is like."""
 TOOLS = {
     "kafka-consumer-groups": (
