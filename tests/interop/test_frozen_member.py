@@ -114,7 +114,9 @@ class Trio:
             self._fresh.update(values)
 
     def share(self, *members: Member) -> None:
-        settle(list(members), {(self.topic, number) for number in range(PARTITIONS)}, within_s=120)
+        partitions = {(self.topic, number) for number in range(PARTITIONS)}
+        # An even share: on the way there, too, every partition may have an owner for a moment.
+        settle(list(members), partitions, each=PARTITIONS // len(members), within_s=120)
 
     def read_all(self, *members: Member) -> None:
         """Wait until these have read all that was last produced, and commit it."""

@@ -65,12 +65,15 @@ class Workers:
     def kill(self, name: str) -> None:
         process = self.processes.pop(name)
         process.kill()
-        process.wait(10)
+        process.wait()
 
     def stop(self, name: str) -> None:
-        """Stop a worker as a deployment does: it leaves the group."""
+        """Stop a worker as a deployment does: it leaves the group.
+
+        Its REST server alone may wait 60 s for a request that is under way.
+        """
         self.processes[name].terminate()
-        self.processes[name].wait(90)
+        self.processes[name].wait(300)
         del self.processes[name]
 
     def close(self) -> None:
@@ -81,7 +84,7 @@ class Workers:
                 process.wait(20)
             except subprocess.TimeoutExpired:
                 process.kill()
-                process.wait(10)
+                process.wait()
 
     def ask(self, path: str, body: object = None) -> Any:
         """What a living worker answers; AssertionError while none does."""
