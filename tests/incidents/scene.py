@@ -116,7 +116,7 @@ class Scene:
 
     def delete_topic(self, topic: str) -> None:
         self.admin.delete_topics([topic])[topic].result(30)
-        eventually(lambda: topic not in self.admin.list_topics(timeout=10).topics, 30, f"{topic} is gone")
+        eventually(lambda: topic not in self.admin.list_topics(timeout=10).topics, what=f"{topic} is gone")
 
     def add_partitions(self, topic: str, total: int) -> None:
         self.admin.create_partitions([NewPartitions(topic, total)])[topic].result(30)

@@ -36,5 +36,5 @@ def coordinates(server: Server) -> None:
         known = transport.request(None, asked).transaction_states  # type: ignore[attr-defined]
         return not NOT_YET.intersection([*codes, *(each.error_code for each in (*groups, *known))])
 
-    eventually(loaded, 60, f"{server.kind} has loaded its coordinators")
+    eventually(loaded, what=f"{server.kind} has loaded its coordinators")
     transport.close()

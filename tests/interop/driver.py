@@ -194,7 +194,7 @@ class Client:
 
 
 def settle(
-    members: list[Member], partitions: set[Partition], each: int = 1, within_s: float = 40
+    members: list[Member], partitions: set[Partition], each: int = 1, within_s: float = 120
 ) -> list[State]:
     """Wait until the members share exactly these partitions, each holding at least `each`; their states.
 
@@ -215,4 +215,4 @@ def settle(
 
 def fatal(member: Member) -> str:
     """Wait until the member ends with an error; the error's code."""
-    return eventually(lambda: member.state().fatal or "", 20, "the member ends with an error")
+    return eventually(lambda: member.state().fatal or "", what="the member ends with an error")

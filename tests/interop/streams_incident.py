@@ -68,7 +68,7 @@ class Application:
             assert all(row["state"] == "RUNNING" for row in rows.values()), rows
             return True
 
-        eventually(shared, 90, f"{active} {standby}")
+        eventually(shared, what=f"{active} {standby}")
 
     def feed(self) -> None:
         """Have every task commit something, once."""
@@ -84,7 +84,7 @@ class Application:
             assert len({place.topic for place in told}) == 2, told
             return True
 
-        eventually(committed, 60, every=0.5)
+        eventually(committed, every=0.5)
 
 
 def streams_application(server: Server, group: str) -> None:
@@ -116,4 +116,4 @@ def streams_application(server: Server, group: str) -> None:
             for name in list(app.instances):
                 app.end(name)
     where = ("--bootstrap-server", server.bootstrap)
-    eventually(lambda: tool(COMMAND, *where, "--delete", "--group", group), 60, every=2)
+    eventually(lambda: tool(COMMAND, *where, "--delete", "--group", group), every=2)

@@ -99,7 +99,7 @@ def _end_of(member: Member) -> str:
         assert refused.value.code != "REBALANCE_IN_PROGRESS"
         return refused.value.code
 
-    return eventually(refusal, 20, "a commit is refused for good")
+    return eventually(refusal, what="a commit is refused for good")
 
 
 def test_commit_and_resume(case: Case, client: Client) -> None:

@@ -47,7 +47,7 @@ def described(admin: Admin, group: str, state: str = "Stable") -> GroupDescripti
         assert [each.state for each in found] == [state], found
         return found[0]
 
-    return eventually(look, 20, f"{group} is {state}")
+    return eventually(look, what=f"{group} is {state}")
 
 
 def static_pair(case: Case, consumer: Client, protocol: str) -> tuple[str, list[Member]]:

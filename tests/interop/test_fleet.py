@@ -180,7 +180,7 @@ def _record(kafka: RealKafka, kind: Kind, driver: Driver, transport: SocketTrans
             assert answer.groups[0].group_state == "Stable", answer
             return answer.groups[0]
 
-        told = eventually(stable, 30)
+        told = eventually(stable)
         member = max(told.members, key=lambda each: len(each.member_assignment))
         return Recorded(
             str(kind),

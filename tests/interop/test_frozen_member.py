@@ -124,7 +124,7 @@ class Trio:
         def lost() -> set[str]:
             return self._fresh - {value for member in members for *_, value in member.records()}
 
-        eventually(lambda: not lost(), 60, f"{self.group} reads all records")
+        eventually(lambda: not lost(), what=f"{self.group} reads all records")
         for member in members:
             member.commit()
 

@@ -93,7 +93,7 @@ def _progress(committers: list[Committer]) -> None:
         assert not behind, seen
         return True
 
-    eventually(on, 60, "all members commit on")
+    eventually(on, what="all members commit on")
 
 
 def _kill_amid_commits(server: Server, committers: list[Committer]) -> None:

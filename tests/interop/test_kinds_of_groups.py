@@ -149,7 +149,7 @@ class Play:
             return True
 
         # Kafka writes what a share group's last acknowledgement did after it has answered it.
-        eventually(nothing_waits, 60, "all is read")
+        eventually(nothing_waits, what="all is read")
 
     def reset(self, code: int) -> None:
         self.before = self.offsets()
@@ -247,6 +247,6 @@ def test_every_verb(
     with MEMBERS[kind](host, group, tmp_path):
         for row, check in WITH_MEMBERS.items():
             check(play, told[row][kind])
-    eventually(empty, 60, "the group is empty")
+    eventually(empty, what="the group is empty")
     for row, check in EMPTY.items():
         check(play, told[row][kind])

@@ -104,7 +104,7 @@ class Expecting:
         def there() -> bool:
             return len(self.kgroup("describe", self.case.group)["groups"][0]["members"]) == count
 
-        eventually(there, 30, f"{count} members")
+        eventually(there, what=f"{count} members")
 
     def assigned(self, kind: str) -> int:
         """How often partitions were assigned so far, by the group's records."""
@@ -124,7 +124,7 @@ class Expecting:
             seen.append((rebalances(members), self.assigned(kind)))
             return len(seen) > REST and seen[-REST - 1 :] == [seen[-1]] * (REST + 1)
 
-        eventually(still, 60, "the members rest", every=STAGGER_S)
+        eventually(still, what="the members rest", every=STAGGER_S)
 
 
 def rebalances(members: list[Member]) -> list[int]:
@@ -147,7 +147,9 @@ def test_four_registered_members_that_come_one_by_one_are_one_rebalance(
     for number, instance in enumerate(ids[3:], 1):
         new.append(expecting.join(client, kind, instance))
         if number < 4:
-            eventually(lambda n=number: len(expecting.described()["held"] or ()) == n, 90, "the join is held")
+            eventually(
+                lambda n=number: len(expecting.described()["held"] or ()) == n, what="the join is held"
+            )
             time.sleep(STAGGER_S)
             told = expecting.described()
             assert (told["held"], told["missing"]) == (ids[3 : 3 + number], ids[3 + number :])
@@ -190,7 +192,7 @@ def test_a_standby_takes_a_lost_member_over_and_nobody_else_notices(
     standbys = []
     for number in (3, 4):
         standbys.append(join(number))
-        eventually(lambda n=number: len(expecting.described()["standby"] or ()) == n - 2, 30, "it stands by")
+        eventually(lambda n=number: len(expecting.described()["standby"] or ()) == n - 2, what="it stands by")
     # The first to come leads. A leader's heir must learn that it leads and has nothing to compute (KIP-814):
     # librdkafka and kafka-python cannot be told, and franz-go computes all the same, and has the group
     # rebalance if its own plan differs from what it inherits.
@@ -199,13 +201,13 @@ def test_a_standby_takes_a_lost_member_over_and_nobody_else_notices(
     inherited = lost.state().assignment
     seen, before = rebalances(others), states(others)
     expecting.case.close(lost)
-    heir = eventually(lambda: owner(standbys, inherited), 60, "a standby takes over")
+    heir = eventually(lambda: owner(standbys, inherited), what="a standby takes over")
     rest = [member for member in standbys if member is not heir]
     assert heir is standbys[0]
     assert [state.assignment for state in states(rest)] == [frozenset()]
     back = join(active.index(lost))
     expected = 2
-    eventually(lambda: len(expecting.described()["standby"] or ()) == expected, 30, "it is back")
+    eventually(lambda: len(expecting.described()["standby"] or ()) == expected, what="it is back")
     time.sleep(STAGGER_S)
     assert rebalances(others) == seen
     assert [(s.assignment, s.fatal) for s in states(others)] == [(s.assignment, None) for s in before]

@@ -143,6 +143,6 @@ def test_the_replayed_state_is_what_the_cluster_says(
         assert [*map(as_recorded, filed.splitlines())] == [*map(as_recorded, live.splitlines())]
         return live
 
-    events = [json.loads(line) for line in eventually(told, 60).splitlines()]
+    events = [json.loads(line) for line in eventually(told).splitlines()]
     kinds = {e["event"] for e in events if e["group_id"] == "replay-mixed"}
     assert {"upgraded", "downgraded", "committed"} <= kinds

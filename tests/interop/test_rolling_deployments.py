@@ -100,7 +100,7 @@ def story(case: Case, group: str) -> list[dict[str, Any]]:
 def everybody_reads(members: list[Member]) -> None:
     """Each member has read something since now, so it has something to commit."""
     before = [member.state().read for member in members]
-    eventually(lambda: all(m.state().read > n for m, n in zip(members, before, strict=True)), 30, "records")
+    eventually(lambda: all(m.state().read > n for m, n in zip(members, before, strict=True)), what="records")
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ class Instances:
             assert all(row["active"] for row in rows), rows
             return True
 
-        eventually(shared, 60, "the instances share all tasks")
+        eventually(shared, what="the instances share all tasks")
 
     def close(self, name: str | None = None) -> None:
         for each in [name] if name else list(self.running):
@@ -217,7 +217,7 @@ def test_a_streams_application_that_moves_to_the_streams_protocol(
         streams.settle()
         streams.close()
         where = ("-b", rolled.server.bootstrap)
-        eventually(lambda: kgroup("describe", rolled.group, *where)[1]["groups"][0]["state"] == "Empty", 30)
+        eventually(lambda: kgroup("describe", rolled.group, *where)[1]["groups"][0]["state"] == "Empty")
         streams.start("s0", **{"group.protocol": to})
         streams.settle()
         code, told = kgroup("replay-log", rolled.group, *where)

@@ -101,7 +101,7 @@ class Scene:
             found: list[list[int]] = self.driver.call("share.poll", name=name, ms=1000)
             return found
 
-        return dict(map(tuple, eventually(acquired, 90, "records are acquired")))  # type: ignore[arg-type]
+        return dict(map(tuple, eventually(acquired, what="records are acquired")))  # type: ignore[arg-type]
 
     def done(self, name: str, offsets: list[int], how: str = "ACCEPT") -> None:
         assert self.driver.call("share.acknowledge", name=name, offsets=offsets, type=how) == []
@@ -113,7 +113,7 @@ class Scene:
         self.done("first", [10, 11, 12, 13, 14])
         self.done("first", sorted(acquired - {10, 11, 12, 13, 14}), "RELEASE")
         self.driver.call("share.close", name="first")
-        eventually(lambda: self.lag() == str(RECORDS - 5), 60, "the broker knows what is done")
+        eventually(lambda: self.lag() == str(RECORDS - 5), what="the broker knows what is done")
 
     def tool(self, *args: str, check: bool = True) -> str:
         return self.broker.tool("kafka-share-groups", *args, "--group", self.group, check=check).stdout
@@ -181,7 +181,7 @@ def test_describe_and_lag_equal_kafkas_tool(scene: Scene, ask: Ask) -> None:
         state["ASSIGNMENT-EPOCH"],
     )
     scene.done("first", list(range(10)))
-    eventually(lambda: scene.lag() == str(RECORDS - 10), 60, "the broker counts what is done")
+    eventually(lambda: scene.lag() == str(RECORDS - 10), what="the broker counts what is done")
     (group,) = ask("describe", scene.group).data["groups"]
     same_offsets(scene, group)
     # What is stored moves with the next acknowledgement only; the lag counts what is done beyond it.
@@ -265,7 +265,7 @@ def test_the_console_consumer_reads_releases_and_rejects(scene: Scene) -> None:
     delivered = ("--formatter-property", "print.delivery=true")
     assert console(scene, 10, "--reject", *delivered)[1::2] == every[:10]
     assert console(scene, 20) == every[10:]
-    eventually(lambda: scene.lag() == "0", 60, "the broker knows that all is done")
+    eventually(lambda: scene.lag() == "0", what="the broker knows that all is done")
 
 
 def test_two_members_get_each_record_once(scene: Scene) -> None:
@@ -294,7 +294,7 @@ def test_what_is_released_too_often_is_not_delivered_again(scene: Scene) -> None
         acquired = scene.poll("one")
         assert acquired == dict.fromkeys(range(RECORDS), delivery)
         scene.done("one", list(acquired), "RELEASE")
-    eventually(lambda: scene.lag() == "0", 60, "the broker archives them")
+    eventually(lambda: scene.lag() == "0", what="the broker archives them")
     scene.driver.call("share.close", name="one")
 
 
@@ -315,7 +315,7 @@ def test_a_lock_that_ends_gives_the_records_to_another(scene: Scene) -> None:
         scene.done("quick", list(again))
         late |= again
     assert late == dict.fromkeys(kept, 2)
-    eventually(lambda: scene.lag() == "0", 60, "the broker knows that all is done")
+    eventually(lambda: scene.lag() == "0", what="the broker knows that all is done")
     scene.driver.call("share.close", name="slow")
     scene.driver.call("share.close", name="quick")
 
@@ -437,7 +437,7 @@ def test_doctor_finds_what_was_given_up(scene: Scene, ask: Ask) -> None:
     scene.done("one", sorted(acquired - {5, 7}))
     assert scene.poll("one") == {7: 2}
     scene.done("one", [7], "RELEASE")
-    eventually(lambda: scene.lag() == "0", 60, "the broker archives it")
+    eventually(lambda: scene.lag() == "0", what="the broker archives it")
     (checkup,) = ask("doctor", scene.group).data["groups"]
     findings = {found["code"]: found for found in checkup["findings"]}
     assert findings["KG316"]["message"].endswith("at the limit of 2 deliveries")

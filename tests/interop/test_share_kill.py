@@ -121,7 +121,7 @@ def test_what_was_accepted_never_comes_again_and_nothing_is_lost(scene: Scene) -
             left = end - len(book.settled)
             scene.broker.start()
             _wait(book, end)
-            eventually(lambda: scene.lag() == "0", 60, "the broker knows that all is done")
+            eventually(lambda: scene.lag() == "0", what="the broker knows that all is done")
             assert left > 0, "the broker was killed too late to prove anything"
             print(f"{run + 1} kills, {left} left behind: {book}", flush=True)
     finally:

@@ -21,8 +21,10 @@ from kgroup.simulation.play.scenario import Scenario, ScenarioStep
 from .conftest import require
 from .driver import Client, Driver, Member, Partition, settle
 from .kafka import RealKafka
+from .sampled import in_full
 
-pytestmark = pytest.mark.interop
+# A quiet machine alone keeps the times of clients within a tolerance.
+pytestmark = [pytest.mark.interop, in_full]
 
 SIZE = Size(
     members=5,

@@ -143,7 +143,7 @@ def _roll(roll: Roll, audit: Audit, owners: Owners, protocol: str) -> str:
 
 def _is_refused(roll: Roll, successor: Member) -> bool:
     """Whether the first consumer-protocol member ends with GROUP_ID_NOT_FOUND; it owns something if not."""
-    state = eventually(lambda: (s := successor.state()) and (s.fatal or s.assignment) and s, 40)
+    state = eventually(lambda: (s := successor.state()) and (s.fatal or s.assignment) and s)
     if state.fatal is None:
         return False
     assert fatal(successor) == "GROUP_ID_NOT_FOUND"
@@ -160,7 +160,7 @@ def _offline(roll: Roll, audit: Audit, owners: Owners, admin: Admin) -> None:
     roll.members.clear()
     if roll.cell.static:
         roll.case.call("remove", group=roll.case.group)
-    eventually(lambda: roll.case.describe()["state"] == "Empty", 20, "the group is empty")
+    eventually(lambda: roll.case.describe()["state"] == "Empty", what="the group is empty")
     assert admin.plan_migration(roll.case.group, "upgrade").verdict == "ready"
     roll.fill("consumer")
     owners.follow(roll.members)

@@ -62,7 +62,7 @@ class Audit:
             seen = {(p, offset) for rows in self.read.values() for _, p, offset, _ in rows}
             return len(seen) == self.partitions * self.produced
 
-        eventually(all_read, 40, f"all {self.partitions * self.produced} records read")
+        eventually(all_read, what=f"all {self.partitions * self.produced} records read")
         wanted = sorted([self.topic, partition, self.produced] for partition in range(self.partitions))
 
         def all_committed() -> bool:
@@ -72,7 +72,7 @@ class Audit:
             assert committed == wanted, (committed, refused, [m.state() for m in members])
             return True
 
-        eventually(all_committed, 30, f"every partition committed at {self.produced}")
+        eventually(all_committed, what=f"every partition committed at {self.produced}")
         self.take(members)
         self.floor = self.produced
 

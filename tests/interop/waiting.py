@@ -9,7 +9,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def eventually(predicate: Callable[[], T], timeout: float = 30.0, what: str = "", every: float = 0.05) -> T:
+def eventually(predicate: Callable[[], T], timeout: float = 120.0, what: str = "", every: float = 0.05) -> T:
     """Return the first truthy value of `predicate`; AssertionError after `timeout` seconds.
 
     An AssertionError raised by the predicate counts as "not yet" and is shown when time is up.

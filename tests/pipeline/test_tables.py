@@ -356,6 +356,7 @@ def test_after_its_time_a_version_is_gone_and_the_newest_is_whole(tmp_path, log,
 def test_many_runs_leave_few_records(tmp_path, log, monkeypatch):
     monkeypatch.setattr(record_module, "_MANY", 4)
     monkeypatch.setattr(upkeep, "_OFTEN", 5)
+    monkeypatch.setattr(upkeep, "_MANY", 1)
     out = tmp_path / "out"
     for number in range(12):
         told = log.grow(0.2 + number * 0.06)
@@ -393,6 +394,7 @@ def test_compaction_by_tasks_leaves_a_file_a_partition_and_day_and_changes_no_ro
 def test_states_that_no_run_goes_on_from_are_deleted_without_being_asked(tmp_path, log, monkeypatch):
     """Rows of earlier versions stay, as `vacuum --keep` has them; their states do not."""
     monkeypatch.setattr(upkeep, "_OFTEN", 3)
+    monkeypatch.setattr(upkeep, "_MANY", 1)
     monkeypatch.setattr(upkeep, "STATE_HOURS", 0)
     out = tmp_path / "out"
     for share in (0.3, 0.6, 1.0):
@@ -406,6 +408,22 @@ def test_states_that_no_run_goes_on_from_are_deleted_without_being_asked(tmp_pat
     check_equal(store, told)
     run(log, out)
     check_equal(Store(out), told)
+
+
+@pytest.mark.parametrize("sizes", [[1000] * 1000, [50_000] + [500] * 999, [1 + n % 97 for n in range(1000)]])
+def test_compaction_after_every_run_writes_a_byte_again_a_few_times(sizes):
+    """As often as the number of runs has binary digits, and no more files than that are left."""
+    files, written = dict[str, int](), 0
+    for number, size in enumerate(sizes):
+        files[f"{number}"] = size
+        gone = upkeep._without_large(list(files), files)
+        if len(gone) > 1:
+            merged = sum(files.pop(name) for name in gone)
+            files[f"{number}-merged"] = merged
+            written += merged
+    assert sum(files.values()) == sum(sizes)
+    assert len(files) <= len(sizes).bit_length()
+    assert 0 < written <= sum(sizes) * len(sizes).bit_length()
 
 
 def at_s3(s3, url: str) -> Store:

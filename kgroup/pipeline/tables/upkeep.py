@@ -14,7 +14,7 @@ from kgroup.pipeline.schemas import Row
 from kgroup.pipeline.spark.workers import Move
 from kgroup.pipeline.tables import delta
 from kgroup.pipeline.tables.place import Place
-from kgroup.pipeline.tables.record import COMPACTION, RUN, RUNS
+from kgroup.pipeline.tables.record import COMPACTION, RUNS
 from kgroup.pipeline.tables.store import BY_GROUP, KEPT, STATE, Store, number_in, read_rows
 from kgroup.pipeline.tables.writing import TableFile, TableWriter
 
@@ -22,7 +22,9 @@ LEAST_HOURS = 1
 """What a run has written and not committed is younger."""
 STATE_HOURS = 6
 """A run goes on from the newest states alone; older ones are there for a run that is on its way."""
-_OFTEN = 100
+_OFTEN = 10
+_MANY = 500
+"""Every tenth run counts the files that merging would spare; so many are worth it."""
 _SMALL_BYTES = 64 << 20
 _LARGE_BYTES = 256 << 20
 _ROWS = 1 << 20
@@ -74,13 +76,15 @@ def _gathered(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         yield pa.concat_tables(held).unify_dictionaries()
 
 
-def compact(store: Store, move: Move) -> tuple[int, int]:
+def compact(store: Store, move: Move, large: bool = True) -> tuple[int, int]:
     """Make one file of the small ones of a partition and day, whole or not at all; files before and after.
 
-    A task writes each file, wherever `move` lets it run. Readers of earlier versions keep their files.
+    A task writes each file, wherever `move` lets it run. Readers of earlier versions keep their files. Unless
+    `large`, a file stays that has more bytes than all smaller ones of its folder: a byte is written again
+    only once as many new ones have come.
     """
     with store.run(COMPACTION) as run:
-        packs = [pack for table in KEPT for pack in _packs(store.sizes(table), table in BY_GROUP)]
+        packs = _packs(store, large)
         told = move.each(Merge(store.place, run.number, run.token, packs), len(packs))
         files = [TableFile(**file) for row in told for file in row["files"]]
         for path in chain.from_iterable(packs):
@@ -90,23 +94,38 @@ def compact(store: Store, move: Move) -> tuple[int, int]:
     return before, before - sum(map(len, packs)) + len(files)
 
 
-def _packs(sizes: Mapping[str, int], whole: bool) -> Iterator[list[str]]:
-    """Yield the files of each folder that are to be one, by run: small ones, up to a size; if `whole` all."""
-    folders: dict[Path, list[str]] = {}
-    for path in sorted(sizes, key=_by_run):
-        if whole or sizes[path] < _SMALL_BYTES:
-            folders.setdefault(Path(path).parent, []).append(path)
-    for paths in folders.values():
-        pack, size = list[str](), 0
-        for path in paths:
-            if pack and not whole and size + sizes[path] > _LARGE_BYTES:
-                if len(pack) > 1:
-                    yield pack
-                pack, size = [], 0
-            pack.append(path)
-            size += sizes[path]
-        if len(pack) > 1:
+def _packs(store: Store, large: bool) -> list[list[str]]:
+    """Return the files that are to be one, by run: small ones of a folder, up to a size; of groups all."""
+    packs = list[list[str]]()
+    for table in KEPT:
+        sizes, whole = store.sizes(table), table in BY_GROUP
+        folders: dict[Path, list[str]] = {}
+        for path in sorted(sizes, key=_by_run):
+            if whole or sizes[path] < _SMALL_BYTES:
+                folders.setdefault(Path(path).parent, []).append(path)
+        for paths in folders.values():
+            chosen = paths if large else _without_large(paths, sizes)
+            packs += [chosen] if whole else _filled(chosen, sizes)
+    return [pack for pack in packs if len(pack) > 1]
+
+
+def _without_large(paths: Sequence[str], sizes: Mapping[str, int]) -> list[str]:
+    total, rest = sum(sizes[path] for path in paths), sorted(paths, key=lambda path: sizes[path])
+    while rest and 2 * sizes[rest[-1]] > total:
+        total -= sizes[rest.pop()]
+    return [path for path in paths if path in set(rest)]
+
+
+def _filled(paths: Sequence[str], sizes: Mapping[str, int]) -> Iterator[list[str]]:
+    """Yield the files in their order, in packs of a size."""
+    pack, size = list[str](), 0
+    for path in paths:
+        if pack and size + sizes[path] > _LARGE_BYTES:
             yield pack
+            pack, size = [], 0
+        pack.append(path)
+        size += sizes[path]
+    yield pack
 
 
 def _by_run(path: str) -> tuple[int, str]:
@@ -134,11 +153,11 @@ def _vacuumed(store: Store, table: str, keep_hours: int) -> int:
 
 
 def kept_small(store: Store, move: Move) -> None:
-    """Compact where many runs have left many small files; then delete states that no run goes on from."""
-    compactions = [entry["run"] for entry in store.manifest.runs if entry["kind"] == COMPACTION]
-    runs = [entry["run"] for entry in store.manifest.runs if entry["kind"] == RUN]
-    if runs and runs[-1] - max(compactions, default=0) >= _OFTEN:
-        compact(store, move)
+    """Compact where runs have left many small files; then delete states that no run goes on from."""
+    kinds = [entry["kind"] for entry in store.manifest.runs]
+    since = len(kinds) - 1 - max((at for at, kind in enumerate(kinds) if kind == COMPACTION), default=-1)
+    if since and since % _OFTEN == 0 and sum(len(pack) - 1 for pack in _packs(store, large=False)) >= _MANY:
+        compact(store, move, large=False)
         _vacuumed(store, STATE, STATE_HOURS)
 
 

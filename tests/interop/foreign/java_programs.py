@@ -276,6 +276,6 @@ def come_back(run: Run, topic: str) -> Member:
         run.close(member)
         return None
 
-    member = eventually(joined, 20, "the instance id is released")
+    member = eventually(joined, what="the instance id is released")
     assert member
     return member

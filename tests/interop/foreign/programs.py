@@ -114,7 +114,7 @@ class Run:
             assert found["state"] == state, found
             return found
 
-        found = eventually(seen, 20, f"the group is {state}")
+        found = eventually(seen, what=f"the group is {state}")
         self.tell(step, found)
         return found
 

@@ -173,7 +173,7 @@ def test_streams_threads(kafka_of: Callable[[str], RealKafka], tmp_path: Path, v
         return found, told
 
     try:
-        found, told = eventually(agreed, 90, every=0.5)
+        found, told = eventually(agreed, every=0.5)
         assert len(told) == 4
         assert sorted(task for tasks in told.values() for task in tasks["active"]) == TASKS
         assert sorted(task for tasks in told.values() for task in tasks["standby"]) == TASKS[3:]

@@ -153,7 +153,7 @@ def _described(run: Run) -> list[Any]:
         assert found["state"] == "Stable" and len(found["members"]) == 2, found
         return found
 
-    found = eventually(stable, 30)
+    found = eventually(stable)
     return [found["assignor"], sorted((each["instance"], each["host"]) for each in found["members"])]
 
 

@@ -117,7 +117,7 @@ class Workers:
                 and {unit["worker_id"] for unit in running} == alive
             )
 
-        eventually(settled, 90, f"{units} connectors and tasks run", every=0.3)
+        eventually(settled, what=f"{units} connectors and tasks run", every=0.3)
 
     def runs_nowhere(self, connectors: list[str]) -> bool:
         """Whether one of these runs on no living worker."""
@@ -141,4 +141,4 @@ class Workers:
             assert max(totals) - min(totals) <= 1, held
             return sorted((connector, task) for connector, task in held.values())
 
-        return eventually(settled, 90, "all connectors run", every=0.3)
+        return eventually(settled, what="all connectors run", every=0.3)

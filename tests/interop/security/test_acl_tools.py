@@ -76,7 +76,7 @@ def kgroup(broker: Broker, verb: str, *arguments: str) -> set[Rule]:
 
 def shown(broker: Broker, wanted: set[Rule], *arguments: str) -> None:
     """Waits until kafka-acls shows exactly these: a broker hears of a rule a moment later."""
-    eventually(lambda: listed(broker, *arguments) == wanted, 20, f"the rules are {wanted}")
+    eventually(lambda: listed(broker, *arguments) == wanted, what=f"the rules are {wanted}")
 
 
 def of(kind: str, name: str, *rest: str, pattern: str = "LITERAL") -> Rule:
@@ -156,17 +156,17 @@ def test_rules_that_forbid_act_before_those_that_allow(broker: Broker, tmp_path:
         told = broker.tool("kafka-consumer-groups", *at, *described, check=False)
         return "GroupAuthorizationException" in told.stdout + told.stderr
 
-    eventually(refused, 20, "no rule allows it")
+    eventually(refused, what="no rule allows it")
     tool(
         broker, "--add", "--allow-principal", "User:bob", "--operation", "All", "--group", "*", "--topic", "*"
     )
-    eventually(lambda: not refused(), 20, "a rule allows it")
+    eventually(lambda: not refused(), what="a rule allows it")
     forbidding = ("--deny-principal", "User:bob", "--deny-host", "127.0.0.1", "--operation", "Describe")
     tool(broker, "--add", *forbidding, "--group", "pa", "--resource-pattern-type", "prefixed")
     deny = of("GROUP", "pa", "bob", "DESCRIBE", "127.0.0.1", "DENY", pattern="PREFIXED")
     allow = {of(kind, "*", "bob", "ALL") for kind in ("GROUP", "TOPIC")}
     shown(broker, {deny, *allow})
-    eventually(refused, 20, "a rule forbids it")
+    eventually(refused, what="a rule forbids it")
     own = tool(broker, *at, "--list", check=False)
     assert "ClusterAuthorizationException" in own
     own = tool(
@@ -184,7 +184,7 @@ def test_rules_that_forbid_act_before_those_that_allow(broker: Broker, tmp_path:
     assert "ClusterAuthorizationException" in own
     assert kgroup(broker, "remove", "--deny") == {deny}
     shown(broker, allow)
-    eventually(lambda: not refused(), 20, "nothing forbids it any more")
+    eventually(lambda: not refused(), what="nothing forbids it any more")
 
 
 def test_our_rules_are_those_of_the_tool(broker: Broker) -> None:

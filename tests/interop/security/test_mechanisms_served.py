@@ -96,7 +96,7 @@ def test_who_has_the_key_gets_in(
     group = f"{name}-{lock.id}-{next(_numbers)}"
     member = clients(name).start(address, group, TOPIC, config=config)
     try:
-        eventually(lambda: [row[3] for row in member.records()] == ["for whoever gets in"], 40, "it reads")
+        eventually(lambda: [row[3] for row in member.records()] == ["for whoever gets in"], what="it reads")
         member.commit()
         assert member.committed((TOPIC, 0)) == {(TOPIC, 0): 1}
         assert member.state().fatal is None
@@ -133,7 +133,7 @@ def test_who_has_the_wrong_one_does_not(
     except DriverError:
         return  # kafka-python and Java give up
     try:
-        eventually(lambda: _failures(locked) > known, 30, "the broker refuses it")
+        eventually(lambda: _failures(locked) > known, what="the broker refuses it")
         assert member.records() == []
         assert not member.state().assignment
     finally:
@@ -196,7 +196,7 @@ def test_our_own_command_changes_users(
         locked.address("SASL_SSL"), f"frank-{next(_numbers)}", TOPIC, config=config
     )
     try:
-        eventually(lambda: len(member.records()) == 1, 40, "it reads")
+        eventually(lambda: len(member.records()) == 1, what="it reads")
     finally:
         member.close()
     removed = user("remove", "frank")

@@ -113,7 +113,7 @@ def removed_by_instance(ground: Ground) -> Outcome:
         assert ids(ground, STATIC) == before
         return needs_later(told)
     assert [(i["instance_id"], i["result"]) for i in told.data["items"]] == [("i1", "removed")]
-    eventually(lambda: len(ids(ground, STATIC)) == 2 and ids(ground, STATIC) != before, 60, "i1 comes back")
+    eventually(lambda: len(ids(ground, STATIC)) == 2 and ids(ground, STATIC) != before, what="i1 comes back")
     missing = ground.ask("remove-members", STATIC, "--instance-id", "nobody")
     assert missing.code == NOT_FOUND, missing
     return WORKS
@@ -126,7 +126,7 @@ def removed_all(ground: Ground) -> Outcome:
         assert ids(ground, DYNAMIC) == before
         return needs_later(told)
     assert {(i["member_id"], i["result"]) for i in told.data["items"]} == {(m, "removed") for m in before}
-    again = eventually(lambda: len(found := ids(ground, DYNAMIC)) == 2 and found, 60, "they come back")
+    again = eventually(lambda: len(found := ids(ground, DYNAMIC)) == 2 and found, what="they come back")
     assert not before & again
     return WORKS
 
@@ -141,7 +141,9 @@ def removed_one(ground: Ground) -> Outcome:
     before = ids(ground, DYNAMIC)
     told = do(ground, "remove-members", DYNAMIC, "--member-id", min(before))
     assert told.code == OK, told
-    eventually(lambda: len(found := ids(ground, DYNAMIC)) == 2 and min(before) not in found, 60, "it is back")
+    eventually(
+        lambda: len(found := ids(ground, DYNAMIC)) == 2 and min(before) not in found, what="it is back"
+    )
     return WORKS
 
 
