@@ -14,8 +14,12 @@ import yaml
 from confluent_kafka import Consumer
 
 from kgroup.api import Event, Kafka, Kind
+from kgroup.broker.call import Call
 from kgroup.domain import TopicPartition
 from kgroup.errors import ConfigError, TimedOut
+from kgroup.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from kgroup.scenario.playing.consumer import ConsumerGate
+from kgroup.scenario.recorded import Heartbeat
 from kgroup.testing import Cluster
 from tests.ran import Ran, ran
 from tests.unit.history.incidents import INCIDENTS, KAFKA, story_of
@@ -537,3 +541,22 @@ def test_a_consumer_group_without_its_beginning_is_refused(
     assert found.code == 2
     assert "leave --since out" in found.err
     assert not path.exists()
+
+
+def test_a_member_that_fell_silent_is_not_served_what_it_sent_before() -> None:
+    """It is played no more, so its request has no name; where it is nobody's turn, that is nobody's."""
+    step = Heartbeat(at_ms=0, epoch=4, assignment_epoch=3)
+    names = {"m2": "app#2"}
+
+    def name_of(member_id: str, instance_id: str | None, client_id: str) -> str | None:
+        return names.get(member_id)
+
+    with Cluster() as kafka:
+        control = kafka._running().control
+        for turn, served in ((None, []), ("app", []), ("app#2", ["m2"])):
+            gate = ConsumerGate(control, GROUP, name_of, str, expected=step, turn=turn)
+            calls = [
+                Call(ConsumerGroupHeartbeatRequest(group_id=GROUP, member_id=each, member_epoch=2), 1)
+                for each in ("m1", "m2")
+            ]
+            assert [call.body.member_id for call in calls if gate.admits(call)] == served
