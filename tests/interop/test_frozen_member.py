@@ -135,16 +135,18 @@ class Trio:
     def heard(self, *seats: int) -> tuple[Heard, ...]:
         """What listeners heard since `begin`; partitions as their number where ids decide who gets which.
 
-        Calls without a partition are left out: a client makes one for each heartbeat that a step took.
+        Calls without a partition are left out: a client makes one for each heartbeat that a step took. Under
+        the consumer protocol the numbers of calls in a row are added up: partitions become free one by one.
         """
 
-        def shown(partitions: list[int]) -> object:
-            return tuple(partitions) if self.protocol == "classic" else len(partitions)
+        def shown(calls: list[tuple[str, list[int]]]) -> Heard:
+            said = [(what, partitions) for what, partitions in calls if partitions]
+            if self.protocol == "classic":
+                return tuple((what, tuple(partitions)) for what, partitions in said)
+            runs = itertools.groupby(said, key=lambda call: call[0])
+            return tuple((what, sum(len(partitions) for _, partitions in run)) for what, run in runs)
 
-        return tuple(
-            tuple((what, shown(p)) for what, p in self.members[seat].heard()[self._begun[seat] :] if p)
-            for seat in seats
-        )
+        return tuple(shown(self.members[seat].heard()[self._begun[seat] :]) for seat in seats)
 
     def start(self) -> None:
         self.share(*self.members)
