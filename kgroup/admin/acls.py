@@ -1,4 +1,4 @@
-"""The access rules of a cluster: which there are, new ones, and those that go (KIP-11, KIP-290)."""
+"""The access rules of a cluster: list, add and remove them (KIP-11, KIP-290)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kgroup.security.rights import ALTER, DESCRIBE, on_cluster
 
 @dataclass(frozen=True, slots=True, order=True)
 class ListedAcl:
-    """A rule as a broker tells it; what this kgroup does not know by name is told by its number."""
+    """A rule as a broker reports it; a value that kgroup has no name for is its number."""
 
     resource_type: int
     name: str
@@ -55,9 +55,9 @@ class Acls:
         self._cluster = cluster
 
     def list(self, wanted: Iterable[AclFilter]) -> tuple[ListedAcl, ...]:
-        """Return the rules that any of the filters means, in order.
+        """Return the rules that match any of the filters, in order.
 
-        BrokerRefused with SECURITY_DISABLED by brokers that have no authorizer.
+        Raise BrokerRefused with SECURITY_DISABLED for brokers without an authorizer.
         """
         found: set[ListedAcl] = set()
         for each in wanted:
@@ -71,8 +71,8 @@ class Acls:
                 permission_type=each.permission,
             )
 
-            told = self._cluster.ask_again(None, request, DescribeAclsResponse)
-            check(told.error_code, "describing access rules", told.error_message, (on_cluster(DESCRIBE),))
+            answer = self._cluster.ask_again(None, request, DescribeAclsResponse)
+            check(answer.error_code, "describing access rules", answer.error_message, (on_cluster(DESCRIBE),))
             found.update(
                 ListedAcl(
                     of.resource_type,
@@ -83,13 +83,13 @@ class Acls:
                     acl.operation,
                     acl.permission_type,
                 )
-                for of in told.resources
+                for of in answer.resources
                 for acl in of.acls
             )
         return tuple(sorted(found))
 
     def add(self, acls: Sequence[Acl]) -> None:
-        """Put rules in force that were not; BrokerRefused for the first refused."""
+        """Add the rules that do not exist yet; raise BrokerRefused for the first one refused."""
         request = CreateAclsRequest(
             creations=tuple(
                 AclCreation(
@@ -105,22 +105,22 @@ class Acls:
             )
         )
 
-        # the same rule made twice is there once
+        # adding a rule twice leaves one rule
         answer = self._cluster.ask_controller(request, CreateAclsResponse)
-        for acl, told in zip(acls, answer.results, strict=True):
+        for acl, result in zip(acls, answer.results, strict=True):
             what = f"the rule for {acl.principal} on {acl.resource_type.name} {acl.name}"
-            check(told.error_code, f"adding {what}", told.error_message, (on_cluster(ALTER),))
+            check(result.error_code, f"adding {what}", result.error_message, (on_cluster(ALTER),))
 
     def remove(self, acls: Sequence[ListedAcl]) -> tuple[ListedAcl, ...]:
-        """Remove rules; return those that were there until now. BrokerRefused."""
+        """Remove rules; return those that existed. Raise BrokerRefused."""
         request = DeleteAclsRequest(filters=tuple(map(_exactly, acls)))
 
         gone: list[ListedAcl] = []
         # a repeated removal reports "not found", so an unknown outcome cannot be resolved by retrying
         results = self._cluster.ask_controller(request, DeleteAclsResponse, idempotent=False).filter_results
-        for acl, told in zip(acls, results, strict=True):
-            check(told.error_code, "removing access rules", told.error_message, (on_cluster(ALTER),))
-            for each in told.matching_acls:
+        for acl, result in zip(acls, results, strict=True):
+            check(result.error_code, "removing access rules", result.error_message, (on_cluster(ALTER),))
+            for each in result.matching_acls:
                 check(each.error_code, "removing an access rule", each.error_message)
                 gone.append(acl)
         return tuple(gone)

@@ -59,7 +59,7 @@ class Admin:
     """Operations on one cluster, for one thread at a time; `timeout_s` bounds each, retries included.
 
     All raise Unreachable or BrokerRefused. Changes go into `journal`, by default the user's. `now_ms` is the
-    time by which ages are measured, and records written.
+    time against which ages are measured, and the timestamp of records written.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Admin:
         return listing.described(self._cluster, found) if count_members else found
 
     def describe(self, group_ids: Iterable[str], *, offsets: bool = True) -> Description:
-        """Return groups in full, of whatever type; only with members when `offsets` is False."""
+        """Return groups in full, of any type; members only when `offsets` is False."""
         from kgroup.admin.read.describe import describe
 
         return describe(
@@ -98,46 +98,46 @@ class Admin:
         )
 
     def describe_each(self, group_ids: Iterable[str]) -> Iterator[Description]:
-        """Yield groups in full, round by round in the order given: for more than memory should hold."""
+        """Yield groups in full, in rounds and in the order given: for results too large for memory."""
         from kgroup.admin.read.describe import describe_each
 
         return describe_each(self._cluster, group_ids, expected=True, stable_ends=True, topologies=True)
 
     def groups(self, group_ids: Iterable[str]) -> Answers[GroupDescription]:
-        """Each group with its members, without anything about offsets, or why it cannot be described."""
+        """Return each group with its members and without offsets, or why it cannot be described."""
         from kgroup.admin.read.describe import groups_only
 
         return groups_only(self._cluster, group_ids)
 
     def count_members(self, listing: Listing, known: Answers[GroupDescription] | None = None) -> Listing:
-        """Return the listing with members counted; of groups in `known` without asking once more."""
+        """Return the listing with members counted; groups in `known` are not requested again."""
         from kgroup.admin.read import listing as listings
 
         return listings.described(self._cluster, listing, known)
 
     def topics_stored(self, group_ids: Iterable[str], share: Collection[str] = ()) -> Answers[frozenset[str]]:
-        """Return the topics of which each group has offsets (`share`: its share groups), or why unknown."""
+        """Return the topics with offsets of each group (`share`: the share groups), or why unknown."""
         from kgroup.admin.read.share_offsets import topics_stored
 
         return topics_stored(self._cluster, group_ids, share)
 
     def look(self, group_ids: Iterable[str], share: Collection[str] = ()) -> dict[str, GroupNow]:
-        """Each group and its committed offsets as they are now, for a plan; absent groups included.
+        """Return each group and its committed offsets now, for a plan; absent groups included.
 
-        Those of `share` that are absent count as share groups.
+        Absent groups in `share` count as share groups.
         """
         from kgroup.admin.change.offset_plans import look
 
         return look(self._cluster, group_ids, share)
 
     def stale(self, group_ids: Iterable[str], limit_ms: int) -> Stale:
-        """Return the groups that wrote nothing for so long, and those where it is unknown (staleness.py)."""
+        """Return groups that wrote nothing for `limit_ms`, and those where this is unknown (staleness.py)."""
         from kgroup.admin.read.staleness import stale
 
         return stale(self._cluster, group_ids, limit_ms)
 
     def today(self, node: int | None) -> Today:
-        """Return what the cluster says about offsets that were removed (today.py)."""
+        """Return what the cluster reports about removed offsets (today.py)."""
         from kgroup.admin.read.today import today
 
         return today(self._cluster, node)
@@ -145,7 +145,7 @@ class Admin:
     def examine(
         self, group_ids: Iterable[str], *, window_ms: int, left_out: Iterable[str], patience_s: float
     ) -> Examined:
-        """Return a check-up of groups, all of them together (doctor.py)."""
+        """Return a check-up of all these groups, made together (doctor.py)."""
         from kgroup.admin.diagnose.doctor import examine_all
 
         return examine_all(
@@ -153,7 +153,7 @@ class Admin:
         )
 
     def rights(self, commands: Iterable[str], asked: Asked) -> tuple[Ability, ...]:
-        """Which of kgroup's commands this principal can use, and what it lacks (rights/report.py)."""
+        """Return which kgroup commands this principal can use, and what it lacks (rights/report.py)."""
         from kgroup.admin.rights.report import abilities
 
         return abilities(self._cluster, commands, asked)
@@ -166,13 +166,13 @@ class Admin:
         interval_s: float = 0.2,
         note: Callable[[str], None] = lambda text: None,
     ) -> tuple[tuple[Waited, ...], tuple[ItemError, ...]]:
-        """Look at groups until a condition holds for all of them, or time is up (conditions.py)."""
+        """Poll groups until a condition holds for all of them, or time is up (conditions.py)."""
         from kgroup.admin.read.conditions import wait_for
 
         return wait_for(self._cluster, groups, condition, timeout_s, interval_s, note)
 
     def look_until(self, find: Find, limit_s: float, interval_s: float) -> Iterator[Looks]:
-        """Look at groups in full again and again, for the last time when time is up (conditions.py)."""
+        """Poll groups in full, a last time when time is up (conditions.py)."""
         from kgroup.admin.read.conditions import look_until
 
         return look_until(self._cluster, find, limit_s, interval_s, offsets=True)
@@ -186,13 +186,13 @@ class Admin:
     def lag(
         self, group_ids: Iterable[str], *, times: bool = False, interval_s: float | None = None
     ) -> LagReport:
-        """How far each group is behind (`times`: in time); what cannot be read is in `errors` and rows."""
+        """Return each group's lag (`times`: in time too); `errors` and rows name what cannot be read."""
         from kgroup.admin.read.lag_report import measure
 
         return measure(self._cluster, group_ids, times=times, interval_s=interval_s)
 
     def lag_each(self, group_ids: Iterable[str], *, times: bool = False) -> Iterator[LagReport]:
-        """Yield the lag of groups, round by round in the order given: for more than memory should hold."""
+        """Yield the lag of groups, in rounds and in the order given: for results too large for memory."""
         from kgroup.admin.read.lag_report import measure_each
 
         return measure_each(self._cluster, group_ids, times=times)
@@ -206,19 +206,19 @@ class Admin:
         return list_offsets(self._cluster, wanted)
 
     def records(self, within_s: float) -> Records:
-        """Return the records of the cluster's topics; each look ends within `within_s`."""
+        """Return the records of the cluster's topics; each poll ends within `within_s`."""
         from kgroup.admin.read.records import Records
 
         return Records(self._cluster, within_s)
 
     def plan_remove_members(self, group_id: str, selection: Selection, reason: str | None = None) -> Plan:
-        """Who would be removed from a classic or consumer group, and the effect on each; changes nothing."""
+        """Return who would be removed from a classic or consumer group, and the effect; changes nothing."""
         from kgroup.admin.change.remove_members import plan
 
         return plan(self._cluster, group_id, selection, reason)
 
     def execute(self, plan: Plan) -> Execution:
-        """Do what a plan says, item by item, and record it; SafetyRefused when the group has changed."""
+        """Execute a plan item by item and record it; raise SafetyRefused when the group has changed."""
         from kgroup.admin.change import remove_members
 
         return remove_members.recorded(self._cluster, self.journal, plan)
@@ -231,7 +231,7 @@ class Admin:
         reason: str | None = None,
         share: Collection[str] = (),
     ) -> OffsetsPlan:
-        """Where a reset would move each partition, and which groups would be refused now (reset.py)."""
+        """Return where a reset would move each partition, and which groups it would refuse (reset.py)."""
         from kgroup.admin.change.reset import plan_reset
 
         return plan_reset(self._cluster, group_ids, spec, scope, reason, share)
@@ -239,49 +239,49 @@ class Admin:
     def import_drafts(
         self, wanted: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
     ) -> dict[str, dict[TopicPartition, Draft]]:
-        """Return what is wanted for each partition, or why not: it does not exist, or is hidden."""
+        """Return the draft for each partition, or why there is none: the partition is absent or hidden."""
         from kgroup.admin.change.offset_plans import imported
 
         return imported(self._cluster, wanted)
 
     def plan_undo(self, entry_id: str, group_ids: Iterable[str] = ()) -> OffsetsPlan:
-        """How to take back a journalled change of offsets (or LAST); SafetyRefused if they moved."""
+        """Return how to undo a journalled change of offsets (or LAST); raise SafetyRefused if they moved."""
         from kgroup.admin.change.undo import plan_undo
 
         return plan_undo(self._cluster, self.journal, entry_id, group_ids)
 
     def execute_offsets(self, plan: OffsetsPlan) -> OffsetsExecution:
-        """Do what a plan of offsets says and record it; active and changed groups are refused items."""
+        """Execute a plan of offsets and record it; items of active and changed groups are refused."""
         from kgroup.admin.change.offset_changes import execute
 
         return execute(self._cluster, self.journal, plan)
 
     def plan_delete_groups(self, group_ids: Iterable[str]) -> tuple[GroupResult, ...]:
-        """Return what deleting the groups would do: planned, not_found, or failed with the reason."""
+        """Return the effect of deleting the groups: planned, not_found, or failed with the reason."""
         from kgroup.admin.change import delete
 
         return delete.plan(self._cluster, group_ids)
 
     def delete_groups(self, group_ids: Iterable[str], reason: str | None = None) -> Deletion:
-        """Delete empty groups with their offsets; the offsets they had are kept in the journal."""
+        """Delete empty groups with their offsets; the journal keeps the offsets."""
         from kgroup.admin.change import delete
 
         return delete.recorded(self._cluster, self.journal, list(dict.fromkeys(group_ids)), reason)
 
     def evidence(self, group_id: str, *, read_log: bool = False) -> Evidence:
-        """Return what is to be known about a group before it is migrated (migrate_evidence.py)."""
+        """Return what decides a group's migration (migrate/evidence.py)."""
         from kgroup.admin.migrate.evidence import gather
 
         return gather(self._cluster, group_id, read_log=read_log)
 
     def evidence_each(self, group_ids: Iterable[str]) -> Answers[Evidence]:
-        """Return the same of many groups, in one pass, or why it cannot be known of one."""
+        """Return the same for many groups, in one pass, or why it is unknown for one of them."""
         from kgroup.admin.migrate.evidence import gather_all
 
         return gather_all(self._cluster, group_ids)
 
     def logged(self, group_id: str) -> Logged | None:
-        """Return what only the group's records tell; None where there are none."""
+        """Return what only the group's records show; None for a group without records."""
         from kgroup.admin.migrate.evidence import read_logged
 
         found = read_logged(self._cluster, [group_id])[group_id]
@@ -290,7 +290,7 @@ class Admin:
         return found
 
     def history(self, group_id: str | None = None) -> Story:
-        """Return what the records say of a group, or of all; BrokerRefused without the right (history.py)."""
+        """Return the history of a group, or of all; raise BrokerRefused without the right (history.py)."""
         from kgroup.admin.read.history import story_of
 
         return story_of(self._cluster, group_id)
@@ -298,13 +298,13 @@ class Admin:
     def plan_migration(
         self, group_id: str, direction: str, *, patterns: Sequence[str] = (), read_log: bool = False
     ) -> MigrationPlan:
-        """Return what the broker would say to a roll of the group's clients now; changes nothing."""
+        """Return how the broker would answer a roll of the group's clients now; changes nothing."""
         from kgroup.admin.migrate.plan import plan
 
         return plan(self._cluster, group_id, direction, patterns=patterns, read_log=read_log)
 
     def plan_static(self, group_id: str, *, read_log: bool = False) -> MigrationPlan:
-        """Return what it takes to give every member of a group an instance id (migrate/static.py)."""
+        """Return the steps that give every member of a group an instance id (migrate/static.py)."""
         from kgroup.admin.migrate.static import plan_static
 
         return plan_static(self._cluster, group_id, read_log=read_log)
@@ -318,13 +318,13 @@ class Admin:
         return plan_fleet(self._cluster, group_ids, patterns=patterns, read_log=read_log)
 
     def against_kafka_5(self, fleet: Fleet) -> tuple[Check, ...]:
-        """Return what the brokers and these groups have against Kafka 5.0 (migrate/release.py)."""
+        """Return what blocks these brokers and groups from Kafka 5.0 (migrate/release.py)."""
         from kgroup.admin.migrate.release import against_kafka_5
 
         return against_kafka_5(self._cluster, fleet)
 
     def convert_empty(self, plan: MigrationPlan) -> Conversion:
-        """Convert an empty group to the other protocol, and record it (migrate_execute.py)."""
+        """Convert an empty group to the other protocol, and record it (migrate/execute.py)."""
         from kgroup.admin.migrate.execute import convert_empty
 
         return convert_empty(self._cluster, plan, self.journal)
@@ -332,7 +332,7 @@ class Admin:
     def watch_migration(
         self, group_id: str, direction: str, *, interval_s: float, stuck_after_s: float
     ) -> Iterator[Look]:
-        """Look at a migration again and again until it is done or stuck (migrate_watch.py)."""
+        """Poll a migration until it is done or stuck (migrate/watch.py)."""
         from kgroup.admin.migrate.watch import watch
 
         return watch(self._cluster, group_id, direction, interval_s=interval_s, stuck_after_s=stuck_after_s)
@@ -344,7 +344,7 @@ class Admin:
         store: Callable[[Sequence[WaveRun]], None],
         options: Options,
     ) -> WavesRun:
-        """Return a run over waves from where `runs` is; its `go` takes it to its end (migrate/run.py)."""
+        """Return a run over waves that resumes at `runs`; its `go` completes it (migrate/run.py)."""
         from kgroup.admin.migrate.run import WavesRun
 
         return WavesRun(self._cluster, self.journal, waves, list(runs), store, options)
@@ -356,7 +356,7 @@ class Admin:
         return group_settings(self._cluster, group_id)
 
     def check_settings(self, group_id: str, changes: Mapping[str, str | None]) -> None:
-        """Ask the broker whether it would take these settings of a group (None: its own again)."""
+        """Raise the broker's refusal unless it would accept these settings of a group (None: its default)."""
         from kgroup.admin.settings import alter_group
 
         alter_group(self._cluster, group_id, changes, validate_only=True)
@@ -368,52 +368,52 @@ class Admin:
         before: Iterable[Setting],
         reason: str | None = None,
     ) -> str:
-        """Change settings of a group, all or none, and record it; the id of the journal's entry."""
+        """Change settings of a group, all or none, and record it; return the journal entry's id."""
         from kgroup.admin.change import settings
 
         change = settings.SettingsChange("config set", group_id, changes, tuple(before), reason)
         return settings.execute(self._cluster, self.journal, change)
 
     def plan_registration(self, group_id: str, wanted: Registering) -> RegistrationPlan:
-        """Return what registering or removing instance ids would do; changes nothing (registering.py)."""
+        """Return the effect of registering or removing instance ids; changes nothing (registering.py)."""
         from kgroup.admin.change.registering import plan
 
         return plan(self._cluster, group_id, wanted)
 
     def execute_registration(self, plan: RegistrationPlan, reason: str | None = None) -> str:
-        """Do what a plan says, and record it; the id of the journal's entry."""
+        """Execute a plan of registrations, and record it; return the journal entry's id."""
         from kgroup.admin.change.registering import execute
 
         return execute(self._cluster, self.journal, plan, reason)
 
     def cluster_id(self, *, ask: bool = True) -> str | None:
-        """Return the cluster's id; without `ask` None where no answer has told it so far."""
+        """Return the cluster's id; without `ask` None until an answer has reported it."""
         return self._cluster.cluster_id(ask=ask)
 
     def cluster_status(self) -> ClusterStatus:
-        """Brokers, controller, and how many topics and partitions there are."""
+        """Return brokers, controller, and the numbers of topics and partitions."""
         from kgroup.admin.topics import cluster_status
 
         return cluster_status(self._cluster)
 
     def topics(self, names: Iterable[str] | None = None) -> tuple[TopicDescription, ...]:
-        """Return the topics named, or all, by name; raises for a named one that cannot be told."""
+        """Return the topics named, or all, by name; raise for a named one that cannot be described."""
         from kgroup.admin.topics import topics
 
         return topics(self._cluster, names)
 
     def list_topics(self) -> tuple[tuple[TopicDescription, ...], tuple[ItemError, ...]]:
-        """Return the topics that can be seen, by name, and what could not."""
+        """Return the visible topics by name, and errors for the others."""
         from kgroup.admin.topics import list_topics
 
         return list_topics(self._cluster)
 
     def find_topics(self, names: Iterable[str]) -> Answers[TopicDescription]:
-        """Each of the topics, or why it cannot be told."""
+        """Return each of the topics, or why it cannot be described."""
         return self._cluster.topics(names)
 
     def sees_every_topic(self) -> bool:
-        """Whether lists of topics and of committed offsets tell this principal all."""
+        """Return whether this principal may see every topic and committed offset."""
         from kgroup.admin.read.visibility import sees_every_topic
 
         return sees_every_topic(self._cluster)

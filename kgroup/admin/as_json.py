@@ -1,4 +1,4 @@
-"""Models as JSON objects: the same as `dataclasses.asdict`, made for a million of them."""
+"""Models as JSON objects: equal to `dataclasses.asdict`, and fast enough for a million of them."""
 
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
@@ -12,7 +12,7 @@ _READERS: dict[type, tuple[tuple[str, ...], Callable[[object], tuple[object, ...
 
 
 def document(model: object) -> Document:
-    """Return a dataclass's fields by name, and those of the models in it, as `dataclasses.asdict` does."""
+    """Return the fields of a dataclass and of the models in it by name, as `dataclasses.asdict` does."""
     made = _plain(model)
     assert isinstance(made, dict)
     return made
@@ -39,7 +39,7 @@ def _plain(value: object) -> object:
 
 
 def _reader_of(kind: type) -> tuple[tuple[str, ...], Callable[[object], tuple[object, ...]]] | None:
-    """How the fields of a dataclass are read in one go; None for any other type."""
+    """Return a reader of all fields of a dataclass; None for any other type."""
     if not is_dataclass(kind):
         _READERS[kind] = None
         return None

@@ -1,6 +1,6 @@
-"""Who is who in the cluster: brokers, coordinators of groups, leaders of partitions.
+"""Discover the cluster: brokers, coordinators of groups, leaders of partitions.
 
-Coordinators are remembered and forgotten when a broker denies the role or stops answering.
+Coordinators are cached until a broker denies the role or stops answering.
 """
 
 import time
@@ -39,13 +39,13 @@ def machine_ms() -> int:
 
 
 class Ask(Protocol):
-    """Sends a request to one broker and gives its answer, which is of the class named."""
+    """A function that sends one broker a request and returns its answer, of the class named."""
 
     def __call__(self, message: Message, response: type[R], /) -> R: ...
 
 
 class ClusterView:
-    """One cluster behind a transport, with what has been learnt about it; `now_ms` is its time."""
+    """One cluster behind a transport, with what is cached about it; `now_ms` is its time."""
 
     def __init__(
         self, transport: Transport, retry: Retry | None = None, now_ms: Callable[[], int] = machine_ms
@@ -59,7 +59,7 @@ class ClusterView:
         self._cluster_id: str | None = None
 
     def cluster_id(self, *, ask: bool = True) -> str | None:
-        """Return the id in the metadata, asked for (if at all) only when no answer has told it yet."""
+        """Return the id from the metadata, requested (if at all) only until an answer has reported it."""
         if self._cluster_id is None and ask:
             self.metadata(())
         return self._cluster_id
@@ -90,14 +90,14 @@ class ClusterView:
         idempotent: bool = True,
         versions: tuple[int, int | None] = (0, None),
     ) -> R:
-        """Return the same, asked again within the retry's time where that is safe and may help."""
+        """Return the same, retried within the retry's time where that is safe and may help."""
         return self.retry.call(
             lambda left_s: self.ask(node, message, response, versions=versions, timeout_s=left_s),
             idempotent=idempotent,
         )
 
     def ask_controller(self, message: Message, response: type[R], *, idempotent: bool = True) -> R:
-        """Return the same of the controller, looked up for each try; of any broker while none is known."""
+        """Return the same from the controller, looked up for each try; while unknown from any broker."""
 
         def ask(left_s: float) -> R:
             controller = self.metadata(()).controller_id
@@ -112,7 +112,7 @@ class ClusterView:
 
     @contextmanager
     def within(self, seconds: float) -> Iterator[None]:
-        """Let what is asked meanwhile take no longer than this in all, retries included."""
+        """Limit all requests within the block to this time, retries included."""
         before = self.retry
         self.retry = replace(before, timeout_s=min(before.timeout_s, seconds))
         try:
@@ -126,7 +126,7 @@ class ClusterView:
         return tuple(Node(node, *alive[node]) for node in sorted(alive))
 
     def metadata(self, topics: Iterable[str] | None) -> MetadataResponse:
-        """Metadata of the topics named, or of all topics for None; creates no topic."""
+        """Return metadata of the topics named, or of all topics for None; creates no topic."""
         wanted = None if topics is None else tuple(MetadataRequestTopic(name=name) for name in sorted(topics))
 
         def ask(left_s: float) -> MetadataResponse:
@@ -140,7 +140,7 @@ class ClusterView:
         return self.retry.call(ask, idempotent=True)
 
     def topics(self, names: Iterable[str] | None) -> Answers[TopicDescription]:
-        """Each topic with its partitions, or why it cannot be told; all topics for None."""
+        """Return each topic with its partitions, or why it cannot be described; all topics for None."""
         wanted = None if names is None else set(names)
         if wanted is not None and not wanted:
             return {}
@@ -159,9 +159,9 @@ class ClusterView:
         return found
 
     def coordinators(self, group_ids: Iterable[str], left_s: float | None = None) -> Answers[Node]:
-        """Return the broker that coordinates each group, or why none is known; remembered between calls.
+        """Return the broker that coordinates each group, or why none is known; cached between calls.
 
-        `left_s` is the time left to ask for those not known, by default the retry's.
+        `left_s` is the time left to request those not known, by default the retry's.
         """
         wanted = list(dict.fromkeys(group_ids))
         unknown = [group for group in wanted if group not in self._coordinators]
@@ -169,7 +169,7 @@ class ClusterView:
         return {group: self._coordinators.get(group) or failed[group] for group in wanted}
 
     def learn(self, coordinators: Mapping[str, Node]) -> None:
-        """Remember the brokers that listed groups as their coordinators."""
+        """Cache the brokers that listed groups as their coordinators."""
         self._coordinators.update(coordinators)
 
     def forget(self, group_ids: Iterable[str]) -> None:
@@ -210,12 +210,12 @@ class ClusterView:
         *,
         idempotent: bool,
     ) -> Answers[T]:
-        """Each group's answer from its coordinator, in the order given, asked in one batch a broker.
+        """Return each group's answer from its coordinator, in order, requested in one batch per broker.
 
         `ask(node, groups, seconds left)` answers per group; KgroupError values are failures of one group.
-        Groups whose coordinator moved, is loading or cannot be reached are asked again until the retry's
-        time is up; after a request without a reply only when `idempotent`. Raises Unreachable only when
-        no broker at all can be reached.
+        Groups whose coordinator moved, is loading or cannot be reached are retried until the retry's time is
+        up; after a request without a reply only when `idempotent`. Raise Unreachable only when no broker at
+        all can be reached.
         """
         clock, sleep = self.retry.clock, self.retry.sleep
         deadline = clock() + self.retry.timeout_s
@@ -248,31 +248,31 @@ class ClusterView:
                 answers[group] = found
 
         def ask_for(node: int) -> Mapping[str, T | KgroupError]:
-            told: dict[str, T | KgroupError] = {}
+            found: dict[str, T | KgroupError] = {}
             for at in range(0, len(by_node[node]), BATCH):
                 groups = by_node[node][at : at + BATCH]
                 try:
-                    told.update(ask(node, groups, max(deadline - self.retry.clock(), 0.001)))
+                    found.update(ask(node, groups, max(deadline - self.retry.clock(), 0.001)))
                 except (Unreachable, BrokerRefused) as error:
-                    told.update(dict.fromkeys(groups, error))
-            return told
+                    found.update(dict.fromkeys(groups, error))
+            return found
 
-        for node, told in self.at_once({node: partial(ask_for, node) for node in by_node}).items():
-            if isinstance(told, KgroupError):
-                raise told
+        for node, answer in self.at_once({node: partial(ask_for, node) for node in by_node}).items():
+            if isinstance(answer, KgroupError):
+                raise answer
             for group in by_node[node]:
-                if group in told:
-                    answers[group] = told[group]
+                if group in answer:
+                    answers[group] = answer[group]
                 else:
-                    left_out = "the broker left it out"
+                    left_out = "the broker omitted it"
                     answers[group] = refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"group {group}", left_out)
         return answers
 
 
 def locate(cluster: ClusterView, group_ids: Iterable[str]) -> tuple[GroupLocation, ...]:
-    """Coordinator and `__consumer_offsets` partition of each group, which need not exist.
+    """Return coordinator and `__consumer_offsets` partition of each group, which need not exist.
 
-    Waits for a coordinator that is not available yet; raises the first failure.
+    Wait for a coordinator that is not available yet; raise the first failure.
     """
     found = cluster.ask_coordinators(
         group_ids, lambda node, groups, _: dict.fromkeys(groups, node), idempotent=True
@@ -293,7 +293,7 @@ def locate(cluster: ClusterView, group_ids: Iterable[str]) -> tuple[GroupLocatio
 
 
 def _moved(answer: object, idempotent: bool) -> bool:
-    """Whether asking again, perhaps elsewhere, is safe and may help."""
+    """Return whether a retry, perhaps elsewhere, is safe and may help."""
     if isinstance(answer, OutcomeUnknown):
         return idempotent and not answer.futile
     if isinstance(answer, BrokerRefused):

@@ -1,4 +1,4 @@
-"""What the admin layer answers with. Field names are the JSON names fixed for the command line.
+"""The results of the admin layer. Field names are the JSON names fixed for the command line.
 
 Frozen values of plain Python types, so that `dataclasses.asdict` is the JSON document.
 """
@@ -24,9 +24,9 @@ CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
 STABLE, EMPTY, DEAD = "Stable", "Empty", "Dead"
 NOT_READY = "NotReady"
 REBALANCING = PREPARING, COMPLETING = "PreparingRebalance", "CompletingRebalance"
-"""The states in which a classic group waits for its members, who read nothing meanwhile."""
+"""The states in which a classic group waits for its members, which read nothing meanwhile."""
 STREAM_ASSIGNOR = "stream"
-"""What a group of Kafka Streams has for an assignor in the classic protocol, and no other."""
+"""The assignor of a Kafka Streams group in the classic protocol, and of no other group."""
 ZOOKEEPER = "zookeeper"
 """The type of a group of Kafka 0.8 to 1.1 whose members, owners and offsets are nodes in ZooKeeper."""
 LEFT_FOR_NOW = -2
@@ -100,7 +100,7 @@ class SubtopologyTasks:
 
 @value
 class Tasks:
-    """What a member of a streams group runs (KIP-1071): active tasks, standby replicas, warm-up replicas."""
+    """The tasks of a streams group's member (KIP-1071): active, standby replicas, warm-up replicas."""
 
     active: tuple[SubtopologyTasks, ...]
     standby: tuple[SubtopologyTasks, ...]
@@ -109,7 +109,7 @@ class Tasks:
 
 @value
 class ClientTag:
-    """One tag that a Streams client gives itself."""
+    """One tag of a Streams client."""
 
     key: str
     value: str
@@ -117,7 +117,7 @@ class ClientTag:
 
 @value
 class StreamsProcess:
-    """Where a member of a streams group runs, and what: several threads may share a process.
+    """The process of a streams group's member: several threads may share one.
 
     `endpoint` is `host:port` for interactive queries, None where the application names none.
     """
@@ -139,7 +139,7 @@ class SubtopologyTopics:
 
     @property
     def by_role(self) -> tuple[tuple[str, str], ...]:
-        """What each topic is there for, and its name."""
+        """The role of each topic, and its name."""
         roles = ("source", self.source_topics), ("repartition", self.repartition_topics)
         return tuple(
             (role, name) for role, names in (*roles, ("changelog", self.changelog_topics)) for name in names
@@ -176,21 +176,21 @@ class GlobalStore:
 
 @value
 class TopologyDescription:
-    """What an application says of its topology (KIP-1331)."""
+    """An application's description of its topology (KIP-1331)."""
 
     subtopologies: tuple[SubtopologyNodes, ...]
     global_stores: tuple[GlobalStore, ...]
 
 
 class Described(StrEnum):
-    """Whether an application's own description of its topology is known, and why not (KIP-1331)."""
+    """The availability of an application's own description of its topology (KIP-1331)."""
 
     AVAILABLE = "available"
     STORED = "stored"
-    """By the broker's plugin, as records say, which do not hold it."""
+    """By the broker's plugin, according to records, which do not contain it."""
     NOT_STORED = "not_stored"
     REFUSED = "refused"
-    """By the plugin for good, as records say."""
+    """By the plugin for good, according to records."""
     ERROR = "error"
     """The broker could not read it."""
     UNKNOWN = "unknown"
@@ -199,7 +199,7 @@ class Described(StrEnum):
 
 @value
 class StreamsTopology:
-    """What a streams group runs."""
+    """The topology of a streams group."""
 
     epoch: int
     subtopologies: tuple[SubtopologyTopics, ...]
@@ -209,7 +209,7 @@ class StreamsTopology:
 
 @value
 class Member:
-    """One member of a group; None means that the protocol or the broker does not tell.
+    """One member of a group; None means that the protocol or the broker does not report it.
 
     `member_epoch` is -2 for a static member that left for now. A classic member's epoch is on no wire
     message. `assignment` is None while a classic group rebalances and for tasks without a topology; `()` is
@@ -256,14 +256,14 @@ class Member:
 
     @property
     def partition_count(self) -> int | None:
-        """How many partitions the member has now; None when that is not known."""
+        """The number of the member's partitions; None when unknown."""
         if self.assignment is None:
             return None
         return sum(len(entry.partitions) for entry in self.assignment)
 
     @property
     def work_known(self) -> bool:
-        """Whether it is told what the member does: partitions, or the work of an application known here."""
+        """Whether the member's work is known: partitions, or the tasks of a known application."""
         worker, instance = self.connect, self.schema_registry
         if worker is not None or instance is not None:
             elected = instance is not None and instance.election is not None
@@ -285,7 +285,7 @@ class OpenProducer:
 
 
 class PartitionRow:
-    """What a partition's row says of itself."""
+    """The common part of a partition's rows."""
 
     __slots__ = ()
     committed_offset: int | None
@@ -305,7 +305,7 @@ class PartitionRow:
 
 @value
 class StoredDelivery:
-    """Neighbouring records that a share group has been given, as its coordinator stores how that ended."""
+    """Neighbouring delivered records of a share group, with the outcome that its coordinator stores."""
 
     first_offset: int
     last_offset: int
@@ -315,11 +315,11 @@ class StoredDelivery:
 
 @value
 class OffsetRow(PartitionRow):
-    """A partition's committed offset and who owns it now.
+    """A partition's committed offset and its current owner.
 
     `lag` is None when either side is unknown or the offset lies beyond the end. `error_code` names `error`.
-    `log_start_offset` is where a reader may begin, as its auto.offset.reset has it. Only the log tells
-    `assigned_epoch`. `last_stable_offset` is asked only where records may be unread.
+    `log_start_offset` is where a reader may begin, as its auto.offset.reset has it. Only the log shows
+    `assigned_epoch`. `last_stable_offset` is requested only where records may be unread.
     """
 
     topic: str
@@ -354,7 +354,7 @@ class OffsetRow(PartitionRow):
 
 @value
 class Finding:
-    """Something the data proves about a group; `code` is stable (findings.py), severity info|warn|error."""
+    """A fact that the data proves about a group; `code` is stable (findings.py), severity info|warn|error."""
 
     code: Annotated[str, {"pattern": "^KG[0-9]{3}$"}, "KGnnn, see `kgroup explain KG103`"]
     severity: Severity
@@ -364,10 +364,10 @@ class Finding:
 
 @value
 class Registration:
-    """Whom a group expects (docs/registered-ids-and-standbys.md), and who of them is there.
+    """The members a group expects (docs/registered-ids-and-standbys.md), and which of them are present.
 
-    `missing` and `held` are None without registered ids or where nobody tells; `active` and `standby`, names
-    of members, without a `target_size`. `wait_ms` None is the rebalance timeout.
+    `missing` and `held` are None without registered ids or where unknown; `active` and `standby`, names of
+    members, without a `target_size`. `wait_ms` None is the rebalance timeout.
     """
 
     instance_ids: tuple[str, ...] | None
@@ -381,12 +381,12 @@ class Registration:
 
 @value
 class GroupDescription:
-    """One group in full, whichever protocol it speaks.
+    """One group in full, of any protocol.
 
     `generation` is None for classic groups seen over the wire: DescribeGroups does not carry it.
     `offsets_partition` is the partition of `__consumer_offsets` that holds the group. `unknown_partitions`
     counts the rows that say why `total_lag` is None. `errors` names parts that could not be read. `topology`
-    is None before the first member brought one.
+    is None before the first member sent one.
     """
 
     group_id: str
@@ -417,43 +417,43 @@ class GroupDescription:
 
     @property
     def known_members(self) -> tuple[Member, ...]:
-        """The members that are told: none when nobody is in it, and none when it is not known who is."""
+        """The visible members: none for an empty group, and none when they are unknown."""
         return self.members or ()
 
     @property
     def member_count(self) -> int | None:
-        """How many members there are; None when it is not known."""
+        """The number of members; None when unknown."""
         return None if self.members is None else len(self.members)
 
     @property
     def has_static_members(self) -> bool | None:
-        """Whether one of the members is static; None when it is not known."""
+        """Whether one of the members is static; None when unknown."""
         if any(member.instance_id is not None for member in self.known_members):
             return True
-        told = self.members is not None and all(member.instance_id_known for member in self.members)
-        return False if told else None
+        known = self.members is not None and all(member.instance_id_known for member in self.members)
+        return False if known else None
 
 
 @value
 class Description:
-    """What `describe` found; `errors` names the groups that could not be described, and why."""
+    """The result of `describe`; `errors` names the groups that could not be described, and why."""
 
     groups: tuple[GroupDescription, ...]
     errors: tuple[ItemError, ...] = ()
 
 
 class ChangeStatus(StrEnum):
-    """What a plan means to do with an item, or what became of it."""
+    """The planned change of an item, or its outcome."""
 
     PLANNED = "planned"
     UNCHANGED = "unchanged"
-    """What was wanted was there already."""
+    """The item already was as wanted."""
     DONE = "done"
     REMOVED = "removed"
     DELETED = "deleted"
     NOT_FOUND = "not_found"
     REFUSED = "refused"
-    """By a check, before or by the coordinator: the item is as it was."""
+    """By a check, before or by the coordinator: the item did not change."""
     FAILED = "failed"
 
 
@@ -492,10 +492,10 @@ class GroupResult(PlannedItem):
 
 @value
 class Plan:
-    """A removal worked out and not yet done.
+    """A removal planned and not yet done.
 
     `valid_while` is what must still hold when it is executed: {"group_epoch": n}, {"generation": n}, or,
-    where the broker tells neither, {"membership": fingerprint}. `before` is the group as it was seen.
+    where the broker reports neither, {"membership": fingerprint}. `before` is the group as it was seen.
     """
 
     id: str
@@ -511,7 +511,7 @@ class Plan:
 
 @value
 class Execution:
-    """What an executed plan did, item by item, and the id of its entry in the journal."""
+    """The results of an executed plan, item by item, and its journal entry's id."""
 
     plan: Plan
     items: tuple[ItemResult, ...]
@@ -520,7 +520,7 @@ class Execution:
 
 @value
 class Deletion:
-    """What deleting groups did, and the id of its entry in the journal."""
+    """The results of deleting groups, and the journal entry's id."""
 
     items: tuple[GroupResult, ...]
     journal_id: str | None = None
@@ -528,7 +528,7 @@ class Deletion:
 
 @value
 class GroupLocation:
-    """Where a group lives; `offsets_partition` is None while `__consumer_offsets` does not exist."""
+    """The coordinator of a group; `offsets_partition` is None while `__consumer_offsets` does not exist."""
 
     group_id: str
     coordinator: Annotated[Node | None, "null with `--partitions`"]

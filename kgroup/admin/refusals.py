@@ -1,4 +1,4 @@
-"""A broker's error codes put into words, with what to do next."""
+"""A broker's error codes in words, with what to do next."""
 
 from collections.abc import Sequence
 from typing import TypeGuard
@@ -44,7 +44,7 @@ _MEANINGS = {
 def refused(code: int, what: str, detail: str | None = None, needs: Needs = ()) -> BrokerRefused:
     """Return the exception for `code`, "what: CODE: meaning", the broker's own words preferred.
 
-    Where a right is missing it says which of those that the request `needs`.
+    Where a right is missing it names the one of the request's `needs`.
     """
     known = ErrorCode(code) if code in _CODES else None
     meaning = _lacking(code, needs, detail) or detail or (_MEANINGS.get(known) if known is not None else None)
@@ -88,20 +88,20 @@ def code_name(error: KgroupError) -> str:
 
 
 def item_error(item: str, error: KgroupError) -> ItemError:
-    """Why one item of a larger answer is missing, of the failure that kept it from being read."""
+    """Return why one item of a larger answer is missing, from the failure to read it."""
     return ItemError(item, code_name(error), error.message, error.hint)
 
 
 def is_gone(answer: object) -> TypeGuard[BrokerRefused]:
-    """Whether the cluster has said that the topic or partition does not exist."""
+    """Return whether the cluster has reported that the topic or partition does not exist."""
     return isinstance(answer, BrokerRefused) and answer.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def is_absent(answer: object) -> TypeGuard[BrokerRefused]:
-    """Whether the cluster has said that the group does not exist."""
+    """Return whether the cluster has reported that the group does not exist."""
     return isinstance(answer, BrokerRefused) and answer.code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def not_found(group_id: str) -> BrokerRefused:
-    """Return what a group that does not exist is answered with."""
+    """Return the error for a group that does not exist."""
     return refused(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id}")

@@ -24,7 +24,7 @@ GROUP_SETTINGS = (
     "consumer.heartbeat.interval.ms",
     "consumer.assignment.interval.ms",
 )
-"""What a consumer group may set for itself (KIP-848); a broker may know more, for groups of other types."""
+"""The settings of a consumer group (KIP-848); a broker may know more, for groups of other types."""
 GROUP_SETTINGS_SINCE = "4.0"
 _ORIGINS = {1: "topic", 2: "broker", 3: "broker", 4: "broker", 5: "default", 8: "group"}
 OFFSETS_RETENTION = "offsets.retention.minutes"
@@ -32,7 +32,7 @@ OFFSETS_RETENTION = "offsets.retention.minutes"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A setting in force; `origin` is group, broker or default. None for a value that is not told."""
+    """A setting in force; `origin` is group, broker or default. None for a value that is not reported."""
 
     name: str
     value: str | None
@@ -41,20 +41,20 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A change of a setting that is a list: these put into it, or taken out, whatever else it has by then."""
+    """A change of a list setting: items to add or remove, with others unchanged."""
 
     names: tuple[str, ...]
     added: bool
 
 
 Wanted = str | Items | None
-"""What becomes of a setting: a value, a change of its list, or None for the broker's own again."""
+"""The wanted setting: a value, a change of its list, or None for the broker's own again."""
 
 
 def group_settings(cluster: ClusterView, group_id: str) -> tuple[Setting, ...]:
     """Return a group's settings by name, those of the consumer protocol first; the group need not exist.
 
-    BrokerRefused with UNSUPPORTED_VERSION on brokers without settings of groups.
+    Raise BrokerRefused with UNSUPPORTED_VERSION on brokers without settings of groups.
     """
     try:
         found = _describe(cluster, None, GROUP, group_id, None)
@@ -72,7 +72,7 @@ def group_settings(cluster: ClusterView, group_id: str) -> tuple[Setting, ...]:
 def once_applied(
     look: Callable[[], tuple[Setting, ...]], changes: Mapping[str, str | None], within_s: float
 ) -> tuple[tuple[Setting, ...], tuple[str, ...]]:
-    """Return the settings once a `look` shows the changes or time is up, and the names that it does not.
+    """Return the settings once `look` shows the changes or time is up, and the names not shown.
 
     Brokers answer once the controller has a change, and apply it a moment later.
     """
@@ -87,20 +87,20 @@ def once_applied(
     return now, late
 
 
-def _equal(told: str | None, wanted: str | None) -> bool:
-    """Whether a broker tells what was asked for, perhaps written in its own way: 60000 for 060000."""
-    if told is None or wanted is None:
-        return told is wanted
-    written = [[part.strip() for part in text.split(",")] for text in (told, wanted)]
+def _equal(reported: str | None, wanted: str | None) -> bool:
+    """Return whether a broker reports the wanted value, perhaps in its own form: 60000 for 060000."""
+    if reported is None or wanted is None:
+        return reported is wanted
+    written = [[part.strip() for part in text.split(",")] for text in (reported, wanted)]
     return written[0] == written[1] or (
-        told.strip().isdigit() and wanted.strip().isdigit() and int(told) == int(wanted)
+        reported.strip().isdigit() and wanted.strip().isdigit() and int(reported) == int(wanted)
     )
 
 
 def settings_of_groups(
     cluster: ClusterView, group_ids: Sequence[str], names: tuple[str, ...]
 ) -> Answers[dict[str, str]]:
-    """Those of the settings that are told, of each group, or why they cannot be read: one request for all."""
+    """Return each group's reported settings, or why they cannot be read: one request for all."""
     return _settings_of(cluster, GROUP, group_ids, names)
 
 
@@ -108,20 +108,22 @@ def _settings_of(
     cluster: ClusterView, kind: int, of: Sequence[str], names: tuple[str, ...]
 ) -> Answers[dict[str, str]]:
     answers: Answers[dict[str, str]] = {}
-    for told in _asked(cluster, None, kind, of, names):
-        name = told.resource_name
-        if told.error_code:
+    for result in _asked(cluster, None, kind, of, names):
+        name = result.resource_name
+        if result.error_code:
             needs = [(on_group if kind == GROUP else on_topic)(DESCRIBE_CONFIGS, name)]
-            answers[name] = refused(told.error_code, f"settings of {name}", told.error_message, needs)
+            answers[name] = refused(result.error_code, f"settings of {name}", result.error_message, needs)
         else:
-            answers[name] = {c.name: c.value for c in told.configs if c.name in names and c.value is not None}
+            answers[name] = {
+                c.name: c.value for c in result.configs if c.name in names and c.value is not None
+            }
     return answers
 
 
 def _asked(
     cluster: ClusterView, node: int | None, kind: int, of: Sequence[str], names: tuple[str, ...] | None
 ) -> Sequence[DescribeConfigsResult]:
-    """Return what a broker, or any for None, answers about each resource: these settings, or all for None."""
+    """Return a broker's (None: any's) answer for each resource: these settings, or all for None."""
     from kgroup.protocol.messages.describe_configs import (
         DescribeConfigsRequest,
         DescribeConfigsResource,
@@ -138,22 +140,22 @@ def _asked(
 
 
 def topic_settings(cluster: ClusterView, topics: Sequence[str], name: str) -> Answers[str]:
-    """One setting of each topic that tells it, or why it cannot be read: one request for all."""
+    """Return one setting of each topic that reports it, or why it cannot be read: one request for all."""
     return {
-        topic: told if isinstance(told, KgroupError) else told[name]
-        for topic, told in _settings_of(cluster, TOPIC, topics, (name,)).items()
-        if isinstance(told, KgroupError) or name in told
+        topic: settings if isinstance(settings, KgroupError) else settings[name]
+        for topic, settings in _settings_of(cluster, TOPIC, topics, (name,)).items()
+        if isinstance(settings, KgroupError) or name in settings
     }
 
 
 def broker_setting(cluster: ClusterView, node: int, name: str) -> str | None:
-    """One setting of a broker; None when it does not tell it."""
-    told = _describe(cluster, node, BROKER, str(node), (name,))
-    return next((setting.value for setting in told if setting.name == name), None)
+    """Return one setting of a broker; None when it does not report it."""
+    settings = _describe(cluster, node, BROKER, str(node), (name,))
+    return next((setting.value for setting in settings if setting.name == name), None)
 
 
 def asked_once(cluster: ClusterView) -> Callable[[int, str], str | KgroupError | None]:
-    """Return a look at brokers' settings that asks for each one once; a refusal is an answer too."""
+    """Return a function that reads each broker setting once; a refusal is cached too."""
 
     @cache
     def look(node: int, name: str) -> str | KgroupError | None:
@@ -169,20 +171,20 @@ def _describe(
     cluster: ClusterView, node: int | None, kind: int, name: str, keys: tuple[str, ...] | None
 ) -> list[Setting]:
     found = []
-    for told in _asked(cluster, node, kind, (name,), keys):
-        if told.error_code:
+    for result in _asked(cluster, node, kind, (name,), keys):
+        if result.error_code:
             needs = on_group(DESCRIBE_CONFIGS, name) if kind == GROUP else on_cluster(DESCRIBE_CONFIGS)
-            raise refused(told.error_code, f"settings of {name}", told.error_message, [needs])
-        found += [Setting(c.name, c.value, _ORIGINS.get(c.config_source, "default")) for c in told.configs]
+            raise refused(result.error_code, f"settings of {name}", result.error_message, [needs])
+        found += [Setting(c.name, c.value, _ORIGINS.get(c.config_source, "default")) for c in result.configs]
     return found
 
 
 def alter_group(
     cluster: ClusterView, group_id: str, changes: Mapping[str, Wanted], *, validate_only: bool = False
 ) -> None:
-    """Change a group's settings, all or none. With `validate_only` only asks whether.
+    """Change a group's settings, all or none. With `validate_only` only validate them.
 
-    BrokerRefused with INVALID_CONFIG for unknown names and for values out of the broker's bounds.
+    Raise BrokerRefused with INVALID_CONFIG for unknown names and for values out of the broker's bounds.
     """
     from kgroup.protocol.messages.incremental_alter_configs import (
         AlterConfigsResource,
@@ -195,10 +197,10 @@ def alter_group(
     request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=validate_only)
 
     # Setting the same values twice is the same as once, and so is a list that has an item, or lacks it.
-    for told in cluster.ask_again(None, request, IncrementalAlterConfigsResponse).responses:
-        if told.error_code:
+    for response in cluster.ask_again(None, request, IncrementalAlterConfigsResponse).responses:
+        if response.error_code:
             needs = [on_group(ALTER_CONFIGS, group_id)]
-            raise refused(told.error_code, f"settings of group {group_id}", told.error_message, needs)
+            raise refused(response.error_code, f"settings of group {group_id}", response.error_message, needs)
 
 
 def _altered(name: str, wanted: Wanted) -> AlterableConfig:

@@ -1,4 +1,4 @@
-"""Commands to paste into a shell: whatever a name holds, it stays one word and nothing of it is run."""
+"""Commands to paste into a shell: any name stays one word and nothing of it is run."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 
 
 def word(text: str) -> str:
-    """`text` as one word of bash or zsh: as it is, in single quotes, or as $'…' when it does not print."""
+    """Return `text` as one word of bash or zsh: unchanged, in single quotes, or as $'…' if unprintable."""
     if text and _PLAIN.issuperset(text):
         return text
     if text.isprintable():
@@ -16,7 +16,7 @@ def word(text: str) -> str:
 
 
 def list_item(text: str) -> str:
-    """`text` as the one value of an option that takes comma lists (`items` reads it back)."""
+    """Return `text` as one value of an option that takes comma lists (`items` reads it back)."""
     return word(text.replace(",", "\\,"))
 
 
@@ -40,9 +40,9 @@ def _escaped(character: str) -> str:
 
 
 def command(verb: str, *names: str, options: str = "") -> str:
-    """`kgroup VERB NAME… OPTIONS`, names quoted; behind `--` when one begins with a dash.
+    """Return `kgroup VERB NAME… OPTIONS`, names quoted; after `--` when one begins with a dash.
 
-    `options` are taken as they are: quote values in them with `word`.
+    `options` are used unchanged: quote values in them with `word`.
     """
     words = [word(name) for name in names]
     if any(name.startswith("-") for name in names):

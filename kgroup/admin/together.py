@@ -1,4 +1,4 @@
-"""Several brokers asked at the same time, so that the slowest of them is all that is waited for."""
+"""Ask several brokers at the same time, so that the slowest alone determines the time."""
 
 from collections.abc import Callable, Mapping
 from threading import Thread
@@ -11,24 +11,24 @@ T = TypeVar("T")
 
 
 def together(works: Mapping[K, Callable[[], T]], *, concurrent: bool) -> dict[K, T | KgroupError]:
-    """Return what each work returned, or the KgroupError it raised, in the order given.
+    """Return the result of each work, or the KgroupError it raised, in the order given.
 
-    Each in a thread of its own where the transport is `concurrent`. Any other exception is raised here, once
+    Each runs in its own thread where the transport is `concurrent`. Any other exception is raised here, once
     all have ended.
     """
     if not concurrent or len(works) < 2:
-        return {key: _told(work) for key, work in works.items()}
+        return {key: _result_of(work) for key, work in works.items()}
 
     done: dict[K, T | KgroupError] = {}
     failed: list[BaseException] = []
 
     def run(key: K, work: Callable[[], T]) -> None:
         try:
-            done[key] = _told(work)
+            done[key] = _result_of(work)
         except BaseException as error:
             failed.append(error)
 
-    # Daemons: after Ctrl-C nobody waits for a broker that does not answer.
+    # Daemons: after Ctrl-C kgroup does not wait for a broker that does not answer.
     threads = [Thread(target=run, args=item, daemon=True) for item in works.items()]
     for thread in threads:
         thread.start()
@@ -39,7 +39,7 @@ def together(works: Mapping[K, Callable[[], T]], *, concurrent: bool) -> dict[K,
     return {key: done[key] for key in works}
 
 
-def _told(work: Callable[[], T]) -> T | KgroupError:
+def _result_of(work: Callable[[], T]) -> T | KgroupError:
     try:
         return work()
     except KgroupError as error:

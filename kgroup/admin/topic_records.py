@@ -47,9 +47,9 @@ class Record:
 def produce(
     cluster: ClusterView, topic: str, records: Sequence[LogRecord], partition: int | None = None
 ) -> tuple[TopicPartition, ...]:
-    """Append records, to one partition or dealt to all in turn; return where each went, in their order.
+    """Append records, to one partition or to all in turn; return where each went, in their order.
 
-    Acknowledged by all replicas in sync. The first refusal of a partition is raised, and those dealt to
+    Acknowledged by all replicas in sync. The first refusal of a partition is raised, and records of
     partitions before it are stored. Not repeated when the outcome is unknown.
     """
     found = cluster.topics([topic])
@@ -68,15 +68,15 @@ def produce(
             topic_data=(TopicProduceData(name=topic, partition_data=(data,)),),
         )
         answer = cluster.ask(leader, request, ProduceResponse, versions=(3, NAMES_UNTIL))
-        told = answer.responses[0].partition_responses[0]
-        check(told.error_code, str(place), told.error_message, [on_topic(WRITE, topic)])
+        result = answer.responses[0].partition_responses[0]
+        check(result.error_code, str(place), result.error_message, [on_topic(WRITE, topic)])
     return dealt
 
 
 def read(cluster: ClusterView, topic: str, partition: int | None = None) -> tuple[Record, ...]:
-    """Return the records there are now, by partition and offset: of transactions those that were committed.
+    """Return the current records by partition and offset; of transactions the committed ones.
 
-    What lies behind an open transaction is not there yet, as for a consumer that reads committed records.
+    Records after the start of an open transaction are omitted, as for a consumer of committed records.
     """
     found = cluster.topics([topic])
     places = _partitions(found, topic, partition)
@@ -102,10 +102,10 @@ def _partitions(found: Mapping[str, object], topic: str, partition: int | None) 
 
 def _listed(cluster: ClusterView, places: Sequence[TopicPartition], which: int) -> dict[TopicPartition, int]:
     offsets: dict[TopicPartition, int] = {}
-    for place, told in list_offsets(cluster, dict.fromkeys(places, which)).items():
-        if isinstance(told, KgroupError):
-            raise told
-        offsets[place] = told.offset
+    for place, at in list_offsets(cluster, dict.fromkeys(places, which)).items():
+        if isinstance(at, KgroupError):
+            raise at
+        offsets[place] = at.offset
     return offsets
 
 
@@ -121,12 +121,12 @@ def _records(
             if each.offset < end:
                 yield Record(*place, each.offset, each.timestamp_ms, each.key, each.value, each.headers)
         if after == position:
-            return  # an open transaction: nothing behind it can be read yet
+            return  # an open transaction: nothing after it can be read yet
         position = after
 
 
 def _committed(data: PartitionData, position: int) -> tuple[list[LogRecord], int]:
-    """Return records from a position on without markers and aborted ones, and where to go on."""
+    """Return records from a position on without markers and aborted ones, and where to continue."""
     aborted = sorted((each.first_offset, each.producer_id) for each in data.aborted_transactions or ())
     within: set[int] = set()
     records: list[LogRecord] = []
@@ -155,6 +155,6 @@ def _fetched(cluster: ClusterView, place: TopicPartition, leader: int, position:
 
     answer = cluster.retry.call(ask, idempotent=True)
     check(answer.error_code, f"reading {place}")
-    told = answer.responses[0].partitions[0]
-    check(told.error_code, f"reading {place}", needs=[on_topic(READ, place.topic)])
-    return told
+    data = answer.responses[0].partitions[0]
+    check(data.error_code, f"reading {place}", needs=[on_topic(READ, place.topic)])
+    return data

@@ -1,4 +1,4 @@
-"""Topics and brokers: what the cluster consists of, and how to add a topic."""
+"""Topics and brokers of a cluster, and how to add a topic."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -40,19 +40,19 @@ class ClusterStatus:
 
 
 def cluster_status(cluster: ClusterView) -> ClusterStatus:
-    """Brokers, controller and sizes, internal topics included; sizes unknown where topics may be hidden."""
-    told = cluster.metadata(None)
+    """Return brokers, controller and sizes, internal topics included; hidden topics leave sizes unknown."""
+    answer = cluster.metadata(None)
     all_seen = sees_every_topic(cluster)
-    partitions = [partition for topic in told.topics for partition in topic.partitions]
-    nodes = sorted(told.brokers, key=lambda broker: broker.node_id)
+    partitions = [partition for topic in answer.topics for partition in topic.partitions]
+    nodes = sorted(answer.brokers, key=lambda broker: broker.node_id)
     return ClusterStatus(
-        cluster_id=told.cluster_id,
-        controller_id=None if told.controller_id == NO_NODE else told.controller_id,
+        cluster_id=answer.cluster_id,
+        controller_id=None if answer.controller_id == NO_NODE else answer.controller_id,
         brokers=tuple(Node(broker.node_id, broker.host, broker.port) for broker in nodes),
-        topics=len(told.topics) if all_seen else None,
+        topics=len(answer.topics) if all_seen else None,
         partitions=len(partitions) if all_seen else None,
         leaderless=sum(partition.leader_id < 0 for partition in partitions) if all_seen else None,
-        topics_seen=len(told.topics),
+        topics_seen=len(answer.topics),
         errors=() if all_seen else (unseen_topics(),),
     )
 
@@ -87,9 +87,9 @@ def create_topic(
     replication_factor: int = BROKER_DEFAULT,
     configs: Mapping[str, str] | None = None,
 ) -> TopicDescription:
-    """Create a topic and give it as it is then; -1 leaves a number to the broker's default.
+    """Create a topic and return its description; -1 leaves a number to the broker's default.
 
-    BrokerRefused with TOPIC_ALREADY_EXISTS and the like. Not repeated when the outcome is unknown.
+    Raise BrokerRefused with TOPIC_ALREADY_EXISTS and the like. Not repeated when the outcome is unknown.
     """
     request = _create_request(name, partitions, replication_factor, configs or {}, cluster.retry.timeout_s)
     # Versions below 4 do not know -1 as "the broker's default".
@@ -99,21 +99,21 @@ def create_topic(
         controller = cluster.metadata(()).controller_id
         node = None if controller == NO_NODE else controller
         answer = cluster.ask(node, request, CreateTopicsResponse, versions=(lowest, None), timeout_s=left_s)
-        for told in answer.topics:
-            if told.error_code:
+        for result in answer.topics:
+            if result.error_code:
                 needs = [on_topic(CREATE, name)]
-                raise refused(told.error_code, f"creating topic {name}", told.error_message, needs)
+                raise refused(result.error_code, f"creating topic {name}", result.error_message, needs)
 
     cluster.retry.call(ask, idempotent=False)
     return _once_known(cluster, name)
 
 
 def check_topic(cluster: ClusterView, name: str) -> None:
-    """Ask whether the broker would create a topic, and have none created; BrokerRefused as `create_topic`."""
+    """Ask whether the broker would create a topic, without creating it; raise as `create_topic`."""
     made = _create_request(name, 1, 1, {}, cluster.retry.timeout_s)
     request = replace(made, validate_only=True)
-    for told in cluster.ask(None, request, CreateTopicsResponse, versions=(2, None)).topics:
-        check(told.error_code, f"creating topic {name}", told.error_message, [on_topic(CREATE, name)])
+    for result in cluster.ask(None, request, CreateTopicsResponse, versions=(2, None)).topics:
+        check(result.error_code, f"creating topic {name}", result.error_message, [on_topic(CREATE, name)])
 
 
 def _create_request(
@@ -129,7 +129,7 @@ def _create_request(
 
 
 def _once_known(cluster: ClusterView, name: str) -> TopicDescription:
-    """Return the new topic, as soon as the broker asked has heard of all its leaders."""
+    """Return the new topic, as soon as the broker asked knows all its leaders."""
 
     def ask(_: float) -> TopicDescription:
         found = cluster.topics([name])[name]

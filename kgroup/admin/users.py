@@ -1,4 +1,4 @@
-"""The users that brokers let in by SCRAM: who they are, new ones, and those that go (KIP-554)."""
+"""The users that brokers authenticate by SCRAM: list, set and remove them (KIP-554)."""
 
 import secrets
 from collections.abc import Collection, Iterable
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import ItemError
-from kgroup.admin.read.visibility import DESCRIBE_BIT, UNTOLD, cluster_operations
+from kgroup.admin.read.visibility import DESCRIBE_BIT, NOT_ASKED, cluster_operations
 from kgroup.admin.refusals import check, item_error, refused
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode
 from kgroup.protocol.messages.alter_user_scram_credentials import (
@@ -47,16 +47,16 @@ class Users:
         self._cluster = cluster
 
     def list(self, names: Iterable[str] = ()) -> tuple[tuple[ScramUser, ...], tuple[ItemError, ...]]:
-        """Return the users named, or all, by name, and what was refused of those named; BrokerRefused."""
+        """Return the users named, or all, by name, and errors for those named; raise BrokerRefused."""
         asked = tuple(UserName(name=name) for name in dict.fromkeys(names)) or None
         request = DescribeUserScramCredentialsRequest(users=asked)
 
         if asked is None:
             _refuse_unseen(self._cluster)
-        told = self._cluster.ask_controller(request, DescribeUserScramCredentialsResponse)
-        check(told.error_code, "describing SCRAM users", told.error_message, [on_cluster(DESCRIBE)])
+        answer = self._cluster.ask_controller(request, DescribeUserScramCredentialsResponse)
+        check(answer.error_code, "describing SCRAM users", answer.error_message, [on_cluster(DESCRIBE)])
         found, errors = [], []
-        for each in sorted(told.results, key=lambda result: result.user):
+        for each in sorted(answer.results, key=lambda result: result.user):
             if each.error_code:
                 error = refused(
                     each.error_code, f"user {each.user}", each.error_message, [on_cluster(DESCRIBE)]
@@ -70,9 +70,10 @@ class Users:
         return tuple(found), tuple(errors)
 
     def set(self, user: str, password: str, mechanisms: Collection[str], iterations: int) -> None:
-        """Give a user this password for these mechanisms, one after the other; others it has stay.
+        """Set a user's password for these mechanisms, one by one; its other credentials stay.
 
-        The password is salted here: the broker does not learn it. ConfigError if it is empty, BrokerRefused.
+        The password is salted here: the broker does not learn it. Raise ConfigError if it is empty,
+        BrokerRefused.
         """
         if not password:
             raise ConfigError("the password is empty")
@@ -92,9 +93,9 @@ class Users:
             )
 
     def remove(self, user: str, mechanisms: Collection[str] = ()) -> tuple[str, ...]:
-        """Take a user's credentials for these mechanisms, or for all it has, away; which those were.
+        """Remove a user's credentials for these mechanisms, or for all it has; return which those were.
 
-        BrokerRefused with RESOURCE_NOT_FOUND for a user who has none.
+        Raise BrokerRefused with RESOURCE_NOT_FOUND for a user who has none.
         """
         wanted = tuple(map(_mechanism, mechanisms))
         if not wanted:
@@ -114,22 +115,22 @@ class Users:
 
 
 def _refuse_unseen(cluster: ClusterView) -> None:
-    """BrokerRefused where users may not be described: Kafka 4.3.1 gives that request no answer."""
+    """Raise BrokerRefused where users may not be described: Kafka 4.3.1 leaves that request unanswered."""
     try:
         operations = cluster_operations(cluster)
     except BrokerRefused:
-        return  # whether it may is not told: then the request itself will tell
-    if operations != UNTOLD and not operations & DESCRIBE_BIT:
+        return  # unknown whether it may: then the request itself will show it
+    if operations != NOT_ASKED and not operations & DESCRIBE_BIT:
         code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         raise refused(code, "describing SCRAM users", needs=[on_cluster(DESCRIBE)])
 
 
 def _alter(cluster: ClusterView, request: AlterUserScramCredentialsRequest, what: str) -> None:
-    # the same password set twice is set; what is removed twice is told as not there
+    # Setting a password twice is safe; a repeated removal reports "not found", so do not retry it.
     again = bool(request.upsertions)
     answer = cluster.ask_controller(request, AlterUserScramCredentialsResponse, idempotent=again)
-    for told in answer.results:
-        check(told.error_code, what, told.error_message, [on_cluster(ALTER)])
+    for result in answer.results:
+        check(result.error_code, what, result.error_message, [on_cluster(ALTER)])
 
 
 def _mechanism(spelling: str) -> ScramMechanism:

@@ -81,7 +81,7 @@ def test_who_a_stuck_rebalance_waits_for(on_cluster, cluster, group):
     assert "it waits for one or more of i-0, i-1 to rejoin" in stuck["message"]
     facts = "\n".join(stuck["evidence"])
     assert "generation 2 was complete at" in facts
-    assert re.search(r"i-0 \(client \S+\) on 127.0.0.1 has committed nothing, taken out by", facts)
+    assert re.search(r"i-0 \(client \S+\) on 127.0.0.1 has committed nothing, removed by", facts)
     assert re.search(r"i-1 \(client \S+\) on 127.0.0.1 last committed at 2", facts)
     assert "not waited for: i-2 joined since" in facts
     once = on_cluster("doctor", group, "--patience", "0s")

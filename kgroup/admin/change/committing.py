@@ -1,4 +1,4 @@
-"""A group's committed offsets written and deleted from outside the group, partition by partition."""
+"""Write and delete a group's committed offsets from outside the group, partition by partition."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NAMES_UNTIL = 9
 """The last version of OffsetCommit that names topics."""
 EPOCHS_SINCE = 6
 PARTITIONS_A_REQUEST = 1000
-"""A broker writes one request as one batch, which must fit into its largest message."""
+"""A broker writes a request as one batch, which must fit into its largest message."""
 
 Codes = dict[TopicPartition, int]
 
@@ -46,13 +46,12 @@ def store(
     *,
     share: bool = False,
 ) -> tuple[Codes, KgroupError | None]:
-    """Commit offsets as somebody outside the group: offset, leader epoch and metadata as they are.
+    """Commit offsets as an outsider of the group: offset, leader epoch and metadata unchanged.
 
-    The broker's code for each partition, and the error that ended the work early: partitions without a
-    code were not stored, or, after OutcomeUnknown, perhaps. A group with members refuses with
-    UNKNOWN_MEMBER_ID, whoever joined however late. Brokers before 2.1 cannot keep leader epochs: refused
-    when there is one. Of a `share` group start offsets are set, which is all that its brokers take; a group
-    that does not exist is made.
+    Return the broker's code for each partition, and the error that ended the work early: partitions without a
+    code were not stored, or, after OutcomeUnknown, perhaps. A group that has members by then refuses with
+    UNKNOWN_MEMBER_ID. Brokers before 2.1 cannot keep leader epochs: an offset with one is refused. For a
+    `share` group only start offsets are set; a group that does not exist is created.
     """
 
     def ask(node: int, part: Sequence[TopicPartition], left_s: float) -> Codes | KgroupError:
@@ -66,12 +65,12 @@ def store(
 def forget(
     cluster: ClusterView, group_id: str, partitions: Iterable[TopicPartition], *, share: bool = False
 ) -> tuple[Codes, KgroupError | None]:
-    """Delete offsets; codes and error as of `store`. Subscribed topics: GROUP_SUBSCRIBED_TO_TOPIC.
+    """Delete offsets; return as `store` does. Subscribed topics: GROUP_SUBSCRIBED_TO_TOPIC.
 
-    Of a `share` group brokers delete whole topics: `partitions` have to be all that it has of theirs.
+    Brokers delete whole topics of a `share` group, so `partitions` must be all that it has of them.
     """
     if share:
-        # In one request: what a second one would name of a topic is gone by then.
+        # One request: after it a second one would find nothing of these topics.
         whole = sorted(partitions)
         return _in_parts(
             cluster,
@@ -118,7 +117,7 @@ def _in_parts(
         try:
             answer = cluster.ask_coordinators([group_id], ask_coordinator, idempotent=False)[group_id]
         except KgroupError as error:
-            return codes, error  # no broker can be reached any more; what was stored before stays told
+            return codes, error  # no broker is reachable any more; codes of stored partitions stay
         if isinstance(answer, KgroupError):
             return codes, answer
         codes.update(answer)
@@ -178,12 +177,12 @@ def _alter(
     )
     request = AlterShareGroupOffsetsRequest(group_id=group_id, topics=topics)
     answer = cluster.ask(node, request, AlterShareGroupOffsetsResponse, timeout_s=left_s)
-    told = {
+    by_partition = {
         TopicPartition(topic.topic_name, p.partition_index): p.error_code
         for topic in answer.responses
         for p in topic.partitions
     }
-    codes = {p: answer.error_code or told.get(p, ErrorCode.UNKNOWN_SERVER_ERROR) for p in offsets}
+    codes = {p: answer.error_code or by_partition.get(p, ErrorCode.UNKNOWN_SERVER_ERROR) for p in offsets}
     return _codes(group_id, codes, [on_group(READ, group_id)])
 
 
@@ -199,8 +198,11 @@ def _delete_topics(
     topics = tuple(DeleteShareGroupOffsetsRequestTopic(topic_name=name) for name, _ in by_topic(partitions))
     request = DeleteShareGroupOffsetsRequest(group_id=group_id, topics=topics)
     answer = cluster.ask(node, request, DeleteShareGroupOffsetsResponse, timeout_s=left_s)
-    told = {topic.topic_name: topic.error_code for topic in answer.responses}
-    codes = {p: answer.error_code or told.get(p.topic, ErrorCode.UNKNOWN_SERVER_ERROR) for p in partitions}
+    codes_by_topic = {topic.topic_name: topic.error_code for topic in answer.responses}
+    codes = {
+        p: answer.error_code or codes_by_topic.get(p.topic, ErrorCode.UNKNOWN_SERVER_ERROR)
+        for p in partitions
+    }
     return _codes(group_id, codes, [on_group(DELETE, group_id)])
 
 
@@ -209,7 +211,7 @@ def _by_partition(topics: Iterable[AnyTopic]) -> Codes:
 
 
 def _codes(group_id: str, codes: Codes, needs: Needs) -> Codes | KgroupError:
-    """Each partition's code; an error when all were turned away as by the wrong coordinator."""
+    """Return the code of each partition, or an error when all were rejected as by a wrong coordinator."""
     distinct = set(codes.values())
     if len(distinct) == 1 and next(iter(distinct)) in NOT_PROCESSED | {ErrorCode.GROUP_AUTHORIZATION_FAILED}:
         return refused(distinct.pop(), f"group {group_id}", needs=needs)

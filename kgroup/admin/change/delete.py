@@ -16,7 +16,7 @@ from kgroup.security.rights import DELETE, on_group
 
 
 def plan(cluster: ClusterView, group_ids: Iterable[str]) -> tuple[GroupResult, ...]:
-    """Return what deleting these groups would do, and of share groups what could not be brought back."""
+    """Return the effect of deleting these groups, and what could not be restored of share groups."""
     described = groups_only(cluster, group_ids)
     items = {group_id: _planned(group_id, found) for group_id, found in described.items()}
     share = [
@@ -54,7 +54,7 @@ def _unreadable(group_id: str, error: KgroupError) -> GroupResult:
 
 
 def execute(cluster: ClusterView, group_ids: Iterable[str]) -> tuple[GroupResult, ...]:
-    """Delete the groups; a result for each. One that is not empty is refused by its coordinator."""
+    """Delete the groups; return a result for each. A coordinator refuses a group that is not empty."""
     answers = cluster.ask_coordinators(
         group_ids, lambda node, groups, left_s: _delete(cluster, node, groups, left_s), idempotent=False
     )
@@ -64,10 +64,10 @@ def execute(cluster: ClusterView, group_ids: Iterable[str]) -> tuple[GroupResult
 def recorded(
     cluster: ClusterView, journal: Journal, group_ids: Sequence[str], reason: str | None
 ) -> Deletion:
-    """Delete the groups as one entry of the journal, which keeps the offsets they had.
+    """Delete the groups as one journal entry, which keeps their offsets.
 
-    Share groups whose start offsets cannot be read, and groups that cannot be described, stay and are failed
-    items.
+    Share groups with unreadable start offsets, and groups that cannot be described, are kept and become
+    failed items.
     """
     described = groups_only(cluster, group_ids)
     kept = {
@@ -95,7 +95,7 @@ def recorded(
 
 
 def _image(now: GroupNow) -> str | list[list[str | int]]:
-    """Return the offsets of a group as the journal keeps them, or why they are not known."""
+    """Return the offsets of a group as the journal keeps them, or why they are unknown."""
     if now.error:
         return str(now.error)
     rows = sorted(now.committed.items())
@@ -113,15 +113,15 @@ def _delete(cluster: ClusterView, node: int, groups: Sequence[str], left_s: floa
     request = DeleteGroupsRequest(groups_names=tuple(groups))
     answer = cluster.ask(node, request, DeleteGroupsResponse, timeout_s=left_s)
     answers: Answers[GroupResult] = {}
-    for told in answer.results:
+    for result in answer.results:
         try:
-            needs = [on_group(DELETE, told.group_id)]
-            check(told.error_code, f"deleting group {told.group_id}", told.error_message, needs)
-            answers[told.group_id] = GroupResult(
-                told.group_id, ChangeStatus.DELETED, None, "deleted with its offsets"
+            needs = [on_group(DELETE, result.group_id)]
+            check(result.error_code, f"deleting group {result.group_id}", result.error_message, needs)
+            answers[result.group_id] = GroupResult(
+                result.group_id, ChangeStatus.DELETED, None, "deleted with its offsets"
             )
         except BrokerRefused as error:
-            answers[told.group_id] = error
+            answers[result.group_id] = error
     return answers
 
 

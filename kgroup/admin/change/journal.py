@@ -1,7 +1,7 @@
 """Every change kgroup made to a cluster, in a local file of JSON lines that is only appended to.
 
 A change takes two lines with one id: `begin` before the first request is sent, with the plan and what was
-there before, and `end` with the result of each item. A begin without an end is a change that was cut off.
+there before, and `end` with the result of each item. A begin without an end is an interrupted change.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kgroup.errors import KgroupError, StorageError
 FILE_NAME = "journal.jsonl"
 INTERRUPTED, OUTCOME_UNKNOWN = "INTERRUPTED", "OUTCOME_UNKNOWN"
 IN_DOUBT = frozenset({INTERRUPTED, OUTCOME_UNKNOWN})
-"""The codes of items of which only looking tells whether they were changed."""
+"""The codes of items whose outcome is unknown until the cluster is read again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Change:
-    """A change being made: the id of its entry, and what has become of its items so far."""
+    """A change in progress: its journal entry's id and the items' outcomes so far."""
 
     id: str
     results: list[Mapping[str, object]] = field(default_factory=list)
@@ -68,7 +68,7 @@ class Journal:
     def begin(
         self, command: str, cluster_id: str | None, plan: Mapping[str, object], before: Mapping[str, object]
     ) -> str:
-        """Record a change about to be made, durably, and give its id."""
+        """Record, durably, a change about to be made; return its id."""
 
         def line(number: int) -> Document:
             return {
@@ -84,7 +84,7 @@ class Journal:
         return str(self._append(line)["id"])
 
     def end(self, entry_id: str, results: Iterable[Mapping[str, object]]) -> None:
-        """Record what became of each item."""
+        """Record the outcome of each item."""
         items = list(results)
         self._append(lambda _: {"id": entry_id, "phase": "end", "time_ms": self.now_ms(), "results": items})
 
@@ -97,10 +97,10 @@ class Journal:
         before: Mapping[str, object],
         items: Sequence[Mapping[str, object]] = ({},),
     ) -> Iterator[Change]:
-        """Record a change around the requests that make it: begun before the first, ended however they end.
+        """Record a change around its requests: begun before the first, ended on any outcome.
 
-        `items` name what the change is about, in the order of its results. Those without a result when an
-        error or Ctrl-C ends it are journalled as failed, with the error's code, or INTERRUPTED.
+        `items` name the items in the order of their results. Items without a result when an error or Ctrl-C
+        ends the change are journalled as failed, with the error's code, or INTERRUPTED.
         """
         made = Change(self.begin(command, cluster_id, plan, before))
         try:
@@ -113,7 +113,7 @@ class Journal:
         self.end(made.id, made.results)
 
     def entries(self) -> tuple[Entry, ...]:
-        """All changes, oldest first; a last line cut short by a crash is left out."""
+        """Return all changes, oldest first; a last line cut short by a crash is omitted."""
         found: dict[str, Entry] = {}
         for line in self._lines():
             if line["phase"] == "begin":
@@ -131,7 +131,7 @@ class Journal:
         return tuple(found.values())
 
     def find(self, entry_id: str) -> Entry | None:
-        """One change by id; LAST is the newest."""
+        """Return one change by id, or the newest for LAST."""
         known = self.entries()
         if entry_id.upper() == "LAST":
             return known[-1] if known else None
@@ -156,16 +156,16 @@ class Journal:
                 raise StorageError(f"the journal {self.path} is damaged in line {number}", _ASIDE)
 
     def _append(self, make: Callable[[int], Document]) -> Document:
-        """Add the line `make` gives for the next number; numbers count the changes in the file."""
+        """Append the line that `make` returns for the next number; numbers count the file's changes."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            # 0600: plans name groups and hosts, which are nobody else's business.
+            # 0600: plans name groups and hosts.
             with open(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as file:
                 _lock(file.fileno())
                 written = file.read()
                 line = make(written.count(b'"phase": "begin"') + 1)
                 start = written.rfind(b"\n") + 1
-                # A line without its end is what a crash left: it was never acknowledged.
+                # A line without its end is left by a crash: it was never acknowledged.
                 file.seek(start)
                 file.truncate()
                 file.write(json.dumps(line).encode() + b"\n")
@@ -204,7 +204,7 @@ _END: Mapping[str, type | UnionType] = {"id": str, "time_ms": int, "results": li
 
 
 def _is_line(line: object) -> TypeGuard[Mapping[str, Any]]:
-    """Whether a line is one that `begin` or `end` writes."""
+    """Return whether a line is one that `begin` or `end` writes."""
     if not isinstance(line, dict):
         return False
     fields = {"begin": _BEGIN, "end": _END}.get(line["phase"]) if isinstance(line.get("phase"), str) else None
@@ -214,7 +214,7 @@ def _is_line(line: object) -> TypeGuard[Mapping[str, Any]]:
 
 
 def _lock(descriptor: int) -> None:
-    """Wait for the file to be ours until it is closed; where there is no flock, writers must take turns."""
+    """Lock the file until it is closed; without flock, writers must take turns."""
     try:
         import fcntl
     except ImportError:

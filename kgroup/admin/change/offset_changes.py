@@ -1,4 +1,4 @@
-"""Execute a plan of committed offsets: checked again, journalled first, a result for every partition."""
+"""Execute a plan of committed offsets: checked again, journalled first, one result per partition."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -35,12 +35,12 @@ _JOINED = frozenset(
         ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC,
     }
 )
-"""How a coordinator turns away a commit or deletion from outside while the group has members."""
+"""The errors with which a coordinator rejects outside commits and deletions while members exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetsExecution:
-    """What an executed plan did, item by item; no journal entry when nothing was attempted."""
+    """The results of an executed plan, item by item; no journal entry when nothing was attempted."""
 
     plan: OffsetsPlan
     items: tuple[OffsetChange, ...]
@@ -48,15 +48,15 @@ class OffsetsExecution:
 
 
 def execute(cluster: ClusterView, journal: Journal, plan: OffsetsPlan) -> OffsetsExecution:
-    """Do what the plan says, group by group, and record it.
+    """Execute the plan group by group, and record it.
 
-    Groups that have become active, and groups whose offsets are no longer those of the plan, are refused
-    as a whole; the others are done. The before-image is in the journal before the first request.
+    A group that has become active, or whose offsets are no longer those of the plan, is refused as a whole;
+    the others are done. The before-image is in the journal before the first request.
     """
     share = {group.group_id for group in plan.groups if group.type == SHARE}
     now = look(cluster, {item.group_id for item in plan.items if item.planned}, share)
     items = [_checked(item, now, plan) for item in plan.items]
-    # A group with one stale offset is left alone as a whole: half a reset helps nobody.
+    # One stale offset excludes the whole group, because half a reset is wrong.
     stale = {item.group_id for item in items if item.error_code == PLAN_STALE}
     items = [
         replace(
@@ -87,7 +87,7 @@ def _checked(item: OffsetChange, now: Mapping[str, GroupNow], plan: OffsetsPlan)
     if not item.planned:
         return item
     group = now[item.group_id]
-    # Brokers change nothing of a share group that has members, not even partitions that nobody reads.
+    # Brokers change nothing of a share group with members, not even partitions without readers.
     refusal = refusal_of(group) if plan.needs_empty or group.error or group.type == SHARE else None
     if refusal:
         code = ErrorCode.NON_EMPTY_GROUP.name if not group.error else ""
@@ -103,9 +103,9 @@ def _checked(item: OffsetChange, now: Mapping[str, GroupNow], plan: OffsetsPlan)
 def _change(
     cluster: ClusterView, group_id: str, items: list[OffsetChange], *, share: bool
 ) -> list[OffsetChange]:
-    """Offsets to commit first, then those to delete; items in their order with what became of each.
+    """Commit offsets, then delete others; return the items in their order, each with its outcome.
 
-    Of a share group whole topics are deleted, hence before what is set in them.
+    Share groups lose whole topics, so their deletions come before the offsets set in them.
     """
     wanted = [item for item in items if item.planned]
     to_store = {
@@ -141,7 +141,7 @@ def _change(
 def _committed_after_doubt(
     cluster: ClusterView, group_id: str, share: bool
 ) -> Mapping[TopicPartition, CommittedOffset] | None:
-    """Return what is committed now, to tell whether a request without a reply was carried out."""
+    """Return what is committed now, which shows whether a request without a reply was carried out."""
     try:
         group = look(cluster, [group_id], [group_id] if share else ())[group_id]
     except KgroupError:
@@ -177,7 +177,7 @@ def _became(
 
 
 def _image(items: Iterable[OffsetChange]) -> dict[str, list[list[str | int]]]:
-    """Return the committed offsets before, by group, of the partitions about to change."""
+    """Return the committed offsets before the change, by group, of the partitions about to change."""
     image: dict[str, list[list[str | int]]] = {}
     for item in items:
         if item.planned:

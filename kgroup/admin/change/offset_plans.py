@@ -1,7 +1,7 @@
-"""Changes of committed offsets: planned with what was there before, executed with a journal entry.
+"""Changes of committed offsets: planned from the offsets before, executed with a journal entry.
 
-Resets, imports, clones, deletions of offsets and their undoing are all the same here: an offset before
-and one after for each partition. Frozen values of plain types, so that `dataclasses.asdict` is JSON.
+Resets, imports, clones, deletions and undos of offsets have one form: an offset before and one after for each
+partition. Frozen values of plain types, so that `dataclasses.asdict` is JSON.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError
 from kgroup.history.fold.marks import Mark
 
 ABSENT = "absent"
-"""The state of a group that does not exist: offsets can be committed for it all the same."""
+"""The state of a group that does not exist; offsets can be committed for it."""
 UNREAD = "unknown"
 """The state of a group that could not be read."""
 SAFETY_REFUSED = "SAFETY_REFUSED"
@@ -64,9 +64,9 @@ class CommittedOffset:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What is to become of one partition; None for `after` deletes the committed offset.
+    """The planned offset of one partition; None for `after` deletes the committed offset.
 
-    With an `error_code` nothing can become of it, for the reason in `effect`.
+    With an `error_code` the change is impossible, for the reason in `effect`.
     """
 
     after: CommittedOffset | None
@@ -97,7 +97,7 @@ class OffsetChange(PlannedItem):
 
 @dataclass(frozen=True, slots=True)
 class PlannedGroup:
-    """A group of a plan as it was found; `refusal` says why its committed offsets cannot be changed now."""
+    """A group of a plan as found; `refusal` says why its committed offsets cannot be changed now."""
 
     group_id: str
     type: GroupType | None
@@ -113,10 +113,10 @@ class PlannedGroup:
 
 @dataclass(frozen=True, slots=True)
 class OffsetsPlan:
-    """Changes of committed offsets worked out and not yet made; valid while the offsets are those before.
+    """Changes of committed offsets not yet made; valid while the offsets are those before.
 
-    `undoes` is the journal entry that the plan takes back. `needs_empty` is off where the broker itself
-    decides partition by partition (deleting offsets).
+    `undoes` is the journal entry that the plan undoes. `needs_empty` is off where the broker itself decides
+    partition by partition (deleting offsets).
     """
 
     id: str
@@ -140,10 +140,10 @@ class OffsetsPlan:
 class GroupNow:
     """A group and its committed offsets at one moment; `error` when they could not be read.
 
-    `unseen` says that there may be more: of topics that this principal may not see, or that could not be
-    read; `no_offsets` why there are none to be seen, where members of its kind commit nothing. Of a share
-    group `committed` are its start offsets, `share` all that its coordinator reports, and `done_beyond` at
-    most how many records beyond them are acknowledged or given up, None where that is not known.
+    `unseen`: there may be more, in topics that this principal may not see or that could not be read.
+    `no_offsets` says why there are none, where members of its kind commit nothing. For a share group
+    `committed` are its start offsets, `share` its coordinator's report, and `done_beyond` at most how many
+    records beyond them are acknowledged or given up, None if unknown.
     """
 
     group_id: str
@@ -160,12 +160,12 @@ class GroupNow:
 
 
 def look(cluster: ClusterView, group_ids: Iterable[str], share: Collection[str] = ()) -> dict[str, GroupNow]:
-    """Each group as it is now, those that do not exist included: they count as share groups if in `share`."""
+    """Return each group as it is now; absent ones count as share groups if they are in `share`."""
     wanted = list(dict.fromkeys(group_ids))
     described = groups_only(cluster, wanted)
     shares = {name for name in wanted if _is_share(described[name], name in share)}
-    offsets, told = stored_offsets(cluster, wanted, shares)
-    shared = {name: each for name, each in told.items() if isinstance(each, ShareOffsets)}
+    offsets, reports = stored_offsets(cluster, wanted, shares)
+    shared = {name: each for name, each in reports.items() if isinstance(each, ShareOffsets)}
     done = _done_beyond(cluster, shared)
     complete = sees_every_topic(cluster) if offsets else True
     unread = _unread_starts(cluster, shared)
@@ -206,7 +206,7 @@ def _is_share(found: GroupDescription | KgroupError, if_absent: bool) -> bool:
 
 
 def _done_beyond(cluster: ClusterView, shared: Mapping[str, ShareOffsets]) -> dict[str, int | None]:
-    """At most how many records beyond the start offsets of each group are done; log ends are read last."""
+    """Return at most how many records beyond each group's start offsets are done; log ends are read last."""
     places = {place for found in shared.values() for place in found.starts}
     ends = list_offsets(cluster, dict.fromkeys(places, LATEST)) if places else {}
     done: dict[str, int | None] = {}
@@ -223,7 +223,7 @@ def _done_beyond(cluster: ClusterView, shared: Mapping[str, ShareOffsets]) -> di
 
 
 def _unread_starts(cluster: ClusterView, shared: Mapping[str, ShareOffsets]) -> dict[str, ItemError]:
-    """Why start offsets of some groups may be more than those reported: the first reason of each."""
+    """Return the first reason why some of a group's start offsets may not have been reported."""
     unsure = any(found.without_start for found in shared.values())
     state = cluster.topics([SHARE_STATE]).get(SHARE_STATE) if unsure else None
     reasons = {name: next(iter(unread_starts(name, found, state)), None) for name, found in shared.items()}
@@ -231,7 +231,7 @@ def _unread_starts(cluster: ClusterView, shared: Mapping[str, ShareOffsets]) -> 
 
 
 def refusal_of(group: GroupNow) -> tuple[str, str] | None:
-    """Why committed offsets of the group cannot be set, and what to do about it; None when they can."""
+    """Return why the group's committed offsets cannot be set, and what to do; None when they can."""
     if group.error:
         return group.error.message, group.error.hint or ""
     if group.no_offsets is not None:
@@ -250,10 +250,10 @@ def refusal_of(group: GroupNow) -> tuple[str, str] | None:
 
 @dataclass(frozen=True, slots=True)
 class Purpose:
-    """What a plan is made for, as the journal tells it: the command, its spec in words, and why.
+    """The purpose of a plan, as the journal reports it: the command, its spec in words, and why.
 
-    `undoes` is the entry it takes back. `needs_empty` off leaves it to the broker, partition by partition,
-    whether an active group may be changed. With `mark`, commits say by whom and why.
+    `undoes` is the entry it undoes. With `needs_empty` off the broker decides, partition by partition,
+    whether an active group may be changed. With `mark`, commits record who made them and why.
     """
 
     command: str
@@ -265,7 +265,7 @@ class Purpose:
 
 
 def make_plan(purpose: Purpose, now: Mapping[str, GroupNow], drafts: Mapping[str, Drafts]) -> OffsetsPlan:
-    """Return the plan that turns what is there `now` into the drafts."""
+    """Return the plan that turns the offsets of `now` into the drafts."""
     items = [
         _item(now[group_id], partition, draft, keep_equal=purpose.mark)
         for group_id, wanted in drafts.items()
@@ -301,9 +301,9 @@ def make_plan(purpose: Purpose, now: Mapping[str, GroupNow], drafts: Mapping[str
 def imported(
     cluster: ClusterView, wanted: Mapping[str, Mapping[TopicPartition, CommittedOffset]]
 ) -> dict[str, dict[TopicPartition, Draft]]:
-    """Offsets as drafts; those whose topic or partition does not exist, or may not be seen, cannot be set.
+    """Return offsets as drafts; topics or partitions that are absent or hidden cannot be set.
 
-    A partition without a leader is there, and its group's coordinator takes an offset for it.
+    A partition without a leader exists, and its group's coordinator accepts an offset for it.
     """
     topics = cluster.topics({p.topic for rows in wanted.values() for p in rows})
 
@@ -317,7 +317,7 @@ def imported(
 
 
 def actor() -> str:
-    """Who makes changes: user@host."""
+    """Return who makes changes, as user@host."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a container's user id without a name
@@ -331,7 +331,7 @@ def plan_document(plan: OffsetsPlan) -> Document:
 
 
 def plan_from(document: Mapping[str, Any]) -> OffsetsPlan:
-    """Return the plan behind `plan_document`'s object; ConfigError when it is not one."""
+    """Return the plan of `plan_document`'s object; raise ConfigError when it is not one."""
     try:
         items = tuple(item_from(item) for item in document["items"])
         groups = tuple(PlannedGroup(**group) for group in document["groups"])
@@ -341,7 +341,7 @@ def plan_from(document: Mapping[str, Any]) -> OffsetsPlan:
 
 
 def item_from(item: Mapping[str, Any]) -> OffsetChange:
-    """One partition of a plan's JSON object; TypeError, KeyError or ValueError when it is not one."""
+    """Return one partition of a plan's JSON object; raise TypeError, KeyError or ValueError otherwise."""
     before, after = (CommittedOffset(**item[key]) if item[key] else None for key in ("before", "after"))
     return OffsetChange(**{**item, "before": before, "after": after, "result": ChangeStatus(item["result"])})
 
@@ -363,9 +363,9 @@ def _planned(group: GroupNow, needs_empty: bool) -> PlannedGroup:
 
 
 def _caution(group: GroupNow) -> str | None:
-    """Return what a share group forgets, or what else a Kafka Streams application has.
+    """Return what a share group forgets, or what else a Kafka Streams application stores.
 
-    The metadata of its commits shows a classic one of the latter.
+    The metadata of its commits identifies a classic Streams application.
     """
     if group.type == SHARE:
         return forgets(group) if group.committed else None
@@ -384,7 +384,7 @@ def _caution(group: GroupNow) -> str | None:
 
 
 def forgets(group: GroupNow) -> str:
-    """Return what changing a share group's start offsets takes with it, which no undo restores."""
+    """Return what changing a share group's start offsets discards, which no undo restores."""
     done = "which records beyond its start offsets are acknowledged or given up (how many is not known)"
     if group.done_beyond is not None:
         done = f"that up to {group.done_beyond} records beyond its start offsets are acknowledged or given up"
@@ -420,7 +420,7 @@ def _item(group: GroupNow, partition: TopicPartition, draft: Draft, keep_equal: 
     if group.type == SHARE and draft.after is not None:
         draft = replace(draft, after=CommittedOffset(draft.after.offset))
     result = ChangeStatus.FAILED if draft.error_code else ChangeStatus.PLANNED
-    # A reset to where the group is commits all the same, as in Kafka: it renews the offset's lease.
+    # A reset to the current offset commits too, as in Kafka: it restarts the offset's retention.
     if not draft.error_code and before == draft.after and (before is None or not keep_equal):
         result = ChangeStatus.UNCHANGED
     return OffsetChange(

@@ -1,6 +1,6 @@
-"""Register instance ids that a group waits for, and take them off its list again (KIP-345, future work).
+"""Register instance ids that a group waits for, and remove them again (KIP-345, future work).
 
-The list is a setting of the group that an embedded cluster of kgroup knows; no Kafka does (SM-80 to SM-85).
+The list is a group setting of kgroup's embedded cluster; no Kafka has it (SM-80 to SM-85).
 """
 
 from collections.abc import Mapping
@@ -24,9 +24,9 @@ _NOT_KNOWN = frozenset({ErrorCode.INVALID_CONFIG, ErrorCode.INVALID_REQUEST, Err
 
 @dataclass(frozen=True, slots=True)
 class Registering:
-    """What is asked for: ids to put on the list, or with `remove` to take off it, or `all` of them.
+    """The request: ids to register, or with `remove` to remove, or `all` of them.
 
-    `wait_ms` and `target_size` are set beside new ids, and left as they are when None.
+    `wait_ms` and `target_size` are set with new ids, and unchanged when None.
     """
 
     instance_ids: tuple[str, ...] = ()
@@ -42,9 +42,9 @@ class Registering:
 
 @dataclass(frozen=True, slots=True)
 class Registrant:
-    """One instance id of a plan: whether it will be registered, and which member has it now, if one does.
+    """One instance id of a plan: whether it will be registered, and which member has it now, if any.
 
-    `result` is planned, unchanged, or not_found for one that is to be taken off a list it is not on.
+    `result` is planned, unchanged, or not_found for an id to remove that is not registered.
     """
 
     instance_id: str
@@ -61,7 +61,7 @@ class Registrant:
 
 @dataclass(frozen=True, slots=True)
 class RegistrationPlan:
-    """A change of whom a group expects, worked out and not yet done. `group` is None while there is none."""
+    """A change of a group's registered ids, not yet done. `group` is None while it does not exist."""
 
     group_id: str
     wanted: Registering
@@ -72,7 +72,7 @@ class RegistrationPlan:
 
     @property
     def after(self) -> dict[str, str]:
-        """The settings as they would be, the list as it is if nobody else changes it."""
+        """The settings after the change, if the list does not change meanwhile."""
         found = dict(self.before)
         for name, wanted in self.changes.items():
             if isinstance(wanted, Items):
@@ -85,21 +85,21 @@ class RegistrationPlan:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The ids that the group will wait for, as it is now."""
+        """The ids that the group would wait for now."""
         return tuple(row.instance_id for row in self.registrants if row.is_missing)
 
 
 def plan(cluster: ClusterView, group_id: str, wanted: Registering) -> RegistrationPlan:
-    """Return what the change would do, the broker asked whether it would take it; the group need not exist.
+    """Return the effect of the change, which the broker has validated; the group need not exist.
 
-    ConfigError for ids that a list cannot hold; SafetyRefused for a group of another type; BrokerRefused
-    with UNSUPPORTED_VERSION by a broker that knows no registered ids, and as `groups_only` and the broker
-    refuse.
+    Raise ConfigError for ids that a list cannot hold; SafetyRefused for a group of another type;
+    BrokerRefused with UNSUPPORTED_VERSION for a broker without registered ids, and as `groups_only` and the
+    broker refuse.
     """
     for instance_id in wanted.instance_ids:
         if "," in instance_id:
             raise ConfigError(f"{instance_id!r} cannot be registered: a list of ids has no room for a comma")
-    # Refuse a broker without registered ids: one that does not take a value that is always allowed.
+    # Refuse a broker without registered ids: one that rejects a value that is always valid.
     try:
         alter_group(cluster, group_id, {WAIT: "0"}, validate_only=True)
     except BrokerRefused as error:
@@ -112,18 +112,18 @@ def plan(cluster: ClusterView, group_id: str, wanted: Registering) -> Registrati
             detail=error.message,
             hint="kgroup serve; kgroup docs registered-ids-and-standbys says what they are",
         ) from None
-    told = settings_of_groups(cluster, [group_id], SETTINGS)[group_id]
-    if isinstance(told, KgroupError):
-        raise told
+    settings = settings_of_groups(cluster, [group_id], SETTINGS)[group_id]
+    if isinstance(settings, KgroupError):
+        raise settings
     group = _group(cluster, group_id)
-    changes = _changes(wanted, told)
+    changes = _changes(wanted, settings)
     if changes:
         alter_group(cluster, group_id, changes, validate_only=True)
-    return RegistrationPlan(group_id, wanted, group, _registrants(wanted, told, group), changes, told)
+    return RegistrationPlan(group_id, wanted, group, _registrants(wanted, settings, group), changes, settings)
 
 
 def execute(cluster: ClusterView, journal: Journal, made: RegistrationPlan, reason: str | None) -> str:
-    """Do what a plan says, as one entry of the journal; its id. Ids that others add meanwhile stay."""
+    """Execute a plan as one journal entry, and return its id. Ids added meanwhile by others stay."""
     before = tuple(
         Setting(name, made.before.get(name), "group" if name in made.before else "default")
         for name in made.changes
@@ -146,13 +146,13 @@ def _group(cluster: ClusterView, group_id: str) -> GroupDescription | None:
 
 
 def _changes(wanted: Registering, before: Mapping[str, str]) -> dict[str, Wanted]:
-    """Return what there is to change: nothing for what is so already."""
+    """Return the settings to change, without those that already have the value."""
     known = registered_in(before)
     changes: dict[str, Wanted] = {}
     if wanted.all:
         return {name: None for name in (REGISTERED, WAIT) if name in before}
     if wanted.remove:
-        # As they are written: a list that was set by hand may have blanks around its commas.
+        # Compare as written: a list set by hand may have blanks around its commas.
         written = before.get(REGISTERED, "").split(",")
         gone = tuple(dict.fromkeys(part for part in written if part.strip() in wanted.instance_ids))
         return {REGISTERED: Items(gone, added=False)} if gone else {}
@@ -168,7 +168,7 @@ def _changes(wanted: Registering, before: Mapping[str, str]) -> dict[str, Wanted
 def _registrants(
     wanted: Registering, before: Mapping[str, str], group: GroupDescription | None
 ) -> tuple[Registrant, ...]:
-    """Every id that is registered, or would be, or was asked for."""
+    """Return every id that is registered, would be, or was asked for."""
     known = registered_in(before)
     members = {m.instance_id: m for m in group.known_members if m.instance_id} if group else {}
     leaving = known if wanted.all else wanted.instance_ids if wanted.remove else ()

@@ -1,6 +1,6 @@
-"""Take members out of a group by hand: work out who, show it, then do it (KIP-345, KIP-800).
+"""Remove members from a group by hand: plan it, show it, then do it (KIP-345, KIP-800).
 
-LeaveGroup serves classic and consumer groups alike: one request and one rebalance for any number of members.
+LeaveGroup serves classic and consumer groups: one request and one rebalance for any number of members.
 """
 
 import fnmatch
@@ -41,7 +41,7 @@ DEFAULT_REASON = "removed by an administrator with kgroup"
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Who is to be removed: the union of what is given. `hosts` are globs; `left_only` narrows the rest.
+    """The members to remove: the union of what is given. `hosts` are globs; `left_only` narrows the rest.
 
     `left_only` on its own selects every member at epoch -2.
     """
@@ -54,20 +54,20 @@ class Selection:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing was asked for, which is not the same as asking for all."""
+        """Whether nothing was selected, which differs from selecting all."""
         return not (self.instance_ids or self.member_ids or self.hosts or self.left_only or self.all)
 
 
 def plan(cluster: ClusterView, group_id: str, selection: Selection, reason: str | None = None) -> Plan:
-    """Return what removing the selected members would do; changes nothing.
+    """Return the effect of removing the selected members; changes nothing.
 
-    Members asked for by id that are not in the group are items with the result not_found. SafetyRefused
+    Members selected by id that are not in the group are items with the result not_found. Raise SafetyRefused
     for an empty selection or a group of another type; BrokerRefused when the group cannot be described.
     """
     if selection.empty:
         raise SafetyRefused("no member is selected", "name some, or use --all")
     group = _described(cluster, group_id)
-    _check_instances_told(group, selection)
+    _check_instances_reported(group, selection)
     members = group.known_members
     chosen = [member for member in members if _is_chosen(member, selection)]
     held = {m.instance_id for m in members}
@@ -111,7 +111,7 @@ def plan_document(plan: Plan) -> dict[str, object]:
 
 
 def plan_from(document: Mapping[str, Any]) -> Plan:
-    """Return the plan behind `plan_document`'s object; ConfigError when it is not one."""
+    """Return the plan of `plan_document`'s object; raise ConfigError when it is not one."""
     try:
         items = tuple(
             ItemResult(**{**item, "result": ChangeStatus(item["result"])}) for item in document["items"]
@@ -124,7 +124,7 @@ def plan_from(document: Mapping[str, Any]) -> Plan:
 def validity(group: GroupDescription) -> dict[str, int | str]:
     """Return what must not change between plan and execution.
 
-    Brokers do not tell a classic group's generation, so who is in it with which assignment stands for it.
+    Brokers do not report a classic group's generation, so its members and their assignments stand for it.
     """
     if group.group_epoch is not None:
         return {"group_epoch": group.group_epoch}
@@ -138,7 +138,7 @@ def validity(group: GroupDescription) -> dict[str, int | str]:
 
 
 def check_fresh(cluster: ClusterView, made: Plan) -> GroupDescription:
-    """Return the group as it is now; SafetyRefused if it is no longer what the plan was made for."""
+    """Return the group as it is now; raise SafetyRefused if the plan no longer holds."""
     group = _described(cluster, made.group_id)
     now = validity(group)
     if now != made.valid_while:
@@ -150,7 +150,7 @@ def check_fresh(cluster: ClusterView, made: Plan) -> GroupDescription:
 
 
 def recorded(cluster: ClusterView, journal: Journal, made: Plan) -> Execution:
-    """Remove the plan's members as one entry of the journal; SafetyRefused when the group has changed."""
+    """Remove the plan's members as one journal entry; raise SafetyRefused when the group has changed."""
     group = check_fresh(cluster, made)
     plan = {"actor": actor(), **plan_document(made)}
     named = [{"instance_id": item.instance_id, "member_id": item.member_id} for item in made.items]
@@ -161,11 +161,11 @@ def recorded(cluster: ClusterView, journal: Journal, made: Plan) -> Execution:
 
 
 def execute(cluster: ClusterView, made: Plan) -> tuple[ItemResult, ...]:
-    """Remove the plan's members; a result for each, in the plan's order.
+    """Remove the plan's members; return a result for each, in the plan's order.
 
-    The plan must be fresh (`check_fresh`). BrokerRefused when the broker refuses the whole request or is
-    too old for it. When no answer comes every item fails with OUTCOME_UNKNOWN: it is not sent again, as
-    the members may have left and come back.
+    The plan must be fresh (`check_fresh`). Raise BrokerRefused when the broker refuses the whole request or
+    is too old for it. Without an answer every item fails with OUTCOME_UNKNOWN: the request is not sent again,
+    as the members may have left and rejoined.
     """
     if not made.items:
         return ()
@@ -195,8 +195,8 @@ def _described(cluster: ClusterView, group_id: str) -> GroupDescription:
     return group
 
 
-def _check_instances_told(group: GroupDescription, selection: Selection) -> None:
-    """Nobody is "not in the group" by an id that the broker keeps to itself."""
+def _check_instances_reported(group: GroupDescription, selection: Selection) -> None:
+    """Raise BrokerRefused for instance ids that the broker does not report."""
     if not selection.instance_ids or all(member.instance_id_known for member in group.known_members):
         return
     raise BrokerRefused(
@@ -223,7 +223,7 @@ _REJOINS = "if still running it rejoins at once as a new member"
 
 
 def effect_of(member: Member, heirs: int) -> str:
-    """Return what removing a member does, where `heirs` stay in the group."""
+    """Return the effect of removing a member while `heirs` members stay."""
     count = member.partition_count
     running = member.connect.running if member.connect is not None else None
     if running is not None:

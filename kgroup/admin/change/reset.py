@@ -1,7 +1,7 @@
 """Where a reset moves each committed offset: every spec of Kafka's tool, with its clamping and fallbacks.
 
 Judged against `kafka-consumer-groups --reset-offsets` of Kafka 4.3: requested offsets are kept within the
-log, times without a record fall to the end of the log, and "current" is the end where nothing is committed.
+log, times without a record become the log's end, and "current" is the end where nothing is committed.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -30,12 +30,12 @@ FROM_FILE, TO_GROUP = "from-file", "to-group"
 NO_COMMITTED_OFFSET = "NO_COMMITTED_OFFSET"
 
 FileRows = Mapping[str, Mapping[TopicPartition, int]]
-"""Offsets by group and partition, as a plan file gives them."""
+"""Offsets by group and partition, as a plan file lists them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """Where to: `number` is the offset, the shift or the time in ms, `rows` the file's, `group` the model."""
+    """The target: `number` is the offset, shift or time in ms, `rows` the file's, `group` the model."""
 
     kind: str
     number: int = 0
@@ -54,7 +54,7 @@ class Spec:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Which partitions: everything committed, or topics, each with some partitions or (None) all of them."""
+    """The partitions: everything committed, or topics, each with some partitions or (None) all of them."""
 
     all_topics: bool = False
     topics: Mapping[str, frozenset[int] | None] = field(default_factory=dict)
@@ -68,11 +68,10 @@ def plan_reset(
     reason: str | None = None,
     share: Collection[str] = (),
 ) -> OffsetsPlan:
-    """Return what the reset would do to each group, whether or not it may be done now; changes nothing.
+    """Return the effect of the reset on each group, allowed now or not; changes nothing.
 
-    Partitions that cannot be reset are failed items. Raises for a topic named that does not exist, and
-    ConfigError for groups that the file does not mention. Groups in `share` that do not exist are made share
-    groups.
+    Partitions that cannot be reset are failed items. Raise for a named topic that does not exist, and
+    ConfigError for groups missing in the file. Absent groups in `share` become share groups.
     """
     wanted = list(dict.fromkeys(group_ids))
     models = [spec.group] if spec.kind == TO_GROUP else []
@@ -114,7 +113,7 @@ def _chosen(
 
 
 class _Log:
-    """Ends and times of the logs of some partitions, each kind asked for once and only when needed."""
+    """Ends and times of some partitions' logs, each kind requested once and only when needed."""
 
     def __init__(self, cluster: ClusterView, partitions: Iterable[TopicPartition]) -> None:
         self._cluster = cluster

@@ -12,7 +12,7 @@ from kgroup.admin.settings import Items, Setting, Wanted, alter_group
 
 @dataclass(frozen=True, slots=True)
 class SettingsChange:
-    """What `command` changes of a group's settings, those that were there before, and why."""
+    """A change of a group's settings by `command`, the settings before, and the reason."""
 
     command: str
     group_id: str
@@ -22,7 +22,7 @@ class SettingsChange:
 
 
 def execute(cluster: ClusterView, journal: Journal, change: SettingsChange) -> str:
-    """Change the settings, all or none, as one entry of the journal; its id."""
+    """Change the settings, all or none, as one journal entry; return its id."""
     plan = {
         "group_id": change.group_id,
         "settings": {name: _document(wanted) for name, wanted in change.changes.items()},

@@ -1,4 +1,4 @@
-"""Take back a change of committed offsets, from the journal's before-image, if nobody has committed since."""
+"""Undo a change of committed offsets from the journal's before-image, unless a commit came after."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ CHANGES = frozenset({"reset-offsets", "offsets import", "offsets clone", "offset
 
 @dataclass(frozen=True, slots=True)
 class _PartitionChange:
-    """One partition of an entry: what was there, what was made of it, and whether that is certain."""
+    """One partition of an entry: the offset before, the offset after, and whether that is certain."""
 
     before: CommittedOffset | None
     after: CommittedOffset | None
@@ -40,11 +40,11 @@ _Changes = dict[str, dict[TopicPartition, _PartitionChange]]
 def plan_undo(
     cluster: ClusterView, journal: Journal, entry_id: str, group_ids: Iterable[str] = ()
 ) -> OffsetsPlan:
-    """How to bring back what was before a journal entry: offsets, leader epochs and metadata, exactly.
+    """Return how to restore the state before a journal entry: offsets, leader epochs and metadata.
 
-    LAST is the newest change of offsets on this cluster (of these groups) that is not an undo and not
-    undone. Only `group_ids` of the entry when given. Commit times cannot be brought back. SafetyRefused
-    when a committed offset is no longer what the change made of it: a commit came after.
+    LAST is the newest change of offsets on this cluster (of these groups) that is not an undo and not undone.
+    `group_ids` limit the entry's groups. Commit times cannot be restored. Raise SafetyRefused when a
+    committed offset is no longer what the change made of it: a commit came after.
     """
     wanted = frozenset(group_ids)
     entry = _find(journal, entry_id, cluster.metadata(()).cluster_id, wanted)
@@ -63,7 +63,7 @@ def plan_undo(
 
 
 def changed_groups(journal: Journal, entry_id: str) -> tuple[str, ...]:
-    """Return the groups of which an entry has changed offsets, or may have: `plan_undo` restores those."""
+    """Return the groups whose offsets an entry has changed, or may have: `plan_undo` restores those."""
     entry = journal.find(entry_id)
     return tuple(group for group, rows in _changed(entry).items() if rows) if entry else ()
 
@@ -105,14 +105,14 @@ def _groups_of(entry: Entry) -> frozenset[str]:
 
 
 def _share_groups(entry: Entry) -> list[str]:
-    """Return the groups of an entry that were share groups: one that is gone since becomes one again."""
+    """Return the entry's share groups: one that is gone since becomes one again."""
     if entry.command == DELETE:
         return list(entry.plan.get("share", ()))
     return [group["group_id"] for group in entry.plan["groups"] if group.get("type") == SHARE]
 
 
 def _changed(entry: Entry) -> _Changes:
-    """Return what the entry changed; ConfigError for one that was written by another version, or by hand."""
+    """Return what the entry changed; raise ConfigError for one of another version, or edited by hand."""
     try:
         return _changed_by_deletion(entry) if entry.command == DELETE else _changed_by_plan(entry)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -120,20 +120,20 @@ def _changed(entry: Entry) -> _Changes:
 
 
 def _changed_by_plan(entry: Entry) -> _Changes:
-    """Return the partitions a plan changed: those done, and those of which the journal cannot tell."""
+    """Return the partitions a plan changed: those done, and those in doubt."""
     results = {(r["group_id"], r["topic"], r["partition"]): r for r in entry.results or ()}
     changed: _Changes = {}
     for item in map(item_from, entry.plan["items"]):
-        told = results.get((item.group_id, item.topic, item.partition))
-        done = told is not None and told["result"] == ChangeStatus.DONE
-        doubtful = item.planned and (told is None or told["error_code"] in IN_DOUBT)
+        result = results.get((item.group_id, item.topic, item.partition))
+        done = result is not None and result["result"] == ChangeStatus.DONE
+        doubtful = item.planned and (result is None or result["error_code"] in IN_DOUBT)
         if done or doubtful:
             changed.setdefault(item.group_id, {})[item.tp] = _PartitionChange(item.before, item.after, done)
     return changed
 
 
 def _changed_by_deletion(entry: Entry) -> _Changes:
-    """Return the committed offsets of groups deleted, and of those of which the journal cannot tell."""
+    """Return the committed offsets of groups deleted, and of those in doubt."""
     results = entry.results or ()
     deleted = {r["group_id"] for r in results if r["result"] == ChangeStatus.DELETED}
     doubtful = {r["group_id"] for r in results if r.get("error_code") in IN_DOUBT}

@@ -1,4 +1,4 @@
-"""The history of very many groups, read by a process of its own while this one describes them.
+"""The history of very many groups, read by a separate process while this one describes them.
 
 Either takes about as long, and each is work for one core (docs/decisions/0066-what-each-trick-is-worth.md).
 """
@@ -25,15 +25,15 @@ _BEGIN = f"import {__name__} as ahead; ahead.work()"
 
 
 class Ahead:
-    """A process that reads partitions in their order, ahead of who asks for them.
+    """A process that reads partitions in order, ahead of their use.
 
-    It has connections of its own, made as the topic's transport makes them.
+    It has its own connections, made as the topic's transport makes them.
     """
 
     def __init__(self, topic: LiveTopic, by_partition: Mapping[int, Sequence[str]]) -> None:
         self._connection, theirs = Pipe()
-        # Not one of multiprocessing's: those run the caller's main module once more, and it may be anything.
-        # In a session of its own: who started it ends it on Ctrl-C.
+        # Not one of multiprocessing's: those run the caller's main module again, which may be anything. In a
+        # session of its own: the parent ends it on Ctrl-C.
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-c", _BEGIN, str(theirs.fileno())],
             stdin=subprocess.DEVNULL,
@@ -47,31 +47,31 @@ class Ahead:
         Thread(target=_give, args=(self._connection, work), daemon=True).start()
 
     def look_into(self, number: int) -> dict[str, Recorded]:
-        """Return what is recorded of the groups of a partition; KgroupError when it cannot be read.
+        """Return the records of a partition's groups; raise KgroupError when it cannot be read.
 
-        Partitions are asked for in their order; one passed over is not told any more.
+        Request partitions in their order; one that was skipped cannot be read any more.
         """
         while True:
             message: Any = taken(self._connection, "the process that reads the history")
-            told: int
+            reported: int
             found: dict[str, Recorded] | Exception
-            told, found = message
-            if told < number:
+            reported, found = message
+            if reported < number:
                 continue
             if isinstance(found, Exception):
                 raise found
-            assert told == number, f"{number} was asked for behind {told}"
+            assert reported == number, f"{number} was requested after {reported}"
             return found
 
     def close(self) -> None:
-        """End the process, whatever it is at."""
+        """End the process, at any point of its work."""
         self._process.terminate()
         self._process.wait()
         self._connection.close()
 
 
 def _give(to: Connection, work: Work) -> None:
-    # A process that is gone is told where its answers are missing.
+    # A process that has ended is reported where its answers are missing.
     with contextlib.suppress(OSError):
         to.send(work)
 
@@ -89,8 +89,8 @@ def work() -> None:
         except KgroupError as error:
             found = error
         except Exception as error:
-            # A mistake of ours is shown by who shows all others.
+            # The parent, which reports all other failures, reports our bugs too.
             found = error
         outbox.put((number, found))
     outbox.flush()
-    os._exit(0)  # nothing of all that was read need be let go of one by one
+    os._exit(0)  # skip freeing all that was read, object by object

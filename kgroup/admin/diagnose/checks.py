@@ -1,4 +1,4 @@
-"""The checks of a check-up beyond the description: log starts, settings, history, a second look."""
+"""The checks of a check-up beyond the description: log starts, settings, history, a second poll."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kgroup.admin.diagnose.restarts import slow_restarts
 from kgroup.admin.diagnose.restless import flapping, restless
 from kgroup.admin.diagnose.stopped import stopped
 from kgroup.admin.diagnose.unread import unread
-from kgroup.admin.diagnose.wording import SHOWN, name_of, take_out, whereabouts
+from kgroup.admin.diagnose.wording import SHOWN, name_of, removal_of, whereabouts
 from kgroup.admin.models import CLASSIC, COMPLETING, CONSUMER, SHARE, Severity
 from kgroup.admin.read.findings import ERROR, INFO, WARN, Meaning, some
 from kgroup.admin.settings import OFFSETS_RETENTION
@@ -51,16 +51,16 @@ DOCTOR_CODES: dict[str, Meaning] = {
     "KG318": Meaning(INFO, "Records of a share group came back: released, or their locks timed out"),
 }
 STUCK_ONLINE_S, OPEN_S = 60, 10
-"""From which age in the log on a consumer group's rebalance, and a transaction, count as stuck.
+"""The age in the log from which a consumer group's rebalance, and a transaction, count as stuck.
 
-A consumer group goes on reading while its members confirm one after the other. A classic group reads nothing
-meanwhile, and its log does not tell when a rebalance began: it is stuck when patience runs out.
+A consumer group keeps reading while its members confirm one by one. A classic group reads nothing during a
+rebalance, and its log does not show when it began: it is stuck when patience runs out.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """A finding with what shows it; `evidence` are facts in words, each with its source."""
+    """A finding with its `evidence`: facts in words, each with its source."""
 
     code: str
     severity: Severity
@@ -85,7 +85,7 @@ _LOOKS: dict[str, Callable[[Facts], Iterator[tuple[str, str, Sequence[str]]]]] =
 
 
 def diagnoses(facts: Facts) -> Iterator[Diagnosis]:
-    """Yield what the description found, with evidence, and what the facts prove beyond it."""
+    """Yield the description's findings, with evidence, and what the facts prove beyond it."""
     for found in facts.group.findings:
         evidence = tuple(_evidence(found.code, facts))
         yield Diagnosis(found.code, found.severity, found.message, found.hint, evidence)
@@ -145,7 +145,7 @@ def _stuck(facts: Facts) -> Iterator[Diagnosis]:
 
 
 def _stuck_classic(facts: Facts) -> Diagnosis:
-    """Who is waited for is on no wire message: those of the last generation who may not have rejoined."""
+    """Return the members of the last generation that may not have rejoined: no wire message names them."""
     group, view = facts.group, facts.state.view() if facts.state is not None else None
     present = {member.member_id: member.name for member in group.known_members}
     suspects: list[RecordedMember] = []
@@ -173,13 +173,13 @@ def _stuck_classic(facts: Facts) -> Diagnosis:
     return _diagnosis(
         "KG112",
         f"{group.state} for at least {facts.seen_for_s:.0f} s, and nothing is read: it waits for {waits}",
-        f"look at that member's process; {take_out(group.group_id, suspects[:1])} takes it out",
+        f"look at that member's process; {removal_of(group.group_id, suspects[:1])} removes it",
         evidence,
     )
 
 
 def _last_commit(facts: Facts, member: RecordedMember) -> int:
-    """When something that the member held was last committed, in ms; -1 for never."""
+    """Return when a partition the member owned was last committed, in ms; -1 for never."""
     return max((facts.committed_ms.get(place, -1) for place in member.holds), default=-1)
 
 
@@ -189,7 +189,7 @@ def _about(facts: Facts, member: RecordedMember) -> str:
     late = ""
     if member.rebalance_timeout_ms >= 0:
         ends = facts.now_ms + member.rebalance_timeout_ms
-        late = f", taken out by {utc(ends)} (rebalance timeout {member.rebalance_timeout_ms / 1000:g} s)"
+        late = f", removed by {utc(ends)} (rebalance timeout {member.rebalance_timeout_ms / 1000:g} s)"
     return f"{whereabouts(member)} {committed}{late}"
 
 
@@ -202,12 +202,12 @@ def _stuck_consumer(facts: Facts) -> Iterator[Diagnosis]:
     if age_s < STUCK_ONLINE_S:
         return
     recorded = facts.state.view().members if facts.state is not None else {}
-    # What a member has to give up of a topic that is gone is on record only: brokers describe it as nothing.
+    # Only records show what a member has to revoke of a deleted topic: brokers omit it.
     now = {m.member_id: (recorded.get(m.member_id), m) for m in facts.group.known_members}
     late = [
-        (member, told.name, state)
-        for member, told in now.values()
-        if (state := member.state if member is not None else told.state)
+        (member, view.name, state)
+        for member, view in now.values()
+        if (state := member.state if member is not None else view.state)
         not in (MemberStatus.STABLE, MemberStatus.WAITING)
     ]
     waited = [f"{name if member is None else name_of(member)} ({state})" for member, name, state in late]
@@ -215,8 +215,8 @@ def _stuck_consumer(facts: Facts) -> Iterator[Diagnosis]:
     yield _diagnosis(
         "KG112",
         f"{facts.group.state} for {age_s:.0f} s: it waits for {', '.join(waited) or 'the assignment'}",
-        f"a member confirms within its rebalance timeout, or is taken out then; "
-        f"{take_out(facts.group.group_id, known)} takes it out now",
+        f"a member confirms within its rebalance timeout, or is removed then; "
+        f"{removal_of(facts.group.group_id, known)} removes it now",
         [
             f"epoch {started.epoch} began at {utc(started.timestamp_ms)} (log offset {started.offset})",
             *(_deadline(facts, member, started.timestamp_ms) for member in known[:SHOWN]),
@@ -236,7 +236,7 @@ def _deadline(facts: Facts, member: RecordedMember, began_ms: int) -> str:
 
 
 def _held_open(facts: Facts) -> Iterator[Diagnosis]:
-    """Offsets of a transaction that does not end; one that has just begun does not count."""
+    """Yield offsets of a transaction that does not end; one that has just begun does not count."""
     pending = facts.state.pending if facts.state is not None else {}
     by_producer = {
         producer: {place: commit for place, commit in places.items() if place in facts.pending}
@@ -254,16 +254,16 @@ def _held_open(facts: Facts) -> Iterator[Diagnosis]:
     ]
     known = {producer for producer, places in by_producer.items() if places}
     evidence += [
-        f"transactional id {told.transactional_id!r}, producer {told.producer_id}, {told.state}"
-        + (f" since {utc(told.start_ms)}" if told.start_ms >= 0 else "")
-        + (f", its timeout is {told.timeout_ms / 1000:g} s" if told.timeout_ms >= 0 else "")
-        for told in facts.transactions
-        if not known or told.producer_id in known
+        f"transactional id {each.transactional_id!r}, producer {each.producer_id}, {each.state}"
+        + (f" since {utc(each.start_ms)}" if each.start_ms >= 0 else "")
+        + (f", its timeout is {each.timeout_ms / 1000:g} s" if each.timeout_ms >= 0 else "")
+        for each in facts.transactions
+        if not known or each.producer_id in known
     ]
     evidence += facts.clock_words
     places = sorted(facts.pending)
     if not facts.transactions:
-        # Brokers list only those that may be described, and say nothing of the others.
+        # Brokers list only the transactions that this principal may describe.
         evidence.append("owner hidden: requires DESCRIBE on the TransactionalId and Kafka 3.0+")
     yield _diagnosis(
         "KG309",
@@ -274,7 +274,7 @@ def _held_open(facts: Facts) -> Iterator[Diagnosis]:
 
 
 def _deleted_unread(facts: Facts) -> Iterator[Diagnosis]:
-    # Of a share group some of them may be acknowledged.
+    # For a share group some of them may be acknowledged.
     most = "at most " if facts.group.type == SHARE else ""
     lost = [
         f"{place}: {most}{start - row.committed_offset} records, from {row.committed_offset} to {start}"
@@ -286,7 +286,7 @@ def _deleted_unread(facts: Facts) -> Iterator[Diagnosis]:
         yield _diagnosis(
             "KG308",
             f"the log of {logs} begins after the committed offset: those records are gone unread",
-            "auto.offset.reset decides where the reader goes on; longer retention keeps it from happening",
+            "auto.offset.reset decides where the reader resumes; longer retention keeps it from happening",
             lost,
         )
 

@@ -33,7 +33,7 @@ def look_at_deliveries(cluster: ClusterView, facts: Sequence[Facts], patience_s:
     if not waiting:
         return
     places = {place for each in waiting for place in each.places}
-    # Ends are read before the first lags and after the later ones: no more can have come in between.
+    # Ends are read before the first lags and after the later ones: no more records can have arrived.
     before = list_offsets(cluster, dict.fromkeys(places, LATEST))
     first = share_offsets(cluster, [each.group.group_id for each in waiting])
     start = cluster.retry.clock()
@@ -61,7 +61,7 @@ def _still(
     after: Ends,
     seconds: float,
 ) -> Still | None:
-    """Return what certainly stands still between two polls; None if a record was, or may be, finished."""
+    """Return the partitions without progress between two polls; None if a record was, or may be, finished."""
     if isinstance(first, KgroupError) or isinstance(now, KgroupError) or first.starts != now.starts:
         return None
     waiting = {}
@@ -79,7 +79,7 @@ def _still(
 def _grown(
     first: ShareOffsets | KgroupError, now: ShareOffsets | KgroupError, seconds: float
 ) -> Grown | None:
-    """Return how the lag grew between two polls; None if it did not, or is not known of each partition."""
+    """Return how the lag grew between two polls; None if it did not, or is unknown for a partition."""
     if isinstance(first, KgroupError) or isinstance(now, KgroupError) or first.lags.keys() != now.lags.keys():
         return None
     had, has = sum(first.lags.values()), sum(now.lags.values())
@@ -87,7 +87,7 @@ def _grown(
 
 
 def falling_behind(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield that the members finish records, and fewer than come."""
+    """Yield that the members finish fewer records than arrive."""
     grown = facts.grown
     if grown is not None:
         members = count_of(len(facts.group.known_members), "member")
@@ -100,7 +100,7 @@ def falling_behind(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
 
 
 def standing_still(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield that nothing was finished, what to do about it, and what shows it."""
+    """Yield that nothing was finished, what to do about it, and its evidence."""
     still = facts.still
     if still is None:
         return

@@ -1,7 +1,7 @@
-"""A check-up of groups: what describing them proves, with what settings, history and a second look add.
+"""A check-up of groups: findings of their descriptions, settings, history and a second poll.
 
-The verdict is healthy only when every look was taken and found no error. A look that could not be taken makes
-it unknown; one that the operator leaves out is not missed (docs/decisions/0025-what-healthy-means.md).
+The verdict is healthy only when every poll succeeded and found no error. A failed poll makes it unknown; one
+that the operator excludes does not (docs/decisions/0025-what-healthy-means.md).
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,7 +30,7 @@ _RANK = {ERROR: 0, WARN: 1, INFO: 2}
 
 @dataclass(frozen=True, slots=True)
 class Checkup:
-    """What was found, worst first, and what could not be looked at."""
+    """The findings, worst first, and what could not be seen."""
 
     group: GroupDescription
     findings: tuple[Diagnosis, ...]
@@ -38,7 +38,7 @@ class Checkup:
 
     @property
     def verdict(self) -> str:
-        """sick with an error found; else unknown when a look could not be taken; else healthy."""
+        """sick with an error found; else unknown when a poll failed; else healthy."""
         if any(finding.severity == ERROR for finding in self.findings):
             return SICK
         return UNKNOWN if self.unseen else HEALTHY
@@ -51,7 +51,7 @@ class Checkup:
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """The check-ups in the order asked for; `errors` are the groups that could not be described at all."""
+    """The check-ups in the order requested; `errors` are the groups that could not be described at all."""
 
     checkups: tuple[Checkup, ...]
     errors: tuple[ItemError, ...] = ()
@@ -66,10 +66,10 @@ def examine_all(
     left_out: Iterable[str] = (),
     patience_s: float = PATIENCE_S,
 ) -> Examined:
-    """Look at groups from every side, all of them together: each offsets partition is read once.
+    """Return a check-up of all these groups together: each offsets partition is read once.
 
-    `window_ms` is how far back history counts. `left_out` are some of LOOKS not to take. A group that is seen
-    rebalancing, or with offsets held open, is looked at again for up to `patience_s`, and so is a share group
+    `window_ms` is how far back history counts. `left_out` are the LOOKS to exclude. A group that is seen
+    rebalancing, or with offsets held open, is polled again for up to `patience_s`, and so is a share group
     whose records wait for its members.
     """
     wanted = list(dict.fromkeys(group_ids))
@@ -80,10 +80,12 @@ def examine_all(
     errors: list[ItemError] = []
     with Past(cluster, wanted) as past:
         ordered = wanted if HISTORY in without else past.in_order()
-        for told in describe_each(cluster, ordered, expected=SETTINGS not in without, topologies=True):
-            facts = [Facts(group, now_ms, now_ms - window_ms, patience_s, without) for group in told.groups]
-            errors += told.errors
-            gather(cluster, facts, past.tell)
+        for described in describe_each(cluster, ordered, expected=SETTINGS not in without, topologies=True):
+            facts = [
+                Facts(group, now_ms, now_ms - window_ms, patience_s, without) for group in described.groups
+            ]
+            errors += described.errors
+            gather(cluster, facts, past.add_to)
             if LAG not in without:
                 look_at_the_silent(cluster, facts)
                 look_at_the_unread(cluster, facts)
@@ -94,7 +96,7 @@ def examine_all(
             settled = [each for each in facts if not each.unsettled and not undelivered(each)]
             waiting += [each for each in facts if each.unsettled or undelivered(each)]
             done |= _settled(cluster, settled, patience_s)
-            del told, facts, settled  # their rows are not kept while those of the next round are asked for
+            del described, facts, settled  # not kept while the next round is requested
     done |= _settled(cluster, waiting, patience_s)
     place = {group: number for number, group in enumerate(wanted)}
     return Examined(
@@ -104,7 +106,7 @@ def examine_all(
 
 
 def _measure(cluster: ClusterView, facts: Sequence[Facts]) -> None:
-    """Ask for the brokers' time, once, where an age decides."""
+    """Read the brokers' time, once, where an age decides."""
     aged = [each for each in facts if each.pending or each.group.state in ("Assigning", "Reconciling")]
     if aged:
         clock = clock_of(cluster, aged[0].now_ms)
@@ -119,13 +121,13 @@ def _settled(cluster: ClusterView, facts: Sequence[Facts], patience_s: float) ->
     for each in facts:
         group = each.group
         found = sorted(diagnoses(each), key=lambda finding: (_RANK[finding.severity], finding.code))
-        untold = tuple(_unseen(group.group_id, error) for error in group.errors)
-        # The rows have told what they can, and are most of what a group takes.
-        done[group.group_id] = Checkup(replace(group, offsets=()), tuple(found), (*untold, *each.unseen))
+        unread = tuple(_unseen(group.group_id, error) for error in group.errors)
+        # The rows are used up, and are most of what a group takes.
+        done[group.group_id] = Checkup(replace(group, offsets=()), tuple(found), (*unread, *each.unseen))
     return done
 
 
 def _unseen(group_id: str, error: ItemError) -> Unseen:
-    """Return a part of the description that could not be read; the group is named beside it anyway."""
+    """Return a part of the description that could not be read; the group is named with it anyway."""
     look = "committed offsets" if error.item == group_id else error.item
     return Unseen(look, error.code, error.message.removeprefix(f"{group_id}: "))

@@ -1,6 +1,6 @@
-"""What a check-up looks at, gathered for many groups at once: each offsets partition is read once for all.
+"""The facts of a check-up, gathered for many groups at once: each offsets partition is read once for all.
 
-A look that fails is noted with its reason, for every group it was for: the verdict is not made without it.
+A poll that fails is noted with its reason for every group it was for, and the verdict accounts for it.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ T = TypeVar("T")
 HISTORY, SETTINGS, TRANSACTIONS, LOG_STARTS = "history", "settings", "transactions", "log-starts"
 LAG, ASSIGNMENTS = "lag", "assignments"
 LOOKS = (HISTORY, SETTINGS, TRANSACTIONS, LOG_STARTS, LAG, ASSIGNMENTS)
-"""The looks that may be left out: then nothing is said about what they show."""
+"""The polls that may be excluded: then nothing is reported about what they show."""
 SESSION_TIMEOUT = "consumer.session.timeout.ms"
 SECOND_LOOK, INTERVAL_S = "a second look", 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """A look that could not be taken: `code` is a Kafka error name, UNREACHABLE, or says why in one word."""
+    """A poll that failed: `code` is a Kafka error name, UNREACHABLE, or one word for the reason."""
 
     look: str
     code: str
@@ -55,7 +55,7 @@ class HeldBack:
 
 @dataclass(frozen=True, slots=True)
 class Going:
-    """How long records are kept, and when the oldest unread one was written (ms); None where not readable."""
+    """The retention of records, and when the oldest unread one was written (ms); None if unreadable."""
 
     retention_ms: int
     written_ms: int | None
@@ -74,7 +74,7 @@ class Still:
 
 @dataclass(frozen=True, slots=True)
 class Grown:
-    """By how much the lag of a share group grew while its members finished records, and within what time."""
+    """The growth of a share group's lag while its members finished records, and the time it took."""
 
     seconds: float
     first: int
@@ -83,9 +83,9 @@ class Grown:
 
 @dataclass(slots=True)
 class DeliveryLog:
-    """What the log has of a share group's deliveries that were released or given up.
+    """A share group's released or given-up deliveries in the log.
 
-    `complete_from_ms` says from when on nothing is missing; -1 if nothing ever was.
+    `complete_from_ms` is the time from which nothing is missing; -1 if nothing ever was.
     """
 
     events: list[Event] = field(default_factory=list)
@@ -95,18 +95,18 @@ class DeliveryLog:
 
 @dataclass(slots=True)
 class Facts:
-    """What is known of one group; None is what could not be looked at, or was left out.
+    """The facts about one group; None is what could not be polled, or was excluded.
 
-    `history` are the events the log still holds, `state` the group as its records have it but for its
-    committed offsets, `committed_ms` when what its members hold was last committed, `gone` what they hold of
-    deleted topics, `restarts` its static members that came back after their session. `pending` are offsets
-    that a transaction holds open. `seen_for_s` tells from which look to which the group was seen rebalancing,
-    `open_for_s` the same of those offsets; looks that failed add nothing to either.
-    `starts` tell where logs begin, of these partitions and perhaps of others. `old` are partitions that
-    silent members leave unread, with records that have waited for long. `held_back` are those whose reader
-    stands at the last stable offset, `going` those whose unread records are about to be deleted. `still` is
-    what members of a share group were seen not to finish, `grown` how its lag grew although they finished
-    some, `delivered` what its log has, and `delivery_limit` how often it may deliver a record.
+    `history` are the events the log still holds, `state` the group in its records without committed offsets,
+    `committed_ms` when the partitions of its members were last committed, `gone` those of deleted topics,
+    `restarts` its static members that rejoined after their session. `pending` are offsets that a transaction
+    holds open. `seen_for_s` is the time between the first and last poll that saw the group rebalancing,
+    `open_for_s` the same for those offsets; failed polls add nothing to either. `starts` are log starts, of
+    these partitions and perhaps of others. `old` are partitions that silent members leave unread, with
+    records that have waited for long. `held_back` are those whose reader stands at the last stable offset,
+    `going` those whose unread records are about to be deleted. `still` are records that members of a share
+    group did not finish, `grown` its lag's growth although they finished some, `delivered` the deliveries in
+    its log, and `delivery_limit` how often it may deliver a record.
     """
 
     group: GroupDescription
@@ -142,13 +142,13 @@ class Facts:
     @property
     def places(self) -> Sequence[TopicPartition]:
         """The partition of each of the group's rows."""
-        rows = self.group.offsets  # another look has others
+        rows = self.group.offsets  # another poll has others
         if self._placed[0] is not rows:
             self._placed = rows, [place_of(row.topic, row.partition) for row in rows]
         return self._placed[1]
 
     def age_ms(self, written_ms: int) -> int:
-        """Return how old a coordinator's record is at least, by the brokers' clock where that is known."""
+        """Return the minimum age of a coordinator's record, by the brokers' clock where that is known."""
         return (self.clock or Clock(self.now_ms)).age_ms(written_ms)
 
     @property
@@ -173,12 +173,12 @@ class Facts:
 
     @property
     def unsettled(self) -> bool:
-        """Whether a second look may show what one cannot."""
+        """Whether a second poll may show what one cannot."""
         return self.rebalances or bool(self.pending)
 
     @property
     def rebalances(self) -> bool:
-        """Whether a classic group waits for its members; a consumer group goes on reading meanwhile."""
+        """Whether a classic group waits for its members; a consumer group keeps reading meanwhile."""
         return self.group.type == CLASSIC and self.group.state in REBALANCING
 
     def miss(self, look: str, error: KgroupError) -> None:
@@ -189,29 +189,29 @@ class Facts:
 
 
 def gather(
-    cluster: ClusterView, facts: Sequence[Facts], tell_history: Callable[[Sequence[Facts]], None]
+    cluster: ClusterView, facts: Sequence[Facts], add_history: Callable[[Sequence[Facts]], None]
 ) -> None:
-    """Take every look that is not left out, for all of these groups together."""
+    """Add the facts of every poll that is not excluded, for all of these groups together."""
     for look, take in _LOOKS:
         chosen = [each for each in facts if look not in each.left_out]
         if not chosen:
             continue
         if take is None:
-            tell_history(chosen)
+            add_history(chosen)
         else:
             take(cluster, chosen)
 
 
 def settle(cluster: ClusterView, facts: Sequence[Facts], patience_s: float) -> None:
-    """Look once more, at all of them together, where time tells more; then say what is left untold."""
+    """Poll all groups again where time shows more; then note what remains unknown."""
     _look_again(cluster, facts, patience_s)
     for each in facts:
-        _untold(each)
+        _note_unknown(each)
     _name_transactions(cluster, [each for each in facts if each.pending])
 
 
 def _settings(cluster: ClusterView, facts: Sequence[Facts]) -> None:
-    """When offsets of empty groups expire, and sessions of members that left: asked where that matters."""
+    """Read when offsets of empty groups, and sessions of absent members, expire, where that matters."""
     setting = asked_once(cluster)
     for each in facts:
         group = each.group
@@ -234,18 +234,18 @@ def _settings(cluster: ClusterView, facts: Sequence[Facts]) -> None:
 
 
 def _log_starts(cluster: ClusterView, facts: Sequence[Facts]) -> None:
-    """Where the logs of committed partitions begin; ends that cannot be read are said by the description."""
+    """Read where the logs of committed partitions begin; the description reports unreadable ends."""
     wanted = {
         place
         for each in facts
         for place, row in zip(each.places, each.group.offsets, strict=True)
         if row.error is None and row.committed_offset is not None
     }
-    told = list_offsets(cluster, dict.fromkeys(wanted, EARLIEST)) if wanted else {}
+    listed = list_offsets(cluster, dict.fromkeys(wanted, EARLIEST)) if wanted else {}
     starts: dict[tuple[str, int], int] = {
-        p: found.offset for p, found in told.items() if isinstance(found, ListedOffset)
+        p: found.offset for p, found in listed.items() if isinstance(found, ListedOffset)
     }
-    failed = {p: found for p, found in told.items() if isinstance(found, KgroupError)}
+    failed = {p: found for p, found in listed.items() if isinstance(found, KgroupError)}
     for each in facts:
         each.starts = starts
         missed = sorted(failed.keys() & each.places) if failed else []
@@ -254,18 +254,18 @@ def _log_starts(cluster: ClusterView, facts: Sequence[Facts]) -> None:
 
 
 def _transactions(cluster: ClusterView, facts: Sequence[Facts]) -> None:
-    """Offsets held open, as the coordinator says; as the log says where the broker is too old to tell.
+    """Read the offsets held open, from the coordinator, or from the log where the broker is too old.
 
-    The log also names offsets that were never committed before, which nobody would ask the coordinator for.
+    The log also names offsets that were never committed before, for which no coordinator would be asked.
     """
     for each in facts:
         if each.state is not None:
             each.pending = frozenset(p for places in each.state.pending.values() for p in places)
     wanted = {each.group.group_id: _committed_or_held(each) for each in facts}
     asked = {group: places for group, places in wanted.items() if places is None or places}
-    told = unstable(cluster, asked)
+    unstable_offsets = unstable(cluster, asked)
     for each in facts:
-        found = told.get(each.group.group_id, frozenset())
+        found = unstable_offsets.get(each.group.group_id, frozenset())
         if not isinstance(found, KgroupError):
             each.pending = found
         elif each.state is None or not _too_old(found):
@@ -273,7 +273,7 @@ def _transactions(cluster: ClusterView, facts: Sequence[Facts]) -> None:
 
 
 def _committed_or_held(facts: Facts) -> Collection[TopicPartition] | None:
-    """Return what to ask for; None for all that is committed, where that is all there is to ask for.
+    """Return the partitions to request; None for all committed ones, where there are no others.
 
     Unless partitions are named, a broker silently omits those the caller may not describe.
     """
@@ -288,17 +288,17 @@ def _committed_or_held(facts: Facts) -> Collection[TopicPartition] | None:
 _LOOKS = ((SETTINGS, _settings), (LOG_STARTS, _log_starts), (HISTORY, None), (TRANSACTIONS, _transactions))
 
 
-def _untold(facts: Facts) -> None:
-    """Note what the group's description leaves unknown without a failure that says so."""
+def _note_unknown(facts: Facts) -> None:
+    """Note what the group's description leaves unknown without reporting a failure."""
     group = facts.group
-    # Bytes that were not understood are among the description's errors.
+    # The description's errors already name bytes that were not understood.
     opaque = [m for m in group.known_members if not m.work_known and not m.undecoded]
     if opaque and not facts.rebalances and ASSIGNMENTS not in facts.left_out:
         count = f"{len(opaque)} of {group.member_count} members"
         facts.unseen.append(
             Unseen(ASSIGNMENTS, "NOT_READABLE", f"what {count} run is not reported in a known form")
         )
-    # Ends that could not be read are among the description's errors, with their own codes.
+    # The description's errors already name ends that could not be read, with their codes.
     rows = [row for row in group.offsets if row.lag is None and row.error is None]
     if rows and group.total_lag is None and LAG not in facts.left_out:
         least = "" if group.lag_at_least is None else f", at least {group.lag_at_least} in all"
@@ -308,13 +308,13 @@ def _untold(facts: Facts) -> None:
 
 
 def _look_again(cluster: ClusterView, facts: Sequence[Facts], patience_s: float) -> None:
-    """One look cannot tell a rebalance, or a transaction, that has just begun from one that is stuck."""
+    """Poll again: one poll cannot distinguish a rebalance or transaction that just began from a stuck one."""
     clock = cluster.retry.clock
     start = clock()
     waiting = [each for each in facts if each.unsettled]
     rebalanced = [each for each in waiting if each.rebalances]
     failed: dict[str, list[KgroupError]] = {}
-    # The first of the looks is taken already.
+    # The first poll is done already.
     for _ in islice(cluster.retry.looks(INTERVAL_S, patience_s) if waiting else (), 1, None):
         names = [each.group.group_id for each in waiting if each.rebalances]
         held = {each.group.group_id: each.pending for each in waiting if each.pending}
@@ -326,10 +326,10 @@ def _look_again(cluster: ClusterView, facts: Sequence[Facts], patience_s: float)
         waiting = [each for each in waiting if each.unsettled]
         untellable = {name for name, errors in failed.items() if any(map(_too_old, errors))}
         if all(not each.rebalances and each.group.group_id in untellable for each in waiting):
-            # These would be waited for in vain: their broker never tells what is held open.
+            # Waiting for these would be in vain: their broker never reports what is held open.
             break
     for each in waiting:
-        # That nobody saw whether a rebalance, or a transaction, gets on, where nobody did.
+        # Note where nothing showed whether a rebalance, or a transaction, makes progress.
         if each.patience_s <= 0 and each.rebalances:
             each.seen_once(
                 f"it is {each.group.state}: observed once; cannot tell whether it is making progress"
@@ -345,7 +345,7 @@ def _look_again(cluster: ClusterView, facts: Sequence[Facts], patience_s: float)
 
 
 def _or_error(names: Iterable[str], ask: Callable[[], Answers[T]]) -> Answers[T]:
-    """Return what was answered, or for all of them why nothing was."""
+    """Return the answers, or the one reason for all of them why there are none."""
     try:
         return ask()
     except KgroupError as error:
@@ -358,7 +358,7 @@ def _again(
     still_open: frozenset[TopicPartition] | KgroupError | None,
     passed_s: float,
 ) -> list[KgroupError]:
-    """Note what another look shows, and for how long by now; why it could not be taken where it could not."""
+    """Note what another poll shows and for how long by now, or why it failed."""
     if isinstance(group, GroupDescription):
         facts.seen_for_s = passed_s
         if group.state not in REBALANCING:
@@ -374,16 +374,18 @@ def _held(facts: Facts) -> str:
 
 
 def _describe_settled(cluster: ClusterView, facts: Sequence[Facts]) -> None:
-    """While a group rebalances nobody tells who owns what: those that are done are described again."""
+    """Describe again the groups that finished rebalancing: before that nothing shows who owns what."""
     names = [each.group.group_id for each in facts]
-    # What was left out, was left out of all of them.
-    told = describe(cluster, names, expected=SETTINGS not in facts[0].left_out) if facts else Description(())
-    groups = {group.group_id: group for group in told.groups}
+    # An exclusion is the same for all of them.
+    described = (
+        describe(cluster, names, expected=SETTINGS not in facts[0].left_out) if facts else Description(())
+    )
+    groups = {group.group_id: group for group in described.groups}
     for each in facts:
         each.group = groups.get(each.group.group_id, each.group)
         if each.rebalances:
             each.seen_once("it rebalanced, was done, and rebalances again")
-    for error in told.errors:
+    for error in described.errors:
         gone = next(each for each in facts if each.group.group_id == error.item)
         gone.unseen.append(Unseen(SECOND_LOOK, error.code, error.message))
 
@@ -393,7 +395,7 @@ def _too_old(error: KgroupError) -> bool:
 
 
 def _name_transactions(cluster: ClusterView, facts: Iterable[Facts]) -> None:
-    """Who holds offsets open, where that may be seen: it adds to a finding, and decides nothing."""
+    """Add the owners of offsets held open, where visible: they support a finding, and decide nothing."""
     held = {
         each.group.group_id: TopicPartition(OFFSETS_TOPIC, each.group.offsets_partition)
         for each in facts

@@ -1,4 +1,4 @@
-"""Groups with as many members as their broker allows: it refuses any other, and no record says so."""
+"""Groups with as many members as their broker allows: it rejects any other, without a record."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,7 +12,7 @@ LIMITS = {CLASSIC: "group.max.size", CONSUMER: "group.consumer.max.size", STREAM
 
 
 def look_at_the_limits(cluster: ClusterView, facts: Sequence[Facts]) -> None:
-    """Find out how many members groups may have: one request to each coordinator for each type of group."""
+    """Read how many members groups may have: one request per coordinator and type of group."""
     setting = asked_once(cluster)
     for each in facts:
         group = each.group
@@ -25,7 +25,7 @@ def look_at_the_limits(cluster: ClusterView, facts: Sequence[Facts]) -> None:
 
 
 def full(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield that no more members may join, or that this is not known."""
+    """Yield that no more members may join, or that this is unknown."""
     count, limit = len(facts.group.known_members), facts.max_size
     if isinstance(limit, KgroupError):
         yield (

@@ -1,4 +1,4 @@
-"""Records of share groups that were given up or came back: only the log of their deliveries has them."""
+"""Records of share groups that were given up or came back: only the log of their deliveries shows them."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from kgroup.history.fold.events import Delivered, Event
 
     Piece = tuple[Event, Delivered]
-    """Neighbouring records that were delivered equally often, with the event in which that ended."""
+    """Neighbouring records that were delivered equally often, with the event that ended it."""
 
 LIMIT = "share.delivery.count.limit"
 REJECTED_AFTER = 1
-"""After one delivery only a rejection ends one: no broker allows a limit below 2 (ShareGroupConfig)."""
+"""After one delivery only a rejection gives up a record: no broker's limit is below 2 (ShareGroupConfig)."""
 _RELEASED = "records-released"
 Found = tuple[str, str, list[str]]
-"""What was found, what to do about it, and what shows it."""
+"""The finding, what to do about it, and its evidence."""
 
 
 def look_at_delivery_limits(cluster: ClusterView, facts: Sequence[Facts]) -> None:
-    """Ask for the limit of deliveries of the share groups that gave records up after more than one."""
+    """Read the delivery limit of the share groups that gave records up after more than one delivery."""
     for each in facts:
         if SETTINGS in each.left_out or all(piece.deliveries <= REJECTED_AFTER for _, piece in _ended(each)):
             continue
@@ -41,7 +41,7 @@ def look_at_delivery_limits(cluster: ClusterView, facts: Sequence[Facts]) -> Non
 
 
 def given_up(facts: Facts) -> Iterator[Found]:
-    """Yield that records were delivered as often as the group allows, or perhaps were, and not accepted."""
+    """Yield records delivered as often as the group allows, certainly or perhaps, and not accepted."""
     limit = facts.delivery_limit
     over = [each for each in _ended(facts) if each[1].deliveries >= (limit or REJECTED_AFTER + 1)]
     if over:
@@ -54,7 +54,7 @@ def given_up(facts: Facts) -> Iterator[Found]:
 
 
 def rejected(facts: Facts) -> Iterator[Found]:
-    """Yield that members rejected records: they were given up before the limit."""
+    """Yield records that members rejected: they were given up before the limit."""
     below = facts.delivery_limit or REJECTED_AFTER + 1
     early = [each for each in _ended(facts) if each[1].deliveries < below]
     if early:
@@ -67,7 +67,7 @@ def rejected(facts: Facts) -> Iterator[Found]:
 
 
 def came_back(facts: Facts) -> Iterator[Found]:
-    """Yield that records came back unfinished; the log does not say whether their locks timed out."""
+    """Yield records that came back unfinished; the log does not show whether their locks timed out."""
     released = [each for each in _recent(facts) if each[0].kind == _RELEASED]
     if released:
         times = count_of(sum(piece.records for _, piece in released), "time")
@@ -79,7 +79,7 @@ def came_back(facts: Facts) -> Iterator[Found]:
 
 
 def known_deliveries(facts: Facts) -> Iterator[str]:
-    """Yield from when on the log has what was released and given up."""
+    """Yield the time from which the log has what was released and given up."""
     if facts.delivered is None:
         return
     if facts.delivered.complete_from_ms < 0:
@@ -90,12 +90,12 @@ def known_deliveries(facts: Facts) -> Iterator[str]:
 
 
 def _since(facts: Facts) -> int:
-    """From when on history counts: the span asked for, or what the log has of it."""
+    """Return the time from which history counts: the span requested, or the part that the log has."""
     return max(facts.since_ms, facts.delivered.complete_from_ms if facts.delivered is not None else -1)
 
 
 def _recent(facts: Facts) -> list[Piece]:
-    """How deliveries ended in this span; an event that is not proven says how they did, and not when."""
+    """Return how deliveries ended in this span; an event that is not proven has no certain time."""
     events = facts.delivered.events if facts.delivered is not None else ()
     recent = [event for event in events if event.proven and event.timestamp_ms >= facts.since_ms]
     return [(event, piece) for event in recent for piece in event.records]
@@ -111,7 +111,7 @@ def _counted(pieces: Sequence[Piece]) -> str:
 
 
 def _listed(pieces: Sequence[Piece]) -> list[str]:
-    """Return the newest events, and how many there are before them."""
+    """Return the newest events, and the number of earlier ones."""
     events = list(dict.fromkeys(event for event, _ in pieces))
     earlier = len(events) - SHOWN
     newest = (f"{utc(e.timestamp_ms)}: {e.detail} (log offset {e.offset})" for e in events[-SHOWN:])

@@ -1,4 +1,4 @@
-"""Committed offsets that went with their topic: what the group had read of it is no longer known."""
+"""Committed offsets deleted with their topic: the group's progress in it is no longer known."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -15,7 +15,7 @@ REMOVED = ("offsets-deleted", "offsets-expired-or-deleted")
 
 
 def _removed(facts: Facts) -> dict[TopicPartition, int]:
-    """Return the partitions without offsets whose offsets were removed since history counts, and when."""
+    """Return the partitions whose offsets were removed since history counts, and when."""
     held = {
         p
         for p, row in zip(facts.places, facts.group.offsets, strict=True)
@@ -31,21 +31,21 @@ def _removed(facts: Facts) -> dict[TopicPartition, int]:
 
 
 def look_for_their_topics(cluster: ClusterView, facts: Sequence[Facts]) -> None:
-    """Find out which topics of removed offsets are gone: one request for all groups, if any lost some."""
+    """Find the deleted topics of removed offsets: one request for all groups, if any lost some."""
     names = {place.topic for place in chain.from_iterable(map(_removed, facts))}
     if not names:
         return
     try:
-        told = cluster.topics(names)
+        found = cluster.topics(names)
     except KgroupError:
         return  # it adds a warning, and decides nothing
-    gone = frozenset(name for name, at in told.items() if isinstance(at, KgroupError) and is_gone(at))
+    gone = frozenset(name for name, at in found.items() if isinstance(at, KgroupError) and is_gone(at))
     for each in facts:
         each.gone_topics = gone
 
 
 def lost(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield which topics took the group's offsets with them."""
+    """Yield the topics that were deleted with the group's offsets."""
     removed = {place: at for place, at in _removed(facts).items() if place.topic in facts.gone_topics}
     if removed:
         names = sorted({place.topic for place in removed})

@@ -1,4 +1,4 @@
-"""The history of many groups: a topic's metadata once, each of its partitions once, whatever the rounds."""
+"""The history of many groups: a topic's metadata and each of its partitions are read once."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from kgroup.history.sources.live import LiveTopic
 
 MANY = 1_000
-"""Groups from which on a process of its own reads the history: it takes a while to start."""
+"""The number of groups from which a separate process reads the history: it takes a while to start."""
 
 
 class Past:
-    """The history of the groups named, read partition by partition as it is asked for; for `with`.
+    """The history of the groups named, read partition by partition on demand; a context manager.
 
-    What was read for a group is kept until it is told, so groups are asked for `in_order`.
+    A group's history is kept until it is added to facts, so request groups `in_order`.
     """
 
     def __init__(self, cluster: ClusterView, group_ids: Iterable[str]) -> None:
@@ -45,14 +45,14 @@ class Past:
             self._ahead.close()
 
     def in_order(self) -> list[str]:
-        """Return the groups partition by partition; as they were named where that is not known."""
+        """Return the groups partition by partition; in the order named where that is unknown."""
         topic = self._opened()
         if isinstance(topic, KgroupError):
             return self._wanted
         return [group for number in sorted(self._by_partition) for group in self._by_partition[number]]
 
-    def tell(self, facts: Sequence[Facts]) -> None:
-        """Give each its history, or the reason why there is none."""
+    def add_to(self, facts: Sequence[Facts]) -> None:
+        """Add its history to each group's facts, or the reason why there is none."""
         topic = self._opened() if facts else None
         for each in facts:
             failed = topic if isinstance(topic, KgroupError) else self._failure(each.group.group_id)
@@ -64,12 +64,12 @@ class Past:
             if found.damaged:
                 each.unseen.append(Unseen(HISTORY, "DAMAGED", found.damaged))
             if each.group.type == SHARE:
-                self._tell_deliveries(each)
+                self._add_deliveries(each)
             else:
                 each.state, each.restarts = found.state, found.restarts
                 each.committed_ms, each.gone = found.committed_ms, found.gone
 
-    def _tell_deliveries(self, facts: Facts) -> None:
+    def _add_deliveries(self, facts: Facts) -> None:
         if self._deliveries is None:
             self._deliveries = self._read_deliveries()
         if isinstance(self._deliveries, KgroupError):
@@ -80,7 +80,7 @@ class Past:
             facts.unseen.append(Unseen(HISTORY, "DAMAGED", facts.delivered.damaged))
 
     def _read_deliveries(self) -> dict[str, DeliveryLog] | KgroupError:
-        """What share groups did with their records; nothing where no share group has stored anything yet."""
+        """Return what share groups did with their records; nothing where none has stored anything yet."""
         from kgroup.history.sources.live import LiveTopic
 
         names = self._opened()
@@ -114,7 +114,7 @@ class Past:
         return Ahead(topic, self._by_partition)
 
     def _failure(self, group: str) -> KgroupError | None:
-        """Why the group's partition cannot be read; None once it is."""
+        """Return why the group's partition cannot be read; None once it is read."""
         topic = self._opened()
         assert not isinstance(topic, KgroupError)
         number = offsets_partition_of(group, len(topic.partitions))

@@ -1,4 +1,4 @@
-"""What logs hold of some groups, as far as a check-up looks at it."""
+"""The log's records of some groups, as far as a check-up uses them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ FEW = 8
 
 @dataclass(slots=True)
 class Recorded:
-    """What the log holds of one group; another process may have read it.
+    """The log's records of one group; another process may have read them.
 
-    `state` is without committed offsets: of most of what there is, nothing is told. `committed_ms` says when
-    what a member holds was last committed, `gone` what members hold of topics that are there no more.
+    `state` is without committed offsets, which are most of the data. `committed_ms` is when a partition of a
+    member was last committed, `gone` what members own of topics that no longer exist.
     """
 
     events: list[Event] = field(default_factory=list)
@@ -35,25 +35,25 @@ class Recorded:
 
 
 def look_into(topic: LiveTopic, number: int, group_ids: Sequence[str]) -> dict[str, Recorded]:
-    """Return what one partition records of each of these groups; KgroupError if it cannot be read."""
+    """Return the records of each of these groups in one partition; raise KgroupError if unreadable."""
     from kgroup.history.replay import replay
     from kgroup.history.sources.live import LiveLog
 
-    told = {group: Recorded() for group in group_ids}
-    # Names are looked for in every batch, one by one: worth it for a few, for many all is decoded.
-    few = len(told) <= FEW
+    by_group = {group: Recorded() for group in group_ids}
+    # Searching every batch for each name pays for a few names; for many, all is decoded.
+    few = len(by_group) <= FEW
     story = replay(
         [LiveLog(topic, number)],
         topic_names=topic.topic_names,
         names=group_ids if few else None,
-        wanted=None if few else told.__contains__,
+        wanted=None if few else by_group.__contains__,
     )
     for event in story.events:
-        if event.group in told:
-            told[event.group].events.append(event)
+        if event.group in by_group:
+            by_group[event.group].events.append(event)
     fold = story.folds[number]
-    states = fold.states  # looked through again each time it is asked for
-    for group, recorded in told.items():
+    states = fold.states  # rebuilt on each access
+    for group, recorded in by_group.items():
         recorded.restarts = fold.restarts(group)
         if state := states.get(group):
             recorded.state, recorded.committed_ms = state, _committed_ms(state)
@@ -64,7 +64,7 @@ def look_into(topic: LiveTopic, number: int, group_ids: Sequence[str]) -> dict[s
         if story.bad:
             what = f"{len(story.bad)} damaged ranges of __consumer_offsets-{number} could not be read"
             recorded.damaged = what
-    return told
+    return by_group
 
 
 def _committed_ms(state: GroupState) -> dict[TopicPartition, int]:
@@ -75,16 +75,16 @@ def _committed_ms(state: GroupState) -> dict[TopicPartition, int]:
 def look_into_deliveries(
     topic: LiveTopic, topic_names: Mapping[bytes, str], group_ids: Collection[str]
 ) -> dict[str, DeliveryLog]:
-    """Return what `__share_group_state` has of these groups; KgroupError if a partition cannot be read.
+    """Return these groups' records in `__share_group_state`; raise KgroupError if one is unreadable.
 
-    Nothing says which partition has a group, so all are read. Brokers delete what lies before the newest
+    Nothing shows which partition has a group, so all are read. Brokers delete records before the newest
     snapshots: then the log begins later than the group.
     """
     from kgroup.history.deliveries import DeliveryReader
     from kgroup.history.fold.events import Kind
     from kgroup.history.sources.live import LiveLog
 
-    told: dict[str, DeliveryLog] = {}
+    by_group: dict[str, DeliveryLog] = {}
     kept = (Kind.RECORDS_RELEASED, Kind.RECORDS_ARCHIVED, Kind.RECORDS_ARCHIVING)
     for number in topic.partitions:
         log = LiveLog(topic, number)
@@ -92,11 +92,11 @@ def look_into_deliveries(
         events = reader.advance()
         here = {event.group for event in events} | {group for group, _, _ in reader.states}
         for group in here & {*group_ids}:
-            found = told.setdefault(group, DeliveryLog())
+            found = by_group.setdefault(group, DeliveryLog())
             found.events += [event for event in events if event.group == group and event.kind in kept]
             if reader.coverage.complete_from > 0:
                 found.complete_from_ms = max(found.complete_from_ms, reader.coverage.complete_from_ms)
             if log.bad:
                 what = f"{len(log.bad)} damaged ranges of {log.source} could not be read"
                 found.damaged = what
-    return told
+    return by_group

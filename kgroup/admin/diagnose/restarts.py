@@ -1,6 +1,6 @@
-"""Static members whose restarts take longer than their session lasts: each of them costs two rebalances.
+"""Static members whose restarts take longer than their session: each of them costs two rebalances.
 
-From the group's records (kgroup/history/fold/restarts.py): who was gone, and for how long (KIP-345; SM-51).
+From the group's records (kgroup/history/fold/restarts.py): who was absent, and for how long (KIP-345; SM-51).
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ SHOWN = 5
 
 
 def slow_restarts(facts: Facts) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """Yield what was seen since history counts, what to do about it, and each restart with its figures.
+    """Yield slow restarts since history counts, what to do about them, and each with its figures.
 
-    A member that has a session by now which would have covered its restart is not told again.
+    A member whose session would by now cover its restart is omitted.
     """
     recent = [each for each in facts.restarts if each.back_ms >= facts.since_ms]
     slow = [each for each in recent if not _covered(facts, each)]
     if not slow:
         return
     names = sorted({each.instance_id for each in slow})
-    told = [each.took_ms for each in slow if each.took_ms is not None]
-    who = f"{count_of(len(names), 'static member')} came back after the session had ended"
-    longest = f", away for up to {_s(max(told))}" if told else ""
+    took_ms = [each.took_ms for each in slow if each.took_ms is not None]
+    who = f"{count_of(len(names), 'static member')} rejoined after the session had ended"
+    longest = f", away for up to {_s(max(took_ms))}" if took_ms else ""
     yield (
         f"{who}: {first_of(names)}{longest}; others had their partitions meanwhile",
-        _hint(facts, max(told, default=None)),
+        _hint(facts, max(took_ms, default=None)),
         (
-            *map(_told, slow[-SHOWN:]),
+            *map(_evidence, slow[-SHOWN:]),
             *([f"and {len(slow) - SHOWN} times before"] if len(slow) > SHOWN else ()),
         ),
     )
 
 
 def _covered(facts: Facts, restart: Restart) -> bool:
-    """Whether the member's session, as the log has it now, is longer than the restart took."""
+    """Return whether the member's session, as the log has it now, is longer than the restart took."""
     if facts.state is None or restart.took_ms is None:
         return False
     now = [m for m in facts.state.view().members.values() if m.instance_id == restart.instance_id]
@@ -62,7 +62,7 @@ def _hint(facts: Facts, longest_ms: int | None) -> str:
     return f"{SESSION_TIMEOUT} of the group{above}, longer than a restart takes, {most}: {shown}"
 
 
-def _told(restart: Restart) -> str:
+def _evidence(restart: Restart) -> str:
     session = "a session of unknown length"
     if restart.session_ms is not None:
         session = f"a session of {_s(restart.session_ms)}"

@@ -1,4 +1,4 @@
-"""Groups that rebalance again and again, and instance ids that change hands."""
+"""Groups that rebalance repeatedly, and instance ids that change hands."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 FLAPS, REBALANCES, AGAIN = 3, 5, 2
 STORM_MS = 300_000
-"""A storm goes on: rebalances longer ago than this belong to none."""
+"""A storm is recent: rebalances longer ago belong to none."""
 SHORT_LIVED_MS = 60_000
-"""A member that is gone so soon after it joined was not restarted: deployments leave members running."""
+"""A member that leaves this soon after joining was not restarted: deployments leave members running."""
 Found = tuple[str, str, list[str]]
-"""What was found, what to do about it, and what shows it."""
+"""The finding, what to do about it, and its evidence."""
 
 
 def restless(facts: Facts) -> Iterator[Found]:
     """Yield that the group rebalances repeatedly; a warning, as quick deployments leave the same records.
 
-    The generations of a classic group are counted, of which no record tells when they began.
+    For a classic group its generations are counted: no record shows when they began.
     """
     kind = "rebalance-completed" if facts.group.type == CLASSIC else "rebalance-started"
     seen = [event for event in facts.recent if event.kind == kind]
@@ -59,7 +59,7 @@ def restless(facts: Facts) -> Iterator[Found]:
 
 
 def _unexplained(facts: Facts) -> tuple[list[Event], int]:
-    """Who was gone soon after joining, lately, and how many rebalances nothing in the group explains."""
+    """Return members that left soon after joining, and the number of rebalances without a cause."""
     since = facts.now_ms - STORM_MS
     joined: dict[str | None, int] = {}
     short: list[Event] = []
@@ -77,7 +77,7 @@ def _unexplained(facts: Facts) -> tuple[list[Event], int]:
 
 
 def flapping(facts: Facts) -> Iterator[Found]:
-    """Yield the instance ids that were taken over again and again, with who held them."""
+    """Yield the instance ids that were taken over repeatedly, with their members."""
     replaced: defaultdict[str, list[Event]] = defaultdict(list)
     for event in facts.recent:
         if event.kind == "member-replaced" and event.instance_id:

@@ -1,7 +1,7 @@
 """Readers that have stopped: members that commit nothing while records wait for them.
 
-As Burrow judges: by commit times and log ends, partition by partition. How long is too long is learnt from
-how often the group commits; where that is not known, from how long a member may take between two polls.
+As Burrow judges: by commit times and log ends, partition by partition. The limit is learnt from how often the
+group commits; where that is unknown, from how long a member may take between two polls.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kgroup.admin.diagnose.facts import LAG, Facts, Unseen
-from kgroup.admin.diagnose.wording import SHOWN, name_of, one_host, take_out, whereabouts
+from kgroup.admin.diagnose.wording import SHOWN, name_of, one_host, removal_of, whereabouts
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import CLASSIC, STABLE, OffsetRow
 from kgroup.admin.read.findings import some
@@ -33,9 +33,9 @@ QUIET_MS = 15_000
 PARTLY_MS = 20_000
 """No silence about one partition of several is too long before."""
 INTERVALS, UNUSUAL_MS = 12, 60_000
-"""How many of the group's usual intervals a member may be silent; how long where they are not known."""
+"""How many of the group's usual intervals a member may be silent; how long where they are unknown."""
 AHEAD_MS = 60_000
-"""A record stamped so far in the future has a wrong time, which does not say when it came."""
+"""A record stamped so far in the future has a wrong time, which does not show when it arrived."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Silent:
 
 
 def look_at_the_silent(cluster: ClusterView, facts: Sequence[Facts]) -> None:
-    """Find out which records have waited for silent members for long; two requests to each leader at most."""
+    """Find which records have waited for silent members for long; at most two requests per leader."""
     wanted = [(each, {p for silent in silent_members(each) for p in silent.waiting}) for each in facts]
     places = {place for _, those in wanted for place in those}
     if not places:
@@ -71,7 +71,7 @@ def look_at_the_silent(cluster: ClusterView, facts: Sequence[Facts]) -> None:
             if isinstance(at, KgroupError):
                 what = f"how long records of {place} have been unread: {at.message}"
                 each.unseen.append(Unseen(LAG, code_name(at), what))
-            # The first record written since lies behind the first unread one, or there is none.
+            # The first record written since lies after the first unread one, or there is none.
             elif not 0 <= at.offset <= (row.committed_offset or 0) or _is_there(ahead.get(place)):
                 each.old.add(place)
 
@@ -81,14 +81,14 @@ def _is_there(at: ListedOffset | KgroupError | None) -> bool:
 
 
 def silent_members(facts: Facts) -> list[Silent]:
-    """Return who has committed nothing for too long of what has records to read, longest silence first."""
+    """Return the members that committed nothing for too long while records wait, longest silence first."""
     group, state = facts.group, facts.state
     if state is None or facts.history is None or (group.type == CLASSIC and group.state != STABLE):
         return []
     behind = {p for p, row in zip(facts.places, group.offsets, strict=True) if row.lag}
     newest = max(facts.committed_ms.values(), default=-1)
     began = max((e.timestamp_ms for e in facts.history if e.kind == "rebalance-completed"), default=-1)
-    # The partitions whose last commit in this generation set them back: their reader does not notice.
+    # Partitions whose last commit in this generation set them back: their reader does not notice.
     behind -= {
         place
         for event in facts.history or ()
@@ -104,13 +104,13 @@ def silent_members(facts: Facts) -> list[Silent]:
             p: max(began, at) for p in member.holds & behind if (at := facts.committed_ms.get(p)) is not None
         }
         poll_ms = max(member.rebalance_timeout_ms, QUIET_MS)
-        # Against others of the group by the coordinator's clock alone; else against the time now.
+        # Compare with others of the group by the coordinator's clock alone; else with the time now.
         others = newest - last > _bound_ms(usual, poll_ms, UNUSUAL_MS)
         if others or facts.now_ms - last > _bound_ms(usual, poll_ms, poll_ms):
             silent_ms = max(newest, facts.now_ms) - last
             found.append(Silent(member, last, silent_ms, True, others, tuple(sorted(since))))
             continue
-        # One fetch may be worked off partition by partition.
+        # One fetch may be processed partition by partition.
         bound = max(PARTLY_MS, 2 * INTERVALS * (usual or UNUSUAL_MS // INTERVALS))
         stuck = tuple(sorted(p for p, at in since.items() if newest - at > bound))
         if stuck:
@@ -125,7 +125,7 @@ def _bound_ms(usual_ms: int | None, poll_ms: int, unknown_ms: int) -> int:
 
 
 def _usual_interval_ms(facts: Facts) -> int | None:
-    """Return the average time between two commits of a partition lately, where there were some; else None."""
+    """Return the average recent time between two commits of a partition; None if there were too few."""
     spans = [e for e in facts.history or () if e.kind == "committed" and e.count > 2 * len(e.partitions)]
     return max(
         (
@@ -137,7 +137,7 @@ def _usual_interval_ms(facts: Facts) -> int | None:
 
 
 def stopped(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield what stands still, what to do about it, and what shows it."""
+    """Yield what has stopped, what to do about it, and its evidence."""
     silent = [each for each in silent_members(facts) if facts.old.intersection(each.waiting)]
     if whole := [each for each in silent if each.whole]:
         yield _stopped_members(facts, whole)
@@ -175,7 +175,7 @@ def _stopped_members(facts: Facts, silent: Sequence[Silent]) -> tuple[str, str, 
     unread = sum(row.lag or 0 for _, row in _rows_of(facts, places))
     return (
         f"{who}: {unread} records wait in {some(places)}",
-        f"{_LOOK}; if it is gone, {take_out(facts.group.group_id, members)}",
+        f"{_LOOK}; if it is gone, {removal_of(facts.group.group_id, members)}",
         [_about(each) for each in silent[:SHOWN]],
     )
 

@@ -1,4 +1,4 @@
-"""What becomes of unread records: held back by a transaction that does not end, or about to be deleted."""
+"""The fate of unread records: held back by a transaction that does not end, or about to be deleted."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
@@ -18,22 +18,22 @@ from kgroup.durations import utc
 from kgroup.errors import KgroupError
 
 Found = tuple[str, str, str, list[str]]
-"""A code, what was found, what to do about it, and what shows it."""
+"""A code, the finding, what to do about it, and its evidence."""
 HELD_BACK, GOING = "KG311", "KG312"
 OPEN_MS = 15_000
-"""How old the first record of a transaction is when it counts as one that does not end."""
+"""The age of a transaction's first record from which it counts as one that does not end."""
 MARKERS = 1
 NEAR = 0.75
 """The part of the retention after which an unread record counts as about to be deleted."""
 FETCHED = 20
-"""Partitions of all groups of a round in which the first unread record is read for its time."""
+"""Partitions per round, over all groups, in which the first unread record is read for its time."""
 RETENTION = "retention.ms"
 Behind = Mapping[TopicPartition, int]
 """Partitions with unread records, and their committed offsets."""
 
 
 def look_at_the_unread(cluster: ClusterView, facts: Sequence[Facts]) -> None:
-    """Find out what becomes of unread records: a few requests to each leader, for all groups."""
+    """Find what happens to unread records: a few requests per leader, for all groups."""
     for look, take in ((TRANSACTIONS, _held_back), (LOG_STARTS, _going)):
         chosen = [each for each in facts if look not in each.left_out and LAG not in each.left_out]
         behind = [(each, _behind(each)) for each in chosen]
@@ -50,7 +50,7 @@ def _behind(facts: Facts) -> dict[TopicPartition, int]:
 
 
 def _some_done(facts: Facts, row: OffsetRow) -> bool:
-    """Whether a share group has finished, or may have, the record at its start offset."""
+    """Return whether a share group has finished, or may have, the record at its start offset."""
     from_start = (row.log_end_offset or 0) - (row.committed_offset or 0)
     return facts.group.type == SHARE and row.lag != from_start
 
@@ -59,7 +59,7 @@ def _held_back(
     cluster: ClusterView, behind: Sequence[tuple[Facts, Behind]], places: Collection[TopicPartition]
 ) -> None:
     stable = list_offsets(cluster, dict.fromkeys(places, LATEST), isolation=READ_COMMITTED)
-    # Who reads what is not committed does not stop there; a marker may lie between the two. The log's end was
+    # A reader of uncommitted records does not stop there; a marker may lie between the two. The log's end was
     # read before: without an open transaction the stable offset is not below it.
     stopped = [
         (
@@ -80,12 +80,12 @@ def _held_back(
     if not old:
         return
     try:
-        told = open_transactions(cluster, old)
+        transactions = open_transactions(cluster, old)
     except KgroupError:
-        told = {}  # it adds to a finding, and decides nothing
+        transactions = {}  # it adds to a finding, and decides nothing
     for each, those in stopped:
         each.held_back = {
-            place: HeldBack(at, told.get(place, ())) for place, at in those.items() if place in old
+            place: HeldBack(at, transactions.get(place, ())) for place, at in those.items() if place in old
         }
 
 
@@ -104,7 +104,7 @@ def _going(
     near = _written_before(cluster, {p: int(ms * NEAR) for p, ms in kept.items()}, behind) if kept else set()
     now_ms, left = behind[0][0].now_ms, FETCHED
     for each, those in behind:
-        # Of records out of order, that a young one lies before the first unread one says nothing of it.
+        # If records are out of order, a young one before the first unread one says nothing about that.
         first = sorted(kept.keys() & those.keys(), key=lambda place: (place not in near, place))
         looked_at = {place: those[place] for place in first[:left]}
         if not looked_at:
@@ -124,11 +124,11 @@ def _written_before(
 ) -> set[TopicPartition]:
     """Return the partitions of which some group's first unread record is older than this."""
     now_ms = behind[0][0].now_ms
-    told = list_offsets(cluster, {place: max(now_ms - age, 0) for place, age in ages_ms.items()})
+    listed = list_offsets(cluster, {place: max(now_ms - age, 0) for place, age in ages_ms.items()})
     found = set()
     for each, those in behind:
-        for place in those.keys() & told.keys():
-            at = told[place]
+        for place in those.keys() & listed.keys():
+            at = listed[place]
             if isinstance(at, KgroupError):
                 what = f"how long records of {place} have been unread: {at.message}"
                 each.unseen.append(Unseen(LAG, code_name(at), what))
@@ -177,10 +177,10 @@ def _deleted_soon(facts: Facts) -> Iterator[Found]:
         return
     from kgroup.history.fold.events import duration_text
 
-    told = {place: each for place, each in facts.going.items() if each.written_ms is not None}
+    dated = {place: each for place, each in facts.going.items() if each.written_ms is not None}
     first = (
-        min((each.written_ms or 0) + each.retention_ms - facts.now_ms for each in told.values())
-        if told
+        min((each.written_ms or 0) + each.retention_ms - facts.now_ms for each in dated.values())
+        if dated
         else None
     )
     when = "soon" if first is None else f"in about {_about(first)}" if first > 0 else "from now on"
@@ -191,6 +191,6 @@ def _deleted_soon(facts: Facts) -> Iterator[Found]:
         [
             f"{place}: the oldest unread record is of {utc(each.written_ms or 0)}, {RETENTION} is "
             f"{each.retention_ms} ({duration_text(each.retention_ms)})"
-            for place, each in sorted(told.items())
+            for place, each in sorted(dated.items())
         ],
     )

@@ -19,19 +19,19 @@ def name_of(member: RecordedMember) -> str:
 
 
 def whereabouts(member: RecordedMember) -> str:
-    """Return a member with its client id and host: a member id alone tells nobody which process it is."""
+    """Return a member with its client id and host: a member id alone does not identify a process."""
     client = f" (client {member.client_id})" if member.client_id else ""
     return f"{member.instance_id or member.member_id}{client} on {member.host.removeprefix('/')}"
 
 
 def one_host(members: Iterable[RecordedMember]) -> str:
-    """Return the host that all of several members run on, as an addition to a sentence; "" if they do not."""
+    """Return the one host of several members, as an addition to a sentence; "" if they have more."""
     hosts = [member.host.removeprefix("/") for member in members]
     return f", all on host {hosts[0]}" if len(hosts) > 1 and len(set(hosts)) == 1 else ""
 
 
-def take_out(group_id: str, suspects: Sequence[RecordedMember]) -> str:
-    """Return the command that removes the one suspect; of several, one in general."""
+def removal_of(group_id: str, suspects: Sequence[RecordedMember]) -> str:
+    """Return the command that removes the one suspect; for several, a general one."""
     way = "--member-id ID"
     if len(suspects) == 1 and suspects[0].instance_id is not None:
         way = f"--instance-id {list_item(suspects[0].instance_id)}"

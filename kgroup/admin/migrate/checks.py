@@ -1,7 +1,7 @@
-"""What a broker checks before and during an upgrade to the consumer protocol, said of one group in advance.
+"""What a broker checks before and during an upgrade to the consumer protocol, predicted for one group.
 
 Order and conditions are those of Kafka 4.3.1's coordinator: protocol served, migration policy, protocol type,
-size, embedded bytes, user data. What follows decides nothing there and changes something for the group.
+size, embedded bytes, user data. The checks after those decide nothing there but change the group.
 """
 
 from __future__ import annotations
@@ -41,24 +41,23 @@ PROTOCOLS = "group.coordinator.rebalance.protocols"
 CONSUMER_MAX_SIZE = "group.consumer.max.size"
 REFUSAL = 'The broker refuses the first consumer-protocol member with GROUP_ID_NOT_FOUND ("does not exist").'
 STRANDED = (
-    "The group stays a consumer group, and with classic members only nobody computes its target: what the "
-    "last consumer-protocol members leave has no owner until somebody joins."
+    "The group stays a consumer group, and with classic members only there is no new target: what the "
+    "last consumer-protocol members leave has no owner until a member joins."
 )
 _NEEDS_CONFIGS = "kgroup needs DESCRIBE_CONFIGS on the cluster"
 
 
 def plan_upgrade(found: Evidence, patterns: Sequence[str] = ()) -> MigrationPlan:
-    """The verdict on rolling a group's clients to the consumer protocol, stopping each before its successor
-    starts.
+    """Return the verdict on rolling clients to the consumer protocol, one stopped before the next starts.
 
-    `patterns` are the subscription patterns of the clients, which no broker tells.
+    `patterns` are the clients' subscription patterns, which no broker reports.
     """
     group = found.group
     if group.type == CONSUMER:
         return _converted(found, patterns)
     checks = list(served(found))
     if foreign := _foreign(found):
-        # Nothing that holds for groups of consumers is to be said of another one.
+        # A group of another type gets no result meant for consumers.
         return verdict_of(found, UPGRADE, [*checks, foreign])
     if group.state == EMPTY:
         checks.append(Check("state", OK, "the group is empty: it converts offline, whatever the policy"))
@@ -89,20 +88,20 @@ def _online(found: Evidence) -> Iterator[Check]:
 
 
 def _converted(found: Evidence, patterns: Sequence[str]) -> MigrationPlan:
-    """A consumer group: done, or under way while members still speak the classic protocol."""
+    """Return the plan of a consumer group: done, or under way while some members are still classic."""
     group = found.group
     classic = [member.name for member in group.known_members if member.protocol == CLASSIC]
     evidence: Document = {"members": len(group.known_members), "classic": classic}
     if not found.member_types:
         message = "it is a consumer group; unknown which members still speak the classic protocol: "
-        told = Check(
+        check = Check(
             "type",
             UNKNOWN,
-            f"{message}broker {found.broker} does not tell",
+            f"{message}broker {found.broker} does not report it",
             None,
             evidence | {"classic": None},
         )
-        return verdict_of(found, UPGRADE, [told])
+        return verdict_of(found, UPGRADE, [check])
     if not classic:
         done = Check(
             "type", OK, "it is a consumer group, and every member speaks its protocol", None, evidence
@@ -119,15 +118,15 @@ def _converted(found: Evidence, patterns: Sequence[str]) -> MigrationPlan:
 
 
 def verdict_of(found: Evidence, direction: str, checks: Iterable[Check]) -> MigrationPlan:
-    """Blocked when a check blocks, else unknown when one that decides is not known, else ready."""
-    told = tuple(checks)
-    statuses = {check.status for check in told}
+    """Return blocked when a check blocks, else unknown when a deciding one is unknown, else ready."""
+    made = tuple(checks)
+    statuses = {check.status for check in made}
     verdict = BLOCKED if BLOCK in statuses else UNKNOWN if UNKNOWN in statuses else READY
-    return MigrationPlan(found.group.group_id, direction, found.group.type, found.group.state, verdict, told)
+    return MigrationPlan(found.group.group_id, direction, found.group.type, found.group.state, verdict, made)
 
 
 def served(found: Evidence | Serving) -> Iterator[Check]:
-    """Whether the coordinator takes consumer-protocol members at all."""
+    """Yield whether the coordinator accepts consumer-protocol members at all."""
     protocols = (found.settings or {}).get(PROTOCOLS)
     evidence = {
         "broker": found.broker,
@@ -148,7 +147,7 @@ def served(found: Evidence | Serving) -> Iterator[Check]:
         hint = f"add consumer to {PROTOCOLS} on every broker and restart them"
         yield Check(code, BLOCK, f"{PROTOCOLS}={protocols}: {refused}", hint, evidence)
     elif found.group_version is None:
-        said = "ConsumerGroupHeartbeat is served; the level of group.version is not told"
+        said = "ConsumerGroupHeartbeat is served; the level of group.version is unknown"
         yield Check(code, UNKNOWN, said, None, evidence)
     else:
         message = f"served by broker {found.broker}, group.version={found.group_version}"
@@ -156,14 +155,14 @@ def served(found: Evidence | Serving) -> Iterator[Check]:
 
 
 def _unread_hint(found: Evidence) -> str | None:
-    """What to do about a setting that is not known; rights help only where they are missing."""
+    """Return what to do about an unknown setting; rights help only where they are missing."""
     if found.settings is not None:
         return "upgrade the brokers first: Kafka 4.0 and later have it"
     return _NEEDS_CONFIGS if (found.settings_code or "").endswith("AUTHORIZATION_FAILED") else None
 
 
 def policy(found: Evidence, direction: str) -> Check:
-    """Whether the cluster's migration policy lets a live group change over."""
+    """Return whether the cluster's migration policy lets a live group change over."""
     value = (found.settings or {}).get(POLICY)
     evidence = {POLICY: value, "broker": found.broker}
     code = "migration_policy"
@@ -179,7 +178,7 @@ def policy(found: Evidence, direction: str) -> Check:
 
 
 def _foreign(found: Evidence) -> Check | None:
-    """The only check of a group that is not a consumer group: it stays what it is."""
+    """Return the only check of a group that is not a consumer group: it stays what it is."""
     kind = found.group.protocol_type
     evidence = {"protocol_type": kind, "kind": found.kind.name, "because": found.kind.because}
     if kind not in ("", CONSUMER):
@@ -207,7 +206,7 @@ def _foreign(found: Evidence) -> Check | None:
 
 
 def _whose(found: Evidence) -> str:
-    """Whose group it is, where its protocol type is not that of consumers."""
+    """Return the owner of a group whose protocol type is not that of consumers."""
     application = found.group.application
     if application is None:
         return "this is not a group of consumers"
@@ -216,7 +215,7 @@ def _whose(found: Evidence) -> str:
 
 
 def _users(found: Evidence) -> Check:
-    """Who used an empty group; of Kafka Streams it would be lost by a conversion."""
+    """Return who used an empty group; a conversion would lose a group of Kafka Streams."""
     evidence = {"kind": found.kind.name, "because": found.kind.because}
     if found.kind.name is None:
         message = f"consumers or Kafka Streams? {found.kind.because}"
@@ -236,7 +235,7 @@ def _size(found: Evidence) -> Iterator[Check]:
 
 
 def _room(found: Evidence, count: int, static: bool) -> Iterator[Check]:
-    """Whether a successor fits in; a static member's place is taken until its successor has it."""
+    """Yield whether a successor fits in; a static member's place is taken until its successor has it."""
     most = found.number(CONSUMER_MAX_SIZE)
     evidence = {"members": count, CONSUMER_MAX_SIZE: most}
     if most is None:
@@ -250,7 +249,7 @@ def _room(found: Evidence, count: int, static: bool) -> Iterator[Check]:
             f"the group is full ({CONSUMER_MAX_SIZE}={most}) and a static member keeps its place while it is "
             "restarted: its successor is refused with GROUP_MAX_SIZE_REACHED"
         )
-        hint = f"raise {CONSUMER_MAX_SIZE}, or take each out first: kgroup remove-members"
+        hint = f"raise {CONSUMER_MAX_SIZE}, or remove each first: kgroup remove-members"
         yield Check("size", BLOCK, message, hint, evidence)
     else:
         message = (
@@ -282,7 +281,7 @@ def _embedded(found: Evidence) -> Check:
 
 
 def _user_data(found: Evidence) -> Check:
-    """The check nothing else predicts: user data in an assignment would be lost, so the broker refuses."""
+    """Return a check that nothing else predicts: brokers refuse to lose an assignment's user data."""
     carriers = {member.name: member.user_data_bytes for member in found.members if member.user_data_bytes}
     evidence = {"bytes": carriers, "assignor": found.group.assignor}
     if not carriers:
@@ -300,14 +299,14 @@ def _user_data(found: Evidence) -> Check:
 
 
 def _user_data_to_come(found: Evidence) -> Iterator[Check]:
-    """librdkafka's cooperative-sticky: none in the first generation, some from the next rebalance on."""
-    told = [member for member in found.members if _writes_like_librdkafka(member)]
-    if found.group.assignor != COOPERATIVE_STICKY or not told or len(found.members) < 2:
+    """Yield librdkafka's cooperative-sticky: no user data in the first generation, some from the next."""
+    suspects = [member for member in found.members if _writes_like_librdkafka(member)]
+    if found.group.assignor != COOPERATIVE_STICKY or not suspects or len(found.members) < 2:
         return
     if any(member.user_data_bytes for member in found.members):
         return
     code, static = "user_data_to_come", [member.name for member in found.members if member.instance_id]
-    evidence = {"members": [member.name for member in told], "static": static}
+    evidence = {"members": [member.name for member in suspects], "static": static}
     cause = "these subscriptions are written as librdkafka does, whose cooperative-sticky adds user data to "
     cause += "assignments with the next rebalance"
     if static:
@@ -321,6 +320,11 @@ def _user_data_to_come(found: Evidence) -> Iterator[Check]:
 
 
 def _writes_like_librdkafka(member: MemberEvidence) -> bool:
-    """v3 with user data that is empty, not null. Java's assignor writes 4 bytes, kafka-python an older v1."""
-    told = member.subscription
-    return told is not None and member.subscription_version == 3 and told.user_data == b"" and not told.owned
+    """Return whether user data is v3 and empty, not null. Java writes 4 bytes, kafka-python an older v1."""
+    subscription = member.subscription
+    return (
+        subscription is not None
+        and member.subscription_version == 3
+        and subscription.user_data == b""
+        and not subscription.owned
+    )

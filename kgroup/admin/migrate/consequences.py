@@ -1,4 +1,4 @@
-"""What changes for a group with an upgrade and decides nothing: assignor, timeouts, rights, restarts."""
+"""What an upgrade changes for a group without deciding anything: assignor, timeouts, rights, restarts."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from kgroup.domain import first_of
 
 ASSIGNMENT_STRATEGY, DEFAULT_ASSIGNOR = "partition.assignment.strategy", "range"
 DEFAULT_SESSIONS = frozenset({45_000, 10_000})
-"""Of Java since 3.0 and before, in ms."""
+"""Java's defaults, since 3.0 and before, in ms."""
 _DEFAULT_IDS = {"rdkafka": "librdkafka", "sarama": "sarama", "kgo": "franz-go"}
 _VERSIONED = re.compile(r"(kafka-python|aiokafka)-(\d+\..+)")
 _SINK = re.compile(r"connector-consumer-.+-\d+")
 
 
 def consequences(found: Evidence) -> Iterator[Check]:
-    """What an upgrade changes beyond the protocol; none of it decides."""
+    """Yield what an upgrade changes beyond the protocol; none of it decides."""
     if found.group.state != EMPTY:
         yield _assignor(found)
         yield _static_ids(found)
@@ -53,7 +53,7 @@ def consequences(found: Evidence) -> Iterator[Check]:
 
 
 def software_of(group_id: str, client_id: str) -> str | None:
-    """Return which client library names itself so by default, with its version if it has it; else None."""
+    """Return the client library with this default client id, with its version if it has it; else None."""
     if client_id.startswith(f"consumer-{group_id}-"):
         return "Java"
     if _SINK.fullmatch(client_id):
@@ -65,12 +65,12 @@ def software_of(group_id: str, client_id: str) -> str | None:
 
 def _client_software(found: Evidence) -> Check:
     ids = [member.client_id for member in found.members]
-    told = [software_of(found.group.group_id, each) for each in ids]
-    software = {name: told.count(name) for name in sorted({each for each in told if each is not None})}
+    names = [software_of(found.group.group_id, each) for each in ids]
+    software = {name: names.count(name) for name in sorted({each for each in names if each is not None})}
     evidence = {"client_ids": sorted(set(ids)), "software": software or None}
     needs = "group.protocol=consumer needs Java 4.0 or librdkafka 2.12 (both general availability)"
     if not software:
-        message = f"unknown: no request tells which client a member runs; {needs}"
+        message = f"unknown: no request shows which client a member runs; {needs}"
     else:
         counts = ", ".join(f"{name} ({count} of {len(ids)} members)" for name, count in software.items())
         message = f"by default client ids: {counts}; {needs}"
@@ -78,7 +78,7 @@ def _client_software(found: Evidence) -> Check:
 
 
 def _client_settings(found: Evidence) -> Check:
-    """The settings with which clients refuse to start in the consumer protocol, as far as they show."""
+    """Return the settings with which clients refuse to start in the consumer protocol, as far as visible."""
     shown = {}
     used = found.group.assignor
     if used is not None and used != DEFAULT_ASSIGNOR:
@@ -142,7 +142,7 @@ def _session_timeout(found: Evidence) -> Check:
         after += f" ({found.own_error})"
     hint = command("config set", found.group.group_id, options=f"{SESSION_TIMEOUT}=MS")
     if not clients:
-        message = f"unknown what the clients use (--read-log tells); from the group's config then: {after}"
+        message = f"unknown what the clients use (--read-log shows); from the group's config then: {after}"
         return Check("session_timeout", INFO, message, hint, evidence)
     before = ", ".join(f"{ms / 1000:g} s" for ms in clients)
     message = f"clients use {before}; consumer-protocol members get {after} from the group's config"

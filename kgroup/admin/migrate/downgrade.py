@@ -1,6 +1,6 @@
-"""What a broker checks when a consumer group is to become classic again, said of one group in advance.
+"""What a broker checks when a consumer group becomes classic again, predicted for one group.
 
-A group converts when its last consumer-protocol member goes and classic ones stay (Kafka 4.3.1).
+A group converts when its last consumer-protocol member leaves and classic ones stay (Kafka 4.3.1).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MIN_SESSION, MAX_SESSION = "group.min.session.timeout.ms", "group.max.session.ti
 
 
 def plan_downgrade(found: Evidence, patterns: Sequence[str] = ()) -> MigrationPlan:
-    """The verdict on rolling a group's clients back to the classic protocol."""
+    """Return the verdict on rolling a group's clients back to the classic protocol."""
     group = found.group
     if group.type == CLASSIC:
         done = Check("type", OK, "it is a classic group", None, {"type": group.type})
@@ -45,11 +45,11 @@ def plan_downgrade(found: Evidence, patterns: Sequence[str] = ()) -> MigrationPl
 
 
 def _online(found: Evidence) -> Iterator[Check]:
-    told = policy(found, DOWNGRADE)
-    yield told
+    check = policy(found, DOWNGRADE)
+    yield check
     if str((found.settings or {}).get(POLICY)).lower() == "disabled":
         message = "the policy is disabled: classic members are refused with INCONSISTENT_GROUP_PROTOCOL"
-        yield Check("classic_members", BLOCK, message, told.hint, told.evidence)
+        yield Check("classic_members", BLOCK, message, check.hint, check.evidence)
     yield from _size(found)
     yield from _left(found)
     yield _classic_members(found)
@@ -67,7 +67,7 @@ def _size(found: Evidence) -> Iterator[Check]:
         yield Check("size", BLOCK, message, f"raise {MAX_SIZE} or stop members", evidence)
     elif count >= room and any(member.instance_id for member in members):
         message = f"the group is full ({CONSUMER_MAX_SIZE}={room}): successors of static members are refused"
-        hint = f"raise {CONSUMER_MAX_SIZE}, or take each out first: kgroup remove-members"
+        hint = f"raise {CONSUMER_MAX_SIZE}, or remove each first: kgroup remove-members"
         yield Check("size", BLOCK, message, hint, evidence)
     else:
         yield Check("size", OK, f"{count} members, {MAX_SIZE}={most}", None, evidence)
@@ -77,7 +77,7 @@ def _left(found: Evidence) -> Iterator[Check]:
     away = [member.name for member in found.group.known_members if member.member_epoch == LEFT_FOR_NOW]
     if away:
         message = f"{', '.join(away)} left for now and still count as consumer-protocol members"
-        hint = "they hold the conversion up until they come back as classic ones or expire: "
+        hint = "they hold the conversion up until they rejoin as classic ones or expire: "
         hint += command("remove-members", found.group.group_id, options="--left-only")
         yield Check("left_for_now", WARN, message, hint, {"members": away})
 
@@ -106,7 +106,7 @@ def _consequences(found: Evidence) -> Iterator[Check]:
     low, high = found.number(MIN_SESSION), found.number(MAX_SESSION)
     message = f"classic members bring their own session.timeout.ms, which must lie from {low} to {high} ms"
     if low is None or high is None:
-        message = "unknown: the bounds for the classic members' own session.timeout.ms are not told"
+        message = "unknown: the bounds for the classic members' own session.timeout.ms are not reported"
     yield Check("session_timeout", INFO, message, None, {MIN_SESSION: low, MAX_SESSION: high})
     if found.group.state != EMPTY:
         message = (

@@ -1,4 +1,4 @@
-"""Read what decides a migration: the members' own bytes, the coordinator's settings, what it serves."""
+"""Read what decides a migration: the members' own bytes, the coordinator's settings, the APIs it serves."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kgroup.admin.discovery import BATCH, Answers, ClusterView
 from kgroup.admin.migrate.kinds import CONSUMERS, Kind, kind_of_assignor, kinds_of_empty
 from kgroup.admin.migrate.models import SESSION_TIMEOUT, Evidence, Logged, MemberEvidence, Serving
 from kgroup.admin.models import CLASSIC, CONSUMER, DEAD, EMPTY, GroupDescription
-from kgroup.admin.read.describe import CONSUMER_GROUP_DESCRIBE, groups_only, tells_instances
+from kgroup.admin.read.describe import CONSUMER_GROUP_DESCRIBE, groups_only, reports_instances
 from kgroup.admin.read.members import metadata_of
 from kgroup.admin.refusals import refused
 from kgroup.errors import (
@@ -46,7 +46,7 @@ MEMBER_TYPES_SINCE = 1
 def gather(
     cluster: ClusterView, group_id: str, *, all_topics: bool = False, read_log: bool = False
 ) -> Evidence:
-    """Return the evidence of one group, as `gather_all` does of many; raise what keeps it from being had."""
+    """Return the evidence of one group, as `gather_all` does of many; raise why it is unavailable."""
     found = gather_all(cluster, (group_id,), all_topics=all_topics, read_log=read_log)[group_id]
     if isinstance(found, KgroupError):
         raise found
@@ -56,10 +56,10 @@ def gather(
 def gather_all(
     cluster: ClusterView, group_ids: Iterable[str], *, all_topics: bool = False, read_log: bool = False
 ) -> Answers[Evidence]:
-    """Return what is to be known about each group before it is migrated, or why it cannot be known.
+    """Return what decides each group's migration, or why it is unknown.
 
     One pass: requests grow with the brokers, not with the groups. `all_topics` adds the names of all topics,
-    `read_log` what only the records tell (it reads the groups' partitions of `__consumer_offsets`).
+    `read_log` what only the records show (it reads the groups' partitions of `__consumer_offsets`). Raise
     BrokerRefused for a group that cannot be described, SafetyRefused for one of another type.
     """
     answers: Answers[Evidence] = {}
@@ -72,12 +72,12 @@ def gather_all(
         else:
             answers[group_id] = AnotherType(group)
     members = _members(cluster, [group for group in groups.values() if group.type == CLASSIC])
-    for group_id, told in members.items():
-        if isinstance(told, KgroupError):
-            answers[group_id] = told
+    for group_id, found in members.items():
+        if isinstance(found, KgroupError):
+            answers[group_id] = found
             del groups[group_id]
         else:
-            groups[group_id] = told[0]
+            groups[group_id] = found[0]
     logged = read_logged(cluster, groups) if read_log else dict.fromkeys(groups)
     empty = [g for g in groups.values() if _is_empty_of_consumers(g)]
     names = _topic_names(cluster) if all_topics or empty else frozenset()
@@ -113,7 +113,7 @@ def gather_all(
 
 
 class AnotherType(SafetyRefused):
-    """A group that is neither classic nor of the consumer protocol: nothing migrates it."""
+    """A group that is neither classic nor of the consumer protocol, so it cannot migrate."""
 
     def __init__(self, group: GroupDescription) -> None:
         super().__init__(f"{group.group_id} is a {group.type} group: groups of that type cannot be migrated")
@@ -129,14 +129,14 @@ def _is_empty_of_consumers(group: GroupDescription) -> bool:
 
 
 def _kind(group: GroupDescription) -> Kind:
-    """The kind of a group that is not empty."""
+    """Return the kind of a group that is not empty."""
     if group.type == CLASSIC and group.assignor:
         return kind_of_assignor(group.assignor)
-    return Kind(CONSUMERS if group.type == CONSUMER else None, "it rebalances: its assignor is not told now")
+    return Kind(CONSUMERS if group.type == CONSUMER else None, "it rebalances: its assignor is not shown now")
 
 
 def serving(cluster: ClusterView, groups: Mapping[int, Sequence[str]]) -> dict[int, Serving | KgroupError]:
-    """Return what each broker tells of itself and of the groups named for it, or why it does not."""
+    """Return what each broker reports of itself and of the groups named for it, or why it does not."""
 
     def ask(broker: int) -> Serving:
         own: dict[str, Mapping[str, str] | BrokerRefused] = {}
@@ -151,7 +151,7 @@ def serving(cluster: ClusterView, groups: Mapping[int, Sequence[str]]) -> dict[i
             own=own,
             serves_heartbeat=cluster.transport.versions(broker, CONSUMER_GROUP_HEARTBEAT) is not None,
             group_version=_group_version(cluster, broker),
-            member_types=_tells_member_types(cluster, broker),
+            member_types=_reports_member_types(cluster, broker),
         )
 
     return cluster.at_once({broker: partial(ask, broker) for broker in groups})
@@ -160,43 +160,43 @@ def serving(cluster: ClusterView, groups: Mapping[int, Sequence[str]]) -> dict[i
 def _members(
     cluster: ClusterView, groups: Sequence[GroupDescription]
 ) -> Answers[tuple[GroupDescription, tuple[MemberEvidence, ...]]]:
-    """The members' bytes of classic groups, and each group in the state it was in when they were read."""
+    """Return the members' bytes of classic groups, and each group in its state when they were read."""
 
     def ask(node: int, names: Sequence[str], left_s: float) -> Answers[DescribedGroup]:
         request = DescribeGroupsRequest(groups=tuple(names))
         answer = cluster.ask(node, request, DescribeGroupsResponse, timeout_s=left_s)
         found: Answers[DescribedGroup] = {}
-        for told in answer.groups:
-            needs, what = [on_group(DESCRIBE, told.group_id)], f"group {told.group_id}"
-            failed = refused(told.error_code, what, told.error_message, needs) if told.error_code else None
-            found[told.group_id] = told if failed is None else failed
+        for group in answer.groups:
+            needs, what = [on_group(DESCRIBE, group.group_id)], f"group {group.group_id}"
+            failed = refused(group.error_code, what, group.error_message, needs) if group.error_code else None
+            found[group.group_id] = group if failed is None else failed
         return found
 
     answers: Answers[tuple[GroupDescription, tuple[MemberEvidence, ...]]] = {}
-    told = cluster.ask_coordinators([group.group_id for group in groups], ask, idempotent=True)
+    described = cluster.ask_coordinators([group.group_id for group in groups], ask, idempotent=True)
     for group in groups:
-        now, node = told[group.group_id], group.coordinator
+        now, node = described[group.group_id], group.coordinator
         if isinstance(now, KgroupError):
             answers[group.group_id] = now
         elif now.group_state == DEAD:
             gone = "it changed while it was read"
             answers[group.group_id] = refused(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group.group_id}", gone)
         else:
-            tells = node is None or tells_instances(cluster, node.id)
+            reports = node is None or reports_instances(cluster, node.id)
             seen = replace(
                 group,
                 state=now.group_state,
                 protocol_type=now.protocol_type,
                 assignor=now.protocol_data or None,
             )
-            members = sorted((member_of(member, tells) for member in now.members), key=lambda m: m.name)
+            members = sorted((member_of(member, reports) for member in now.members), key=lambda m: m.name)
             answers[group.group_id] = seen, tuple(members)
     return answers
 
 
-def member_of(wire: DescribedGroupMember, tells_instances: bool = True) -> MemberEvidence:
-    """A member out of DescribeGroups, with its embedded bytes taken apart."""
-    metadata = metadata_of(wire, tells_instances)
+def member_of(wire: DescribedGroupMember, reports_instances: bool = True) -> MemberEvidence:
+    """Return a member of DescribeGroups, with its embedded bytes decoded."""
+    metadata = metadata_of(wire, reports_instances)
     faults = []
     subscription, subscription_version = None, None
     assignment, assignment_version = Assignment(), None
@@ -223,15 +223,15 @@ def member_of(wire: DescribedGroupMember, tells_instances: bool = True) -> Membe
         assigned=frozenset(assignment.partitions),
         user_data_bytes=len(assignment.user_data or b""),
         faults=tuple(faults),
-        instance_id_known=tells_instances,
+        instance_id_known=reports_instances,
     )
 
 
 def _settings(
     cluster: ClusterView, broker: int, kind: int, names: Sequence[str]
 ) -> dict[str, Mapping[str, str] | BrokerRefused]:
-    """The settings of resources as the broker gives them, or why it does not."""
-    # Of thousands of groups, one setting each: the others decide nothing.
+    """Return the settings of resources as the broker reports them, or why it does not."""
+    # For thousands of groups, one setting each: the others decide nothing.
     keys = (SESSION_TIMEOUT,) if kind == GROUP_RESOURCE else None
     resources = tuple(
         DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys)
@@ -242,14 +242,14 @@ def _settings(
     except BrokerRefused as error:
         return dict.fromkeys(names, error)
     found: dict[str, Mapping[str, str] | BrokerRefused] = {}
-    for told in answer.results:
-        if told.error_code:
-            needs = [on_group(DESCRIBE_CONFIGS, told.resource_name), on_cluster(DESCRIBE_CONFIGS)]
-            what = f"settings of {told.resource_name}"
-            found[told.resource_name] = refused(told.error_code, what, told.error_message, needs)
+    for result in answer.results:
+        if result.error_code:
+            needs = [on_group(DESCRIBE_CONFIGS, result.resource_name), on_cluster(DESCRIBE_CONFIGS)]
+            what = f"settings of {result.resource_name}"
+            found[result.resource_name] = refused(result.error_code, what, result.error_message, needs)
         else:
-            found[told.resource_name] = {c.name: c.value for c in told.configs if c.value is not None}
-    left_out = "the broker left it out"
+            found[result.resource_name] = {c.name: c.value for c in result.configs if c.value is not None}
+    left_out = "the broker omitted it"
     missing = {
         name: refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"settings of {name}", left_out)
         for name in names
@@ -258,13 +258,13 @@ def _settings(
     return {**found, **missing}
 
 
-def _tells_member_types(cluster: ClusterView, broker: int) -> bool:
+def _reports_member_types(cluster: ClusterView, broker: int) -> bool:
     served = cluster.transport.versions(broker, CONSUMER_GROUP_DESCRIBE)
     return served is not None and served[-1] >= MEMBER_TYPES_SINCE
 
 
 def _group_version(cluster: ClusterView, broker: int) -> int | None:
-    """The finalized level of `group.version`; 0 when the cluster has features but not this one."""
+    """Return the finalized level of `group.version`; 0 for a cluster with features but not this one."""
     served = cluster.transport.versions(broker, API_VERSIONS)
     if served is None or served[-1] < FEATURES_SINCE:
         return None
@@ -286,10 +286,10 @@ def _topic_names(cluster: ClusterView) -> frozenset[str]:
 
 
 def read_logged(cluster: ClusterView, group_ids: Iterable[str]) -> Answers[Logged | None]:
-    """Return generation, leader and session timeouts out of each group's records; None where there are none.
+    """Return generation, leader and session timeouts from each group's records; None without any.
 
-    Each partition is read once. BrokerRefused when the topic may not be read; what keeps one partition from
-    being read is the answer for its groups.
+    Each partition is read once. Raise BrokerRefused when the topic may not be read; the failure of one
+    partition is the answer for its groups.
     """
     from kgroup.admin.read.history import read_each
     from kgroup.history.replay import replay
@@ -306,7 +306,7 @@ def read_logged(cluster: ClusterView, group_ids: Iterable[str]) -> Answers[Logge
 
 
 def logged_in(state: GroupState) -> Logged:
-    """Return what a group's records tell, out of the state that they add up to."""
+    """Return what a group's records show, from the state that they add up to."""
     view = state.view()
     timeouts = {m.member_id: m.session_timeout_ms for m in view.members.values() if m.session_timeout_ms > 0}
     return Logged(view.epoch, view.leader or None, timeouts)

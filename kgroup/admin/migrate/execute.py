@@ -1,4 +1,4 @@
-"""Carry a migration out where the cluster allows: empty groups convert by one join and leave.
+"""Execute a migration where the cluster allows: empty groups convert by one join and leave.
 
 Any broker converts an empty group for a first member of the other protocol, whatever its migration policy.
 Offsets are kept by group id, so they stay; they are read before and after to prove it.
@@ -35,7 +35,7 @@ from kgroup.security.rights import READ, on_group
 JOIN_EPOCH, LEAVE_EPOCH = 0, -1
 TIMEOUT_MS = 45_000
 NO_MEMBER_ID_UNTIL = 3
-"""From version 4 on a first join is only told a member id, and comes twice (KIP-394)."""
+"""From version 4 on the first join only returns a member id and is repeated (KIP-394)."""
 LEAVE_NAMES_MEMBERS_SINCE = 3
 R = TypeVar("R", bound=Message)
 REASON = "offline conversion of an empty group with kgroup"
@@ -43,7 +43,7 @@ REASON = "offline conversion of an empty group with kgroup"
 
 @dataclass(frozen=True, slots=True)
 class MovedOffset:
-    """A committed offset that is not what it was before; None where nothing is committed."""
+    """A committed offset that differs from the one before; None where nothing is committed."""
 
     topic: str
     partition: int
@@ -53,7 +53,7 @@ class MovedOffset:
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """An offline conversion done: the type and state after it, and what became of the offsets."""
+    """A finished offline conversion: the type and state after it, and the offsets that changed."""
 
     group_id: str
     type: str
@@ -65,7 +65,7 @@ class Conversion:
 
 @dataclass(frozen=True, slots=True)
 class RollStep:
-    """One instance to restart with the other protocol; `is_leader` is None where nothing tells."""
+    """One instance to restart with the other protocol; `is_leader` is None where unknown."""
 
     member_id: str
     instance_id: str | None
@@ -75,9 +75,9 @@ class RollStep:
 
 
 def roll_order(found: Evidence, direction: str) -> tuple[RollStep, ...]:
-    """Whom to restart, one after the other: static members first, by host; the leader of the group last.
+    """Return the restarts in order: static members first, by host; the group's leader last.
 
-    A static successor takes over without a rebalance, so it converts the group at once. The leader last,
+    A static successor takes over without a rebalance, so it converts the group at once. The leader is last,
     as each change of leader costs a classic group a full rebalance.
     """
     done = CONSUMER if direction == UPGRADE else CLASSIC
@@ -101,10 +101,10 @@ def roll_order(found: Evidence, direction: str) -> tuple[RollStep, ...]:
 
 
 def convert_empty(cluster: ClusterView, plan: MigrationPlan, journal: Journal) -> Conversion:
-    """Convert an empty group to the other protocol; its entry in the journal holds the offsets before.
+    """Convert an empty group to the other protocol; its journal entry holds the offsets before.
 
-    SafetyRefused when the group is not empty (any more), BrokerRefused when the broker refuses. The joiner
-    has a member id of its own, subscribes to nothing and leaves at once.
+    Raise SafetyRefused when the group is not empty (any more), BrokerRefused when the broker refuses. The
+    joiner has a member id of its own, subscribes to nothing and leaves at once.
     """
     group_id, direction = plan.group_id, plan.direction
     before = before_conversion(cluster, group_id, direction)
@@ -117,7 +117,7 @@ def convert_empty(cluster: ClusterView, plan: MigrationPlan, journal: Journal) -
 
 
 def before_conversion(cluster: ClusterView, group_id: str, direction: str) -> Committed:
-    """Return the offsets of a group that can be converted; SafetyRefused when it is not empty (any more)."""
+    """Return the offsets of a convertible group; raise SafetyRefused when it is not empty (any more)."""
     _refuse_unless_empty(one_group(cluster, group_id), direction)
     return _offsets(cluster, group_id)
 
@@ -125,7 +125,7 @@ def before_conversion(cluster: ClusterView, group_id: str, direction: str) -> Co
 def convert(
     cluster: ClusterView, group_id: str, direction: str, before: Committed
 ) -> tuple[GroupDescription, tuple[MovedOffset, ...]]:
-    """Convert an empty group, within an entry of the journal; return it and what is not as `before`."""
+    """Convert an empty group, within a journal entry; return it and what differs from `before`."""
     _join_and_leave(cluster, group_id, direction)
     after = _offsets(cluster, group_id)
     group = one_group(cluster, group_id)
@@ -135,17 +135,17 @@ def convert(
 
 
 def listed(offsets: Committed) -> list[list[object]]:
-    """Return offsets as the journal holds them."""
+    """Return offsets in the journal's form."""
     return [[p.topic, p.partition, o.offset, o.leader_epoch, o.metadata] for p, o in sorted(offsets.items())]
 
 
 def converted(changed: Iterable[MovedOffset]) -> dict[str, object]:
-    """Return the result of a conversion as the journal holds it."""
+    """Return the result of a conversion in the journal's form."""
     return {"result": "converted", "offsets_changed": [asdict(each) for each in changed]}
 
 
 def changes(before: Committed, after: Committed) -> tuple[MovedOffset, ...]:
-    """The partitions whose committed offset is not the same in both, metadata and leader epoch included."""
+    """Return the partitions with another committed offset, metadata or leader epoch than before."""
     places: Mapping[TopicPartition, object] = {**before, **after}
     return tuple(
         MovedOffset(
@@ -231,9 +231,9 @@ def _ask(
     response: type[R],
     versions: tuple[int, int | None] = (0, None),
 ) -> R:
-    """The coordinator's answer; a coordinator that moved or loads is asked again.
+    """Return the coordinator's answer; retry while the coordinator moves or loads.
 
-    A join is not, once it may have been heard: sent twice, it makes two members.
+    A join that may have been received is not retried: sent twice, it creates two members.
     """
 
     def ask(node: int, groups: object, left_s: float) -> Answers[R]:

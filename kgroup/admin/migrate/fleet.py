@@ -1,4 +1,4 @@
-"""The plans of many groups at once, each the plan of one group, ordered by what is left to do."""
+"""The plans of many groups at once, each the plan of one group, ordered by the remaining effort."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STAYS = frozenset({"protocol_type", "kafka_streams"})
 """Checks that block for good: these groups have no other protocol to move to."""
 NOTHING_TO_DO = {
     STREAMS: "nothing is left to do: its application speaks the streams protocol (KIP-1071)",
-    SHARE: "nothing is to be done: share groups have one protocol (KIP-932)",
+    SHARE: "nothing is left to do: share groups have one protocol (KIP-932)",
 }
 CLUSTER, CLIENT, ASSIGNOR, PATTERN, GROUP = "cluster", "client", "assignor", "pattern", "group"
 WHERE = {
@@ -34,14 +34,14 @@ WHERE = {
     "patterns": PATTERN,
     "session_timeout": GROUP,
 }
-"""Where the change is made that a check asks for; checks that are not here ask for none."""
+"""Where the change that a check requires is made; checks not listed here require none."""
 NONE, CONVERT, ROLL, UNKNOWN_EFFORT = "none", "convert", "roll", "unknown"
 EFFORTS = (NONE, CONVERT, ROLL, CLUSTER, CLIENT, UNKNOWN_EFFORT)
 
 
 @dataclass(frozen=True, slots=True)
 class Obstacle:
-    """A check that blocks a group, or decides and is not known; `reason` is what kept it from being seen."""
+    """A check that blocks a group, or decides and is unknown; `reason` is the code of the failure."""
 
     code: str
     where: Annotated[str | None, "cluster, client, assignor, pattern or group"]
@@ -52,7 +52,7 @@ class Obstacle:
 
 @dataclass(frozen=True, slots=True)
 class FleetRow:
-    """The plan of one group, in short. `software` counts members by what their client ids say of it."""
+    """The plan of one group, in short. `software` counts members by their default client ids."""
 
     group_id: str
     verdict: Annotated[str, ("ready", "blocked", "already", "unknown")]
@@ -71,7 +71,7 @@ class FleetRow:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A group that no plan is for: it has no consumer protocol to move to. `hint` says what to do instead."""
+    """A group without a plan: it has no consumer protocol to move to. `hint` says what to do instead."""
 
     group_id: str
     type: str
@@ -81,7 +81,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Fleet:
-    """Rows with the least effort first; `errors` are the groups of which nothing is known."""
+    """Rows with the least effort first; `errors` are the groups about which nothing is known."""
 
     rows: tuple[FleetRow, ...]
     left_out: tuple[LeftOut, ...]
@@ -93,7 +93,7 @@ def plan_fleet(
 ) -> Fleet:
     """Return the upgrade plan of each group; requests grow with the brokers, not with the groups.
 
-    `patterns` are those that the clients of all of these groups subscribe with.
+    `patterns` are the subscription patterns of all these groups' clients.
     """
     rows, left_out, errors = [], [], []
     gathered = gather_all(cluster, group_ids, all_topics=bool(patterns), read_log=read_log)
@@ -120,7 +120,7 @@ def _row(found: Evidence, plan: MigrationPlan) -> FleetRow:
     asking = [*(check.code for check in (*plan.blockers, *plan.unknowns)), *warnings]
     members = found.group.known_members
     ids = [member.client_id for member in members if member.client_id is not None]
-    told = [name for each in ids if (name := software_of(plan.group_id, each)) is not None]
+    names = [name for each in ids if (name := software_of(plan.group_id, each)) is not None]
     return FleetRow(
         group_id=plan.group_id,
         verdict=plan.verdict,
@@ -134,12 +134,12 @@ def _row(found: Evidence, plan: MigrationPlan) -> FleetRow:
         warnings=tuple(warnings),
         assignor=found.group.assignor,
         client_ids=tuple(sorted(set(ids))),
-        software={name: told.count(name) for name in sorted(set(told))},
+        software={name: names.count(name) for name in sorted(set(names))},
     )
 
 
 def _effort(plan: MigrationPlan) -> str:
-    """What comes first; a change of a client costs more than one of the cluster, made once for all."""
+    """Return the remaining effort; a client's change costs more than the cluster's, made once for all."""
     if plan.verdict == ALREADY:
         return NONE
     if plan.verdict == READY:

@@ -1,4 +1,4 @@
-"""The operator's hook: a command that deploys a wave, run beside the watching."""
+"""The operator's hook: a command that deploys a wave, run while kgroup watches."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from kgroup.domain import Document
 from kgroup.errors import KgroupError
 
 GRACE_S = 10.0
-"""Between SIGTERM and SIGKILL."""
+"""The time between SIGTERM and SIGKILL."""
 LONGEST = 100_000
-"""Bytes of a variable: systems allow little more."""
+"""The bytes of a variable: systems allow little more."""
 STDERR = 2
 
 
@@ -39,19 +39,19 @@ class Running(Protocol):
 
 
 class Process:
-    """A hook as a process with a group of its own; what it prints goes to stderr."""
+    """A hook as a process with its own process group; its output goes to stderr."""
 
     def __init__(self, command: Command, document: Document) -> None:
         text = json.dumps(document).encode()
         # A file rather than a pipe: a hook need not read it.
-        with tempfile.TemporaryFile() as told:
-            told.write(text)
-            told.seek(0)
+        with tempfile.TemporaryFile() as stdin:
+            stdin.write(text)
+            stdin.seek(0)
             try:
                 self._process = subprocess.Popen(
                     command if isinstance(command, str) else list(command),
                     shell=isinstance(command, str),
-                    stdin=told,
+                    stdin=stdin,
                     stdout=STDERR,
                     stderr=STDERR,
                     env={**os.environ, **_variables(document)},
@@ -82,7 +82,7 @@ class Process:
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Have SIGINT and SIGTERM wait until the block's end: between a start and knowing what was started."""
+    """Delay SIGINT and SIGTERM until the block's end: between a start and recording what was started."""
     if threading.current_thread() is not threading.main_thread():
         yield  # signals end the main thread alone
         return
@@ -102,7 +102,7 @@ def uninterrupted() -> Iterator[None]:
 
 
 def _variables(document: Mapping[str, object]) -> dict[str, str]:
-    """Return the document's fields as KGROUP_HOOK_…, texts as they are, others as JSON.
+    """Return the document's fields as KGROUP_HOOK_…: strings unchanged, others as JSON.
 
     A field that is too long for a variable is on stdin alone.
     """

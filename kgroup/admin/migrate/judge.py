@@ -1,4 +1,4 @@
-"""Whether a wave may be followed by the next: what was measured after its groups moved, against the rules."""
+"""Judge whether the next wave may follow: measurements after a wave's groups moved, against the rules."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from kgroup.admin.migrate.waves import Rules
 from kgroup.admin.models import CONSUMER, GroupDescription, OffsetRow
 from kgroup.domain import count_of, first_of, place_of
 
-NO_ONE_READS = "the group has no members, so nobody reads"
+NO_ONE_READS = "the group has no members, so nothing reads"
 
 
 def judged(
     rules: Rules, group: GroupRun, first: GroupDescription | None, last: GroupDescription | None
 ) -> tuple[RuleCheck, ...]:
-    """Return each rule with what was measured: `first` when the group had moved, `last` after `observe`.
+    """Return each rule with its measurement: `first` when the group had moved, `last` after `observe`.
 
-    None is a description that could not be had; what depends on it is unknown.
+    None is a missing description; what depends on it is unknown.
     """
     if first is None or last is None:
         message = "the group could not be described when it had moved, or after it was observed"
@@ -66,7 +66,7 @@ def _lag(most: int | None, group: GroupRun, last: GroupDescription) -> RuleCheck
 
 
 def lag_unknown(group: GroupDescription) -> tuple[str, str | None] | None:
-    """Return why the lag of a group is not known in full, and the code of what kept it from being seen."""
+    """Return why the lag of a group is not fully known, and the code of the failure behind it."""
     if group.errors:
         return group.errors[0].message, group.errors[0].code
     if group.total_lag is not None:
@@ -108,7 +108,7 @@ def _commits(wanted: bool, first: GroupDescription, last: GroupDescription) -> R
 
 
 def _is_due(row: OffsetRow) -> bool:
-    """Whether a commit has to follow: records are unread, and no open transaction hides them."""
+    """Return whether a commit has to follow: records are unread, and no open transaction hides them."""
     if not row.lag or row.committed_offset is None:
         return False
     return row.last_stable_offset is None or row.committed_offset < row.last_stable_offset
@@ -138,5 +138,5 @@ def _unowned(most_s: float | None, group: GroupRun) -> RuleCheck:
 
 
 def broken(checks: tuple[RuleCheck, ...]) -> Iterator[RuleCheck]:
-    """Yield what stops a wave: rules that are broken, and those of which it is unknown."""
+    """Yield the rules that stop a wave: those broken and those unknown."""
     return (check for check in checks if check.status in (BAD, UNKNOWN))

@@ -1,7 +1,7 @@
-"""Who uses a classic group: plain consumers or Kafka Streams; of an empty one the traces tell.
+"""Identify a classic group's users, plain consumers or Kafka Streams; for an empty one from its traces.
 
-Streams applications speak the consumer protocol type, so nothing at the broker keeps their group from being
-converted, and then the application cannot join it any more.
+Streams applications speak the consumer protocol type, so brokers do not prevent the conversion of their
+groups, after which the application cannot join.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 CONSUMERS, KAFKA_STREAMS = "consumers", "Kafka Streams"
 INTERNAL = ("-changelog", "-repartition")
 GROUP_METADATA = b"\0\2"
-"""How the key begins of a record that names a classic group's assignor."""
+"""The beginning of the key of a record that names a classic group's assignor."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Who uses a group: CONSUMERS, KAFKA_STREAMS, or None when nothing tells; and what shows it."""
+    """The users of a group: CONSUMERS, KAFKA_STREAMS, or None when nothing shows it; and the evidence."""
 
     name: str | None
     because: str
     code: str | None = None
-    """What kept it from being known, as an error's name, where that was a failure."""
+    """The error's name, where a failure kept the kind unknown."""
 
 
 def kind_of_assignor(assignor: str) -> Kind:
-    """The kind of a group whose assignor is known."""
+    """Return the kind of a group whose assignor is known."""
     if assignor == STREAM_ASSIGNOR:
         return Kind(KAFKA_STREAMS, "its members' assignor is stream, which only Kafka Streams has")
     return Kind(CONSUMERS, f"its assignor is {assignor}")
@@ -49,11 +49,11 @@ def kind_of_assignor(assignor: str) -> Kind:
 def kinds_of_empty(
     cluster: ClusterView, group_ids: Sequence[str], topic_names: Collection[str]
 ) -> dict[str, Kind]:
-    """Return who used each of the groups, which have no members now, by the traces they left.
+    """Return the former users of each of the groups, which have no members now, from their traces.
 
     The metadata of its commits proves it (Streams writes its times there since 2.4, and nothing else does),
-    and so does the assignor in records that compaction has left. An internal topic whose name begins with
-    the group's proves nothing: it may be of an application whose name does too.
+    and so does the assignor in records that compaction has left. An internal topic whose name begins with the
+    group's proves nothing: the application's name may begin with it too.
     """
     kinds: dict[str, Kind] = {}
     stored: dict[str, Committed] = {}
@@ -73,7 +73,7 @@ def kinds_of_empty(
             known = kind_of_assignor(assignor)
             kinds[group_id] = Kind(known.name, f"{known.because}, by its records")
             continue
-        code, otherwise = None, "its records do not tell its assignor any more"
+        code, otherwise = None, "its records do not name its assignor any more"
         if assignor is not None:
             code, otherwise = code_name(assignor), f"its records could not be read: {assignor.message}"
         at = bisect_left(internal, f"{group_id}-")
@@ -96,9 +96,9 @@ def _by_commits(offsets: Committed, otherwise: str, code: str | None) -> Kind:
 
 
 def _last_assignors(cluster: ClusterView, group_ids: Collection[str]) -> Answers[str | None]:
-    """The assignor in the newest record of each group that names one; None when none is left.
+    """Return the assignor in the newest record of each group that names one; None when none is left.
 
-    Each partition is read once; what keeps it from being read is the answer for its groups.
+    Each partition is read once; a failure to read it is the answer for its groups.
     """
     if not group_ids:
         return {}

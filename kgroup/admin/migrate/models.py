@@ -1,4 +1,4 @@
-"""What a migration between the classic and the consumer protocol is worked out from, and what comes out.
+"""The inputs and results of a migration between the classic and the consumer protocol.
 
 Field names are the JSON names of `upgrade plan`, `upgrade execute` and `upgrade watch`.
 """
@@ -28,7 +28,7 @@ POLICIES = {UPGRADE: ("bidirectional", "upgrade"), DOWNGRADE: ("bidirectional", 
 
 
 def target_of(direction: str) -> str:
-    """The group type a migration in this direction ends with."""
+    """Return the group type that a migration in this direction ends with."""
     return CONSUMER if direction == UPGRADE else CLASSIC
 
 
@@ -38,11 +38,11 @@ def words(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that decides a migration, or that will change with it.
+    """A check that decides a migration, or that will change with it.
 
-    `status` is ok, warn, block, info, or unknown for something that would decide and is not told: then
-    `reason` is the code of what kept it from being seen, where it was a failure. What is not known and
-    decides nothing is info and says so. `evidence` holds the values that were read, null where nothing tells.
+    `status` is ok, warn, block, info, or unknown for a deciding value that is not reported: then `reason` is
+    the code of the failure, if there was one. A value that is unknown and decides nothing is info and says
+    so. `evidence` holds the values that were read, null where they are unknown.
     """
 
     code: str
@@ -70,16 +70,16 @@ class MigrationPlan:
 
     @property
     def unknowns(self) -> tuple[Check, ...]:
-        """What would decide and is not known."""
+        """The deciding checks that are unknown."""
         return tuple(check for check in self.checks if check.status == UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
 class MemberEvidence:
-    """One member of a classic group, down to the bytes the broker will look at.
+    """One member of a classic group, down to the bytes the broker will check.
 
-    `subscription` and its version are None where the broker does not show it (rebalancing) or where it
-    does not parse; `faults` says what does not. Without `instance_id_known` nobody says who is static.
+    `subscription` and its version are None where the broker does not show it (rebalancing) or where it does
+    not parse; `faults` says what does not. Without `instance_id_known` the static members are unknown.
     """
 
     member_id: str
@@ -102,7 +102,7 @@ class MemberEvidence:
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """What only the group's records tell: generation, leader, the members' session timeouts in ms by id."""
+    """The facts only in a group's records: generation, leader, the members' session timeouts in ms by id."""
 
     generation: int
     leader: str | None
@@ -111,7 +111,7 @@ class Logged:
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """What one broker tells of itself, and of the groups it coordinates (`own`: their settings).
+    """The report of one broker about itself and the groups it coordinates (`own`: their settings).
 
     `settings` None: they may not be read, for the `refusal`.
     """
@@ -131,9 +131,9 @@ class Evidence:
 
     `settings` are the coordinator's (None: may not be read, `settings_error` says why, `settings_code` in one
     name), `own_settings` those of the group (None: for the reason in `own_error`). `group_version` is the
-    finalized level of the feature, None where the broker does not tell features. `logged` is None unless the
-    records were read. `member_types`: whether the broker tells which protocol each member of a consumer group
-    speaks (4.0 and later). `kind` is who uses a classic group.
+    finalized level of the feature, None where the broker reports no features. `logged` is None unless the
+    records were read. `member_types`: whether the broker reports which protocol each member of a consumer
+    group speaks (4.0 and later). `kind` is who uses a classic group.
     """
 
     group: GroupDescription
@@ -152,6 +152,6 @@ class Evidence:
     own_error: str | None = None
 
     def number(self, name: str) -> int | None:
-        """A numeric setting of the coordinator; None when unknown."""
+        """Return a numeric setting of the coordinator; None when unknown."""
         text = (self.settings or {}).get(name)
         return int(text) if text is not None and text.lstrip("-").isdigit() else None

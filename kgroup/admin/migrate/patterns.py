@@ -16,10 +16,10 @@ SHOWN = 5
 def check_patterns(
     patterns: Sequence[str], topics: Collection[str] | None, direction: str
 ) -> Iterator[Check]:
-    """A check for each pattern given; without one, what cannot be known."""
+    """Yield a check for each pattern given; without one, what cannot be known."""
     if not patterns:
         if direction == UPGRADE:
-            message = "unknown: a classic member tells its topics, not the pattern it found them with"
+            message = "unknown: a classic member reports its topics, not the pattern it found them with"
             yield Check(CODE, INFO, message, "give the clients' patterns with --pattern", {"patterns": None})
         return
     for pattern in patterns:

@@ -19,16 +19,16 @@ def plan(
     patterns: Sequence[str] = (),
     read_log: bool = False,
 ) -> MigrationPlan:
-    """What the broker would say to a roll of the group's clients now; changes nothing.
+    """Return how the broker would answer a roll of the group's clients now; changes nothing.
 
     `direction` is upgrade or downgrade. `patterns` are the clients' own subscription patterns; `read_log`
-    adds what only the group's records tell. BrokerRefused when the group cannot be described.
+    adds what only the group's records show. Raise BrokerRefused when the group cannot be described.
     """
     found = gather(cluster, group_id, all_topics=bool(patterns), read_log=read_log)
     return plan_of(found, direction, patterns)
 
 
 def plan_of(found: Evidence, direction: str, patterns: Sequence[str] = ()) -> MigrationPlan:
-    """The verdict on what was gathered before."""
+    """Return the verdict on evidence gathered before."""
     make = plan_upgrade if direction == UPGRADE else plan_downgrade
     return make(found, patterns)

@@ -1,4 +1,4 @@
-"""Stand-ins for a group's clients in a rehearsal: they answer the coordinator as clients would, and no more.
+"""Stand-ins for a group's clients in a rehearsal: they answer the coordinator as clients do, and no more.
 
 A puppet takes over a member as the records describe it, so unlike kgroup.members it begins in mid-life.
 """
@@ -36,7 +36,7 @@ _REJOIN = frozenset(
 
 
 class CoordinatorLink(Protocol):
-    """Where requests go. An answer may come later: `send` gives a ticket, `answer` what came by now."""
+    """The target of requests. An answer may come later: `send` returns a ticket for `answer`."""
 
     group_id: str
 
@@ -46,7 +46,7 @@ class CoordinatorLink(Protocol):
 
 
 class Refusal(Exception):
-    """The coordinator does not take the member: its error code and message."""
+    """The coordinator rejects the member: its error code and message."""
 
     def __init__(self, code: int, message: str | None) -> None:
         super().__init__(message)
@@ -56,7 +56,7 @@ class Refusal(Exception):
 
 @dataclass(slots=True)
 class ConsumerPuppet:
-    """A client of the consumer protocol. `owned`: topic id → partitions; it gives up what it is told to."""
+    """A client of the consumer protocol. `owned`: topic id → partitions; it revokes as required."""
 
     member_id: str
     instance_id: str | None
@@ -73,14 +73,14 @@ class ConsumerPuppet:
         return self.instance_id or self.member_id
 
     def join(self, at: CoordinatorLink) -> None:
-        """Enter the group; Refusal when the coordinator says no."""
+        """Join the group; raise Refusal when the coordinator rejects it."""
         answer = self._heartbeat(at, JOIN_EPOCH)
         if answer.error_code:
             raise Refusal(answer.error_code, answer.error_message)
         self._take(answer)
 
     def beat(self, at: CoordinatorLink) -> None:
-        """One heartbeat, with what it owns."""
+        """Send one heartbeat, with the owned partitions."""
         if self.epoch < JOIN_EPOCH:
             return
         answer = self._heartbeat(at, self.epoch)
@@ -91,7 +91,7 @@ class ConsumerPuppet:
             self._take(answer)
 
     def leave(self, at: CoordinatorLink) -> None:
-        """Stop, as its client does: a static member for now, so that its successor finds the place."""
+        """Stop, as its client does: a static member leaves for now, so that its successor finds the place."""
         self.epoch = LEAVE_EPOCH if self.instance_id is None else LEAVE_FOR_NOW_EPOCH
         request = ConsumerGroupHeartbeatRequest(
             group_id=at.group_id,
@@ -129,7 +129,7 @@ Assign = Callable[[Collection[str]], Mapping[str, Assignment]]
 class ClassicPuppet:
     """A client of the classic protocol with the protocols and timeouts of the one it stands for.
 
-    As leader it hands out what `assign` says.
+    As leader it distributes the result of `assign`.
     """
 
     member_id: str
@@ -151,14 +151,14 @@ class ClassicPuppet:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """What it subscribes to; nothing when the bytes are not those of ConsumerProtocol."""
+        """The topics it subscribes to; none when the bytes are not those of ConsumerProtocol."""
         try:
             return Subscription.decode(self.protocols[0].metadata).topics
         except (DecodeError, IndexError):
             return ()
 
     def join(self, at: CoordinatorLink) -> None:
-        """Enter the group or rejoin it; the answer may wait for others. Refusal for a no."""
+        """Join the group or rejoin it; the answer may wait for others. Raise Refusal for a rejection."""
         request = JoinGroupRequest(
             group_id=at.group_id,
             session_timeout_ms=self.session_timeout_ms,
@@ -172,7 +172,7 @@ class ClassicPuppet:
         self._proceed(at)
 
     def beat(self, at: CoordinatorLink) -> None:
-        """Go on with a join under way, else a heartbeat, and a new join when that asks for one."""
+        """Continue a join under way, else send a heartbeat, and rejoin when it asks for that."""
         if self._joining is not None or self._syncing is not None:
             self._proceed(at)
             return
@@ -239,22 +239,22 @@ class ClassicPuppet:
         self._proceed(at)
 
     def _current(self, protocol: JoinGroupRequestProtocol) -> JoinGroupRequestProtocol:
-        """The protocol with what is owned now: an eager client gives everything up before it joins."""
+        """Return the protocol with what is owned now: an eager client revokes everything before it joins."""
         try:
-            told = Subscription.decode(protocol.metadata)
+            subscription = Subscription.decode(protocol.metadata)
             owned: tuple[TopicPartition, ...] = ()
             if protocol.name == COOPERATIVE:
                 owned = self.assignment.partitions
-            told = replace(told, owned=owned, generation=self.generation)
+            subscription = replace(subscription, owned=owned, generation=self.generation)
             return JoinGroupRequestProtocol(
-                name=protocol.name, metadata=told.encode(version_of(protocol.metadata))
+                name=protocol.name, metadata=subscription.encode(version_of(protocol.metadata))
             )
         except DecodeError:
             return protocol
 
 
 def _at_once(at: CoordinatorLink, ticket: int, response: type[R]) -> R:
-    """The answer to a heartbeat, which waits for nobody."""
+    """Return the answer to a heartbeat, which comes at once."""
     answer = at.answer(ticket, response)
     assert answer is not None
     return answer

@@ -1,8 +1,8 @@
-"""Rehearse a migration on a copy: the group's records in a shard in memory, upgraded and taken back there.
+"""Rehearse a migration on a copy: the group's records in memory, upgraded and taken back there.
 
-The coordinator is kgroup's, which decides as Kafka 4.3.1 does; clients are stand-ins (migrate_puppets). What
-their assignors would compute is theirs: here a leader lets everybody keep what it has and gives the rest to
-those with least, with the user data it found.
+The coordinator is kgroup's, which decides as Kafka 4.3.1 does; clients are stand-ins (puppets.py). Their
+assignors' results are unknown: here a leader lets each member keep what it has and assigns the rest to those
+with least, with the user data it found.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class RehearsalStep:
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
-    """What became of the copy; `upgrade` and `downgrade` are converted, refused, not-needed or unfinished."""
+    """The result; `upgrade` and `downgrade` are converted, refused, not-needed or unfinished."""
 
     group_id: str
     source: str
@@ -87,7 +87,7 @@ class Rehearsed:
 
 @dataclass(slots=True)
 class _Roll:
-    """The group's members as puppets, and what they do one after the other."""
+    """The group's members as puppets, and their acts one by one."""
 
     stage: Stage
     topic_names: Mapping[bytes, str]
@@ -97,7 +97,7 @@ class _Roll:
     _was: dict[str, ClassicPuppet] = field(default_factory=dict)
 
     def take_members(self) -> None:
-        """A puppet for each member the records describe."""
+        """Create a puppet for each member the records describe."""
         group = self.stage.group
         if isinstance(group, ClassicGroup):
             for member in group.members.values():
@@ -139,7 +139,7 @@ class _Roll:
     def _of_classic_member(
         self, member: ConsumerMember, classic: ClassicMemberMetadata, owned: Mapping[bytes, tuple[int, ...]]
     ) -> Puppet:
-        """A client of the classic protocol that takes part in a consumer group."""
+        """Return a client of the classic protocol that takes part in a consumer group."""
         about = member.metadata
         protocols = tuple(
             JoinGroupRequestProtocol(name=p.name, metadata=p.metadata) for p in classic.supported_protocols
@@ -164,7 +164,7 @@ class _Roll:
         )
 
     def all(self, phase: str) -> str:
-        """Replace every puppet of the old protocol, static ones first; how that ended."""
+        """Replace every puppet of the old protocol, static ones first; return how that ended."""
         old_kind = ClassicPuppet if phase == UPGRADE else ConsumerPuppet
         leavers = sorted(
             (p for p in self.puppets if isinstance(p, old_kind)),
@@ -187,7 +187,7 @@ class _Roll:
         return CONVERTED if self.stage.type == (CONSUMER if phase == UPGRADE else CLASSIC) else UNFINISHED
 
     def _enter(self, phase: str, puppet: Puppet) -> None:
-        """The newcomer joins and all follow until nothing moves; a Refusal becomes the step's."""
+        """Let the newcomer join and all others follow until nothing moves; a Refusal becomes the step's."""
         kind = "consumer" if isinstance(puppet, ConsumerPuppet) else "classic"
         action = f"{puppet.name or puppet.client_id} joins with the {kind} protocol"
         try:
@@ -200,7 +200,7 @@ class _Roll:
         self._show(phase, action, puppet)
 
     def _convert_empty(self, phase: str) -> None:
-        """As `upgrade execute` does: one member joins, subscribes to nothing and leaves."""
+        """Convert as `upgrade execute` does: one member joins, subscribes to nothing and leaves."""
         member: Puppet
         if phase == UPGRADE:
             member = ConsumerPuppet(_member_id(self.stage.group_id), None, "kgroup", "/127.0.0.1", ())
@@ -248,7 +248,7 @@ class _Roll:
         )
 
     def _settle(self) -> None:
-        """Heartbeats of all, second by second, until two rounds in a row change nothing."""
+        """Send heartbeats of all, every second, until two rounds in a row change nothing."""
         quiet = 0
         for _ in range(MOST_BEATS):
             before = self._moment()
@@ -264,7 +264,7 @@ class _Roll:
         return self.stage.shard.log.end_offset, None if group is None else group.state
 
     def _assign(self, member_ids: Collection[str]) -> Mapping[str, Assignment]:
-        """Everybody keeps what it has, with its user data; what is free goes to those with least."""
+        """Let each member keep what it has, with its user data; assign the rest to those with least."""
         classic = {p.member_id: p for p in self.puppets if isinstance(p, ClassicPuppet)}
         given = {m: list(classic[m].assignment.partitions) if m in classic else [] for m in member_ids}
         held = {place for places in given.values() for place in places}
@@ -280,7 +280,7 @@ class _Roll:
         return {m: Assignment(tuple(sorted(places)), data[m]) for m, places in given.items()}
 
     def _show(self, phase: str, action: str, puppet: Puppet, refusal: Refusal | None = None) -> None:
-        """Keep what was done, with the records that have come since the last time."""
+        """Keep the act, with the records that have come since the last one."""
         group = self.stage.shard.coordinator.state.groups.get(self.stage.group_id)
         consumer = isinstance(group, ConsumerGroup)
         epoch = 0
@@ -322,8 +322,8 @@ def rehearse(
 ) -> Rehearsal:
     """Upgrade a copy of the group and take it back; the source is only read.
 
-    `settings` are the coordinator's, under Kafka's names (unknown ones are left out); topics are those of
-    `topic_names` with `partition_counts`. BrokerRefused when the log has no record of the group.
+    `settings` are the coordinator's, under Kafka's names (unknown ones are omitted); topics are those of
+    `topic_names` with `partition_counts`. Raise BrokerRefused when the log has no record of the group.
     """
     return rehearse_copy(
         copy_of(log, group_id),
@@ -342,7 +342,7 @@ def rehearse_copy(
     topic_names: Mapping[bytes, str],
     partition_counts: Mapping[str, int],
 ) -> Rehearsal:
-    """Return the same of records that were copied before."""
+    """Return the same for records that were copied before."""
     known = {name: value for name, value in settings.items() if name in GroupConfig.names()}
     image = image_from(topic_names, partition_counts)
     shard = Shard(copy.partition, copy.log, GroupConfig.of(known), 0, image)
@@ -360,7 +360,7 @@ def rehearse_copy(
 
 
 def _member_id(text: str) -> str:
-    """A member id as clients make them, the same in every rehearsal."""
+    """Return a member id as clients make them, the same in every rehearsal."""
     return uuid_text(hashlib.sha256(text.encode()).digest()[:16])
 
 

@@ -1,4 +1,4 @@
-"""What stands against Kafka 5.0, whose Java consumer has the consumer protocol as its default (KIP-1274)."""
+"""What blocks Kafka 5.0, whose Java consumer defaults to the consumer protocol (KIP-1274)."""
 
 from __future__ import annotations
 
@@ -20,30 +20,32 @@ KEEP = "until then give their clients group.protocol=classic, which Kafka 5.0 ha
 
 
 def against_kafka_5(cluster: ClusterView, fleet: Fleet) -> tuple[Check, ...]:
-    """Return what brokers and the groups of `fleet` have against a client of Kafka 5.0 with its default."""
+    """Return the checks of brokers and `fleet` for a client of Kafka 5.0 with its default protocol."""
     return (*_brokers(cluster), *_groups(fleet))
 
 
 def _brokers(cluster: ClusterView) -> Iterator[Check]:
-    """The check of a group's plan, of every broker; what all have in common is said once."""
+    """Yield the check of a group's plan for every broker; a common result appears once."""
     found = serving(cluster, {broker.id: () for broker in cluster.brokers()})
     fine = []
-    for broker, told in found.items():
-        if isinstance(told, KgroupError):
-            message, code = f"broker {broker}: {told.message}", code_name(told)
-            yield Check("consumer_protocol", UNKNOWN, message, told.hint, {"broker": broker}, code)
+    for broker, report in found.items():
+        if isinstance(report, KgroupError):
+            message, code = f"broker {broker}: {report.message}", code_name(report)
+            yield Check("consumer_protocol", UNKNOWN, message, report.hint, {"broker": broker}, code)
             continue
-        for check in served(told):
+        for check in served(report):
             if check.status == OK:
                 fine.append(broker)
             elif check.status == BLOCK:
                 yield replace(check, message=f"broker {broker}: {check.message}")
             else:
                 yield check
-        if told.settings is None and told.refusal is not None:
-            message = f"broker {broker}: whether a setting turns the protocol off: {told.refusal.message}"
+        if report.settings is None and report.refusal is not None:
+            message = f"broker {broker}: whether a setting turns the protocol off: {report.refusal.message}"
             evidence = {"broker": broker}
-            yield Check("consumer_protocol", UNKNOWN, message, told.refusal.hint, evidence, told.refusal.name)
+            yield Check(
+                "consumer_protocol", UNKNOWN, message, report.refusal.hint, evidence, report.refusal.name
+            )
     if fine:
         message = f"served by {len(fine)} of {count_of(len(found), 'broker')}"
         yield Check("consumer_protocol", OK, message, None, {"brokers": fine})

@@ -1,7 +1,7 @@
-"""Move a fleet in waves: plan, hook, watch, check, next; or stop and say why, and how to go back.
+"""Move a fleet in waves: plan, hook, watch, check, next; or stop and report why, and how to go back.
 
 The state is stored at each step and each poll, so a run that is killed resumes where it was. A wave passes
-only on what was seen: what is unknown stops it.
+only on what was seen: an unknown stops it.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ CUT_OFF = "HOOK_CUT_OFF"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a run goes about it. `hook_again` None: a hook runs again only if it failed.
+    """The options of a run. `hook_again` None: a hook runs again only if it failed.
 
-    `target` are the options of the command line that name the cluster, for the commands that are printed.
+    `target` are the command line options that name the cluster, for printed commands.
     """
 
     interval_s: float = 0.5
@@ -75,7 +75,7 @@ class Stopped(KgroupError):
 
 @dataclass(slots=True)
 class WavesRun:
-    """A run over the waves, from where `runs` is; `store` is called with all of it at each step and poll."""
+    """A run over the waves that resumes at `runs`; `store` gets all of it at each step and poll."""
 
     cluster: ClusterView
     journal: Journal
@@ -92,7 +92,7 @@ class WavesRun:
         self._eyes = Eyes(self.cluster, UPGRADE)
 
     def go(self) -> bool:
-        """Take wave after wave through its steps; whether all are done. KeyboardInterrupt ends it, stored."""
+        """Take each wave through its steps; return whether all are done. KeyboardInterrupt ends it."""
         for at, run in enumerate(self.runs):
             if run.step == DONE:
                 continue
@@ -104,7 +104,7 @@ class WavesRun:
                 return False
             except KeyboardInterrupt:
                 message = f"the run was interrupted in step {self._run.step} of {self._run.name}"
-                stop = Stop(INTERRUPTED, None, message, "the same command goes on from there")
+                stop = Stop(INTERRUPTED, None, message, "the same command resumes there")
                 self._put(stops=(stop,), ended_ms=self.cluster.now_ms())
                 raise
         return True
@@ -143,7 +143,7 @@ class WavesRun:
         self._put(step=DONE, ended_ms=self.cluster.now_ms())
 
     def _planned(self) -> Mapping[str, FleetRow]:
-        """Plan the wave's groups, and keep what they were like before anything moved."""
+        """Plan the wave's groups, and keep their state before anything moved."""
         fleet = plan_fleet(self.cluster, self._run.group_ids)
         rows = {row.group_id: row for row in fleet.rows}
         verdicts = {
@@ -160,7 +160,7 @@ class WavesRun:
         return rows
 
     def _baseline(self) -> None:
-        """Measure the groups that were not before; what a rule needs and is unknown stops the wave here."""
+        """Measure the groups not measured before; an unknown value that a rule needs stops the wave here."""
         rules = self._wave_now.rules
         wanted = [group.group_id for group in self._run.groups if group.seen_ms is None]
         described, now_ms = self._described(wanted), self.cluster.now_ms()
@@ -193,16 +193,16 @@ class WavesRun:
             raise Stopped(*stops)
 
     def _described(self, group_ids: Sequence[str]) -> dict[str, GroupDescription | KgroupError]:
-        """Each group with offsets, or why it cannot be described."""
+        """Return each group with offsets, or why it cannot be described."""
         try:
-            told = describe(self.cluster, group_ids, stable_ends=True)
+            described = describe(self.cluster, group_ids, stable_ends=True)
         except KgroupError as error:
             return dict.fromkeys(group_ids, error)
-        found: dict[str, GroupDescription | KgroupError] = {e.item: raised(e) for e in told.errors}
-        return found | {group.group_id: group for group in told.groups}
+        found: dict[str, GroupDescription | KgroupError] = {e.item: raised(e) for e in described.errors}
+        return found | {group.group_id: group for group in described.groups}
 
     def _move(self, rows: Mapping[str, FleetRow]) -> None:
-        """Convert the wave's empty groups, and run its hook, watching meanwhile: one entry of the journal."""
+        """Convert the wave's empty groups, and watch while its hook runs: one journal entry."""
         hook, empty = self._wave_now.hook, self._empty(rows)
         self._put(step=MOVE)
         if hook is None and not empty:
@@ -229,7 +229,7 @@ class WavesRun:
             if hook is None:
                 return
             self._put(hook=HookRun(attempt, self.cluster.now_ms()))
-            self._until_ended(hook, self._told(attempt, rows))
+            self._until_ended(hook, self._hook_input(attempt, rows))
             ended = self._run.hook
             assert ended is not None
             effect = ended.failure or f"exit code {ended.exit_code}"
@@ -246,7 +246,7 @@ class WavesRun:
         return [group_id for group_id in self._run.group_ids if group_id not in empty]
 
     def _empty(self, rows: Mapping[str, FleetRow]) -> dict[str, Committed]:
-        """Return the empty groups, which no hook can restart, with their offsets; Stopped if hidden."""
+        """Return the empty groups, which no hook can restart, with their offsets; raise Stopped if hidden."""
         found: dict[str, Committed] = {}
         for group_id in (r.group_id for r in rows.values() if r.verdict == READY and r.state == EMPTY):
             with self._stopping(group_id):
@@ -263,7 +263,7 @@ class WavesRun:
 
     @contextmanager
     def _stopping(self, group_id: str) -> Iterator[None]:
-        """Have what keeps a group from being converted stop the wave."""
+        """Turn a group's failure to convert into a stop of the wave."""
         try:
             yield
         except SafetyRefused as error:
@@ -271,7 +271,7 @@ class WavesRun:
         except KgroupError as error:
             raise Stopped(Stop(UNKNOWN, group_id, error.message, error.hint, code_name(error))) from None
 
-    def _told(self, attempt: int, rows: Mapping[str, FleetRow]) -> Document:
+    def _hook_input(self, attempt: int, rows: Mapping[str, FleetRow]) -> Document:
         """Return what a hook reads of its wave."""
         return {
             "wave": self._run.name,
@@ -284,13 +284,13 @@ class WavesRun:
             ],
         }
 
-    def _until_ended(self, hook: Command, told: Document) -> None:
+    def _until_ended(self, hook: Command, document: Document) -> None:
         """Poll while the hook runs; end it when its time is up, or the run is interrupted."""
         limit_s = self._wave_now.hook_timeout
         running: Running | None = None
         try:
             with uninterrupted():
-                running = self.options.start_hook(hook, told)
+                running = self.options.start_hook(hook, document)
             for _ in self.cluster.retry.looks(self.options.interval_s, limit_s):
                 code = running.poll()
                 if code is not None:
@@ -315,7 +315,7 @@ class WavesRun:
         self._put(hook=replace(self._run.hook, ended_ms=ended_ms, exit_code=code, failure=failure))
 
     def _begin_watching(self) -> None:
-        """Watch from here on; what lies between the last poll and the next may have been without an owner."""
+        """Watch from here on; partitions may have had no owner between the last poll and the next."""
         stuck_ms = int(self._wave_now.rules.stuck_after * 1000)
         groups = self._run.groups
         self._trackers = {
@@ -330,7 +330,7 @@ class WavesRun:
             self._earlier[group.group_id] = Unowned(known.at_least, at_most)
 
     def _poll(self) -> Mapping[str, Look]:
-        """Look at every group of the wave, and store what is seen."""
+        """Poll every group of the wave, and store the result."""
         seen, now_ms = self._eyes.see(self._run.group_ids), self.cluster.now_ms()
         looks = {name: tracker.look(now_ms, seen[name]) for name, tracker in self._trackers.items()}
         self._put_groups(
@@ -339,7 +339,7 @@ class WavesRun:
         return looks
 
     def _seen(self, group: GroupRun, look: Look) -> GroupRun:
-        """Return the group with what a poll shows; where it failed, members and state are unknown."""
+        """Return the group with a poll's result; where it failed, members and state are unknown."""
         before, since = self._earlier[group.group_id], look.unowned_partition_ms
         unseen = look.type is None
         back = group.back
@@ -372,7 +372,7 @@ class WavesRun:
         raise Stopped(*_stuck(left, f"not all have moved within {rules.within:g} s"))
 
     def _check(self) -> None:
-        """Observe the groups, and hold the rules against what was measured."""
+        """Observe the groups, and compare the measurements with the rules."""
         rules, names = self._wave_now.rules, self._run.group_ids
         first = self._described(names)
         for _ in self.cluster.retry.looks(self.options.interval_s, rules.observe):
@@ -396,9 +396,9 @@ class WavesRun:
 
 
 def goes_on_at(run: WaveRun, hook_again: bool | None) -> str:
-    """Return the step a wave goes on with: PLAN or WATCH; Stopped when a hook was cut off.
+    """Return the step at which a wave resumes: PLAN or WATCH; raise Stopped when a hook was cut off.
 
-    A hook of which it is not known whether it ended is neither run again nor passed over without a word.
+    A hook that may or may not have ended is neither run again nor skipped without asking.
     """
     hook = run.hook
     if hook is not None and hook_again is not None:
@@ -409,7 +409,7 @@ def goes_on_at(run: WaveRun, hook_again: bool | None) -> str:
                 UNKNOWN,
                 None,
                 f"the run ended while the hook of {run.name} ran: whether it ended, and how, is unknown",
-                "look at what it did, then --hook-again runs it once more, and --no-hook-again only watches",
+                "look at what it did, then --hook-again runs it again, and --no-hook-again only watches",
                 CUT_OFF,
             )
         )
@@ -422,7 +422,7 @@ def against(fleet: Fleet) -> Iterator[Stop]:
     for error in fleet.errors:
         yield Stop(UNKNOWN, error.item, error.message, error.hint, error.code)
     for out in fleet.left_out:
-        hint = "take it out of the waves"
+        hint = "remove it from the waves"
         yield Stop(BLOCKED, out.group_id, f"{out.group_id} has no consumer protocol: {out.reason}", hint)
     for row in fleet.rows:
         for each in row.blockers:

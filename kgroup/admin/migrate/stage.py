@@ -1,4 +1,4 @@
-"""Where a rehearsal takes place: a group's records copied into a shard in memory, with a clock of its own."""
+"""Where a rehearsal takes place: a group's records copied into a shard in memory, with its own clock."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NAMES_UNTIL = 9
 
 @dataclass(slots=True)
 class Copy:
-    """A group's records in a log of their own, how many there are, and the time of the last."""
+    """A group's records in their own log, their number, and the time of the last."""
 
     source: str
     partition: int
@@ -64,8 +64,8 @@ class Copy:
 def copies_of(log: OffsetsLog, group_ids: Iterable[str]) -> dict[str, Copy]:
     """Return the records of each group that has some, by one pass over the log.
 
-    What kept the log from being read to its end is raised: half of a group's records are another group.
-    Offsets of transactions count only where they were committed.
+    Raise what keeps the log from being read to its end: half of a group's records are another group. Offsets
+    of transactions count only where they were committed.
     """
     copies = {group_id: Copy(log.source, log.partition) for group_id in group_ids}
     for chunk, headers in log.batches():
@@ -86,7 +86,7 @@ def copies_of(log: OffsetsLog, group_ids: Iterable[str]) -> dict[str, Copy]:
 
 
 def copy_of(log: OffsetsLog, group_id: str) -> Copy:
-    """Return the records of one group as `copies_of` does; BrokerRefused when there are none."""
+    """Return the records of one group as `copies_of` does; raise BrokerRefused when there are none."""
     copy = copies_of(log, [group_id]).get(group_id)
     if copy is None:
         raise no_records(log.source, group_id)
@@ -103,7 +103,7 @@ def no_records(source: str, group_id: str) -> BrokerRefused:
 
 
 def image_from(names: Mapping[bytes, str], counts: Mapping[str, int]) -> TopicImage:
-    """The topics as the coordinator shall see them."""
+    """Return the topics in the coordinator's form."""
     return TopicImage.of(Topic(name, topic_id, counts.get(name, 0)) for topic_id, name in names.items())
 
 
@@ -125,7 +125,7 @@ class Stage:
         return self._ticket
 
     def answer(self, ticket: int, response: type[R], /) -> R | None:
-        """What came by now, which is of the class named; None while the answer waits for others."""
+        """Return the answer, of the class named; None while it waits for others."""
         found = self._answers.get(ticket)
         assert found is None or isinstance(found, response)
         return found
@@ -151,10 +151,10 @@ class Stage:
         return CONSUMER if isinstance(self.group, ConsumerGroup) else CLASSIC
 
     def offsets(self) -> tuple[OffsetFetchResponseTopics, ...]:
-        """All committed offsets as OffsetFetch tells them."""
+        """Return all committed offsets as OffsetFetch reports them."""
         wanted = OffsetFetchRequestGroup(group_id=self.group_id, topics=None)
         ticket = self.send(OffsetFetchRequest(groups=(wanted,)), "kgroup", "/127.0.0.1", NAMES_UNTIL)
         answer = self.answer(ticket, OffsetFetchResponse)
         assert answer is not None
-        (told,) = answer.groups
-        return told.topics
+        (group,) = answer.groups
+        return group.topics

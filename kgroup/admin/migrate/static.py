@@ -1,4 +1,4 @@
-"""From dynamic to static members (KIP-345, Upgrade process): what is missing, and what a restart may take."""
+"""From dynamic to static members (KIP-345, Upgrade process): missing ids, and how long restarts take."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
 
 JOIN_GROUP, INSTANCE_IDS_SINCE = 11, 5
 MOST_MS = 30 * 60_000
-"""Longer than the largest session a classic member may have: no restart, but fewer members from then on."""
+"""Longer than any classic session: no restart, but fewer members from then on."""
 DEFAULT_MS = 45_000
 LIMITS = {CLASSIC: "group.max.session.timeout.ms", CONSUMER: "group.consumer.max.session.timeout.ms"}
 
 
 def plan_static(cluster: ClusterView, group_id: str, *, read_log: bool = False) -> MigrationPlan:
-    """Return what it takes to give every member an instance id; changes nothing.
+    """Return the steps that give every member an instance id; changes nothing.
 
-    `read_log` looks in the group's records for how long its restarts took, and for its members' sessions.
-    BrokerRefused when the group cannot be described, SafetyRefused for another type.
+    `read_log` reads restart times, and the members' sessions, from the group's records. Raise BrokerRefused
+    when the group cannot be described, SafetyRefused for another type.
     """
     found, restarts = gather(cluster, group_id), None
     if read_log:
@@ -95,7 +95,7 @@ def _dynamic(found: Evidence) -> Check:
 
 
 def _naming(found: Evidence) -> Check:
-    """What makes a good id; several members of one host need a number besides its name."""
+    """Return what makes a good id; several members of one host need a number besides its name."""
     dynamic = [member for member in found.group.known_members if member.instance_id is None]
     hosts = [member.host for member in dynamic]
     crowded = sorted({host for host in hosts if host is not None and hosts.count(host) > 1})
@@ -147,7 +147,7 @@ def _session_timeout(found: Evidence, restarts: Sequence[int] | None) -> Check:
 
 
 def _sessions(found: Evidence) -> list[int] | None:
-    """The session timeouts in ms that the members use now, ascending; None where they are not known."""
+    """Return the members' session timeouts in ms, ascending; None where they are unknown."""
     if found.group.type == CONSUMER:
         ms = session_ahead(found)
         return [int(ms)] if ms is not None and ms.isdigit() else None
@@ -178,7 +178,7 @@ def _roll(found: Evidence) -> Iterator[Check]:
 
 
 def recorded(cluster: ClusterView, group_id: str) -> tuple[Logged | None, tuple[int, ...]]:
-    """Return what the group's records tell, and how long each restart in them took, in ms, the oldest first.
+    """Return what the group's records show, and how long each restart in them took, in ms, oldest first.
 
     The log is read once; None for a group without records. A restart is the time from the record in which the
     group lost a member to the one in which it had as many again; records name no process, so two that overlap

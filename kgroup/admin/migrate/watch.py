@@ -1,7 +1,7 @@
-"""Watch a migration happen: who has changed over, who remains, who owns nothing meanwhile, what holds it up.
+"""Watch a migration: members converted and remaining, unowned partitions, what holds it up.
 
-Looks are samples of the describe answers. What lies between two looks is bounded, not guessed: a partition
-that changed its owner in between had none for anything from no time at all to the time between the looks.
+Polls are samples of the describe answers. The time between two polls is bounded, not guessed: a partition
+that changed its owner in between had none for anything from zero to the time between the polls.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Unowned:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """One thing the migration waits for, since when it was seen."""
+    """One thing the migration waits for, and when it was first seen."""
 
     code: str
     message: str
@@ -76,10 +76,10 @@ class Look:
 
 @dataclass(slots=True)
 class Tracker:
-    """Makes looks out of descriptions; the host gives the moment and what the topics hold.
+    """A builder of looks from descriptions; the host provides the moment and the topics' partitions.
 
-    `stuck_after_ms` without any change is stuck; a group that shows nobody of the old protocol is done when
-    as many members are there as ever were (`most`), or after `settle_ms` without a change.
+    `stuck_after_ms` without any change is stuck; a group without visible members of the old protocol is done
+    when as many members exist as ever did (`most`), or after `settle_ms` without a change.
     """
 
     group_id: str
@@ -103,7 +103,7 @@ class Tracker:
         partitions: Collection[TopicPartition],
         blockers: Mapping[str, tuple[str, str | None]],
     ) -> Look:
-        """What a description shows; `blockers` are the plan's, by code, as message and hint."""
+        """Return the look of a description; `blockers` are the plan's, by code, as message and hint."""
         self._account(now_ms, group, partitions)
         signature = _signature(group)
         if self._changed_ms is None or signature != self._signature:
@@ -136,13 +136,13 @@ class Tracker:
         )
 
     def look(self, now_ms: int, seen: Sight | KgroupError) -> Look:
-        """Return what a poll shows, or that it failed."""
+        """Return the look of a poll, or of its failure."""
         if isinstance(seen, KgroupError):
             return self.failed(now_ms, seen)
         return self.observe(now_ms, seen.group, seen.partitions, seen.blockers)
 
     def failed(self, now_ms: int, error: KgroupError) -> Look:
-        """A look that could not be taken; enough of them in a row are stuck."""
+        """Return a failed look; enough of them in a row are stuck."""
         self._blind = True
         waits = self._since_when(now_ms, [("unreachable", error.message, error.hint)])
         if self._changed_ms is None:
@@ -161,7 +161,7 @@ class Tracker:
 
     def _account(self, now_ms: int, group: GroupDescription, partitions: Collection[TopicPartition]) -> None:
         """Bound the time without owner since the last look, partition by partition."""
-        # What a member that left for now keeps is read by nobody (as replay-log counts it).
+        # Partitions of a member that left for now have no reader (as replay-log counts it).
         present = [m for m in group.known_members if m.member_epoch != LEFT_FOR_NOW]
         owners = {p: m.member_id for m in present for p in partitions_of(m.assignment)}
         self._known |= set(partitions) | owners.keys()
@@ -209,7 +209,7 @@ class Tracker:
         return found
 
     def _since_when(self, now_ms: int, waits: list[tuple[str, str, str | None]]) -> tuple[Wait, ...]:
-        """The waits, each with the moment since which it has been seen without a break."""
+        """Return the waits, each with the moment since which it has been seen without a break."""
         self._since = {(c, m): self._since.get((c, m), now_ms) for c, m, _ in waits}
         return tuple(Wait(c, m, hint, self._since[c, m]) for c, m, hint in waits)
 
@@ -234,7 +234,7 @@ def _some(partitions: Collection[TopicPartition]) -> str:
 
 
 def _signature(group: GroupDescription) -> object:
-    """What changes when something moves."""
+    """Return a value that changes when something moves."""
     members = {(m.member_id, m.protocol, m.member_epoch, m.state, m.assignment) for m in group.known_members}
     return group.type, group.state, group.group_epoch, group.assignment_epoch, frozenset(members)
 
@@ -247,9 +247,9 @@ def watch(
     interval_s: float,
     stuck_after_s: float,
 ) -> Iterator[Look]:
-    """Look again and again until the migration is done or stuck; the last look says which.
+    """Yield looks until the migration is done or stuck; the last look says which.
 
-    Looks that cannot be taken are told as such; only what keeps the first from being taken is raised.
+    A failed look is reported as such; only a failure of the first is raised.
     """
     tracker = Tracker(group_id, direction, int(stuck_after_s * 1000))
     eyes = Eyes(cluster, direction)
@@ -267,7 +267,7 @@ def watch(
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What one poll shows of a group: itself, its topics' partitions, the plan's blockers by code."""
+    """One poll of a group: itself, its topics' partitions, the plan's blockers by code."""
 
     group: GroupDescription
     partitions: frozenset[TopicPartition]
@@ -276,7 +276,7 @@ class Sight:
 
 @dataclass(slots=True)
 class Eyes:
-    """What a poll asks the cluster about groups; a plan is made again only when its group has changed."""
+    """A poller of groups; a plan is made again only when its group has changed."""
 
     cluster: ClusterView
     direction: str
@@ -284,7 +284,7 @@ class Eyes:
     _blockers: dict[str, Mapping[str, tuple[str, str | None]]] = field(default_factory=dict)
 
     def see(self, group_ids: Collection[str]) -> Answers[Sight]:
-        """Return what each group shows now, or why that cannot be seen; requests grow with the brokers."""
+        """Return each group now, or why it cannot be seen; requests grow with the brokers."""
         try:
             groups = groups_only(self.cluster, group_ids)
             there = [group for group in groups.values() if isinstance(group, GroupDescription)]
@@ -297,14 +297,16 @@ class Eyes:
             if isinstance(group, KgroupError):
                 found[group_id] = group
                 continue
-            told = blockers[group_id]
+            blocking = blockers[group_id]
             found[group_id] = (
-                told if isinstance(told, KgroupError) else Sight(group, partitions[group_id], told)
+                blocking
+                if isinstance(blocking, KgroupError)
+                else Sight(group, partitions[group_id], blocking)
             )
         return found
 
     def _partitions(self, groups: Iterable[GroupDescription]) -> dict[str, frozenset[TopicPartition]]:
-        """Every partition of the topics that the members of each group name."""
+        """Return every partition of the topics that the members of each group name."""
         names = {
             group.group_id: {t for member in group.known_members for t in member.subscribed_topics or ()}
             for group in groups
@@ -321,22 +323,22 @@ class Eyes:
         }
 
     def _plans(self, groups: Iterable[GroupDescription]) -> Answers[Mapping[str, tuple[str, str | None]]]:
-        """What the plan of each group says blocks, as long as the group has not changed over."""
-        told: Answers[Mapping[str, tuple[str, str | None]]] = {}
+        """Return the blocking checks of each group's plan, as long as the group has not changed over."""
+        answers: Answers[Mapping[str, tuple[str, str | None]]] = {}
         changed: dict[str, object] = {}
         for group in groups:
             signature = _signature(group)
             if group.type == target_of(self.direction):
-                told[group.group_id] = {}
+                answers[group.group_id] = {}
             elif self._planned_for.get(group.group_id) == signature:
-                told[group.group_id] = self._blockers[group.group_id]
+                answers[group.group_id] = self._blockers[group.group_id]
             else:
                 changed[group.group_id] = signature
         for group_id, found in gather_all(self.cluster, changed).items() if changed else ():
             if isinstance(found, KgroupError):
-                told[group_id] = found
+                answers[group_id] = found
                 continue
             blockers = {c.code: (c.message, c.hint) for c in plan_of(found, self.direction).blockers}
-            told[group_id] = self._blockers[group_id] = blockers
+            answers[group_id] = self._blockers[group_id] = blockers
             self._planned_for[group_id] = changed[group_id]
-        return told
+        return answers

@@ -1,4 +1,4 @@
-"""What a run has done so far and what it saw, in one file that is replaced as a whole.
+"""The progress of a run and its observations, in one file that is replaced as a whole.
 
 Field names are the JSON names of `upgrade run`.
 """
@@ -35,7 +35,7 @@ OK, BAD, NOT_JUDGED = "ok", "bad", "not_judged"
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Why a wave stopped the run; `reason` is the code of what kept something from being seen."""
+    """A reason why a wave stopped the run; `reason` is the code of the failure behind it, if any."""
 
     why: Annotated[str, (BLOCKED, UNKNOWN, HOOK, STUCK, RULE, INTERRUPTED)]
     group_id: Annotated[str | None, "null: the wave as a whole"]
@@ -61,7 +61,7 @@ class HookRun:
 
 @dataclass(frozen=True, slots=True)
 class RuleCheck:
-    """A rule and what was measured for it."""
+    """A rule and its measurement."""
 
     rule: Annotated[str, ("moved", "fewer_members", "lag_growth", "commits", "rebalances", "unowned")]
     status: Annotated[str, (OK, BAD, UNKNOWN, NOT_JUDGED)]
@@ -71,7 +71,7 @@ class RuleCheck:
 
 @dataclass(frozen=True, slots=True)
 class GroupRun:
-    """A group of a wave: what it was before the wave, what the last poll showed, how it was judged.
+    """A group of a wave: its state before the wave, its last poll, and its checks.
 
     `unowned_partition_ms` bounds how long its partitions had no owner since the wave began to move.
     """
@@ -96,7 +96,7 @@ class GroupRun:
 
 @dataclass(frozen=True, slots=True)
 class WaveRun:
-    """A wave: the step it is at, its groups, its hook, and what stopped it."""
+    """A wave: its current step, its groups, its hook, and what stopped it."""
 
     name: str
     step: Annotated[str, STEPS]
@@ -119,13 +119,13 @@ def fresh(wave: Wave) -> WaveRun:
 
 @dataclass(frozen=True, slots=True)
 class StateFile:
-    """The state of one run on one cluster, at `path`; StorageError when it cannot be used or believed."""
+    """The state of one run on one cluster, at `path`; StorageError when it is unusable or invalid."""
 
     path: Path
     cluster_id: str
 
     def read(self) -> tuple[WaveRun, ...]:
-        """Return the waves as they were stored last; none where there is no file."""
+        """Return the waves as stored last; none where there is no file."""
         if not self.path.exists():
             return ()
         return tuple(self._file().read(_wave))
@@ -140,7 +140,7 @@ class StateFile:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep every other run with this state out; SafetyRefused while there is one."""
+        """Keep every other run with this state out; raise SafetyRefused while there is one."""
         lock = self.path.with_name(f"{self.path.name}.lock")
         try:
             descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -157,13 +157,13 @@ class StateFile:
             os.close(descriptor)
 
 
-def _wave(told: Plain) -> WaveRun:
+def _wave(stored: Plain) -> WaveRun:
     made = WaveRun(
         **{
-            **told,
-            "groups": tuple(map(_group, told["groups"])),
-            "hook": None if told["hook"] is None else HookRun(**told["hook"]),
-            "stops": tuple(Stop(**stop) for stop in told["stops"]),
+            **stored,
+            "groups": tuple(map(_group, stored["groups"])),
+            "hook": None if stored["hook"] is None else HookRun(**stored["hook"]),
+            "stops": tuple(Stop(**stop) for stop in stored["stops"]),
         }
     )
     if made.step not in STEPS:
@@ -171,21 +171,21 @@ def _wave(told: Plain) -> WaveRun:
     return made
 
 
-def _group(told: Plain) -> GroupRun:
+def _group(stored: Plain) -> GroupRun:
     return GroupRun(
         **{
-            **told,
-            "unowned_partition_ms": Unowned(**told["unowned_partition_ms"]),
-            "checks": tuple(RuleCheck(**check) for check in told["checks"]),
-            **{name: tuple(told[name]) for name in ("remaining", "waits")},
+            **stored,
+            "unowned_partition_ms": Unowned(**stored["unowned_partition_ms"]),
+            "checks": tuple(RuleCheck(**check) for check in stored["checks"]),
+            **{name: tuple(stored[name]) for name in ("remaining", "waits")},
         }
     )
 
 
 def continued(waves: Sequence[Wave], stored: Sequence[WaveRun]) -> tuple[WaveRun, ...]:
-    """Return where the run goes on: what is done stays, a wave whose groups have changed is planned again.
+    """Return where the run resumes: what is done stays, a wave whose groups have changed is planned again.
 
-    SafetyRefused when a wave that is done is not in the file as it was.
+    Raise SafetyRefused when a wave that is done is not in the file as it was.
     """
     known = {run.name: run for run in stored}
     found = []
@@ -206,7 +206,7 @@ def continued(waves: Sequence[Wave], stored: Sequence[WaveRun]) -> tuple[WaveRun
 
 
 def _regrouped(run: WaveRun, wave: Wave) -> WaveRun:
-    """Keep what groups were before the wave; with groups that are new to it, it begins again."""
+    """Keep the groups' state before the wave; a wave with new groups begins again."""
     known = {group.group_id: group for group in run.groups}
     groups = tuple(known.get(group_id) or GroupRun(group_id) for group_id in wave.groups)
     step = run.step if known.keys() >= set(wave.groups) else WAITING

@@ -1,6 +1,6 @@
 """The waves of an upgrade run: which groups move together, how they are deployed, and when to stop.
 
-A YAML file holds them (docs/upgrades.md, *Waves*); `generated` makes one out of the plan of a fleet.
+A YAML file holds them (docs/upgrades.md, *Waves*); `generated` creates one from the plan of a fleet.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CANARY, WAVE_SIZE = 1, 10
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """When a wave stops the run; None does not judge. Times in seconds.
+    """When a wave stops the run; None disables a rule. Times in seconds.
 
     Watching stops when nothing in the wave has changed for `stuck_after`, or after `within`. Then the groups
     are observed for `observe`: their lag may have grown by `lag_growth` records since before the wave, a
@@ -40,7 +40,7 @@ class Rules:
 
 
 Command = str | tuple[str, ...]
-"""A list of words is run as it is; one string by a shell."""
+"""A list of words is run directly; one string by a shell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ _SHARED = ("hook", "hook_timeout", "rules")
 
 
 def read_waves(path: Path) -> tuple[Wave, ...]:
-    """Return the waves in a YAML file, in order; ConfigError says what is wrong with it, and where."""
+    """Return the waves in a YAML file, in order; raise ConfigError with the fault and its place."""
     import yaml
 
     try:
@@ -104,7 +104,7 @@ def _wave(shared: Wave, entry: object, number: int) -> Wave:
 
 
 def _settled(base: Wave, given: Mapping[str, Plain], where: str) -> Wave:
-    """Return `base` with the hook and the rules that are given."""
+    """Return `base` with the given hook and rules."""
     if "hook" in given:
         base = replace(base, hook=_hook(given["hook"], where))
     if "hook_timeout" in given:
@@ -162,9 +162,9 @@ def _once(names: Iterable[str], message: str, hint: str) -> None:
 
 
 def generated(fleet: Fleet, wave_size: int = WAVE_SIZE) -> tuple[Wave, ...]:
-    """Return waves of the groups that are ready, the least risky first: one alone, then so many together.
+    """Return waves of the ready groups, the least risky first: one alone, then so many together.
 
-    Less is at risk in an empty group, one without warnings, and one with few members.
+    Empty groups, groups without warnings, and groups with few members are less risky.
     """
     ready = sorted(
         (row for row in fleet.rows if row.verdict == READY),
@@ -180,7 +180,7 @@ def generated(fleet: Fleet, wave_size: int = WAVE_SIZE) -> tuple[Wave, ...]:
 
 
 def as_yaml(waves: Sequence[Wave], notes: Iterable[str]) -> str:
-    """Return a file that `read_waves` reads; `notes` become comments in front, a line each."""
+    """Return a file that `read_waves` reads; `notes` become comments in front, one per line."""
     import yaml
 
     # A name may hold what YAML takes for the end of a line.

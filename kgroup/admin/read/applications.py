@@ -1,4 +1,4 @@
-"""Groups of Kafka Connect, Kafka Streams and Schema Registry: what their members' own bytes say."""
+"""Groups of Kafka Connect, Kafka Streams and Schema Registry, decoded from their members' own bytes."""
 
 from __future__ import annotations
 
@@ -44,16 +44,18 @@ _HINT = "-o json has the bytes; a newer kgroup may know them"
 
 
 def with_application(
-    group: GroupDescription, members: Sequence[DescribedGroupMember], tells_instances: bool
+    group: GroupDescription, members: Sequence[DescribedGroupMember], reports_instances: bool
 ) -> GroupDescription:
-    """Return the group with its application, and its members with what their bytes say."""
+    """Return the group with its application, and its members with their decoded bytes."""
     application = application_of(group.group_id, group.protocol_type, group.assignor)
     wire = {member.member_id: member for member in members}
 
     def read(member: Member) -> Member:
-        told = wire[member.member_id]
-        metadata = metadata_of(told, tells_instances)
-        return told_by(member, embedded(application, told.client_id, metadata, bytes(told.member_assignment)))
+        described = wire[member.member_id]
+        metadata = metadata_of(described, reports_instances)
+        return with_content(
+            member, embedded(application, described.client_id, metadata, bytes(described.member_assignment))
+        )
 
     return of_application(replace(group, members=tuple(map(read, group.known_members))), application)
 
@@ -74,20 +76,20 @@ def of_application(group: GroupDescription, application: Application | None) -> 
     )
 
 
-def told_by(member: Member, told: Embedded) -> Member:
-    """Return the member with what its bytes say; who leads too, where they do."""
+def with_content(member: Member, content: Embedded) -> Member:
+    """Return the member with its decoded bytes; `is_leader` too, where they show it."""
     return replace(
         member,
-        is_leader=member.is_leader if told.leader is None else member.member_id == told.leader,
-        connect=told.connect,
-        streams=told.streams,
-        schema_registry=told.schema_registry,
-        undecoded=told.undecoded,
+        is_leader=member.is_leader if content.leader is None else member.member_id == content.leader,
+        connect=content.connect,
+        streams=content.streams,
+        schema_registry=content.schema_registry,
+        undecoded=content.undecoded,
     )
 
 
 def is_streams_metadata(text: str) -> bool:
-    """Whether a commit's metadata is Streams' own: base64 of a version and a time in ms (-1 for none)."""
+    """Return whether a commit's metadata is Streams' own: base64 of a version and a time in ms or -1."""
     try:
         data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):

@@ -1,6 +1,6 @@
 """The brokers' time: ages of their records must not depend on the clock of the operator's machine.
 
-No request answers with a broker's time. Coordinators stamp what they write, so the newest record of
+No request returns a broker's time. Coordinators stamp what they write, so the newest record of
 `__consumer_offsets` is a lower bound, and on a cluster with any consumer it is seconds old.
 """
 
@@ -13,13 +13,13 @@ from kgroup.domain import OFFSETS_TOPIC, TopicPartition
 from kgroup.errors import KgroupError
 
 AGREE_MS = 60_000
-"""Clocks that are no further apart count as one."""
+"""Clocks that differ by at most this count as equal."""
 BEHIND_MS = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """This machine's time in ms, and the newest that a coordinator wrote; None where that is not known."""
+    """This machine's time in ms, and the newest that a coordinator wrote; None where unknown."""
 
     here_ms: int
     newest_ms: int | None = None
@@ -30,7 +30,7 @@ class Clock:
         return self.newest_ms is None or self.here_ms - self.newest_ms <= AGREE_MS
 
     def age_ms(self, written_ms: int) -> int:
-        """Return how old what a coordinator wrote is at least."""
+        """Return the minimum age of a record that a coordinator wrote."""
         newest = self.here_ms if self.newest_ms is None else self.newest_ms
         now_ms = max(self.here_ms, newest) if self.sure else newest
         return max(now_ms - written_ms, 0)
@@ -52,16 +52,16 @@ class Clock:
 
 
 def clock_of(cluster: ClusterView, here_ms: int) -> Clock:
-    """Return what the brokers' records say about their time; a refusal leaves this machine's."""
+    """Return the brokers' time from their records; a refusal leaves this machine's."""
     try:
         topic = cluster.topics([OFFSETS_TOPIC])[OFFSETS_TOPIC]
         if not isinstance(topic, TopicDescription):
             return Clock(here_ms)
         places = (TopicPartition(OFFSETS_TOPIC, each.partition) for each in topic.partitions)
-        told = list_offsets(cluster, dict.fromkeys(places, MAX_TIMESTAMP), {OFFSETS_TOPIC: topic})
+        listed = list_offsets(cluster, dict.fromkeys(places, MAX_TIMESTAMP), {OFFSETS_TOPIC: topic})
     except KgroupError:
         return Clock(here_ms)
     stamps = [
-        at.timestamp_ms for at in told.values() if isinstance(at, ListedOffset) and at.timestamp_ms >= 0
+        at.timestamp_ms for at in listed.values() if isinstance(at, ListedOffset) and at.timestamp_ms >= 0
     ]
     return Clock(here_ms, max(stamps, default=None))

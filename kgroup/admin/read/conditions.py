@@ -1,4 +1,4 @@
-"""What one may wait for: a condition on a group, and the waiting."""
+"""Conditions on groups, and waiting for them."""
 
 from __future__ import annotations
 
@@ -17,18 +17,20 @@ from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError, Un
 
 GONE = "gone"
 SHORTEST_LOOK_S = 1.0
-"""A look gets as much time as is left of the waiting, but not less than a broker far away needs."""
+"""A poll gets the rest of the waiting time, but at least what a distant broker needs."""
 STATIC = "static"
 KINDS = ("stable", "empty", GONE, STATIC, "lag=N", "members=N", "member=ID")
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """`stable`, `empty`, `gone`, `static` (all members have instance ids and are settled), `lag=N` (at most N
+    """A condition on a group, by its text.
+
+    `stable`, `empty`, `gone`, `static` (all members have instance ids and are settled), `lag=N` (at most N
     records), `members=N`, `member=ID` (in and settled).
 
-    For `empty` a group that does not exist will do; for the others it has to. What is not known is not so; an
-    instance id where the broker never tells any is refused.
+    `empty`  also holds for a group that does not exist; the others do not. An unknown does not hold; an
+    instance id is refused where the broker never reports any.
     """
 
     kind: str
@@ -37,7 +39,7 @@ class Condition:
 
     @classmethod
     def parse(cls, text: str) -> Condition:
-        """Return the condition in words; ConfigError for anything else."""
+        """Return the condition in words; raise ConfigError for anything else."""
         kind, equals, value = text.strip().partition("=")
         if kind in ("stable", "empty", GONE, STATIC) and not equals:
             return cls(kind)
@@ -52,10 +54,10 @@ class Condition:
         return self.kind == "lag"
 
     def holds(self, group: GroupDescription | None) -> bool:
-        """Whether a group, or None for one that does not exist, is as wanted.
+        """Return whether a group, or None for one that does not exist, is as wanted.
 
-        BrokerRefused if the broker, before 2.4, shows no instance ids and they are asked for: by `static`, or
-        by an ID in `member=ID` that is not a member id.
+        Raise BrokerRefused if the broker, before 2.4, shows no instance ids and they are needed: by `static`,
+        or by an ID in `member=ID` that is not a member id.
         """
         if group is None:
             return self.kind in ("empty", GONE)
@@ -93,10 +95,10 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """How waiting for one group ended: whether the condition held, the last state seen, and how long.
+    """The end of waiting for one group: whether the condition held, the last state seen, and how long.
 
     `state` is None for a group never seen, "absent" for one that does not exist; `members` and `total_lag`
-    are None where they are not known. `unseen` is why the last look failed, or could not show it.
+    are None where unknown. `unseen` is why the last poll failed, or could not show it.
     """
 
     group_id: str
@@ -110,20 +112,20 @@ class Waited:
 
     @property
     def never_known(self) -> bool:
-        """Whether more looks would not show if the condition holds."""
+        """Whether more polls would not show if the condition holds."""
         return self.unseen is not None and _never_served(self.unseen)
 
 
 Find = Callable[[], tuple[Sequence[str], Sequence[ItemError]]]
-"""The groups meant now, and why there may be more of them."""
+"""The selected groups now, and why there may be more of them."""
 
 
 class Looks:
-    """One look after the other at the same groups, through the outages between them.
+    """Consecutive polls of the same groups, through the outages between them.
 
-    A look that fails for a passing reason (a broker restarts, a coordinator moves) leaves what was seen
-    before; other failures, missing rights among them, are raised. `unseen` and `failed` are of the last look,
-    which was at all groups, or at those `pending`, and over after `passed_s`.
+    A poll that fails for a passing reason (a broker restarts, a coordinator moves) keeps what was seen
+    before; other failures, missing rights among them, are raised. `unseen` and `failed` are of the last poll,
+    which was of all groups, or of those `pending`, and over after `passed_s`.
     """
 
     def __init__(self, cluster: ClusterView, find: Find, *, offsets: bool, until: float) -> None:
@@ -140,37 +142,37 @@ class Looks:
 
     @property
     def names(self) -> Sequence[str]:
-        """The groups meant; none as long as the cluster was not reached to tell."""
+        """The selected groups; none until the cluster has been reached."""
         return self._names or ()
 
     @property
     def problems(self) -> dict[str, ItemError]:
-        """What the last look could not see, by group, and by what else hides groups."""
+        """What the last poll could not see, by group, and what else hides groups."""
         return {error.item: error for error in self.unseen} | self.failed
 
     @property
     def complete(self) -> bool:
-        """Whether the last look told everything that more looks can tell."""
+        """Whether the last poll showed everything that more polls can show."""
         return not self.failed and self._seen_in_full
 
     @property
     def _listed(self) -> bool:
-        """Whether the groups meant are found, and finding them again would tell no more of them."""
+        """Whether the selected groups are found, and searching again would not find more."""
         return bool(self._names) and self._seen_in_full
 
     @property
     def _seen_in_full(self) -> bool:
-        """Whether all that hides groups is missing rights: those do not come by waiting."""
+        """Whether only missing rights hide groups: waiting does not change those."""
         return all(error.code in RIGHTS for error in self.unseen)
 
     def again(self) -> None:
-        """Look at the groups, or at the pending ones of them, in the time that is left."""
+        """Poll the groups, or the pending ones of them, in the time that is left."""
         pending = self.pending
         retry = self._cluster.retry
         began, left = retry.clock(), max(self._until - retry.clock(), SHORTEST_LOOK_S)
 
         def cut_short(error: object) -> bool:
-            """Whether the moment that was left was too short to see what the look before has seen."""
+            """Return whether too little time was left to see what the poll before has seen."""
             last = left <= SHORTEST_LOOK_S < retry.timeout_s
             return last and isinstance(error, Unreachable) and retry.clock() - began >= left * 0.9
 
@@ -201,7 +203,7 @@ class Looks:
 def look_until(
     cluster: ClusterView, find: Find, limit_s: float, interval_s: float, *, offsets: bool
 ) -> Iterator[Looks]:
-    """Yield the same looks after each look at the groups that `find` means, the last when time is up."""
+    """Yield the same looks after each poll of the groups that `find` returns, the last when time is up."""
     looks = Looks(cluster, find, offsets=offsets, until=cluster.retry.clock() + limit_s)
     start = cluster.retry.clock()
     for _ in cluster.retry.looks(interval_s, limit_s):
@@ -218,23 +220,23 @@ def wait_for(
     interval_s: float = 0.2,
     note: Callable[[str], None] = lambda text: None,
 ) -> tuple[tuple[Waited, ...], tuple[ItemError, ...]]:
-    """Look at the groups until the condition holds for all of them, or time is up; at least once.
+    """Poll the groups until the condition holds for all of them, or time is up; at least once.
 
-    How it ended for each, and what could not be seen at the end. Lives through outages, which it gives to
-    `note`; raises what more looks would not change, but not for a group that does not exist.
+    Return how it ended for each, and what could not be seen at the end. Outages are survived and passed to
+    `note`; a failure that more polls would not change is raised, but not for an absent group.
     """
     wanted = () if callable(groups) else tuple(dict.fromkeys(groups))
     find = groups if callable(groups) else lambda: (wanted, ())
     ended: dict[str, Waited] = {}
-    told: str | None = None
+    noted: str | None = None
     for looks in look_until(cluster, find, timeout_s, interval_s, offsets=condition.needs_offsets):
         for name in looks.names:
             if name not in ended or not ended[name].held:
                 ended[name] = _waited(name, looks, condition)
         reason = next((error.message for error in (*looks.unseen, *looks.failed.values())), None)
-        if reason and reason != told:
+        if reason and reason != noted:
             note(f"not all can be seen now: {reason}")
-        told = reason
+        noted = reason
         looks.pending = [name for name in looks.names if not (ended[name].held or ended[name].never_known)]
         if ended and not looks.pending and looks.complete:
             break
@@ -244,20 +246,20 @@ def wait_for(
 def groups_now(
     cluster: ClusterView, group_ids: Iterable[str], *, offsets: bool
 ) -> Mapping[str, GroupDescription | None | KgroupError]:
-    """Each group, None for one that does not exist, or the passing reason why it cannot be described now.
+    """Return each group, None for an absent one, or the passing reason why it cannot be described now.
 
-    Raises reasons that do not pass.
+    Raise reasons that do not pass.
     """
     wanted = list(group_ids)
     try:
-        told = describe(cluster, wanted, offsets=offsets)
+        described = describe(cluster, wanted, offsets=offsets)
     except KgroupError as error:
         if not is_passing(error):
             raise
         return dict.fromkeys(wanted, error)
     found: dict[str, GroupDescription | None | KgroupError] = dict.fromkeys(wanted)
-    found |= {group.group_id: group for group in told.groups}
-    for failed in told.errors:
+    found |= {group.group_id: group for group in described.groups}
+    for failed in described.errors:
         if failed.code != ErrorCode.GROUP_ID_NOT_FOUND.name:
             reason = raised(failed)
             if not is_passing(reason):
@@ -267,9 +269,9 @@ def groups_now(
 
 
 def is_passing(error: KgroupError) -> bool:
-    """Whether another look a little later may succeed without anybody changing anything."""
+    """Return whether a later poll may succeed without any change by an operator."""
     if isinstance(error, Unreachable) and not isinstance(error, OutcomeUnknown):
-        return True  # not asked again within a request, as an address may be mistyped; brokers do come back
+        return True  # not retried within a request, as an address may be mistyped; brokers do come back
     return isinstance(error, (Unreachable, BrokerRefused)) and may_repeat(error, idempotent=True)
 
 
@@ -282,12 +284,12 @@ def raised(error: ItemError) -> KgroupError:
 
 
 def _never_served(error: ItemError) -> bool:
-    """Whether the group's coordinator is too old to report its offsets."""
+    """Return whether the group's coordinator is too old to report its offsets."""
     return error.item == "offsets" and error.code == ErrorCode.UNSUPPORTED_VERSION.name
 
 
 def never_known(group: GroupDescription | None, condition: Condition) -> ItemError | None:
-    """Return why more looks would not show whether the condition holds; None where they may."""
+    """Return why more polls would not show whether the condition holds; None where they may."""
     errors = () if group is None or not condition.needs_offsets else group.errors
     return next((error for error in errors if _never_served(error)), None)
 

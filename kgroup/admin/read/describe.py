@@ -52,11 +52,11 @@ def describe(
     stable_ends: bool = False,
     topologies: bool = False,
 ) -> Description:
-    """Each group with members, and with offsets, lag and findings unless `offsets` is False.
+    """Return each group with members, and with offsets, lag and findings unless `offsets` is False.
 
-    With `expected` also whom each group expects, by its settings; with `stable_ends` also where open
-    transactions stop readers of committed records; with `topologies` also what applications of Kafka Streams
-    say of theirs, which a plugin of the broker has to look up.
+    `expected` adds the members each group expects, by its settings; `stable_ends` where open transactions
+    stop readers of committed records; `topologies` the topologies that Kafka Streams applications report,
+    which a plugin of the broker has to look up.
 
     Groups that cannot be described are in `errors`; parts of a group that cannot be read are in its own.
     """
@@ -74,13 +74,13 @@ def describe_each(
     stable_ends: bool = False,
     topologies: bool = False,
 ) -> Iterator[Description]:
-    """Return the same with offsets, round by round (rounds.py): for more groups than memory should hold."""
+    """Yield the same with offsets, in rounds: for more groups than memory should hold."""
     topics, extras = Topics(cluster), _Extras(expected, stable_ends, topologies)
     return in_rounds(group_ids, lambda named: _look(cluster, named, topics, extras))
 
 
 class _Extras(NamedTuple):
-    """What is asked for beyond members and offsets (`describe`)."""
+    """The parts requested beyond members and offsets (`describe`)."""
 
     expected: bool
     stable_ends: bool
@@ -109,7 +109,7 @@ def _look(
 def groups_only(
     cluster: ClusterView, group_ids: Iterable[str], *, topologies: bool = False
 ) -> Answers[GroupDescription]:
-    """Each group with its members and coordinator, without anything about offsets.
+    """Return each group with its members and coordinator, without anything about offsets.
 
     With `topologies` as `describe`.
     """
@@ -122,13 +122,13 @@ def groups_only(
     for group_id, answer in answers.items():
         node = coordinators[group_id]
         if isinstance(answer, GroupDescription) and isinstance(node, Node):
-            # Made a moment ago, for nobody else: a copy of so many fields takes a while.
+            # Just created here and not shared: a copy of so many fields takes a while.
             answer.coordinator = node  # type: ignore[misc]
     return answers
 
 
 def one_group(cluster: ClusterView, group_id: str) -> GroupDescription:
-    """Return the same of one group; raise why it cannot be described."""
+    """Return the same for one group; raise why it cannot be described."""
     group = groups_only(cluster, [group_id])[group_id]
     if isinstance(group, KgroupError):
         raise group
@@ -164,24 +164,27 @@ def _ask(
         answers: Answers[GroupDescription] = dict.fromkeys(named, not_found(""))
         asked = tuple(group for group in named if group)  # an empty id is an error for all of the batch
         wanted = ConsumerGroupDescribeRequest(group_ids=asked)
-        for told in request(wanted, ConsumerGroupDescribeResponse).groups if asked else ():
-            if told.error_code:
-                answers[told.group_id] = refused(
-                    told.error_code, f"group {told.group_id}", told.error_message, describing(told.group_id)
+        for result in request(wanted, ConsumerGroupDescribeResponse).groups if asked else ():
+            if result.error_code:
+                answers[result.group_id] = refused(
+                    result.error_code,
+                    f"group {result.group_id}",
+                    result.error_message,
+                    describing(result.group_id),
                 )
                 continue
-            members = tuple(consumer_member(member, told.assignment_epoch) for member in told.members)
-            answers[told.group_id] = replace(
-                described(told.group_id, CONSUMER, CONSUMER, told.group_state),
-                assignor=told.assignor_name or None,
-                group_epoch=told.group_epoch,
-                assignment_epoch=told.assignment_epoch,
+            members = tuple(consumer_member(member, result.assignment_epoch) for member in result.members)
+            answers[result.group_id] = replace(
+                described(result.group_id, CONSUMER, CONSUMER, result.group_state),
+                assignor=result.assignor_name or None,
+                group_epoch=result.group_epoch,
+                assignment_epoch=result.assignment_epoch,
                 members=in_order(members),
             )
         return answers
 
     def as_classic(named: Sequence[str]) -> Answers[GroupDescription]:
-        return _as_classic(request, named, tells_instances(cluster, node))
+        return _as_classic(request, named, reports_instances(cluster, node))
 
     if cluster.transport.versions(node, CONSUMER_GROUP_DESCRIBE) is not None:
         late = {group for group in rest if cluster.listed_as.get(group) == CLASSIC}
@@ -195,8 +198,8 @@ def _ask(
     return answers
 
 
-def tells_instances(cluster: ClusterView, node: int) -> bool:
-    """Whether DescribeGroups carries instance ids: from Kafka 2.4 on, a version after static members came."""
+def reports_instances(cluster: ClusterView, node: int) -> bool:
+    """Return whether DescribeGroups carries instance ids: from Kafka 2.4 on; 2.3 has static members."""
     served = cluster.transport.versions(node, DESCRIBE_GROUPS)
     return served is None or served[-1] >= INSTANCE_IDS_SINCE
 
@@ -205,39 +208,42 @@ def _is_another_type(answer: GroupDescription | KgroupError) -> bool:
     return isinstance(answer, BrokerRefused) and answer.code in _ANOTHER_TYPE
 
 
-def _as_classic(request: Ask, groups: Sequence[str], tells_instances: bool) -> Answers[GroupDescription]:
+def _as_classic(request: Ask, groups: Sequence[str], reports_instances: bool) -> Answers[GroupDescription]:
     from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 
     answers: Answers[GroupDescription] = {}
-    for told in request(DescribeGroupsRequest(groups=tuple(groups)), DescribeGroupsResponse).groups:
-        if told.error_code:
-            answers[told.group_id] = refused(
-                told.error_code, f"group {told.group_id}", told.error_message, describing(told.group_id)
+    for answer in request(DescribeGroupsRequest(groups=tuple(groups)), DescribeGroupsResponse).groups:
+        if answer.error_code:
+            answers[answer.group_id] = refused(
+                answer.error_code,
+                f"group {answer.group_id}",
+                answer.error_message,
+                describing(answer.group_id),
             )
-        elif told.group_state == DEAD:  # what an unknown group is before version 6
-            answers[told.group_id] = not_found(told.group_id)
+        elif answer.group_state == DEAD:  # what an unknown group is before version 6
+            answers[answer.group_id] = not_found(answer.group_id)
         else:
             group = replace(
-                described(told.group_id, CLASSIC, told.protocol_type, told.group_state),
-                assignor=told.protocol_data or None,
+                described(answer.group_id, CLASSIC, answer.protocol_type, answer.group_state),
+                assignor=answer.protocol_data or None,
                 members=in_order(
-                    classic_member(m, told.group_state, told.protocol_type, tells_instances)
-                    for m in told.members
+                    classic_member(m, answer.group_state, answer.protocol_type, reports_instances)
+                    for m in answer.members
                 ),
             )
-            answers[told.group_id] = _with_application(group, told.members, tells_instances)
+            answers[answer.group_id] = _with_application(group, answer.members, reports_instances)
     return answers
 
 
 def _with_application(
-    group: GroupDescription, members: Sequence[DescribedGroupMember], tells_instances: bool
+    group: GroupDescription, members: Sequence[DescribedGroupMember], reports_instances: bool
 ) -> GroupDescription:
-    """Return the group with what its members' own bytes say, if it is not one of plain consumers."""
+    """Return the group with its members' decoded bytes, if it is not one of plain consumers."""
     if group.protocol_type in ("", CONSUMER) and group.assignor != STREAM_ASSIGNOR:
         return group
     from kgroup.admin.read.applications import with_application
 
-    return with_application(group, members, tells_instances)
+    return with_application(group, members, reports_instances)
 
 
 def _with_offsets(
@@ -276,7 +282,7 @@ def _known(offsets: Committed | KgroupError | None) -> Committed:
 
 
 class Topics:
-    """What the cluster told of topics that groups have to do with: each is asked about once."""
+    """The cluster's answers about the groups' topics: each is requested once."""
 
     def __init__(self, cluster: ClusterView) -> None:
         self.known: Answers[TopicDescription] = {}
@@ -285,7 +291,7 @@ class Topics:
         self._cluster = cluster
 
     def learn(self, names: Iterable[str]) -> None:
-        """Ask about those of the topics that were not asked about before, all in one request."""
+        """Request the topics that were not requested before, all in one request."""
         new = set(names) - self.known.keys()
         if not new:
             return
@@ -303,7 +309,7 @@ class Topics:
 
 @value
 class _Seen:
-    """What the cluster told of the topics that some groups have to do with."""
+    """The cluster's answers about the topics of some groups."""
 
     topics: Answers[TopicDescription]
     all_topics: bool
@@ -355,7 +361,7 @@ def _complete(
         lag_at_least=total.at_least,
         unknown_partitions=total.unknown,
         errors=tuple(errors),
-        # Others may have committed in its name: that there are none is said where all can be seen.
+        # Others may have committed in its name: that there are none is reported where all can be seen.
         no_offsets=group.no_offsets if stored == {} and not left_out else None,
         offsets_partition=offsets_partition_of(group.group_id, partitions) if partitions else None,
     )
@@ -363,9 +369,9 @@ def _complete(
 
 
 def _all_offsets(group: GroupDescription, seen: _Seen) -> bool:
-    """Whether no committed offset that matters was left out for lack of rights.
+    """Return whether no committed offset that matters was omitted for lack of rights.
 
-    Where the members' topics are all seen, what is left of former topics does not matter to any reader.
+    Where the members' topics are all visible, offsets of former topics do not matter to any reader.
     """
     from kgroup.admin.read.lag import topics_read
 
@@ -383,7 +389,7 @@ def unread_ends(group_id: str, offsets: Iterable[OffsetRow], item: str) -> Itera
 
 
 FIRST = 500
-"""Groups of the first round, before it is known how many partitions they have."""
+"""The number of groups in the first round, before their partitions are counted."""
 ROWS = 50_000
 MOST = 5_000
 
@@ -391,25 +397,25 @@ MOST = 5_000
 def in_rounds(
     group_ids: Iterable[str], look: Callable[[Sequence[str]], Description]
 ) -> Iterator[Description]:
-    """Yield what `look` tells of the groups, round by round in the order given; at least one round.
+    """Yield the result of `look` for the groups, in rounds and in the order given; at least one round.
 
-    A failure of the first round is raised; one of a later round ends the rounds, and is why each group
-    that is left is missing.
+    A failure of the first round is raised; one of a later round ends the rounds, and is reported for each
+    group that is left.
     """
     wanted = list(dict.fromkeys(group_ids))
     start, size = 0, FIRST
     while True:
         named = wanted[start : start + size]
         try:
-            told = look(named)
+            description = look(named)
         except KgroupError as error:
             if not start:
                 raise
             yield Description((), tuple(item_error(group, error) for group in wanted[start:]))
             return
-        rows = sum(len(group.offsets) for group in told.groups)
-        yield told
-        del told  # its groups are not kept while the next ones are asked for
+        rows = sum(len(group.offsets) for group in description.groups)
+        yield description
+        del description  # its groups are not kept while the next ones are requested
         start += size
         if start >= len(wanted):
             return

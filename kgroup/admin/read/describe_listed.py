@@ -35,16 +35,16 @@ _APIS = {SHARE: 77, STREAMS: 89}
 DESCRIPTIONS_SINCE = 1
 """The version of StreamsGroupDescribe with topology descriptions (KIP-1331) and the assignor (KIP-1357)."""
 Topics = Mapping[str, tuple[str, ...]]
-"""What each subtopology reads."""
+"""The topics that each subtopology reads."""
 
 
 def as_listed(
     cluster: ClusterView, node: int, ask: Ask, groups: Sequence[str], *, topologies: bool
 ) -> Answers[GroupDescription]:
-    """Return the groups as what their coordinator lists them as; not found for those that it does not list.
+    """Return the groups as the type their coordinator lists; not found for those that it does not list.
 
-    Where the coordinator does not serve the request that tells them, members are None and an error says so.
-    With `topologies` also what applications say of their topology.
+    Where the coordinator does not serve the request that describes them, members are None and an error says
+    so. `topologies` adds the applications' descriptions of their topologies.
     """
     from kgroup.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
@@ -62,7 +62,7 @@ def as_listed(
     for kind, named in by_kind.items():
         served = cluster.transport.versions(node, _APIS[kind])
         if served is None:
-            answers |= {group_id: _untold(node, kind, listed[group_id]) for group_id in named}
+            answers |= {group_id: _unknown_members(node, kind, listed[group_id]) for group_id in named}
         elif kind == SHARE:
             answers |= _as_share(ask, named)
         else:
@@ -70,7 +70,7 @@ def as_listed(
     return answers
 
 
-def _untold(node: int, kind: str, listed: ListedGroup) -> GroupDescription:
+def _unknown_members(node: int, kind: str, listed: ListedGroup) -> GroupDescription:
     name = f"{kind.capitalize()}GroupDescribe"
     lowest = 1 if kind == SHARE else 0
     message = f"broker {node} does not serve {name}: who is in the group is unknown"
@@ -81,7 +81,7 @@ def _untold(node: int, kind: str, listed: ListedGroup) -> GroupDescription:
 
 
 def _as_share(ask: Ask, group_ids: Sequence[str]) -> Answers[GroupDescription]:
-    told = ask(ShareGroupDescribeRequest(group_ids=tuple(group_ids)), ShareGroupDescribeResponse).groups
+    answer = ask(ShareGroupDescribeRequest(group_ids=tuple(group_ids)), ShareGroupDescribeResponse).groups
     return {
         group.group_id: _refusal(group)
         or replace(
@@ -91,17 +91,17 @@ def _as_share(ask: Ask, group_ids: Sequence[str]) -> Answers[GroupDescription]:
             assignment_epoch=group.assignment_epoch,
             members=in_order(share_member(member) for member in group.members),
         )
-        for group in told
+        for group in answer
     }
 
 
 def _refusal(
-    told: share_group_describe.DescribedGroup | streams_group_describe.DescribedGroup,
+    group: share_group_describe.DescribedGroup | streams_group_describe.DescribedGroup,
 ) -> KgroupError | None:
-    if not told.error_code:
+    if not group.error_code:
         return None
-    needs = describing(told.group_id)
-    return refused(told.error_code, f"group {told.group_id}", told.error_message, needs)
+    needs = describing(group.group_id)
+    return refused(group.error_code, f"group {group.group_id}", group.error_message, needs)
 
 
 def _as_streams(
@@ -113,41 +113,41 @@ def _as_streams(
     )
 
     request = StreamsGroupDescribeRequest(group_ids=tuple(group_ids), include_topology_description=topologies)
-    told = ask(request, StreamsGroupDescribeResponse).groups
-    topics = {group.group_id: _topics_of(group.topology) for group in told}
+    answer = ask(request, StreamsGroupDescribeResponse).groups
+    topics = {group.group_id: _topics_of(group.topology) for group in answer}
     sizes = _sizes(cluster, topics.values())
-    return {group.group_id: _refusal(group) or streams_described(group, sizes) for group in told}
+    return {group.group_id: _refusal(group) or streams_described(group, sizes) for group in answer}
 
 
 def streams_described(
-    told: streams_group_describe.DescribedGroup, sizes: Mapping[str, int]
+    group: streams_group_describe.DescribedGroup, sizes: Mapping[str, int]
 ) -> GroupDescription:
-    """Return a group out of StreamsGroupDescribe (KIP-1071).
+    """Return a group from StreamsGroupDescribe (KIP-1071).
 
-    `sizes` has the partitions of topics that a subtopology reads beside others.
+    `sizes` are the partitions of topics that a subtopology reads together with others.
     """
-    topics = _topics_of(told.topology)
-    at = told.topology
-    sources = _sources(topics or {}, sizes, told.members)
+    topics = _topics_of(group.topology)
+    at = group.topology
+    sources = _sources(topics or {}, sizes, group.members)
     read = None if topics is None else tuple(sorted({name for names in topics.values() for name in names}))
-    status, description = topology_description(told)
+    status, description = topology_description(group)
     return replace(
-        described(told.group_id, STREAMS, STREAMS, told.group_state),
-        group_epoch=told.group_epoch,
-        assignment_epoch=told.assignment_epoch,
-        assignor=told.assignor_name or None,
+        described(group.group_id, STREAMS, STREAMS, group.group_state),
+        group_epoch=group.group_epoch,
+        assignment_epoch=group.assignment_epoch,
+        assignor=group.assignor_name or None,
         topology=None
         if at is None
         else streams_topology(at.epoch, at.subtopologies or (), status, description),
-        errors=tuple(unread_description(told.group_id, status)),
+        errors=tuple(unread_description(group.group_id, status)),
         members=in_order(
-            streams_member(member, told.assignment_epoch, read, sources) for member in told.members
+            streams_member(member, group.assignment_epoch, read, sources) for member in group.members
         ),
     )
 
 
 def _topics_of(topology: streams_group_describe.Topology | None) -> Topics | None:
-    """Return what each subtopology reads; None while the group has no topology that can run."""
+    """Return the topics each subtopology reads; None while the group has no topology that can run."""
     if topology is None or topology.subtopologies is None:
         return None
     return {
@@ -157,7 +157,7 @@ def _topics_of(topology: streams_group_describe.Topology | None) -> Topics | Non
 
 
 def _sizes(cluster: ClusterView, topologies: Iterable[Topics | None]) -> dict[str, int]:
-    """Partitions of the topics that a subtopology reads beside others: one topic alone needs no counting."""
+    """Return partitions of topics read together with others: a topic read alone needs no count."""
     several = {
         name for topics in topologies for names in (topics or {}).values() if len(names) > 1 for name in names
     }
@@ -171,7 +171,7 @@ def _sizes(cluster: ClusterView, topologies: Iterable[Topics | None]) -> dict[st
 def _sources(
     topics: Topics, sizes: Mapping[str, int], members: Iterable[streams_group_describe.Member]
 ) -> Sources:
-    """Task n of a subtopology reads partition n of each of its topics that has so many partitions."""
+    """Return the partitions of each task: task n reads partition n of each topic that has so many."""
     found: dict[tuple[str, int], tuple[TopicPartition, ...]] = {}
     for task in {task for member in members for task in _active(member)}:
         names = topics.get(task[0], ())

@@ -1,7 +1,7 @@
 """What a description proves about a group, as findings with stable codes.
 
-KG1xx members and assignment · KG2xx migration between protocols · KG3xx offsets and topics.
-A code, once released, keeps its meaning. Nothing is guessed: no finding needs history or a second look.
+KG1xx members and assignment · KG2xx migration between protocols · KG3xx offsets and topics. A code, once
+released, keeps its meaning. Nothing is guessed: no finding needs history or a second poll.
 """
 
 from collections import Counter
@@ -35,7 +35,7 @@ SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """A finding's fixed parts: how bad it is, and what it means."""
+    """A finding's fixed parts: its severity and its meaning."""
 
     severity: str
     title: str
@@ -101,7 +101,7 @@ def _behind(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
 
 
 def _who(member: Member) -> str:
-    """Return a member with its client and host: a member id alone leads nobody to a process."""
+    """Return a member with its client and host: a member id alone does not identify a process."""
     client = f"client {member.client_id}" if member.client_id else ""
     host = f"on {member.host}" if member.host else ""
     return f"{member.name} ({' '.join(filter(None, (client, host)))})" if client or host else member.name
@@ -141,7 +141,7 @@ def _numbers(tasks: tuple[SubtopologyTasks, ...], subtopology_id: str) -> tuple[
 def _rebalancing(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     if group.type == CLASSIC and group.state in REBALANCING:
         waits = "members to rejoin" if group.state == PREPARING else "the leader's assignment"
-        hint = f"{command('doctor', group.group_id)} names whom it waits for, and since when"
+        hint = f"{command('doctor', group.group_id)} names the members it waits for, and since when"
         yield f"{group.state}: the coordinator waits for {waits}; nothing is consumed until then", hint
 
 
@@ -160,7 +160,7 @@ def _left(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
 
 
 def _unassigned(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
-    # Whether it is told who owns what.
+    # Whether the owners are known.
     known = _subscriptions_known(group) and (
         group.members is not None and all(m.assignment is not None for m in group.members)
     )
@@ -177,15 +177,15 @@ def _unassigned(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pa
     if free := wanted - held:
         hint = (
             "clients notice new partitions after metadata.max.age.ms, 5 minutes by default; the restart of a "
-            "member makes the leader look at once. An assignor of your own may leave them out"
+            "member makes the leader refresh at once. An assignor of your own may leave them out"
         )
         are = "is" if len(free) == 1 else "are"
         yield f"{some(free)} {are} assigned to no member although the group is Stable", hint
 
 
 def _idle(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
-    told = group.registration
-    meant = {*(told.held or ()), *(told.standby or ())} if told else set()
+    registration = group.registration
+    meant = {*(registration.held or ()), *(registration.standby or ())} if registration else set()
     idle = [
         m
         for m in group.known_members
@@ -198,7 +198,7 @@ def _idle(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
 def _shared_client_ids(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     for client_id, count in Counter(m.client_id for m in group.known_members).items():
         if count > 1:
-            hint = "distinct client.id settings make quotas and broker logs tell them apart"
+            hint = "distinct client.id settings distinguish them in quotas and broker logs"
             yield f"{count} members share the client id {client_id!r}", hint
 
 
@@ -222,7 +222,7 @@ def _not_ready(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pai
         hint = "create the source topics; brokers create the internal ones at the next heartbeat of a member"
         yield f"no task is assigned, these topics are missing: {', '.join(missing)}", hint
     else:
-        # KIP-1071: the status of a heartbeat tells which, and only members are told it.
+        # KIP-1071: only a heartbeat's status names them, and only members receive it.
         hint = "the members' logs say which topics are missing or wrongly partitioned"
         yield "no task is assigned, although no topic of the topology is known to be missing", hint
 
@@ -257,7 +257,7 @@ def _deliveries(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pa
         )
 
 
-def _nobody_reads(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
+def _without_readers(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     if group.type == SHARE and group.state == EMPTY and group.lag_at_least:
         least = "" if group.total_lag is not None else "at least "
         yield f"{least}{group.lag_at_least} records wait, and the group has no members", "start its consumers"
@@ -274,7 +274,7 @@ def _upgrading(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pai
 
 def _user_data(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     carrying = [m for m in group.known_members if m.user_data_bytes]
-    # Kafka Streams carries user data always, and does not move to the consumer protocol.
+    # Kafka Streams always carries user data, and does not move to the consumer protocol.
     if group.type == CLASSIC and group.assignor != STREAM_ASSIGNOR and carrying:
         sizes = ", ".join(f"{m.user_data_bytes} B" for m in carrying[:SHOWN])
         yield (
@@ -297,7 +297,7 @@ def _gone(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     gone = [
         TopicPartition(row.topic, row.partition)
         for row in group.offsets
-        # Of a topic that was not looked up, nothing is known to be gone; of one that is not there, all is.
+        # A topic that was not looked up is not known to be gone; one that does not exist is gone in whole.
         if row.partition >= (topics.get(row.topic, row.partition + 1) or 0)
         and row.committed_offset is not None
     ]
@@ -310,10 +310,10 @@ def _gone(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
 
 def _missing_topics(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     if group.state == NOT_READY:
-        return  # KG108 tells them, beside the internal ones
+        return  # KG108 reports them, and the internal ones
     missing = sorted(t for t in subscribed(group) if t in topics and topics[t] is None)
     if missing:
-        hint = "create them (consumers look again every metadata.max.age.ms), or correct the subscription"
+        hint = "create them (consumers refresh every metadata.max.age.ms), or correct the subscription"
         yield f"subscribed topics that do not exist: {' '.join(missing)}", hint
 
 
@@ -363,7 +363,7 @@ _CHECKS: dict[str, Callable[[GroupDescription, PartitionCounts], Iterator[Pair]]
     "KG109": _held_back,
     "KG116": _task_states,
     "KG118": _deliveries,
-    "KG119": _nobody_reads,
+    "KG119": _without_readers,
     "KG201": _upgrading,
     "KG211": _user_data,
     "KG301": _beyond_end,
@@ -380,7 +380,7 @@ def _topic_options(topics: Iterable[str]) -> str:
 
 
 def _subscriptions_known(group: GroupDescription) -> bool:
-    """Whether every member's topics are told; a regex or another protocol type hides them."""
+    """Return whether every member's topics are known; a regex or another protocol type hides them."""
     members = group.known_members
     return bool(members) and all(m.subscribed_topics and not m.subscribed_regex for m in members)
 

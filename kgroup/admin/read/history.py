@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def story_of(cluster: ClusterView, group_id: str | None = None) -> Story:
-    """Return what the records say of a group, or of all groups.
+    """Return the records' history of a group, or of all groups.
 
     Raise BrokerRefused where they may not be read to their end.
     """
@@ -31,9 +31,9 @@ def story_of(cluster: ClusterView, group_id: str | None = None) -> Story:
 def read_each(
     topic: LiveTopic, group_ids: Iterable[str], read: Callable[[LiveLog, list[str]], Mapping[str, T]]
 ) -> Answers[T]:
-    """Return what `read` finds of each group in the log of its partition, each of which is read once.
+    """Return the result of `read` for each group in the log of its partition, each read once.
 
-    What keeps a partition from being read is the answer for its groups.
+    The failure to read a partition is the answer for its groups.
     """
     found: Answers[T] = {}
     for partition, names in topic.by_partition(group_ids).items():

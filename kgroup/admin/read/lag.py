@@ -1,4 +1,4 @@
-"""How far each group is behind, partition by partition, and who reads the partition now."""
+"""The lag of each group, partition by partition, with the partition's current reader."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,14 +30,14 @@ def log_ends(
     partitions: Iterable[TopicPartition],
     topics: Answers[TopicDescription] | None = None,
 ) -> Ends:
-    """Return the end of each partition's log, or why it is not known."""
+    """Return the end of each partition's log, or why it is unknown."""
     return list_offsets(cluster, dict.fromkeys(partitions, LATEST), topics)
 
 
 def log_starts(
     cluster: ClusterView, unread: Iterable[TopicPartition], ends: Ends, topics: Answers[TopicDescription]
 ) -> Ends:
-    """Where the logs of these partitions begin; asked only for those that may hold records."""
+    """Return the log starts of these partitions; only of those that may hold records."""
     asked = {p for p in unread if isinstance(end := ends.get(p), ListedOffset) and end.offset > 0}
     return list_offsets(cluster, dict.fromkeys(asked, EARLIEST), topics) if asked else {}
 
@@ -56,7 +56,7 @@ def never_committed(
 ) -> set[TopicPartition]:
     """Return the partitions that members own or subscribe to and that have no committed offset.
 
-    Partitions that were just added to a topic are among them before anybody owns them. `counts` are the
+    Partitions that were just added to a topic are among them before they are assigned. `counts` are the
     partitions of each topic.
     """
     owned = {partition for member in members for partition in partitions_of(member.assignment)}
@@ -89,9 +89,9 @@ def rows(
 
 
 def readers_known(group: GroupDescription) -> bool:
-    """Whether it is known which partitions the members read.
+    """Return whether the partitions that the members read are known.
 
-    It is not while a classic group rebalances, nor where an assignment is told in another protocol's bytes.
+    They are unknown while a classic group rebalances, and where an assignment is in another protocol's bytes.
     """
     if group.state in (EMPTY, DEAD):
         return True
@@ -102,10 +102,10 @@ def readers_known(group: GroupDescription) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """What is known of a group's lag in all: `lag` only when no part of it is unknown.
+    """The known part of a group's total lag: `lag` only when no part of it is unknown.
 
-    `at_least` is the sum of the parts known, None when none is; `unknown` counts the partitions whose lag
-    is not known. Partitions that no longer exist hold nothing to read and count nowhere.
+    `at_least` is the sum of the known parts, None when none is; `unknown` counts the partitions with unknown
+    lag. Partitions that no longer exist have nothing to read and do not count.
     """
 
     lag: int | None
@@ -114,7 +114,7 @@ class Total:
 
 
 class Behind(Protocol):
-    """A partition's row, as far as totals look at it."""
+    """The fields of a partition's row that totals use."""
 
     @property
     def lag(self) -> int | None: ...
@@ -127,7 +127,7 @@ Row = TypeVar("Row", bound=Behind)
 
 
 def counted(offsets: Iterable[Row]) -> list[Row]:
-    """Return the rows that count: a partition that is gone holds nothing to read, and has no reader."""
+    """Return the rows that count: a partition that is gone has nothing to read, and no reader."""
     return [row for row in offsets if row.lag is not None or not row.gone]
 
 
@@ -181,7 +181,7 @@ def _row(
 
 
 def behind(committed: int, end: int) -> tuple[int | None, str | None]:
-    """Return the lag of a committed offset, or why it is not known: beyond the end it counts no records."""
+    """Return the lag of a committed offset, or why it is unknown: beyond the end it counts no records."""
     if committed <= end:
         return end - committed, None
     return None, f"committed offset {committed} is {committed - end} beyond the end {end} of the log"
@@ -194,7 +194,7 @@ def _unsure(start: int | None, end: int | None, error: str | None) -> tuple[int 
     if start is None:
         return None, f"never committed, and where the log begins is not known; it ends at {end}"
     if start >= end:
-        # Nothing to read wherever the reader begins.
+        # Nothing to read, wherever the reader begins.
         return 0, None
     earliest = f"earliest would read {end - start} records ({start} to {end}), latest none of them"
     return None, f"never committed: auto.offset.reset decides, {earliest}"

@@ -1,4 +1,4 @@
-"""How far groups are behind: in records, in time, and whether they catch up."""
+"""The lag of groups: in records, in time, and whether they catch up."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     Ages = Mapping[tuple[TopicPartition, int], Age]
 
 AHEAD_MS = 5_000
-"""Clocks may differ by so much, and a record that just came still counts as one."""
+"""Clocks may differ by this much, and a record that just came still counts as one."""
 SOME_DONE = "some records from the start offset on are done: which one is the oldest that waits is not known"
 
 
 @value
 class PartitionLag(PartitionRow):
-    """One partition a group reads or has committed; what has the name of a field of OffsetRow is the same.
+    """One partition a group reads or has committed; a field named as one of OffsetRow has its meaning.
 
-    `time_lag_ms` is the age of the oldest record not yet read, 0 with no lag, None when not asked for or
-    unknown; where the lag is known, `reason` says why its age is not. Rates are records a second over the
+    `time_lag_ms` is the age of the oldest record not yet read, 0 with no lag, None when not requested or
+    unknown; where the lag is known, `reason` says why its age is not. Rates are records per second over the
     interval measured. `error` says what could not be read.
     """
 
@@ -87,11 +87,11 @@ class GroupLag:
     time_lag_at_most_ms: Annotated[int | None, "of a share group, where `max_time_lag_ms` is null"] = None
     errors: tuple[ItemError, ...] = ()
     no_offsets: Annotated[str | None, "as in `describe`"] = None
-    """Why the group has neither committed offsets nor lag, where its kind has none."""
+    """Why a group of its kind has neither committed offsets nor lag."""
 
     @property
     def catches_up_in_s(self) -> float | None:
-        """How long until the lag is gone at the rates measured; None when it does not shrink."""
+        """The time until the lag is gone at the rates measured; None when it does not shrink."""
         if self.total_lag is None or self.consumed_per_s is None or self.produced_per_s is None:
             return None
         gain = self.consumed_per_s - self.produced_per_s
@@ -121,30 +121,30 @@ def measure(
         first = by_partition(describe(cluster, wanted))
         cluster.retry.sleep(interval_s)
         interval_s = cluster.retry.clock() - began
-    told = describe(cluster, wanted, stable_ends=True)
-    return report_of(told, first, interval_s, _ages(cluster, told.groups) if times else None)
+    description = describe(cluster, wanted, stable_ends=True)
+    return report_of(description, first, interval_s, _ages(cluster, description.groups) if times else None)
 
 
 def measure_each(
     cluster: ClusterView, group_ids: Iterable[str], *, times: bool = False
 ) -> Iterator[LagReport]:
-    """Yield the same without rates, round by round (rounds.py): for more groups than memory should hold."""
-    for told in describe_each(cluster, group_ids, stable_ends=True):
-        yield report_of(told, {}, None, _ages(cluster, told.groups) if times else None)
+    """Yield the same without rates, in rounds: for more groups than memory should hold."""
+    for description in describe_each(cluster, group_ids, stable_ends=True):
+        yield report_of(description, {}, None, _ages(cluster, description.groups) if times else None)
 
 
 def report_of(
-    told: Description,
+    description: Description,
     first: Mapping[tuple[str, str, int], OffsetRow],
     interval_s: float | None,
     ages: Ages | None = None,
 ) -> LagReport:
     """Return the lag of groups described, rates since `first`, and times where `ages` are known."""
     groups = tuple(
-        _report(group, first, interval_s, ages or {}, times=ages is not None) for group in told.groups
+        _report(group, first, interval_s, ages or {}, times=ages is not None) for group in description.groups
     )
-    errors = told.errors + tuple(e for group in told.groups for e in group.errors)
-    return LagReport(groups, errors, frozenset(error.item for error in told.errors))
+    errors = description.errors + tuple(e for group in description.groups for e in group.errors)
+    return LagReport(groups, errors, frozenset(error.item for error in description.errors))
 
 
 def sampled(
@@ -159,13 +159,13 @@ def sampled(
     return report_of(describe(wanted), first, time.monotonic() - began)
 
 
-def by_partition(told: Description) -> dict[tuple[str, str, int], OffsetRow]:
+def by_partition(description: Description) -> dict[tuple[str, str, int], OffsetRow]:
     """Return the rows of groups described, by group, topic and partition."""
-    return {(g.group_id, row.topic, row.partition): row for g in told.groups for row in g.offsets}
+    return {(g.group_id, row.topic, row.partition): row for g in description.groups for row in g.offsets}
 
 
 def _ages(cluster: ClusterView, groups: Sequence[GroupDescription]) -> Ages:
-    """How old the record at each committed offset is, for several groups in as few rounds as possible."""
+    """Return the age of the record at each committed offset, for all groups in few requests."""
     left = {
         (TopicPartition(row.topic, row.partition), offset)
         for group in groups
@@ -176,7 +176,7 @@ def _ages(cluster: ClusterView, groups: Sequence[GroupDescription]) -> Ages:
     found: dict[tuple[TopicPartition, int], Age] = {}
     now_ms = cluster.now_ms()
     while left:
-        # One offset a partition at a time: a fetch request names a partition once.
+        # One offset per partition at a time: a fetch request names a partition once.
         offsets = dict(left)
         left -= set(offsets.items())
         for partition, written in record_times(cluster, offsets).items():
@@ -185,7 +185,7 @@ def _ages(cluster: ClusterView, groups: Sequence[GroupDescription]) -> Ages:
 
 
 def _age(now_ms: int, written: Age) -> Age:
-    """How old a record is, by its own time; nothing where that has not come yet."""
+    """Return the age of a record by its own timestamp; none for a timestamp in the future."""
     if not isinstance(written, int):
         return written
     ahead = written - now_ms
@@ -196,9 +196,9 @@ def _age(now_ms: int, written: Age) -> Age:
 
 
 def _waits_by(group: GroupDescription, row: OffsetRow) -> int:
-    """Return the offset at which, or before which, the oldest record waits that a group has not read.
+    """Return an offset at or before which the oldest unread record of a group lies.
 
-    Of a share group some records from the start offset on may be done: the lag counts those that are not.
+    In a share group some records from the start offset on may be done: the lag counts those that are not.
     """
     assert row.committed_offset is not None
     if group.type != SHARE or row.log_end_offset is None or row.lag is None:
@@ -231,10 +231,10 @@ def _report(
     def measured(row: OffsetRow) -> PartitionLag:
         age, bounds = _oldest(group, row, ages) if times else (None, None)
         before = first.get((group.group_id, row.topic, row.partition)) if first else None
-        told = _plain_row(row) if age is None and before is None else _row(row, age, before, interval_s)
+        lag = _plain_row(row) if age is None and before is None else _row(row, age, before, interval_s)
         if bounds is None:
-            return told
-        return replace(told, time_lag_at_least_ms=bounds[0], time_lag_at_most_ms=bounds[1])
+            return lag
+        return replace(lag, time_lag_at_least_ms=bounds[0], time_lag_at_most_ms=bounds[1])
 
     rows = tuple(map(measured if times or first else _plain_row, group.offsets))
     those = counted(rows)

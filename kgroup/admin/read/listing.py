@@ -1,4 +1,4 @@
-"""Every group of the cluster, broker by broker; one that does not answer does not hide the others."""
+"""Every group of the cluster, broker by broker; a broker that does not answer hides no other."""
 
 from dataclasses import replace
 from functools import partial
@@ -15,16 +15,16 @@ from kgroup.protocol.messages.list_groups import ListGroupsRequest, ListGroupsRe
 def list_groups(cluster: ClusterView, states: tuple[str, ...] = (), types: tuple[str, ...] = ()) -> Listing:
     """Return the groups of every broker, by id, limited to states and types (in any case) where given.
 
-    What cannot be seen is in `errors`: brokers that fail, and whatever else hides groups (visibility.py).
-    Old brokers list no states and no types: where these are filtered by, the groups are described. Raises the
-    failure when no broker answers.
+    `errors` names what cannot be seen: brokers that fail, and all else that hides groups (visibility.py). Old
+    brokers list no states and no types: to filter by these, the groups are described. Raise the failure when
+    no broker answers.
     """
     sight = GroupSight(cluster)
     brokers = cluster.brokers()
     groups: dict[str, GroupListing] = {}
     failed: dict[int, KgroupError] = {}
-    told = cluster.at_once({broker.id: partial(_groups_of, cluster, broker, sight) for broker in brokers})
-    for node, found in told.items():
+    answers = cluster.at_once({broker.id: partial(_groups_of, cluster, broker, sight) for broker in brokers})
+    for node, found in answers.items():
         if isinstance(found, KgroupError):
             failed[node] = found
         else:
@@ -47,8 +47,8 @@ def described(
 ) -> Listing:
     """Return the same listing with members counted, and with states and types that no broker listed.
 
-    Groups that cannot be described keep what is known of them, and are among the errors. Asked for are those
-    neither in `known` nor counted already.
+    Groups that cannot be described keep what is known of them, and are among the errors. Only groups neither
+    in `known` nor counted already are requested.
     """
     found = dict(known or {})
     missing = [g.group_id for g in listing.groups if g.members is None and g.group_id not in found]
@@ -73,16 +73,16 @@ def _filled(group: GroupListing, found: GroupDescription | KgroupError | None) -
 
 
 def _filtered(cluster: ClusterView, listing: Listing, states: set[str], types: set[str]) -> Listing:
-    """Return the groups in one of the states and of one of the types; what cannot be told is said."""
+    """Return the groups in one of the states and of one of the types; errors name the undecided."""
 
-    def untold(group: GroupListing) -> bool:
+    def unlisted(group: GroupListing) -> bool:
         return bool((states and group.state is None) or (types and group.type is None))
 
     def wanted(group: GroupListing) -> bool:
         in_state = not states or (group.state or "").lower() in states
         return in_state and (not types or group.type in types)
 
-    old = tuple(filter(untold, listing.groups))
+    old = tuple(filter(unlisted, listing.groups))
     if old:
         filled = described(cluster, replace(listing, groups=old))
         known = {group.group_id: group for group in filled.groups}

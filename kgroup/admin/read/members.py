@@ -1,4 +1,4 @@
-"""Members of a group as models, from the two describe answers and whatever protocol they speak."""
+"""Members of a group as models, from the two describe answers and any protocol they speak."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ CLASSIC_MEMBER = 0
 
 
 def assignment_of(partitions: Iterable[TopicPartition]) -> Assignment:
-    """Partitions by topic, both in order."""
+    """Return partitions by topic, both in order."""
     return tuple(TopicAssignment(topic, numbers) for topic, numbers in numbers_by_topic(partitions).items())
 
 
@@ -50,22 +50,22 @@ def partitions_of(assignment: Assignment | None) -> frozenset[TopicPartition]:
 
 
 def classic_member(
-    wire: DescribedGroupMember, group_state: str, protocol_type: str, tells_instances: bool = True
+    wire: DescribedGroupMember, group_state: str, protocol_type: str, reports_instances: bool = True
 ) -> Member:
-    """Return a member out of DescribeGroups.
+    """Return a member from DescribeGroups.
 
-    Subscription and assignment are decoded for the consumer protocol; bytes of other protocols, and
-    bytes that do not decode, are kept as base64. The broker tells both of Stable groups only.
-    `tells_instances` is False for Kafka 2.3, whose answer has the assignment in both places.
+    Subscription and assignment are decoded for the consumer protocol; bytes of other protocols, and bytes
+    that do not decode, are kept as base64. The broker reports both for Stable groups only.
+    `reports_instances` is False for Kafka 2.3, whose answer has the assignment in both places.
     """
     from kgroup.protocol.subscription import Assignment as Assigned
     from kgroup.protocol.subscription import Subscription
 
     consumer = protocol_type == CONSUMER_PROTOCOL
-    metadata = metadata_of(wire, tells_instances)
+    metadata = metadata_of(wire, reports_instances)
     wanted = _decoded(Subscription.decode, metadata) if consumer else None
     assigned = _decoded(Assigned.decode, wire.member_assignment) if consumer else None
-    # A leader that gives a member nothing may send no bytes for it; while rebalancing the broker has none.
+    # A leader that assigns a member nothing may send no bytes for it; a rebalancing broker has none.
     nothing = consumer and group_state == STABLE and not wire.member_assignment
     return Member(
         member_id=wire.member_id,
@@ -81,21 +81,21 @@ def classic_member(
         user_data_bytes=len(assigned.user_data or b"") if assigned else None,
         raw_metadata=None if wanted else text_of(metadata),
         raw_assignment=None if assigned else text_of(wire.member_assignment),
-        instance_id_known=tells_instances,
+        instance_id_known=reports_instances,
     )
 
 
-def metadata_of(wire: DescribedGroupMember, tells_instances: bool) -> bytes:
-    """Return the metadata of a member out of DescribeGroups; empty where the assignment stands in its place.
+def metadata_of(wire: DescribedGroupMember, reports_instances: bool) -> bytes:
+    """Return a DescribeGroups member's metadata; empty where the assignment is in its place.
 
     Kafka 2.3 answers so, for every member (seen on 2.3.1); 2.4 and later do not.
     """
-    misplaced = not tells_instances and wire.member_metadata == wire.member_assignment
+    misplaced = not reports_instances and wire.member_metadata == wire.member_assignment
     return b"" if misplaced else bytes(wire.member_metadata)
 
 
 def consumer_member(wire: consumer_group_describe.Member, assignment_epoch: int) -> Member:
-    """Return a member out of ConsumerGroupDescribe (KIP-848)."""
+    """Return a member from ConsumerGroupDescribe (KIP-848)."""
     has, target = _topics(wire.assignment), _topics(wire.target_assignment)
     return Member(
         member_id=wire.member_id,
@@ -114,7 +114,7 @@ def consumer_member(wire: consumer_group_describe.Member, assignment_epoch: int)
 
 
 def share_member(wire: share_group_describe.Member) -> Member:
-    """Return a member out of ShareGroupDescribe (KIP-932): it shares partitions, so none has an owner."""
+    """Return a member from ShareGroupDescribe (KIP-932): it shares partitions, so none has an owner."""
     return Member(
         member_id=wire.member_id,
         instance_id=None,
@@ -130,7 +130,7 @@ def share_member(wire: share_group_describe.Member) -> Member:
 
 
 Sources = Mapping[tuple[str, int], tuple[TopicPartition, ...]]
-"""The partitions a task reads, by subtopology and number; without the tasks of which that is unknown."""
+"""The partitions a task reads, by subtopology and number; without the tasks for which they are unknown."""
 
 
 def streams_member(
@@ -139,7 +139,7 @@ def streams_member(
     topics: tuple[str, ...] | None,
     sources: Sources,
 ) -> Member:
-    """Return a member out of StreamsGroupDescribe (KIP-1071); `topics` are what the topology reads."""
+    """Return a member from StreamsGroupDescribe (KIP-1071); `topics` are what the topology reads."""
     tasks, target = _tasks(wire.assignment), _tasks(wire.target_assignment)
     at = wire.user_endpoint
     tags = sorted(wire.client_tags, key=lambda tag: tag.key)
@@ -172,7 +172,7 @@ def streams_topology(
     described: Described,
     description: TopologyDescription | None = None,
 ) -> StreamsTopology:
-    """Return a topology out of StreamsGroupDescribe or out of record 23, all names in order."""
+    """Return a topology from StreamsGroupDescribe or from record 23, all names in order."""
     return StreamsTopology(
         epoch,
         description=description,
@@ -190,7 +190,7 @@ def streams_topology(
 
 
 def _read_by(tasks: Tasks, sources: Sources) -> Assignment | None:
-    """Return the source partitions of the active tasks; None when those of one are not known."""
+    """Return the source partitions of the active tasks; None when those of one are unknown."""
     wanted = [(entry.subtopology_id, number) for entry in tasks.active for number in entry.partitions]
     if any(task not in sources for task in wanted):
         return None
@@ -206,7 +206,7 @@ def _tasks(wire: streams_group_describe.Assignment) -> Tasks:
 
 
 def _each(tasks: Tasks) -> Iterator[tuple[str, str, int]]:
-    """Every task by its role, subtopology and number."""
+    """Yield every task by its role, subtopology and number."""
     for role in ("active", "standby", "warmup"):
         for entry in getattr(tasks, role):
             for number in entry.partitions:
@@ -216,7 +216,7 @@ def _each(tasks: Tasks) -> Iterator[tuple[str, str, int]]:
 def _phase(
     epoch: int, assignment_epoch: int, has: Collection[Hashable], target: Collection[Hashable]
 ) -> MemberStatus:
-    """How far the member is on its way to its target; the describe answer counts what it is to revoke."""
+    """Return the member's progress to its target; the describe answer counts what it is to revoke."""
     if epoch == LEFT_FOR_NOW:
         return MemberStatus.LEFT
     owned, wanted = set(has), set(target)
@@ -243,15 +243,15 @@ def _decoded(decode: Callable[[bytes], T], data: bytes) -> T | None:
 
 
 def text_of(data: bytes) -> str | None:
-    """Bytes as base64; None for none."""
+    """Return bytes as base64; None for none."""
     return base64.b64encode(data).decode("ascii") if data else None
 
 
 def in_order(members: Iterable[Member]) -> tuple[Member, ...]:
-    """Members by name."""
+    """Return members by name."""
     return tuple(sorted(members, key=lambda m: (m.name, m.member_id)))
 
 
 def described(group_id: str, kind: str, protocol_type: str, state: str) -> GroupDescription:
-    """Return a description with what every answer tells, and all else, members too, unknown."""
+    """Return a description with the common fields, and all else, members too, unknown."""
     return GroupDescription(group_id, kind, protocol_type, state)

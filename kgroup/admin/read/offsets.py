@@ -1,4 +1,4 @@
-"""Committed offsets: what groups have committed, and where the logs begin and end."""
+"""Committed offsets of groups, and where the logs begin and end."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ Committed = Mapping[TopicPartition, OffsetAndMetadata]
 
 
 def committed(cluster: ClusterView, group_ids: Iterable[str]) -> Answers[Committed]:
-    """All committed offsets of each group, deleted topics included, or why they cannot be read."""
+    """Return all committed offsets of each group, deleted topics included, or why they are unreadable."""
 
     def ask(node: int, groups: Sequence[str], left_s: float) -> Answers[Committed]:
-        told = fetched(cluster, node, dict.fromkeys(groups), left_s)
+        answer = fetched(cluster, node, dict.fromkeys(groups), left_s)
         return {
-            g: found if isinstance(found, KgroupError) else _committed(found) for g, found in told.items()
+            g: found if isinstance(found, KgroupError) else _committed(found) for g, found in answer.items()
         }
 
     return cluster.ask_coordinators(group_ids, ask, idempotent=True)
@@ -73,9 +73,9 @@ def fetched(
     *,
     stable: bool = False,
 ) -> Answers[FetchedTopics]:
-    """Return what a broker says of each group's partitions (None: of all committed), topic by topic.
+    """Return a broker's report of each group's partitions (None: of all committed), topic by topic.
 
-    With `stable` as it tells readers, with UNSTABLE_OFFSET_COMMIT where a transaction holds an offset open.
+    With `stable` as readers see it, with UNSTABLE_OFFSET_COMMIT where a transaction holds an offset open.
     """
     from kgroup.protocol.messages.offset_fetch import OffsetFetchResponse
 
@@ -85,24 +85,24 @@ def fetched(
     found: Answers[FetchedTopics] = {}
     for batch in (tuple(wanted),) if batches else tuple((group,) for group in wanted):
         request = _request({group: wanted[group] for group in batch}, batches, stable)
-        # Version 10 names topics by id, which says nothing of a topic that is deleted.
+        # Version 10 names topics by id, which identifies no deleted topic.
         versions = (lowest, NAMES_UNTIL)
         answer = cluster.ask(node, request, OffsetFetchResponse, versions=versions, timeout_s=left_s)
-        for told in answer.groups if batches else (answer,):
-            group = told.group_id if batches else batch[0]  # type: ignore[union-attr]
-            if told.error_code:
+        for result in answer.groups if batches else (answer,):
+            group = result.group_id if batches else batch[0]  # type: ignore[union-attr]
+            if result.error_code:
                 found[group] = refused(
-                    told.error_code, f"offsets of group {group}", needs=[on_group(DESCRIBE, group)]
+                    result.error_code, f"offsets of group {group}", needs=[on_group(DESCRIBE, group)]
                 )
             else:
-                found[group] = told.topics
+                found[group] = result.topics
     return found
 
 
 def _request(
     wanted: Mapping[str, Collection[TopicPartition] | None], batches: bool, stable: bool
 ) -> OffsetFetchRequest:
-    """OffsetFetch for groups and partitions, before version 8 (no `batches`) for one group alone."""
+    """Return an OffsetFetch of groups and partitions; before version 8 (no `batches`) of one group."""
     from kgroup.protocol.messages.offset_fetch import (
         OffsetFetchRequest,
         OffsetFetchRequestGroup,
@@ -151,9 +151,9 @@ def list_offsets(
 ) -> dict[TopicPartition, ListedOffset | KgroupError]:
     """Return the offset for a time in ms, LATEST, EARLIEST or MAX_TIMESTAMP, of each partition.
 
-    Asked from the leaders, uncommitted transactions included, as Kafka's own tools count; with READ_COMMITTED
-    LATEST is the last stable offset. A partition that cannot be told has its error. `topics` saves asking for
-    metadata that is known already.
+    The leaders' answers include uncommitted transactions, as Kafka's own tools count; with READ_COMMITTED
+    LATEST is the last stable offset. A partition whose offset is unavailable has its error. `topics` avoids
+    requesting metadata that is known already.
     """
     retry = cluster.retry
     deadline = retry.clock() + retry.timeout_s
@@ -184,13 +184,13 @@ def _list_once(
         leader: partial(_ask_leader, cluster, leader, {p: wanted[p] for p in places}, left_s, isolation)
         for leader, places in led.items()
     }
-    for leader, told in cluster.at_once(works).items():
-        if isinstance(told, KgroupError) and not isinstance(told, Unreachable | BrokerRefused):
-            raise told
+    for leader, listed in cluster.at_once(works).items():
+        if isinstance(listed, KgroupError) and not isinstance(listed, Unreachable | BrokerRefused):
+            raise listed
         for partition in led[leader]:
-            answer = told if isinstance(told, KgroupError) else told.get(partition)
+            answer = listed if isinstance(listed, KgroupError) else listed.get(partition)
             found[partition] = answer or refused(
-                ErrorCode.UNKNOWN_SERVER_ERROR, str(partition), "the broker left it out"
+                ErrorCode.UNKNOWN_SERVER_ERROR, str(partition), "the broker omitted it"
             )
     return found
 
@@ -225,7 +225,7 @@ def leader_of(partition: TopicPartition, topics: Answers[TopicDescription]) -> i
 
 
 def _numbered(partitions: Sequence[Partition], number: int) -> bool:
-    """Whether a partition stands where its number says, as they do unless a broker leaves some out."""
+    """Return whether a partition stands at its number's place, as usual unless a broker omits some."""
     return 0 <= number < len(partitions) and partitions[number].partition == number
 
 
@@ -301,7 +301,7 @@ def _oldest(what: str, code: int, offsets: tuple[int, ...]) -> ListedOffset | Kg
 
 
 def _worth_repeating(answer: ListedOffset | KgroupError) -> bool:
-    """Return whether to ask again: a leader may have moved; a missing topic or leader is final."""
+    """Return whether to retry: a leader may have moved; a missing topic or leader is final."""
     if isinstance(answer, BrokerRefused) and answer.code in _SETTLED:
         return False
     return isinstance(answer, (Unreachable, BrokerRefused)) and may_repeat(answer, idempotent=True)

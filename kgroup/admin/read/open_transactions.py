@@ -1,4 +1,4 @@
-"""Offsets that a transaction holds open: which, and by whom where the cluster tells (KIP-447, KIP-664).
+"""Offsets that a transaction holds open, and by which producer where visible (KIP-447, KIP-664).
 
 Readers ask for stable offsets and wait until the transaction ends; one that never does blocks them for good.
 """
@@ -25,30 +25,31 @@ ONGOING = ("Ongoing", "PrepareCommit", "PrepareAbort")
 def unstable(
     cluster: ClusterView, partitions: Mapping[str, Collection[TopicPartition] | None]
 ) -> Answers[frozenset[TopicPartition]]:
-    """Those of each group's partitions (None: of all it has committed) whose offset a transaction holds open.
+    """Return each group's partitions (None: of all committed) whose offset a transaction holds open.
 
-    BrokerRefused with UNSUPPORTED_VERSION for groups of brokers before Kafka 2.5, which do not tell.
+    Raise BrokerRefused with UNSUPPORTED_VERSION for groups of brokers before Kafka 2.5, which do not report
+    it.
     """
 
     def ask(node: int, groups: Sequence[str], left_s: float) -> Answers[frozenset[TopicPartition]]:
         served = cluster.transport.versions(node, OFFSET_FETCH)
         if served is not None and served[-1] < STABLE_SINCE:
-            old = f"broker {node} does not say which offsets are stable"
+            old = f"broker {node} does not report which offsets are stable"
             error = BrokerRefused(
-                ErrorCode.UNSUPPORTED_VERSION, old, hint="Kafka 2.5 and later say which are"
+                ErrorCode.UNSUPPORTED_VERSION, old, hint="Kafka 2.5 and later report which are"
             )
             return dict.fromkeys(groups, error)
-        told = fetched(cluster, node, {group: partitions[group] for group in groups}, left_s, stable=True)
+        answer = fetched(cluster, node, {group: partitions[group] for group in groups}, left_s, stable=True)
         return {
             group: found if isinstance(found, KgroupError) else _unstable_of(found)
-            for group, found in told.items()
+            for group, found in answer.items()
         }
 
     return cluster.ask_coordinators(partitions, ask, idempotent=True)
 
 
 def _unstable_of(topics: FetchedTopics) -> frozenset[TopicPartition] | KgroupError:
-    """Return the partitions held open; the refusal of one that the broker does not tell of."""
+    """Return the partitions held open; raise the refusal of one that the broker does not report."""
     held = set()
     for topic in topics:
         for p in topic.partitions:
@@ -65,7 +66,7 @@ def _unstable_of(topics: FetchedTopics) -> frozenset[TopicPartition] | KgroupErr
 
 @dataclass(frozen=True, slots=True)
 class OpenTransaction:
-    """A transaction that has not ended. Times in ms; -1 where the coordinator does not tell."""
+    """A transaction that has not ended. Times in ms; -1 where the coordinator does not report them."""
 
     transactional_id: str
     producer_id: int
@@ -79,20 +80,21 @@ def open_transactions(
 ) -> dict[TopicPartition, tuple[OpenTransaction, ...]]:
     """Return the transactions that wrote to each of these partitions and have not ended.
 
-    Of those this principal may see; KgroupError when the brokers do not tell (before Kafka 3.0).
+    Only those this principal may see; raise KgroupError when the brokers do not report them (before Kafka
+    3.0).
     """
     wanted = set(partitions)
     found: dict[TopicPartition, list[OpenTransaction]] = {place: [] for place in wanted}
     for broker in cluster.brokers():
-        for told in _described(cluster, broker.id, _listed(cluster, broker.id)):
+        for state in _described(cluster, broker.id, _listed(cluster, broker.id)):
             known = OpenTransaction(
-                told.transactional_id,
-                told.producer_id,
-                told.transaction_state,
-                told.transaction_start_time_ms,
-                told.transaction_timeout_ms,
+                state.transactional_id,
+                state.producer_id,
+                state.transaction_state,
+                state.transaction_start_time_ms,
+                state.transaction_timeout_ms,
             )
-            written = {TopicPartition(t.topic, n) for t in told.topics for n in t.partitions}
+            written = {TopicPartition(t.topic, n) for t in state.topics for n in t.partitions}
             for place in written & wanted:
                 found[place].append(known)
     return {place: tuple(each) for place, each in found.items()}
@@ -103,11 +105,11 @@ def _listed(cluster: ClusterView, node: int) -> list[str]:
 
     answer = cluster.ask(node, ListTransactionsRequest(state_filters=ONGOING), ListTransactionsResponse)
     check(answer.error_code, f"listing the transactions of broker {node}")
-    return [told.transactional_id for told in answer.transaction_states]
+    return [state.transactional_id for state in answer.transaction_states]
 
 
 def _described(cluster: ClusterView, node: int, transactional_ids: Sequence[str]) -> list[TransactionState]:
-    """Return the broker that lists a transaction coordinates it."""
+    """Return the transactions described by the broker that coordinates them."""
     from kgroup.protocol.messages.describe_transactions import (
         DescribeTransactionsRequest,
         DescribeTransactionsResponse,
@@ -117,4 +119,4 @@ def _described(cluster: ClusterView, node: int, transactional_ids: Sequence[str]
         return []
     request = DescribeTransactionsRequest(transactional_ids=tuple(transactional_ids))
     answer = cluster.ask(node, request, DescribeTransactionsResponse)
-    return [told for told in answer.transaction_states if not told.error_code]
+    return [state for state in answer.transaction_states if not state.error_code]

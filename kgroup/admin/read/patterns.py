@@ -12,7 +12,7 @@ ERROR, WARN = "error", "warn"
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Something a pattern means elsewhere, or nothing at all there."""
+    """A construct of a pattern with another meaning, or none, in one of the languages."""
 
     severity: Annotated[str, ("error", "warn")]
     message: str
@@ -20,10 +20,10 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class PatternCheck:
-    """What a broker makes of a pattern; `position` is where RE2's complaint `reason` points.
+    """A broker's reading of a pattern; `position` is where RE2's complaint `reason` points.
 
     `matches` are the topics of now that match, whole names only; `prefix_only` those that a client which
-    anchors only at the start (librdkafka's ^patterns, Python's re.match) takes on top.
+    anchors only at the start (librdkafka's ^patterns, Python's re.match) matches in addition.
     """
 
     pattern: str
@@ -36,7 +36,7 @@ class PatternCheck:
 
 
 def check_pattern(pattern: str, topics: Iterable[str]) -> PatternCheck:
-    """How a broker reads the pattern, which of the topics it matches, and who reads it differently."""
+    """Return a broker's reading of the pattern, the topics it matches, and who reads it differently."""
     names = frozenset(topics)
     fault = fault_of(pattern)
     differences = tuple(d for d in _differences(pattern) if fault is not None or d.severity == WARN)
@@ -49,8 +49,8 @@ def check_pattern(pattern: str, topics: Iterable[str]) -> PatternCheck:
     )
 
 
-# What one of the languages has and another has not, or reads otherwise. An ERROR is told only of a pattern
-# that RE2 has refused: it says which construct that is likely to be.
+# Constructs that not all of the languages have, or read alike. An ERROR is reported only for a pattern that
+# RE2 has rejected: it names the likely construct.
 _RULES: tuple[tuple[str, str, str], ...] = (
     (r"\(\?<?[=!]", ERROR, "look-around is in Java and Python, not in RE2: brokers refuse the pattern"),
     (r"\\[1-9]", ERROR, "backreferences are in Java and Python, not in RE2: brokers refuse the pattern"),

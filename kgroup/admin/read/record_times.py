@@ -1,4 +1,4 @@
-"""When the record at an offset was written: what a lag in time is made of."""
+"""When the record at an offset was written, from which a lag in time is computed."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 NAMES_UNTIL = 12
 PARTITION_BYTES = 64 * 1024
 ROUNDS = 8
-"""How many batches without a record to go past (markers of transactions, compacted away) before giving up."""
+"""How many batches without a record (transaction markers, compacted ones) to skip before giving up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Untimed:
-    """That no time can be told, though nothing failed; `why` in words."""
+    """A missing time without a failure; `why` in words."""
 
     why: str
 
@@ -34,10 +34,10 @@ RecordTimes = dict[TopicPartition, int | Untimed | KgroupError]
 
 
 def record_times(cluster: ClusterView, offsets: Mapping[TopicPartition, int]) -> RecordTimes:
-    """Return the timestamp in ms of the first record at or after each offset, or why there is none to tell.
+    """Return the timestamp in ms of the first record at or after each offset, or why there is none.
 
-    An offset before the start of the log counts from the start: those records are the oldest unread.
-    A partition that cannot be read has its error; none is fatal for the others.
+    An offset before the start of the log counts from the start: those records are the oldest unread. A
+    partition that cannot be read has its error; none is fatal for the others.
     """
     topics = cluster.topics({partition.topic for partition in offsets})
     found: RecordTimes = {}
@@ -59,7 +59,7 @@ def _advance(
     answers: Mapping[TopicPartition, PartitionData | KgroupError],
     found: RecordTimes,
 ) -> dict[TopicPartition, int]:
-    """Put what the answers tell into `found`; the offsets to ask for next."""
+    """Put the answers' times into `found`; return the offsets to request next."""
     following: dict[TopicPartition, int] = {}
     before_start: list[TopicPartition] = []
     for partition, answer in answers.items():
@@ -73,13 +73,15 @@ def _advance(
             )
         else:
             try:
-                told, after = _first_time(answer.records or b"", asked[partition])
+                written_ms, after = _first_time(answer.records or b"", asked[partition])
             except DecodeError as error:
                 found[partition] = error
                 continue
-            if told is None and asked[partition] < after < answer.high_watermark:
+            if written_ms is None and asked[partition] < after < answer.high_watermark:
                 following[partition] = after
-            found[partition] = _NO_RECORD if told is None else _NO_TIME if told < 0 else told
+            found[partition] = (
+                _NO_RECORD if written_ms is None else _NO_TIME if written_ms < 0 else written_ms
+            )
     starts = list_offsets(cluster, dict.fromkeys(before_start, EARLIEST)) if before_start else {}
     for partition, start in starts.items():
         if isinstance(start, KgroupError):
@@ -98,7 +100,7 @@ _NO_TIME = Untimed("the record there has no time")
 
 
 def _first_time(data: bytes, offset: int) -> tuple[int | None, int]:
-    """Return the first record's timestamp from `offset` on, and where to go on if there is none."""
+    """Return the first record's timestamp from `offset` on, and where to continue if there is none."""
     from kgroup.protocol.batches import batches_in
 
     after = offset
@@ -165,10 +167,10 @@ def _fetch(
         answer = cluster.ask_again(leader, request, FetchResponse, versions=(0, NAMES_UNTIL))
     except (Unreachable, BrokerRefused) as error:
         return dict.fromkeys(asked, error)
-    told = {
+    fetched = {
         TopicPartition(topic.topic, data.partition_index): data
         for topic in answer.responses
         for data in topic.partitions
     }
-    missing = refused(answer.error_code or ErrorCode.UNKNOWN_SERVER_ERROR, "Fetch", "the broker left it out")
-    return {partition: told.get(partition, missing) for partition in asked}
+    missing = refused(answer.error_code or ErrorCode.UNKNOWN_SERVER_ERROR, "Fetch", "the broker omitted it")
+    return {partition: fetched.get(partition, missing) for partition in asked}

@@ -1,4 +1,4 @@
-"""Records from positions on, one look at a time."""
+"""Records from positions on, poll by poll."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ from kgroup.security.rights import READ, on_topic
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """What a partition holds from a position on: the offsets of records, and where to read on.
+    """A partition's content from a position on: the offsets of records, and the next position.
 
-    `position` None: the log does not have the position asked for.
+    `position` None: the log does not have the position requested.
     """
 
     offsets: tuple[int, ...]
@@ -25,14 +25,14 @@ class Chunk:
 
 
 class Records:
-    """The logs of a cluster, looked at for `within_s` at a time, so that nobody waits long for them."""
+    """The logs of a cluster, polled for `within_s` at a time, so that no caller waits long for them."""
 
     def __init__(self, cluster: ClusterView, within_s: float) -> None:
         self._cluster = cluster
         self._within_s = within_s
 
     def read(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, Chunk | KgroupError]:
-        """Return what there is from each position on, as much as one answer holds; never raises."""
+        """Return the records from each position on, as much as one answer holds; never raises."""
         try:
             with self._cluster.within(self._within_s):
                 topics = self._cluster.topics({partition.topic for partition in positions})
@@ -56,14 +56,14 @@ class Records:
     def start(
         self, partitions: Sequence[TopicPartition], smallest: bool
     ) -> dict[TopicPartition, int | KgroupError]:
-        """Where each log begins, or where it ends; never raises."""
+        """Return where each log begins, or where it ends; never raises."""
         try:
             with self._cluster.within(self._within_s):
                 asked = dict.fromkeys(partitions, EARLIEST if smallest else LATEST)
                 listed = list_offsets(self._cluster, asked)
         except KgroupError as error:
             return dict.fromkeys(partitions, error)
-        return {p: told.offset if isinstance(told, ListedOffset) else told for p, told in listed.items()}
+        return {p: at.offset if isinstance(at, ListedOffset) else at for p, at in listed.items()}
 
 
 def _chunk(data: bytes, position: int) -> Chunk | DecodeError:

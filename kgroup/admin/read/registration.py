@@ -1,4 +1,4 @@
-"""Whom groups expect: instance ids registered before their members come, and how many should be active.
+"""The members groups expect: registered instance ids, and how many should be active.
 
 These are settings of a group that an embedded cluster of kgroup has, and no Kafka (SM-80 to SM-85).
 """
@@ -13,28 +13,28 @@ from kgroup.coordinator.roster import SETTINGS, Roster
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 
 _NO_SUCH_SETTINGS = frozenset({ErrorCode.INVALID_REQUEST, ErrorCode.UNSUPPORTED_VERSION})
-"""How brokers answer that have no settings of groups."""
+"""The errors of brokers without settings of groups."""
 
 
 def with_registrations(cluster: ClusterView, groups: Sequence[GroupDescription]) -> list[GroupDescription]:
-    """Return the groups with whom they expect, asked for in one request for all classic and consumer groups.
+    """Return the groups with their expected members, in one request for all classic and consumer groups.
 
-    That it may not be asked is no failure of a description: Kafka has nothing to tell (decision 53).
+    A refusal of that request does not fail a description: Kafka has nothing to report (decision 53).
     """
     wanted = [group.group_id for group in groups if group.type in (CLASSIC, CONSUMER)]
-    told: Answers[dict[str, str]] = {}
+    settings: Answers[dict[str, str]] = {}
     if wanted:
         try:
-            told = settings_of_groups(cluster, wanted, SETTINGS)
+            settings = settings_of_groups(cluster, wanted, SETTINGS)
         except KgroupError as error:
-            told = dict.fromkeys(wanted, error)
-    return [_with(group, told.get(group.group_id)) for group in groups]
+            settings = dict.fromkeys(wanted, error)
+    return [_with(group, settings.get(group.group_id)) for group in groups]
 
 
-def _with(group: GroupDescription, told: dict[str, str] | KgroupError | None) -> GroupDescription:
-    if isinstance(told, dict):
-        return replace(group, registration=_registration(group, told), registration_known=True)
-    unknown_to_it = isinstance(told, BrokerRefused) and told.code in _NO_SUCH_SETTINGS
+def _with(group: GroupDescription, settings: dict[str, str] | KgroupError | None) -> GroupDescription:
+    if isinstance(settings, dict):
+        return replace(group, registration=_registration(group, settings), registration_known=True)
+    unknown_to_it = isinstance(settings, BrokerRefused) and settings.code in _NO_SUCH_SETTINGS
     return replace(group, registration_known=unknown_to_it)
 
 
@@ -46,9 +46,11 @@ def _registration(group: GroupDescription, settings: Mapping[str, str]) -> Regis
     named = group.members is not None and all(member.instance_id_known for member in group.members)
     present = {member.instance_id for member in group.known_members}
     missing = roster.missing({name for name in present if name is not None}) if ids and named else None
-    # Nobody tells who has which partitions while a classic group rebalances.
-    told = group.members is not None and all(member.assignment is not None for member in group.members)
-    known = told and (group.type != CLASSIC or group.state == STABLE)
+    # Owners are unknown while a classic group rebalances.
+    assignments_known = group.members is not None and all(
+        member.assignment is not None for member in group.members
+    )
+    known = assignments_known and (group.type != CLASSIC or group.state == STABLE)
     held = [
         m
         for m in group.known_members
@@ -68,9 +70,9 @@ def _registration(group: GroupDescription, settings: Mapping[str, str]) -> Regis
 
 
 def _waits(group: GroupDescription, member: Member) -> bool:
-    """Whether the member's join is held: the coordinator has no assignment for it, not even an empty one.
+    """Return whether the member's join is held: it has no assignment at all, not even an empty one.
 
-    A standby of a classic group has one that says nothing; in a consumer group targets are behind the epoch.
+    A standby of a classic group has an empty assignment; in a consumer group targets are behind the epoch.
     """
     if member.assignment or member.target_assignment:
         return False

@@ -1,8 +1,8 @@
-"""Where share groups begin to read each partition, and how far behind they are, as their coordinators report.
+"""Start offsets and lag of share groups, as their coordinators report them.
 
 A share group has no committed offset: all records before its *start offset* are acknowledged or given up
-(KIP-932), in short done. The stored one moves late, so the record there may be done too. How many beyond it
-are done follows from the lag; which ones, no broker reports.
+(KIP-932), in short done. The stored one moves late, so the record there may be done too. The lag shows how
+many beyond it are done; which ones, no broker reports.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -26,11 +26,11 @@ NOT_COUNTED = "the broker does not report how many records from the start offset
 
 @dataclass(frozen=True, slots=True)
 class ShareOffsets:
-    """What a coordinator reports of a share group.
+    """A coordinator's report of a share group.
 
-    `starts` are the start offsets, `lags` the records from there on that are not done, where it reports them.
-    `not_set` are partitions for which it reports no start offset: none is stored, or it could not be read;
-    `failed` are those with an error of their own.
+    `starts` are the start offsets, `lags` the number of records from there on that are not done, where
+    reported. `not_set` are partitions without a reported start offset: none is stored, or it could not be
+    read; `failed` are those with an error of their own.
     """
 
     starts: dict[TopicPartition, OffsetAndMetadata] = field(default_factory=dict)
@@ -40,12 +40,12 @@ class ShareOffsets:
 
     @property
     def without_start(self) -> set[TopicPartition]:
-        """The partitions that are the group's and whose start offset is not reported."""
+        """The group's partitions without a reported start offset."""
         return self.not_set | self.failed.keys()
 
 
 def share_offsets(cluster: ClusterView, group_ids: Iterable[str]) -> Answers[ShareOffsets]:
-    """Start offsets and lags of share groups, or why they cannot be read; deleted topics have none."""
+    """Return start offsets and lags of share groups, or why unreadable; deleted topics have none."""
 
     def ask(node: int, groups: Sequence[str], left_s: float) -> Answers[ShareOffsets]:
         from kgroup.protocol.messages.describe_share_group_offsets import (
@@ -57,13 +57,13 @@ def share_offsets(cluster: ClusterView, group_ids: Iterable[str]) -> Answers[Sha
         wanted = tuple(DescribeShareGroupOffsetsRequestGroup(group_id=name) for name in groups)
         request = DescribeShareGroupOffsetsRequest(groups=wanted)
         answers: Answers[ShareOffsets] = {}
-        for told in cluster.ask(node, request, DescribeShareGroupOffsetsResponse, timeout_s=left_s).groups:
-            if told.error_code:
-                what, needs = f"offsets of share group {told.group_id}", [on_group(DESCRIBE, told.group_id)]
-                answers[told.group_id] = refused(told.error_code, what, told.error_message, needs)
+        for group in cluster.ask(node, request, DescribeShareGroupOffsetsResponse, timeout_s=left_s).groups:
+            if group.error_code:
+                what, needs = f"offsets of share group {group.group_id}", [on_group(DESCRIBE, group.group_id)]
+                answers[group.group_id] = refused(group.error_code, what, group.error_message, needs)
                 continue
-            found = answers[told.group_id] = ShareOffsets()
-            for topic in told.topics:
+            found = answers[group.group_id] = ShareOffsets()
+            for topic in group.topics:
                 for p in topic.partitions:
                     place = place_of(topic.topic_name, p.partition_index)
                     if p.error_code:
@@ -84,7 +84,7 @@ def share_offsets(cluster: ClusterView, group_ids: Iterable[str]) -> Answers[Sha
 def stored_offsets(
     cluster: ClusterView, group_ids: Iterable[str], share: Collection[str]
 ) -> tuple[Answers[Committed], Answers[ShareOffsets]]:
-    """Return the groups' committed offsets, of those in `share` start offsets; and all of those."""
+    """Return the groups' committed offsets (start offsets for those in `share`), and `share`'s reports."""
     from kgroup.admin.read.offsets import committed
 
     others = [name for name in group_ids if name not in share]
@@ -98,13 +98,15 @@ def stored_offsets(
 def topics_stored(
     cluster: ClusterView, group_ids: Iterable[str], share: Collection[str]
 ) -> Answers[frozenset[str]]:
-    """Return the topics with offsets of the groups; of share groups also those without any yet."""
+    """Return the topics with offsets of the groups; for share groups also those without any yet."""
     stored, shared = stored_offsets(cluster, group_ids, share)
     found: Answers[frozenset[str]] = {}
-    for name, told in stored.items():
+    for name, offsets in stored.items():
         whole = shared.get(name)
-        beside = whole.without_start if isinstance(whole, ShareOffsets) else ()
-        found[name] = told if isinstance(told, KgroupError) else frozenset(p.topic for p in (*told, *beside))
+        unset = whole.without_start if isinstance(whole, ShareOffsets) else ()
+        found[name] = (
+            offsets if isinstance(offsets, KgroupError) else frozenset(p.topic for p in (*offsets, *unset))
+        )
     return found
 
 
@@ -133,10 +135,10 @@ def _row(row: OffsetRow, found: ShareOffsets, place: TopicPartition) -> OffsetRo
 def unread_starts(
     group_id: str, found: ShareOffsets, state: TopicDescription | KgroupError | None
 ) -> Iterable[ItemError]:
-    """Why start offsets of a share group could not be read; `state` is the topic that stores them.
+    """Yield why start offsets of a share group could not be read; `state` is the topic that stores them.
 
     A coordinator that cannot read one reports none, as if none were stored: where partitions of that topic
-    have no leader, it is not known which of the two is true.
+    have no leader, both are possible.
     """
     for _, error in sorted(found.failed.items()):
         yield ItemError("offsets", code_name(error), f"{group_id}: {error.message}", error.hint)

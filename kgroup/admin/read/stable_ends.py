@@ -1,4 +1,4 @@
-"""Where open transactions stop readers of committed records, and which producers hold them open (KIP-664)."""
+"""Where open transactions stop readers of committed records, and their producers (KIP-664)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def with_stable_ends(
 ) -> list[GroupDescription]:
     """Return the groups with the last stable offset of each partition that may have unread records.
 
-    A group's errors name the partitions where it could not be read. Costs nothing for groups that have read
-    everything.
+    A group's errors name the partitions where it could not be read. Groups that have read everything cost no
+    request.
     """
     asked = {_place(row) for group in groups for row in group.offsets if _unread(row)}
     if not asked:
@@ -62,7 +62,7 @@ def _with(
     for row in group.offsets:
         at = stable.get(_place(row)) if _unread(row) else None
         if not isinstance(at, KgroupError | None) and row.log_end_offset is not None:
-            # It was asked for later than the end, and may have moved beyond that.
+            # Requested later than the end, it may have moved beyond that.
             offset = min(at.offset, row.log_end_offset)
             by = producers.get(_place(row)) if _before(at, row) else None
             row = replace(row, last_stable_offset=offset, held_open_by=by)
@@ -95,16 +95,16 @@ def _producers(
 
     answers = cluster.at_once({leader: partial(ask, leader) for leader in led})
     return {
-        TopicPartition(topic.name, told.partition_index): tuple(
+        TopicPartition(topic.name, data.partition_index): tuple(
             OpenProducer(
                 each.producer_id, each.producer_epoch, each.current_txn_start_offset, each.last_timestamp
             )
-            for each in told.active_producers
+            for each in data.active_producers
             if each.current_txn_start_offset >= 0
         )
         for answer in answers.values()
         if not isinstance(answer, KgroupError)
         for topic in answer.topics
-        for told in topic.partitions
-        if not told.error_code
+        for data in topic.partitions
+        if not data.error_code
     }

@@ -1,4 +1,4 @@
-"""When a group last wrote anything: told by `__consumer_offsets` alone, no request answers it."""
+"""When a group last wrote anything: only `__consumer_offsets` shows it, no request does."""
 
 from collections.abc import Iterable, Mapping
 
@@ -8,14 +8,14 @@ from kgroup.admin.read.broker_clock import clock_of
 from kgroup.domain import offsets_partition_of
 
 Stale = tuple[dict[str, int | None], tuple[ItemError, ...]]
-"""Groups with how long they have been silent (ms), and why it is not known of others."""
+"""Groups with how long they have been silent (ms), and why it is unknown for others."""
 
 
 def stale(cluster: ClusterView, group_ids: Iterable[str], limit_ms: int) -> Stale:
-    """Return the groups that wrote nothing for `limit_ms`, for how long, and those of which it is not known.
+    """Return the groups silent for `limit_ms`, for how long, and those for which it is unknown.
 
-    By the brokers' time: where their newest record does not prove it and this machine's clock may be ahead,
-    it is not known. BrokerRefused when the records cannot be read: that takes READ on the topic.
+    By the brokers' time: it is unknown where their newest record does not prove it and this machine's clock
+    may be ahead. Raise BrokerRefused when the records cannot be read: that requires READ on the topic.
     """
     written = {name: at for name, at in last_written(cluster, group_ids).items() if at is not None}
     if not written:
@@ -29,7 +29,7 @@ def stale(cluster: ClusterView, group_ids: Iterable[str], limit_ms: int) -> Stal
             found[name] = age_ms
         elif clock.here_ms - at >= limit_ms:
             message = f"{name}: how long it has been silent is not known: {clock.words}"
-            hint = "set the clock right, or ask again once any group of the cluster has committed"
+            hint = "set the clock right, or retry once any group of the cluster has committed"
             unsure.append(ItemError(name, "CLOCK_UNSURE", message, hint))
     return found, tuple(unsure)
 
@@ -37,8 +37,8 @@ def stale(cluster: ClusterView, group_ids: Iterable[str], limit_ms: int) -> Stal
 def last_written(cluster: ClusterView, group_ids: Iterable[str]) -> Mapping[str, int | None]:
     """Return the time in ms of each group's newest record, a commit or a change; None without one.
 
-    Reads the partitions of `__consumer_offsets` that hold the groups. BrokerRefused when they cannot be
-    read: that takes READ on the topic.
+    Read the partitions of `__consumer_offsets` that hold the groups. Raise BrokerRefused when they cannot be
+    read: that requires READ on the topic.
     """
     from kgroup.history.sources.live import LiveLog, LiveTopic
     from kgroup.history.stats import scan

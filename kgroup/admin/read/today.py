@@ -1,4 +1,4 @@
-"""What a cluster says about committed offsets that were removed: its records leave it open."""
+"""A cluster's report about removed committed offsets, whose records leave the cause open."""
 
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import TopicDescription
@@ -11,7 +11,7 @@ PATIENCE_S = 5.0
 
 
 def today(cluster: ClusterView, node: int | None) -> Today:
-    """Return the topics there are and the retention of broker `node`; None for what is not said to us.
+    """Return the topics and the retention of broker `node`; None for what may not be read.
 
     It only narrows causes down, so a refusal is no failure.
     """
@@ -21,7 +21,7 @@ def today(cluster: ClusterView, node: int | None) -> Today:
         try:
             if sees_every_topic(cluster):
                 found = cluster.topics(None)
-                topics = {n: told.topic_id for n, told in found.items() if isinstance(told, TopicDescription)}
+                topics = {n: at.topic_id for n, at in found.items() if isinstance(at, TopicDescription)}
             minutes = broker_setting(cluster, node, OFFSETS_RETENTION) if node is not None else None
             retention_ms = int(minutes) * 60_000 if minutes else None
         except KgroupError:

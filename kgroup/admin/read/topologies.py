@@ -1,4 +1,4 @@
-"""What applications say of their topologies, as brokers keep it since Kafka 4.4 (KIP-1331)."""
+"""Applications' descriptions of their topologies, as brokers keep them since Kafka 4.4 (KIP-1331)."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _STATUSES: dict[int, Described] = {
 _TYPES: dict[int, str] = {kind: kind.name.lower() for kind in wire.NodeType}
 
 
-def topology_description(told: DescribedGroup) -> tuple[Described, TopologyDescription | None]:
+def topology_description(group: DescribedGroup) -> tuple[Described, TopologyDescription | None]:
     """Return whether a description came with StreamsGroupDescribe, and the description.
 
-    UNKNOWN where none was asked for, as of a broker before Kafka 4.4, which has no field for it.
+    UNKNOWN where none was requested, as from a broker before Kafka 4.4, which has no field for it.
     """
-    status, known = told.topology_description_status, told.topology_description
+    status, known = group.topology_description_status, group.topology_description
     if status != wire.DescriptionStatus.AVAILABLE:
         return _STATUSES.get(status, Described.UNKNOWN), None
     if known is None:

@@ -1,7 +1,7 @@
-"""What of a cluster's groups, topics and committed offsets cannot be seen from here, and why.
+"""The groups, topics and committed offsets that cannot be seen from here, and why.
 
-Brokers leave out what a principal may not see, and one that is down lists no groups, both without a word: an
-answer is complete only where something proves it. This is the one place that asks for the proof
+Brokers silently omit what a principal may not see, and a broker that is down lists no groups: an answer is
+complete only where something proves it. Only this module requests the proof
 (docs/decisions/0023-what-cannot-be-seen.md).
 """
 
@@ -19,12 +19,12 @@ from kgroup.protocol.messages.metadata import MetadataRequest, MetadataResponse
 
 PROBES = ("kgroup.may.i.see.any.topic", "_may.i.see.any.topic.kgroup")
 """Names that no topic has. A principal may describe them only if it may describe every topic: brokers refuse
-a name that it may not, whether there is such a topic or not. Two, so that one prefix does not allow both."""
+a forbidden name, whether the topic exists or not. Two, so that one prefix does not allow both."""
 GROUP_PROBES = ("kgroup.may.i.see.any.group", "_may.i.see.any.group.kgroup")
 DESCRIBE_CLUSTER = 60
 DESCRIBE_BIT = 1 << 8
-UNTOLD = -(1 << 31)
-"""What brokers send in the place of operations that were not asked for."""
+NOT_ASKED = -(1 << 31)
+"""The value brokers send in place of operations that were not requested."""
 RIGHTS = frozenset(
     {
         ErrorCode.TOPIC_AUTHORIZATION_FAILED.name,
@@ -40,11 +40,11 @@ _GRANT_GROUPS = "Describe on Cluster, or on Group *, shows all: ask as a princip
 
 
 class GroupSight:
-    """Proves that the brokers list all groups: made before they are asked, and `unseen` called afterwards.
+    """Proof that the brokers list all groups: created before they are asked, `unseen` called afterwards.
 
     A broker that leads a partition and has not loaded it lists none of its groups and no error. So each is
-    asked for one group of every partition that it leads, before it lists: NOT_COORDINATOR reports those
-    that it has not. A partition that has another leader afterwards is not proven either.
+    asked for one group of every partition that it leads, before it lists: NOT_COORDINATOR reports those not
+    loaded. A partition that has another leader afterwards is not proven either.
     """
 
     def __init__(self, cluster: ClusterView) -> None:
@@ -53,7 +53,7 @@ class GroupSight:
         self._idle: dict[int, set[int]] = {}
 
     def probe(self, node: int, left_s: float) -> None:
-        """Ask a broker for the partitions that it leads; raises what `ClusterView.ask` does."""
+        """Ask a broker for the partitions that it leads; raise what `ClusterView.ask` does."""
         if isinstance(self._before, KgroupError):
             return
         from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
@@ -68,7 +68,7 @@ class GroupSight:
         self._idle[node] = {asked[name] for name, code in codes.items() if code in NOT_PROCESSED}
 
     def unseen(self, listed: Collection[int], failed: Collection[int]) -> tuple[ItemError, ...]:
-        """Why there may be more groups than the brokers listed, apart from those of brokers that `failed`."""
+        """Return why there may be more groups than listed, apart from those of brokers that `failed`."""
         errors = list(self._unseen_partitions(listed, failed))
         try:
             all_seen = sees_every_group(self._cluster)
@@ -107,7 +107,7 @@ class GroupSight:
         if dark:
             yield _not_seen(dark, "no broker that answers leads", _SHOW_LEADERS)
         if loading:
-            hint = "ask again once it has loaded the groups"
+            hint = "retry once it has loaded the groups"
             yield _not_seen(loading, "a broker has just begun to lead", hint)
 
 
@@ -146,17 +146,17 @@ def _one_group_of_each(partitions: int) -> Mapping[int, str]:
 
 
 def sees_every_group(cluster: ClusterView) -> bool:
-    """Whether ListGroups tells this principal all: DESCRIBE on the cluster, or on any group.
+    """Return whether ListGroups is complete for this principal: DESCRIBE on the cluster, or on any group.
 
-    A denial of one group beside a right to all others goes unnoticed without DESCRIBE on the cluster. Raises
-    what kept it from being found out.
+    A denial for one group despite a right to all others goes unnoticed without DESCRIBE on the cluster. Raise
+    the failure to find out.
     """
     failure: KgroupError | None = None
     try:
         operations = cluster_operations(cluster)
     except KgroupError as error:
-        operations, failure = UNTOLD, error
-    if (operations & DESCRIBE_BIT and operations != UNTOLD) or _may_describe_any_group(cluster):
+        operations, failure = NOT_ASKED, error
+    if (operations & DESCRIBE_BIT and operations != NOT_ASKED) or _may_describe_any_group(cluster):
         return True
     if failure is not None:
         raise failure
@@ -164,14 +164,14 @@ def sees_every_group(cluster: ClusterView) -> bool:
 
 
 def cluster_operations(cluster: ClusterView) -> int:
-    """Return the bits of the operations allowed on the cluster; UNTOLD where no broker tells them."""
+    """Return the bits of the operations allowed on the cluster; NOT_ASKED where no broker reports them."""
     from kgroup.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 
     def ask(left_s: float) -> int:
         if cluster.transport.versions(None, DESCRIBE_CLUSTER) is not None:
             asked = DescribeClusterRequest(include_cluster_authorized_operations=True)
-            told = cluster.ask(None, asked, DescribeClusterResponse, timeout_s=left_s)
-            return told.cluster_authorized_operations
+            reply = cluster.ask(None, asked, DescribeClusterResponse, timeout_s=left_s)
+            return reply.cluster_authorized_operations
         older = MetadataRequest(
             topics=(), allow_auto_topic_creation=False, include_cluster_authorized_operations=True
         )
@@ -186,14 +186,14 @@ def _may_describe_any_group(cluster: ClusterView) -> bool:
     from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 
     probe = DescribeGroupsRequest(groups=GROUP_PROBES)
-    told = cluster.ask_again(None, probe, DescribeGroupsResponse).groups
-    return bool(told) and all(g.error_code != ErrorCode.GROUP_AUTHORIZATION_FAILED for g in told)
+    groups = cluster.ask_again(None, probe, DescribeGroupsResponse).groups
+    return bool(groups) and all(g.error_code != ErrorCode.GROUP_AUTHORIZATION_FAILED for g in groups)
 
 
 def topics_asked(cluster: ClusterView, names: Iterable[str]) -> tuple[Answers[TopicDescription], bool]:
-    """Return the topics named, as `ClusterView.topics`, and whether this principal may see all there are.
+    """Return the topics named, as `ClusterView.topics`, and whether this principal may see all topics.
 
-    Both in one request. A denial of one topic beside a right to all others goes unnoticed.
+    Both in one request. A denial for one topic despite a right to all others goes unnoticed.
     """
     answers = cluster.topics({*names, *PROBES})
     probed = [answers.pop(name, None) for name in PROBES]
@@ -201,7 +201,7 @@ def topics_asked(cluster: ClusterView, names: Iterable[str]) -> tuple[Answers[To
 
 
 def sees_every_topic(cluster: ClusterView) -> bool:
-    """Whether lists of topics and of committed offsets tell this principal all."""
+    """Return whether this principal may see every topic and committed offset."""
     return topics_asked(cluster, ())[1]
 
 
@@ -214,7 +214,7 @@ def unseen_topics() -> ItemError:
 
 def unseen_offsets(group_id: str) -> ItemError:
     """Report that a group may have committed offsets which brokers omitted."""
-    message = f"{group_id}: may be incomplete: brokers leave out committed offsets of topics that this "
+    message = f"{group_id}: may be incomplete: brokers omit committed offsets of topics that this "
     message += "principal may not describe, and it lacks Describe on Topic *"
     return ItemError(group_id, ErrorCode.TOPIC_AUTHORIZATION_FAILED.name, message, _GRANT_TOPICS)
 
@@ -228,7 +228,7 @@ def may_not_see(cluster: ClusterView, topic: str) -> tuple[ItemError, ...]:
 
 
 def may_see(names: Iterable[str], topics: Mapping[str, object]) -> bool:
-    """Whether none of these topics was refused for lack of rights."""
+    """Return whether none of these topics was refused for lack of rights."""
     return not any(_denied(topics.get(name)) for name in names)
 
 

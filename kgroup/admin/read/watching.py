@@ -1,4 +1,4 @@
-"""What changed in a group between two looks at it, as events."""
+"""The changes of a group between two polls, as events."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ MEMBER_STATE, ASSIGNMENT, LAG = "member_state_changed", "assignment_changed", "l
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One difference; `detail` holds what was (`before`) and is (`after`), or partitions gained and lost."""
+    """One difference; `detail` holds the values `before` and `after`, or partitions gained and lost."""
 
     event: str
     group_id: str
@@ -30,7 +30,7 @@ class Change:
 
 
 def sight_changes(before: Mapping[str, ItemError], now: Mapping[str, ItemError]) -> tuple[Change, ...]:
-    """Return what got out of sight between two looks and why, and what is seen again."""
+    """Return what got out of sight between two polls and why, and what is seen again."""
     lost = [
         Change(NOT_SEEN, name, None, None, {"code": error.code, "reason": error.message})
         for name, error in now.items()
@@ -43,9 +43,9 @@ def sight_changes(before: Mapping[str, ItemError], now: Mapping[str, ItemError])
 def differences(
     group_id: str, before: GroupDescription | None, after: GroupDescription | None, *, lag: bool = False
 ) -> tuple[Change, ...]:
-    """Every difference between two looks at a group (None: it does not exist), the group's own first.
+    """Yield every difference between two polls of a group (None: absent), the group's own first.
 
-    A look sees states, not steps: what began and ended between two looks leaves no event.
+    A poll sees states, not steps: what began and ended between two polls leaves no event.
     """
     if before is None and after is None:
         return ()

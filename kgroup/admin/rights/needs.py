@@ -1,7 +1,7 @@
 """The rights each command needs to end with exit code 0: the least, as Kafka 4.3.1 checks them.
 
-Read, Write and Delete bring Describe with them, AlterConfigs brings DescribeConfigs: what is brought is not
-named again. An interop test gives a principal these rights and takes each away again.
+Read, Write and Delete imply Describe, AlterConfigs implies DescribeConfigs: an implied right is not named
+again. An interop test gives a principal these rights and takes each away again.
 """
 
 from collections.abc import Collection, Mapping
@@ -45,13 +45,13 @@ class Need:
     when: str = ""
 
     def rights(self, names: Mapping[str, Collection[str]]) -> tuple[Right, ...]:
-        """Return the rights meant, with the names that the stand-ins stand for."""
+        """Return the rights meant, with the names of the stand-ins."""
         return tuple(Right(self.operation, self.resource, n) for n in names.get(self.name, (self.name,)))
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a command needs, and why a right is wider than one would think."""
+    """The needs of a command, and why a right is wider than expected."""
 
     needs: tuple[Need, ...]
     note: str = ""
@@ -72,7 +72,7 @@ def _of(*needs: Need, note: str = "") -> Needs:
 
 WHEN_EMPTY = "the group is empty and has committed offsets"
 WHEN_CONSUMER = "its members use the consumer protocol"
-WHEN_UNTOLD = "the group is empty, or its members use the consumer protocol"
+WHEN_EMPTY_OR_CONSUMER = "the group is empty, or its members use the consumer protocol"
 WHEN_LIVE = "the group has members"
 WHEN_LEFT = "a static member has left for now"
 WHEN_GIVEN_UP = "a share group gave records up after several deliveries"
@@ -85,14 +85,12 @@ _RULES = Need(ALTER, CLUSTER)
 _LOG = Need(READ, TOPIC, OFFSETS_TOPIC)
 _DELIVERIES = Need(READ, TOPIC, SHARE_STATE_TOPIC, WHEN_SHARED)
 _BROKERS = Need(DESCRIBE_CONFIGS, CLUSTER)
-_TOPICS_OF_PLAN = Need(DESCRIBE, TOPIC, ITS_TOPICS, WHEN_UNTOLD)
+_TOPICS_OF_PLAN = Need(DESCRIBE, TOPIC, ITS_TOPICS, WHEN_EMPTY_OR_CONSUMER)
 _OF_LIVE = Need(DESCRIBE_CONFIGS, CLUSTER, when=WHEN_LIVE)
 _CHANGED = Need(READ, GROUP, THE_GROUP)
 _WRITTEN = Need(READ, TOPIC, COMMITTED_TOPICS)
-_HIDES_GROUPS = (
-    "brokers list only groups that may be described, without a word: only a right to all proves a list"
-)
-_HIDES_OFFSETS = "brokers leave out offsets of topics that may not be described, without a word"
+_HIDES_GROUPS = "brokers silently list only groups that may be described: only a right to all proves a list"
+_HIDES_OFFSETS = "brokers silently omit offsets of topics that may not be described"
 
 _REGISTERING = _of(
     Need(ALTER_CONFIGS, GROUP, THE_GROUP), _GROUP, Need(DESCRIBE, TOPIC, ITS_TOPICS, WHEN_CONSUMER)
@@ -153,7 +151,7 @@ COMMANDS: dict[str, Needs] = {
     "cluster acl remove": _of(_RULES),
     "member run": _of(_CHANGED, Need(DESCRIBE, TOPIC, THE_TOPIC)),
 }
-"""By what is typed behind `kgroup`, for one group. A pattern needs what `list` needs as well."""
+"""By the words typed after `kgroup`, for one group. A pattern needs what `list` needs as well."""
 
 WITHOUT_CLUSTER = frozenset(
     {

@@ -1,6 +1,6 @@
-"""What this principal may do, as brokers tell it: authorized operations, and questions that change nothing.
+"""What this principal may do: authorized operations, and requests that change nothing.
 
-Where they do not tell it is unknown. A DENY for one name beside a right to all others goes unnoticed.
+Where brokers report neither it is unknown. A DENY for one name despite a right to all others goes unnoticed.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -9,7 +9,7 @@ from operator import and_
 from typing import TypeVar
 
 from kgroup.admin.discovery import ClusterView
-from kgroup.admin.read.visibility import GROUP_PROBES, PROBES, UNTOLD, cluster_operations
+from kgroup.admin.read.visibility import GROUP_PROBES, NOT_ASKED, PROBES, cluster_operations
 from kgroup.admin.settings import alter_group, broker_setting, group_settings
 from kgroup.admin.topics import check_topic
 from kgroup.errors import BrokerRefused, ErrorCode
@@ -34,11 +34,11 @@ from kgroup.security.rights import (
 )
 
 TOPIC_OPERATIONS_SINCE, GROUP_OPERATIONS_SINCE, ABSENT_UNTIL = 8, 3, 5
-"""Versions of Metadata and DescribeGroups; from 6 on the latter tells nothing of absent groups."""
+"""Versions of Metadata and DescribeGroups; from 6 on the latter reports nothing for absent groups."""
 BRINGS = {READ: DESCRIBE, WRITE: DESCRIBE, DELETE: DESCRIBE, ALTER: DESCRIBE, ALTER_CONFIGS: DESCRIBE_CONFIGS}
-"""What comes with a right in Kafka's authorizers."""
+"""The rights that another right implies in Kafka's authorizers."""
 DENIED = 0
-"""The bits of a resource that may not even be described: nothing else is told of it."""
+"""The bits of a resource that may not even be described: nothing else is reported for it."""
 _ASKED_AND_ALLOWED = frozenset(
     {
         ErrorCode.TOPIC_ALREADY_EXISTS,
@@ -47,14 +47,14 @@ _ASKED_AND_ALLOWED = frozenset(
         ErrorCode.INVALID_TOPIC_EXCEPTION,
     }
 )
-"""What a broker answers that has found the right and something else amiss."""
+"""The answers of a broker that found the right and something else amiss."""
 Bits = int | None
 AskBits = Callable[[tuple[str, ...]], dict[str, Bits]]
 T = TypeVar("T")
 
 
 class Held:
-    """The rights of the principal that asks, each looked up once; raises Unreachable when nobody answers."""
+    """The rights of the principal that asks, each looked up once; Unreachable when no broker answers."""
 
     def __init__(self, cluster: ClusterView) -> None:
         self._cluster = cluster
@@ -63,17 +63,17 @@ class Held:
         self._describable: set[tuple[str, str]] = set()
 
     def look_up(self, rights: Iterable[Right]) -> None:
-        """Ask about all these resources together: a request for the topics, one for the groups."""
+        """Look up all these resources together: one request for the topics, one for the groups."""
         places = {(right.resource, right.name) for right in rights} - self._bits.keys()
         groups = sorted(name for kind, name in places if kind == GROUP)
         topics = sorted(name for kind, name in places if kind == TOPIC)
         self._take(GROUP, groups, GROUP_PROBES, self._groups)
         self._take(TOPIC, topics, PROBES, self._topics)
         if (CLUSTER, "") in places:
-            self._bits[CLUSTER, ""] = _told(lambda: cluster_operations(self._cluster))
+            self._bits[CLUSTER, ""] = _or_none(lambda: cluster_operations(self._cluster))
 
     def _take(self, kind: str, names: Collection[str], probes: tuple[str, ...], ask: AskBits) -> None:
-        """Note the bits of each name; EVERY has those that names have in common which nothing has."""
+        """Note the bits of each name; EVERY has the bits common to names that nothing has."""
         every = EVERY in names
         asked = tuple(dict.fromkeys([*(n for n in names if n != EVERY), *(probes if every else ())]))
         found = ask(asked) if asked else {}
@@ -86,13 +86,13 @@ class Held:
                 self._describable.add((kind, EVERY))
 
     def holds(self, right: Right) -> bool | None:
-        """Whether the principal has the right; None where no broker tells."""
+        """Return whether the principal has the right; None where no broker reports it."""
         self.look_up([right])
         place = (right.resource, right.name)
         bits = self._bits.get(place)
         if right.operation == DESCRIBE and place in self._describable:
             return True
-        # Who may create any topic has no right to the one asked about.
+        # The right to create any topic does not include the one asked about.
         if right.operation == CREATE:
             return self._probe(right)
         if bits is None or (bits == DENIED and right.operation != DESCRIBE):
@@ -100,9 +100,9 @@ class Held:
         return bool(bits & 1 << OPERATION_CODES[right.operation])
 
     def usable(self, right: Right) -> bool | None:
-        """Whether what needs the right can be done: not where even what comes with it is refused.
+        """Return whether what needs the right can be done: not where even an implied right is refused.
 
-        Every request that needs Read on a topic, say, stands behind another that needs Describe on it.
+        Every request that needs Read on a topic, say, follows another that needs Describe on it.
         """
         held = self.holds(right)
         brought = BRINGS.get(right.operation)
@@ -112,7 +112,7 @@ class Held:
         return held
 
     def _probe(self, right: Right) -> bool | None:
-        """Return what a question that changes nothing tells of a right that no operations tell of."""
+        """Return the result of a harmless request for a right that no operations report."""
         if right not in self._probed:
             cluster = self._cluster
             questions: dict[tuple[str, str], Callable[[str], object]] = {
@@ -127,17 +127,17 @@ class Held:
             names = (
                 {GROUP: GROUP_PROBES, TOPIC: PROBES}.get(right.resource, ()) if right.name == EVERY else ()
             )
-            told = [_allowed(ask, name) for name in names or (right.name,)] if ask else [None]
-            self._probed[right] = False if False in told else None if None in told else True
+            allowed = [_allowed(ask, name) for name in names or (right.name,)] if ask else [None]
+            self._probed[right] = False if False in allowed else None if None in allowed else True
         return self._probed[right]
 
     def _groups(self, names: tuple[str, ...]) -> dict[str, Bits]:
-        """Each group's operations, of its coordinator; asking who that is could make the offsets topic."""
+        """Return each group's operations, from all brokers: FindCoordinator may create the offsets topic."""
         found: dict[str, Bits] = {}
         for broker in self._cluster.brokers():
             left = tuple(name for name in names if found.get(name) is None)
             if left:
-                found |= _told(lambda: self._groups_of(broker.id, left)) or {}  # noqa: B023
+                found |= _or_none(lambda: self._groups_of(broker.id, left)) or {}  # noqa: B023
         return found
 
     def _groups_of(self, node: int, names: tuple[str, ...]) -> dict[str, Bits]:
@@ -146,14 +146,14 @@ class Held:
 
         answer = self._cluster.ask_again(node, request, DescribeGroupsResponse, versions=versions)
         found: dict[str, Bits] = {}
-        for told in answer.groups:
-            if told.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED:
-                found[told.group_id] = DENIED
-            elif told.error_code or told.authorized_operations == UNTOLD:
-                # The right to describe it was asked for before anything else.
-                self._describable.add((GROUP, told.group_id))
+        for group in answer.groups:
+            if group.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED:
+                found[group.group_id] = DENIED
+            elif group.error_code or group.authorized_operations == NOT_ASKED:
+                # The right to describe it was checked before anything else.
+                self._describable.add((GROUP, group.group_id))
             else:
-                found[told.group_id] = told.authorized_operations
+                found[group.group_id] = group.authorized_operations
         return found
 
     def _topics(self, names: tuple[str, ...]) -> dict[str, Bits]:
@@ -164,21 +164,21 @@ class Held:
         )
 
         versions = (TOPIC_OPERATIONS_SINCE, None)
-        answer = _told(lambda: self._cluster.ask_again(None, request, MetadataResponse, versions=versions))
+        answer = _or_none(lambda: self._cluster.ask_again(None, request, MetadataResponse, versions=versions))
         found: dict[str, Bits] = {}
-        for told in () if answer is None else answer.topics:
-            name = told.name or ""
-            if told.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        for topic in () if answer is None else answer.topics:
+            name = topic.name or ""
+            if topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                 found[name] = DENIED
-            elif told.topic_authorized_operations == UNTOLD:
+            elif topic.topic_authorized_operations == NOT_ASKED:
                 self._describable.add((TOPIC, name))
             else:
-                found[name] = told.topic_authorized_operations
+                found[name] = topic.topic_authorized_operations
         return found
 
 
-def _told(ask: Callable[[], T]) -> T | None:
-    """Return the answer; None where the broker does not give it."""
+def _or_none(ask: Callable[[], T]) -> T | None:
+    """Return the answer; None where the broker refuses it."""
     try:
         return ask()
     except BrokerRefused:
@@ -186,7 +186,7 @@ def _told(ask: Callable[[], T]) -> T | None:
 
 
 def _allowed(ask: Callable[[str], object], name: str) -> bool | None:
-    """Whether a question was answered, or refused for another reason than a missing right."""
+    """Return whether a request was answered, or refused for another reason than a missing right."""
     try:
         ask(name)
     except BrokerRefused as error:

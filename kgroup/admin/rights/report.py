@@ -1,4 +1,4 @@
-"""Which commands a principal can use on a group, what it lacks for the others, and the ACLs to ask for."""
+"""The commands a principal can use on a group, the rights it lacks for the others, and ACLs to ask for."""
 
 import shlex
 from collections.abc import Collection, Iterable, Mapping
@@ -18,13 +18,13 @@ from kgroup.errors import KgroupError
 from kgroup.security.rights import CLUSTER, EVERY, GROUP, TOPIC, TRANSACTIONAL_ID, Right
 
 _FLAGS = {GROUP: "--group", TOPIC: "--topic", CLUSTER: "--cluster", TRANSACTIONAL_ID: "--transactional-id"}
-NOBODY = "User:NAME"
-"""What stands in an ACL for a principal that kgroup does not know."""
+PLACEHOLDER = "User:NAME"
+"""The principal in an ACL where kgroup does not know it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A right that a command needs, and whether the principal has it; None where that is not known."""
+    """A right that a command needs, and whether the principal has it; None where unknown."""
 
     right: Right
     held: bool | None
@@ -32,9 +32,9 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Ability:
-    """A command, and whether the principal can use it as asked; None where that is not known.
+    """A command, and whether the principal can use it as asked; None where unknown.
 
-    `missing` are the rights it needs and does not have, `unknown` those of which nobody tells.
+    `missing` are the rights it needs and does not have, `unknown` those that no broker reports.
     """
 
     command: str
@@ -47,7 +47,7 @@ class Ability:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What rights are asked about: a group or every one, one that a clone makes, a topic that is named."""
+    """The subject: a group or every one, one that a clone makes, a topic that is named."""
 
     group_id: str | None = None
     new_group: str | None = None
@@ -55,9 +55,9 @@ class Asked:
 
 
 def abilities(cluster: ClusterView, commands: Iterable[str], asked: Asked) -> tuple[Ability, ...]:
-    """Return what this principal can do, command by command, in the order given; nothing is changed.
+    """Return what this principal can do, command by command, in the order given; changes nothing.
 
-    Where it may see the group, the topics it reads are named; else rights to every topic are asked about.
+    Where it may see the group, the topics it reads are named; else rights to every topic are checked.
     """
     names, without = _names(cluster, asked)
     wanted = {name: _applying(COMMANDS[name], without).rights(names) for name in commands}
@@ -67,7 +67,7 @@ def abilities(cluster: ClusterView, commands: Iterable[str], asked: Asked) -> tu
 
 
 def kafka_acls(rights: Iterable[Right], principal: str | None, where: str) -> tuple[str, ...]:
-    """Return a line of kafka-acls for each right: the least that gives it to `principal`, on any host."""
+    """Return a line of kafka-acls for each right: the least that grants it to `principal`, on any host."""
     return tuple(
         shlex.join(
             [
@@ -76,7 +76,7 @@ def kafka_acls(rights: Iterable[Right], principal: str | None, where: str) -> tu
                 where,
                 "--add",
                 "--allow-principal",
-                principal or NOBODY,
+                principal or PLACEHOLDER,
                 "--operation",
                 right.operation,
                 _FLAGS[right.resource],
@@ -97,12 +97,12 @@ def _ability(command: str, rights: Collection[Right], held: Held) -> Ability:
 
 
 def _applying(needs: Needs, without: frozenset[str]) -> Needs:
-    """Return the needs but those whose condition is known not to hold."""
+    """Return the needs except those whose condition is known not to hold."""
     return Needs(tuple(need for need in needs.needs if need.when not in without), needs.note)
 
 
 def _names(cluster: ClusterView, asked: Asked) -> tuple[Mapping[str, Collection[str]], frozenset[str]]:
-    """Return what the stand-ins of the table stand for, and the conditions known not to hold."""
+    """Return the names behind the table's stand-ins, and the conditions known not to hold."""
     topic = (asked.topic or EVERY,)
     names: dict[str, Collection[str]] = {
         table.THE_GROUP: (asked.group_id or EVERY,),
@@ -125,7 +125,7 @@ def _names(cluster: ClusterView, asked: Asked) -> tuple[Mapping[str, Collection[
     without = {
         table.WHEN_EMPTY: group.state != EMPTY or committed == frozenset(),
         table.WHEN_CONSUMER: group.state == EMPTY or group.type == CLASSIC,
-        table.WHEN_UNTOLD: group.state != EMPTY and group.type == CLASSIC,
+        table.WHEN_EMPTY_OR_CONSUMER: group.state != EMPTY and group.type == CLASSIC,
         table.WHEN_LIVE: group.state == EMPTY,
         table.WHEN_SHARED: group.type != SHARE,
         table.WHEN_GIVEN_UP: group.type != SHARE,
@@ -152,7 +152,7 @@ def _look(
 
 
 def _topics_read(group: GroupDescription) -> list[str]:
-    """Return what the members read; nothing where that is not known of all of them."""
+    """Return the topics the members read; none unless all members' topics are known."""
     if not readers_known(group):
         return []
     owned = {place.topic for member in group.known_members for place in partitions_of(member.assignment)}

@@ -16,7 +16,7 @@ from kgroup.admin.models import (
     SubtopologyTasks,
     Tasks,
 )
-from kgroup.admin.read.applications import of_application, told_by
+from kgroup.admin.read.applications import of_application, with_content
 from kgroup.admin.read.members import assignment_of, streams_topology, text_of
 from kgroup.cli.inputs.history import unread_deliveries
 from kgroup.domain import NO_OFFSET, TopicPartition, grouped
@@ -28,7 +28,7 @@ from kgroup.protocol.embedded.member import Application, application_of, embedde
 from kgroup.protocol.share_state_records import DELIVERY_STATES
 from kgroup.protocol.streams_records import sources_of
 
-NOT_SET = "no start offset is stored: share.auto.offset.reset says where reading begins"
+NOT_SET = "no start offset is stored: share.auto.offset.reset decides where reading begins"
 
 
 def description(
@@ -36,9 +36,9 @@ def description(
     partition: int,
     deliveries: Mapping[TopicPartition, DeliveryState] | None = None,
 ) -> GroupDescription:
-    """Return the group as `describe` shows one; what only a live cluster knows (lag, log ends) is None.
+    """Return the group as `describe` shows one; values only a live cluster has (lag, log ends) are None.
 
-    `deliveries` are what is stored for a share group; None where that may not have been read.
+    `deliveries` are the stored ones of a share group; None where they may not have been read.
     """
     view = state.view()
     epochs = view.kind in EPOCHS
@@ -83,7 +83,7 @@ def _committed(state: GroupState) -> tuple[OffsetRow, ...]:
 
 
 def _starts(deliveries: Mapping[TopicPartition, DeliveryState]) -> tuple[OffsetRow, ...]:
-    """Return the rows of a share group: start offsets, and what is stored of the records behind them."""
+    """Return the rows of a share group: start offsets, and what is stored of later records."""
     return tuple(
         OffsetRow(
             topic=place.topic,
@@ -112,7 +112,7 @@ def _starts(deliveries: Mapping[TopicPartition, DeliveryState]) -> tuple[OffsetR
 
 def _members(state: GroupState, application: Application | None) -> tuple[Member, ...]:
     epochs, leader = state.kind in EPOCHS, state.view().leader
-    told = (
+    members = (
         Member(
             member_id=m.member_id,
             instance_id=m.instance_id,
@@ -137,8 +137,8 @@ def _members(state: GroupState, application: Application | None) -> tuple[Member
         for m in _in_order(state)
     )
     return tuple(
-        told_by(member, embedded(application, m.client_id, m.metadata, m.assignment))
-        for member, m in zip(told, _in_order(state), strict=True)
+        with_content(member, embedded(application, m.client_id, m.metadata, m.assignment))
+        for member, m in zip(members, _in_order(state), strict=True)
     )
 
 
@@ -155,7 +155,7 @@ def _target(state: GroupState, member: RecordedMember) -> Assignment | None:
 
 
 def _read(state: GroupState, tasks: TaskSets) -> Assignment | None:
-    """Return the source partitions of active tasks; None when those of one are not known."""
+    """Return the source partitions of active tasks; None when those of one are unknown."""
     places = all_read_by(state.streams.topology, tasks.active)
     return None if places is None else assignment_of(places)
 
@@ -183,19 +183,19 @@ def _process(client: StreamsClient) -> StreamsProcess:
 
 
 def _topology(view: View) -> StreamsTopology | None:
-    told = view.streams
-    if told is None or told.topology is None:
+    streams = view.streams
+    if streams is None or streams.topology is None:
         return None
-    epoch = told.topology.epoch
-    if told.stored_description == epoch:
+    epoch = streams.topology.epoch
+    if streams.stored_description == epoch:
         described = Described.STORED
-    elif told.refused_description == epoch:
+    elif streams.refused_description == epoch:
         described = Described.REFUSED
-    elif told.stored_description == INTERRUPTED:
+    elif streams.stored_description == INTERRUPTED:
         described = Described.UNKNOWN
     else:
         described = Described.NOT_STORED
-    return streams_topology(epoch, told.topology.subtopologies, described)
+    return streams_topology(epoch, streams.topology.subtopologies, described)
 
 
 def _in_order(state: GroupState) -> list[RecordedMember]:
@@ -203,5 +203,5 @@ def _in_order(state: GroupState) -> list[RecordedMember]:
 
 
 def _opaque(member: RecordedMember) -> bool:
-    """Whether a classic member joined with something else than a subscription of the consumer protocol."""
+    """Return whether a classic member joined without a subscription of the consumer protocol."""
     return member.joined_with is None and bool(member.metadata)

@@ -1,10 +1,10 @@
-"""`doctor --rights`: which commands this principal can use, what it lacks, and the ACLs to ask for."""
+"""`doctor --rights`: the commands this principal can use, what it lacks, and the ACLs to ask for."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
 from kgroup.admin.models import ItemError
 from kgroup.admin.rights.needs import COMMANDS, WITHOUT_CLUSTER
-from kgroup.admin.rights.report import NOBODY, Ability, Asked, kafka_acls
+from kgroup.admin.rights.report import PLACEHOLDER, Ability, Asked, kafka_acls
 from kgroup.cli.env.config import LocalTarget
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
@@ -27,7 +27,7 @@ _USABLE = {True: "yes", False: "no", None: UNKNOWN}
 
 
 def chosen(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the rows of the table that are asked about, by default all; ConfigError for a strange name."""
+    """Return the requested rows of the table, by default all; raise ConfigError for an unknown name."""
     words = [name.strip() for given in names for name in given.split(",") if name.strip()]
     for name in words:
         if name in WITHOUT_CLUSTER:
@@ -42,7 +42,7 @@ def chosen(names: Sequence[str]) -> tuple[str, ...]:
 def examine(
     env: Env, groups: Sequence[str], topic: str | None, named: Sequence[str], another: str | None
 ) -> ExitCode:
-    """Say what the principal of `env` can do, with a group or with it and its clone; nothing is changed.
+    """Show what the principal of `env` can do, with a group or with it and its clone; changes nothing.
 
     `named` are the commands of interest, `another` the principal to write into the ACLs.
     """
@@ -75,7 +75,7 @@ def examine(
 
 
 def _principal(env: Env) -> str | None:
-    """Who the brokers take us for; None where only they know, as with certificates and tokens."""
+    """Return the principal that brokers see; None where only they know, as with certificates and tokens."""
     target = env.target()
     if isinstance(target, LocalTarget):
         return "User:ANONYMOUS"
@@ -83,12 +83,12 @@ def _principal(env: Env) -> str | None:
     if security.protocol == "PLAINTEXT":
         return "User:ANONYMOUS"
     login = security.credentials
-    # The owner of a delegation token is another than the token's id.
+    # The owner of a delegation token differs from the token's id.
     return f"User:{login.username}" if isinstance(login, Password) and not login.is_token else None
 
 
 def _to_ask_for(each: "Ability", for_another: bool) -> "tuple[Right, ...]":
-    """Return what is not known to be there; all of it for another principal, of whom nothing is known."""
+    """Return the rights not known to be granted; all of them for another principal."""
     return tuple(wanted.right for wanted in each.needs) if for_another else (*each.missing, *each.unknown)
 
 
@@ -124,7 +124,7 @@ def _row(each: "Ability") -> Document:
 def _asking(
     found: "Sequence[Ability]", rights: "Iterable[Right] | None", principal: str | None, address: str
 ) -> Iterator[str]:
-    """Return the lines to hand to whom may grant, for the commands named: all together are too much."""
+    """Return the ACL lines to request, for the commands named: all together are too many."""
     if rights is None:
         yield from ("", "--for COMMAND shows the ACLs to ask for, the least that the command needs")
         return
@@ -134,14 +134,14 @@ def _asking(
     yield from ("", "to ask for:")
     yield from (f"  {line}" for line in lines)
     if principal is None:
-        yield f"put the principal that brokers make of this login in the place of {NOBODY}"
+        yield f"put the principal that brokers make of this login in the place of {PLACEHOLDER}"
     for note in dict.fromkeys(each.note for each in found if each.note):
         yield f"why so wide: {note}"
 
 
 def _errors(found: "Sequence[Ability]", named: bool) -> list[ItemError]:
-    """Commands asked for by name that cannot be used, or of which that is not known."""
-    told = []
+    """Return requested commands that cannot be used, or for which that is unknown."""
+    errors = []
     for each in found if named else ():
         if each.usable is False:
             lacks = " and ".join(map(str, each.missing))
@@ -151,8 +151,8 @@ def _errors(found: "Sequence[Ability]", named: bool) -> list[ItemError]:
             code, message = "RIGHTS_UNKNOWN", f"{each.command}: no broker reports whether it has {asked}"
         else:
             continue
-        told.append(ItemError(each.command, code, message))
-    return told
+        errors.append(ItemError(each.command, code, message))
+    return errors
 
 
 def _code(found: "Sequence[Ability]", named: bool) -> ExitCode:

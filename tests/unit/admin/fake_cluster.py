@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kgroup.admin.discovery import ClusterView
-from kgroup.admin.read.visibility import UNTOLD
+from kgroup.admin.read.visibility import NOT_ASKED
 from kgroup.client.retry import Retry
 from kgroup.errors import BrokerRefused, ErrorCode, Unreachable
 from kgroup.protocol.codec import Message
@@ -139,7 +139,7 @@ class FakeCluster:
         return FindCoordinatorResponse(coordinators=tuple(Coordinator(key=key, **found(key)) for key in keys))
 
     def _describe_cluster(self, node: int, request: DescribeClusterRequest) -> Message:
-        told = self.cluster_operations if request.include_cluster_authorized_operations else UNTOLD
+        told = self.cluster_operations if request.include_cluster_authorized_operations else NOT_ASKED
         return DescribeClusterResponse(cluster_id="fake", cluster_authorized_operations=told)
 
     def _metadata(self, node: int, request: MetadataRequest) -> Message:

@@ -34,7 +34,7 @@ def test_the_figures_are_told() -> None:
     (told,) = found("classic", [LATE])
     assert told.severity == "warn"
     assert told.message == (
-        "1 static member came back after the session had ended: a, away for up to 22 s; others had their "
+        "1 static member rejoined after the session had ended: a, away for up to 22 s; others had their "
         "partitions meanwhile"
     )
     assert told.hint == (
@@ -51,7 +51,7 @@ def test_the_figures_are_told() -> None:
 def test_in_a_consumer_group_the_setting_is_the_groups() -> None:
     crashed = Restart("b", 900_001, late_ms=500, session_ms=None, took_ms=None, offset=9)
     (told,) = found("consumer", [LATE, crashed])
-    assert told.message.startswith("2 static members came back after the session had ended: a, b, away for")
+    assert told.message.startswith("2 static members rejoined after the session had ended: a, b, away for")
     assert told.hint == (
         "consumer.session.timeout.ms of the group above 22 s, longer than a restart takes, "
         "up to the broker's group.consumer.max.session.timeout.ms (60 s by default): kgroup config get g"

@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from kgroup.admin.read.visibility import UNTOLD
+from kgroup.admin.read.visibility import NOT_ASKED
 from kgroup.admin.rights.needs import (
     COMMANDS,
     WHEN_CONSUMER,
     WHEN_EMPTY,
+    WHEN_EMPTY_OR_CONSUMER,
     WHEN_GIVEN_UP,
     WHEN_LEFT,
     WHEN_LIVE,
     WHEN_SHARED,
-    WHEN_UNTOLD,
 )
 from kgroup.admin.rights.report import Ability, Asked, abilities, kafka_acls
 from kgroup.client.retry import OutcomeUnknown
@@ -75,7 +75,7 @@ class Authorizer:
 
     def bits(self, resource: str, name: str) -> int:
         if not self.tells:
-            return UNTOLD
+            return NOT_ASKED
         return bits(*(o for o in OPERATION_CODES if self.holds(Right(o, resource, name))))
 
     def groups(self, node: int, request: dg.DescribeGroupsRequest) -> Message:
@@ -105,7 +105,7 @@ class Authorizer:
                 bits = (
                     self.bits(TOPIC, topic.name or "")
                     if request.include_topic_authorized_operations
-                    else UNTOLD
+                    else NOT_ASKED
                 )
                 told.append(replace(topic, topic_authorized_operations=bits))
             else:
@@ -204,7 +204,10 @@ def test_a_cluster_that_does_not_answer_is_no_lack_of_rights() -> None:
 def test_needs_depend_on_the_state_of_the_group() -> None:
     conditions = {need.when for needs in COMMANDS.values() for need in needs.needs if need.when}
     of_share_groups = {WHEN_GIVEN_UP, WHEN_SHARED}
-    assert conditions == {WHEN_CONSUMER, WHEN_EMPTY, WHEN_LEFT, WHEN_LIVE, WHEN_UNTOLD} | of_share_groups
+    assert (
+        conditions
+        == {WHEN_CONSUMER, WHEN_EMPTY, WHEN_LEFT, WHEN_LIVE, WHEN_EMPTY_OR_CONSUMER} | of_share_groups
+    )
     live = Authorizer(*SEEN, on_topic(READ, OFFSETS_TOPIC))
     assert live.ability("doctor").usable is True
     unseen = Authorizer(on_topic(READ, OFFSETS_TOPIC))
