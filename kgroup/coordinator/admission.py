@@ -1,7 +1,7 @@
-"""What a request is refused for before its group is looked for, whichever broker it was sent to.
+"""Checks on a request before its group is looked up, whichever broker received it.
 
-Kafka's GroupCoordinatorService checks this before it finds out whether it leads the group's partition: a
-request that no coordinator would accept is not sent on with NOT_COORDINATOR.
+Kafka's GroupCoordinatorService checks this before it finds out whether it leads the group's partition: it
+does not answer NOT_COORDINATOR to a request that no coordinator would accept.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ def admit(config: GroupConfig, request: Message, version: int) -> None:
 
 
 def check_join(config: GroupConfig, request: JoinGroupRequest) -> None:
-    """INVALID_GROUP_ID, or INVALID_SESSION_TIMEOUT outside the broker's limits (SM-23)."""
+    """Raise INVALID_GROUP_ID, or INVALID_SESSION_TIMEOUT outside the broker's limits (SM-23)."""
     refuse_if_no_group_id(request.group_id)
-    # Too short, and heartbeats overrun the broker; too long, and a dead member is waited for.
+    # If too short, heartbeats overload the broker; if too long, the group waits for a dead member.
     if not config.min_session_timeout_ms <= request.session_timeout_ms <= config.max_session_timeout_ms:
         raise Refused(ErrorCode.INVALID_SESSION_TIMEOUT)
 
 
 def check_sync(request: SyncGroupRequest, version: int) -> None:
-    """INCONSISTENT_GROUP_PROTOCOL without the protocol's type or name, before INVALID_GROUP_ID."""
+    """Raise INCONSISTENT_GROUP_PROTOCOL without the protocol's type or name, before INVALID_GROUP_ID."""
     if version >= SYNC_NAMES_PROTOCOL_SINCE and None in (request.protocol_type, request.protocol_name):
         raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     refuse_if_no_group_id(request.group_id)

@@ -1,4 +1,4 @@
-"""What several operations check of a request before they look at its group."""
+"""Checks of a request that several operations make before they look up its group."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from kgroup.errors import ErrorCode, Refused
 
 
 def refuse_if_no_group_id(group_id: str) -> None:
-    """INVALID_GROUP_ID for the empty group id, where it is illegal."""
+    """Raise INVALID_GROUP_ID for the empty group id, where it is illegal."""
     if not group_id:
         raise Refused(ErrorCode.INVALID_GROUP_ID)
 
@@ -17,7 +17,7 @@ def has_no_offsets(group_id: str) -> Refused:
 
 
 def is_blank(text: str | None) -> bool:
-    """Whether a text that is there has nothing in it but what Java's `String.trim` takes away."""
+    """Return whether a text has nothing in it but what Java's `String.trim` removes."""
     return text is not None and not text.strip(_TRIMMED)
 
 

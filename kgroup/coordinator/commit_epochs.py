@@ -1,4 +1,4 @@
-"""What the checks of a commit's epoch have in common, whatever the type of the group (KIP-848, KIP-1251)."""
+"""What the checks of a commit's epoch have in common, for every type of group (KIP-848, KIP-1251)."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ class PartitionCheck(Protocol):
     """Accepts a partition of a commit at an older epoch, or refuses the whole commit."""
 
     def __call__(self, topic_id: bytes, partition: int) -> None:
-        """Raises EpochRefused."""
+        """Raise EpochRefused."""
         ...
 
 
 def names_no_member(
     epoch: int, member_id: str, instance_id: str | None, *, group_is_empty: bool, transactional: bool
 ) -> bool:
-    """Whether the commit is nobody's who would have to be a member."""
-    # Nobody reads: an admin resets offsets, or a tool imports them (AE-29).
+    """Return whether the committer names no member, and need not be one."""
+    # No member: an admin resets offsets, or a tool imports them (AE-29).
     if epoch < 0 and group_is_empty:
         return True
-    # A producer of before KIP-447 names no member; its transactional id fences it.
+    # A producer before KIP-447 names no member; its transactional id fences it.
     return transactional and epoch == NO_EPOCH and not member_id and instance_id is None

@@ -1,4 +1,4 @@
-"""What one commit writes: offsets of one group, by topic, made into records for who looks at them as such."""
+"""The offsets that one commit writes for one group, by topic; made into records where records are needed."""
 
 from __future__ import annotations
 

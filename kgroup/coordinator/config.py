@@ -1,7 +1,7 @@
 """The coordinator's settings, under Kafka's names, with Kafka's defaults, bounds and cross-checks.
 
-The sources are GroupCoordinatorConfig and ShareGroupConfig of Kafka; the differential asks those of each
-release about every setting here.
+The sources are Kafka's GroupCoordinatorConfig and ShareGroupConfig; the differential compares every setting
+here with those of each release.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ BOUNDED_IN = {
         "partition.max.record.locks",
     ),
 }
-"""The settings, by their common beginning, that have a least and a highest value for groups."""
+"""The settings, by their common prefix, that have a lower and an upper bound for groups."""
 
 
 class _Setting(NamedTuple):
@@ -69,7 +69,7 @@ def whole_number(text: str, least: int, most: int) -> int:
 
 
 def _list(text: str) -> tuple[str, ...]:
-    """Each item once, in order; no item may be empty."""
+    """Return each item once, in order; no item may be empty."""
     items = _COMMA.split(text.strip(_BLANK))
     if not all(items):
         raise ValueError("must name at least one, with a comma between each")
@@ -88,7 +88,7 @@ def rack_tags(text: str) -> tuple[str, ...]:
 
 
 def _assignors(text: str, known: Mapping[str, str]) -> tuple[str, ...]:
-    """Read assignors by their short names, or by Kafka's classes, which are the keys of `known`."""
+    """Return assignors by their short names, or by Kafka's classes, which are the keys of `known`."""
     names = [known.get(name, name) for name in _list(text)]
     for name in names:
         if name not in known.values():
@@ -135,7 +135,7 @@ class GroupConfig:
     max_session_timeout_ms: int = _number("group.max.session.timeout.ms", 1_800_000, INT32_MIN)
     initial_rebalance_delay_ms: int = _number("group.initial.rebalance.delay.ms", 3000, INT32_MIN)
     max_size: int = _number("group.max.size", INT32_MAX)
-    new_member_timeout_ms: int = 300_000  # a constant of Kafka's, and no setting
+    new_member_timeout_ms: int = 300_000  # a constant of Kafka, not a setting
     offset_metadata_max_bytes: int = _number("offset.metadata.max.bytes", 4096, INT32_MIN)
     offsets_retention_minutes: int = _number("offsets.retention.minutes", 10080)
     retention_check_interval_ms: int = _number("offsets.retention.check.interval.ms", 600_000, 1, INT64_MAX)
@@ -199,19 +199,19 @@ class GroupConfig:
 
     @classmethod
     def names(cls) -> dict[str, str]:
-        """Setting name to field name, for every setting that can be given."""
+        """Return setting name to field name, for every setting that can be given."""
         return {f.metadata["setting"].name: f.name for f in fields(cls) if f.metadata}
 
     @classmethod
     def lists(cls) -> frozenset[str]:
-        """The names of the settings that are lists."""
+        """Return the names of the settings that are lists."""
         return frozenset(
             f.metadata["setting"].name for f in fields(cls) if f.metadata and isinstance(f.default, tuple)
         )
 
     @classmethod
     def of(cls, settings: Mapping[str, str], kafka: Release = NEWEST) -> GroupConfig:
-        """Settings from Kafka's names, checked alone and against each other; raises ConfigError."""
+        """Return settings from Kafka's names, checked alone and against each other; raise ConfigError."""
         known = {f.name: f.metadata["setting"] for f in fields(cls) if f.metadata}
         given: dict[str, Any] = {}
         for name, text in settings.items():
@@ -230,14 +230,14 @@ class GroupConfig:
 
     @classmethod
     def attribute(cls, name: str) -> str:
-        """The field of a setting; ConfigError, with names that are near, where there is none."""
+        """Return the field of a setting; raise ConfigError, with similar names, if there is none."""
         names = cls.names()
         if name not in names:
             raise ConfigError(f"no such setting: {name}", _near(name, list(names)))
         return names[name]
 
     def as_settings(self) -> dict[str, str]:
-        """Every setting that the release has, under Kafka's name, as text."""
+        """Return every setting that the release has, under Kafka's name, as text."""
         return {
             name: _text(getattr(self, attribute))
             for name, attribute in self.names().items()

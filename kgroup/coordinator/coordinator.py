@@ -1,7 +1,7 @@
 """The group coordinator of one `__consumer_offsets` partition: requests and time in, records and replies out.
 
-Deterministic and free of I/O. The host appends an outcome's records as one batch, gives each back
-through `replay`, and only then sends the replies.
+Deterministic and free of I/O. The host appends an outcome's records as one batch, passes each to `replay`,
+and only then sends the replies.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Coordinator:
     """The state machine. `seed` decides every id it makes: the same seed and calls give the same bytes."""
 
     between_timers_ms = 1
-    """How long after a timer fires one that it arms may; 0 only for a host that fires them one by one."""
+    """Least time from a timer to one that it arms; 0 only for a host that fires them one by one."""
 
     def __init__(self, config: GroupConfig, seed: str, image: TopicImage) -> None:
         self.state = State(config, Ids(seed), image)
@@ -124,7 +124,7 @@ class Coordinator:
         return _outcome(step)
 
     def next_wake_ms(self) -> int | None:
-        """When the next timer falls due, or None."""
+        """Return when the next timer falls due, or None."""
         return self.state.timers.next_ms()
 
     def replay(self, record: Record, offset: int, producer_id: int = NO_PRODUCER_ID) -> None:
@@ -145,7 +145,7 @@ class Coordinator:
         for group in list(self.state.groups.values()):
             if isinstance(group, ClassicGroup):
                 # What joins said since the newest record is lost with the process, in Kafka too: the record
-                # is all there is to go by.
+                # is all there is.
                 group.note_subscriptions()
                 for member in group.members.values():
                     renew_session(step, group, member)
@@ -165,9 +165,9 @@ class Coordinator:
         return _outcome(step)
 
     def group_settings_changed(self, group_id: str, settings: dict[str, str], now_ms: int) -> Outcome:
-        """Replace a group's dynamic settings, as checked before; they act from its next request on.
+        """Replace a group's checked dynamic settings; they apply from its next request on.
 
-        Members whose instance ids are registered no more are removed at once, in one batch (SM-81, OC-06).
+        Members whose instance ids are no longer registered are removed at once, in one batch (SM-81, OC-06).
         """
         before = registered_in(self.state.group_configs.get(group_id, {}))
         group_settings.put(self.state.group_configs, group_id, settings)
@@ -186,33 +186,33 @@ class Coordinator:
         return _outcome(step)
 
     def take_missing_topics(self, group_id: str) -> tuple[TopicInfo, ...]:
-        """The internal topics that a streams group's last heartbeat missed, told once; else none."""
+        """Return the internal topics that a streams group's last heartbeat missed, once; else none."""
         return self.state.missing_topics.pop(group_id, ())
 
     def take_to_initialize(self, group_id: str) -> Initialize | None:
-        """The state that a share group's last heartbeat misses, told once; else None."""
+        """Return the state that a share group's last heartbeat misses, once; else None."""
         return self.state.to_initialize.pop(group_id, None)
 
     def run(self, operation: Callable[[Step], R], now_ms: int) -> tuple[R, Outcome]:
-        """Carry out an operation of a host that is no request; raises Refused if it is refused."""
+        """Carry out an operation of a host that is no request; raise Refused if it is refused."""
         step = Step(self.state, now_ms)
         result = operation(step)
         step.commit()
         return result, _outcome(step)
 
     def count_on_from(self, before: Coordinator) -> None:
-        """Never give out a classic generation that `before`, whose place this takes, told members of."""
+        """Never reuse a classic generation that `before`, whose place this takes, sent to members."""
         for group_id, group in self.state.groups.items():
             earlier = before.state.groups.get(group_id)
             if isinstance(group, ClassicGroup) and isinstance(earlier, ClassicGroup):
-                group.told_generation = earlier.told_generation
+                group.sent_generation = earlier.sent_generation
 
     def topics_changed(self, image: TopicImage, now_ms: int) -> Outcome:
-        """Take over a new topic image; offsets of deleted topics go."""
+        """Apply a new topic image; remove the offsets of deleted topics."""
         before, self.state.image = self.state.image, image
         changes = image.changes_since(before)
         for group in self.state.groups.values():
-            # A classic group's members look at their topics themselves.
+            # A classic group's members watch their topics themselves.
             if not isinstance(group, ClassicGroup) and not changes.names.isdisjoint(group.looked_at_topics()):
                 group.refresh_deadline_ms = 0
         step = Step(self.state, now_ms)
@@ -250,14 +250,14 @@ def _join(step: Step, request: JoinGroupRequest) -> Message | None:
         return refused_join(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "")
     if group.is_empty:
         return make_way(step, group, request)
-    # Nothing of a topology could be told to it, and Kafka converts no streams group with members.
+    # It could not be sent a topology, and Kafka converts no streams group with members.
     if isinstance(group, StreamsGroup):
         return refused_join(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "")
     return _join_consumer_group(step, group, request)
 
 
 def _join_consumer_group(step: Step, group: ConsumerGroup, request: JoinGroupRequest) -> Message:
-    """A classic member's join; one that is refused is told no member id, not even its own, as by Kafka."""
+    """Join a classic member; a refused one receives no member id, not even its own, as in Kafka."""
     try:
         return classic_members.join(step, group, request)
     except Refused as refused:
@@ -294,7 +294,7 @@ def _leave(step: Step, request: LeaveGroupRequest) -> Message:
 
 
 def _classic(group: Group | None) -> ClassicGroup | None:
-    """To a member of the classic protocol a share or streams group is none: it knows no member of that id."""
+    """Return the classic group; a share or streams group has no member of that id here."""
     return group if isinstance(group, ClassicGroup) else None
 
 
@@ -350,9 +350,9 @@ def _fire(step: Step, key: TimerKey, what: object) -> None:
 
 
 def _try_again(step: Step, key: TimerKey, what: object) -> None:
-    """Timers of consumer groups that could not do their work come again, those of classic groups do not.
+    """Retry timers of consumer groups that could not do their work, but not those of classic groups.
 
-    So in Kafka (CoordinatorTimerImpl, `retry`); a downgrade that meets a malformed subscription gets here.
+    As in Kafka (CoordinatorTimerImpl, `retry`); a downgrade with a malformed subscription gets here.
     """
     if key.kind in (*MEMBER_KINDS, *STREAMS_MEMBER_KINDS, TimerKind.SHARE_SESSION):
         step.arm(key, RETRY_BACKOFF_MS, what)
@@ -363,7 +363,7 @@ def _fire_consumer(step: Step, group: ConsumerGroup, key: TimerKey, what: Any) -
         subscription.resolve(step, group, what)
         return
     member = group.members.get(key.member_id)
-    # A timer may outlive its member, or its group's type: conversions and places taken over do not look for
+    # A timer may outlive its member, or its group's type: conversions and places taken over do not search for
     # every one. A member that moved on since has revoked in time; its next revocation has another timer.
     if member is None or (key.kind == TimerKind.CONSUMER_REVOCATION and member.epoch != what):
         return

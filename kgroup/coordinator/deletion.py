@@ -21,7 +21,7 @@ def delete_groups(step: Step, request: DeleteGroupsRequest) -> DeleteGroupsRespo
         code = ErrorCode.NONE
         if group is None:
             code = ErrorCode.GROUP_ID_NOT_FOUND
-        # Members would go on with a group of this name that knows none of them (KIP-229).
+        # Members would go on with a new group of this name that has none of them (KIP-229).
         elif not group.is_empty:
             code = ErrorCode.NON_EMPTY_GROUP
         else:

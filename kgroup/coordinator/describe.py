@@ -43,16 +43,16 @@ from kgroup.protocol.messages.streams_group_describe import (
 
 NOT_FOUND_SINCE = 6
 EVERY_GROUP_OPERATION = sum(1 << operation for operation in (3, 6, 8, 10, 11))
-"""READ, DELETE, DESCRIBE and the two of configs: without an authorizer whoever asks may do all (KIP-430).
+"""READ, DELETE, DESCRIBE and both config operations: without an authorizer any caller has them all (KIP-430).
 
-What an asker of less may be told is not the machine's business: see `kgroup.broker.rights.groups`.
+`kgroup.broker.rights.groups` restricts what a caller with fewer rights may see.
 """
 NOT_ASKED = -(1 << 31)
 CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
 
 
 def list_groups(step: Step, request: ListGroupsRequest) -> ListGroupsResponse:
-    """Every group of the shard whose state and type are among those asked for, in any case."""
+    """Return every group of the shard whose state and type are among those asked for, in any case."""
     # Kafka 4.3.1 looks for "not_ready", and its own clients ask for "NotReady": either finds a group here.
     states = {state.strip().lower().replace("_", "") for state in request.states_filter}
     types = {name.strip().lower() for name in request.types_filter}
@@ -77,7 +77,7 @@ def _protocol_type(group: Group) -> str:
 
 
 def describe_groups(step: Step, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
-    """Classic groups; anything else is Dead, and since version 6 GROUP_ID_NOT_FOUND (KIP-1043)."""
+    """Return classic groups; any other is Dead, and since version 6 GROUP_ID_NOT_FOUND (KIP-1043)."""
     operations = EVERY_GROUP_OPERATION if request.include_authorized_operations else NOT_ASKED
     return DescribeGroupsResponse(
         groups=tuple(_classic(step, group_id, operations) for group_id in request.groups)
@@ -98,8 +98,8 @@ def _classic(step: Step, group_id: str, operations: int) -> DescribedGroup:
             error_code=ErrorCode.GROUP_ID_NOT_FOUND,
             error_message=f"Group {group_id} {missing}.",
         )
-    # While it rebalances no protocol is chosen, so no subscription can be picked from a member's; the
-    # assignments shown are still those of the last generation, as in Kafka.
+    # While it rebalances no protocol is chosen, so no member's subscription can be selected; the assignments
+    # shown are still those of the last generation, as in Kafka.
     stable = group.state is ClassicState.STABLE
     protocol = group.protocol if stable else None
     return DescribedGroup(
@@ -126,7 +126,7 @@ def _classic_member(member: ClassicMember, protocol: str | None) -> DescribedGro
 def describe_consumer_groups(
     step: Step, request: ConsumerGroupDescribeRequest
 ) -> ConsumerGroupDescribeResponse:
-    """Consumer groups, with targets beside assignments; anything else is GROUP_ID_NOT_FOUND."""
+    """Return consumer groups, with targets and assignments; any other is GROUP_ID_NOT_FOUND."""
     operations = EVERY_GROUP_OPERATION if request.include_authorized_operations else NOT_ASKED
     return ConsumerGroupDescribeResponse(
         groups=tuple(_consumer(step, group_id, operations) for group_id in request.group_ids)
@@ -134,14 +134,14 @@ def describe_consumer_groups(
 
 
 def describe_streams_groups(step: Step, request: StreamsGroupDescribeRequest) -> StreamsGroupDescribeResponse:
-    """Streams groups, with their topologies; anything else is GROUP_ID_NOT_FOUND."""
+    """Return streams groups, with their topologies; any other is GROUP_ID_NOT_FOUND."""
     return StreamsGroupDescribeResponse(
         groups=tuple(_streams(step, group_id, request) for group_id in request.group_ids)
     )
 
 
 def describe_share_groups(step: Step, request: ShareGroupDescribeRequest) -> ShareGroupDescribeResponse:
-    """Share groups; anything else is GROUP_ID_NOT_FOUND."""
+    """Return share groups; any other is GROUP_ID_NOT_FOUND."""
     operations = EVERY_GROUP_OPERATION if request.include_authorized_operations else NOT_ASKED
     return ShareGroupDescribeResponse(
         groups=tuple(_share(step, group_id, operations) for group_id in request.group_ids)
@@ -202,7 +202,7 @@ def _consumer(step: Step, group_id: str, operations: int) -> DescribedConsumerGr
 
 def _consumer_member(image: TopicImage, group: ConsumerGroup, member: ConsumerMember) -> Member:
     current = member.current
-    # What is being revoked is still the member's: nobody else has it.
+    # The member still owns what it is revoking.
     held: dict[bytes, set[int]] = {}
     for partitions in (current.assigned, current.revoking):
         for topic_id, numbers in partitions.items():
@@ -223,7 +223,7 @@ def _consumer_member(image: TopicImage, group: ConsumerGroup, member: ConsumerMe
 
 
 def _named(image: TopicImage, partitions: Epochs | Target | dict[bytes, set[int]]) -> Assignment:
-    """Partitions under their topics' names; deleted topics are left out."""
+    """Return partitions under their topics' names; omit deleted topics."""
     return Assignment(
         topic_partitions=tuple(
             TopicPartitions(topic_id=topic_id, topic_name=name, partitions=tuple(sorted(numbers)))

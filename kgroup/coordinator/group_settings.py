@@ -29,11 +29,11 @@ STREAMS_INITIAL_DELAY = "streams.initial.rebalance.delay.ms"
 STREAMS_ASSIGNOR = "streams.assignor.name"
 STREAMS_RACK_TAGS = "streams.rack.aware.assignment.tags"
 TASK_OFFSET_INTERVAL_MS, ACCEPTABLE_RECOVERY_LAG = 60_000, 10_000
-"""What members of streams groups are told; settings that Kafka 4.4 keeps to itself (not documented there)."""
+"""Sent to members of streams groups; settings that Kafka 4.4 keeps to itself (not documented there)."""
 
 
 class Bounds(NamedTuple):
-    """What the broker says of a dynamic setting: its default, and the range that is allowed."""
+    """The broker's default for a dynamic setting, and the range that is allowed."""
 
     default: int
     least: int
@@ -41,7 +41,7 @@ class Bounds(NamedTuple):
 
 
 def bounds(config: GroupConfig) -> dict[str, Bounds]:
-    """The dynamic settings of a group that are numbers, by name; times in ms."""
+    """Return the numeric dynamic settings of a group, by name; times in ms."""
     return {
         SESSION_TIMEOUT: Bounds(
             config.consumer_session_timeout_ms,
@@ -99,7 +99,7 @@ def bounds(config: GroupConfig) -> dict[str, Bounds]:
 
 
 class Word(NamedTuple):
-    """A dynamic setting that is no number: its default, and the words it may be."""
+    """A dynamic setting that is no number: its default, and its allowed words."""
 
     default: str
     choices: tuple[str, ...]
@@ -126,7 +126,7 @@ class Text(NamedTuple):
 
 
 def texts(config: GroupConfig) -> dict[str, Text]:
-    """The dynamic settings of a streams group that are no numbers, of those that the release has."""
+    """Return the dynamic settings of a streams group that are no numbers and that the release has."""
     known = {
         STREAMS_ASSIGNOR: Text("group.streams.assignors", config.streams_assignors[0]),
         STREAMS_RACK_TAGS: Text(
@@ -217,53 +217,53 @@ def put(configs: dict[str, dict[str, str]], group_id: str, settings: dict[str, s
 
 
 def session_timeout_ms(state: State, group_id: str) -> int:
-    """How long a consumer-protocol member may be silent."""
+    """Return how long a consumer-protocol member may be silent."""
     return _value(state, group_id, SESSION_TIMEOUT, state.config.consumer_session_timeout_ms)
 
 
 def heartbeat_interval_ms(state: State, group_id: str) -> int:
-    """How often members are told to send heartbeats."""
+    """Return the interval at which members send heartbeats."""
     return _value(state, group_id, HEARTBEAT_INTERVAL, state.config.consumer_heartbeat_interval_ms)
 
 
 def assignment_interval_ms(state: State, group_id: str) -> int:
-    """The least time between two computations of the target assignment."""
+    """Return the least time between two computations of the target assignment."""
     return _value(state, group_id, ASSIGNMENT_INTERVAL, state.config.assignment_interval_ms)
 
 
 def streams_session_timeout_ms(state: State, group_id: str) -> int:
-    """How long a member of a streams group may be silent."""
+    """Return how long a member of a streams group may be silent."""
     return _value(state, group_id, STREAMS_SESSION_TIMEOUT, state.config.streams_session_timeout_ms)
 
 
 def streams_heartbeat_interval_ms(state: State, group_id: str) -> int:
-    """How often members of a streams group are told to send heartbeats."""
+    """Return the interval at which members of a streams group send heartbeats."""
     return _value(state, group_id, STREAMS_HEARTBEAT_INTERVAL, state.config.streams_heartbeat_interval_ms)
 
 
 def streams_assignment_interval_ms(state: State, group_id: str) -> int:
-    """The least time between two computations of a streams group's target assignment."""
+    """Return the least time between two computations of a streams group's target assignment."""
     return _value(state, group_id, STREAMS_ASSIGNMENT_INTERVAL, state.config.streams_assignment_interval_ms)
 
 
 def streams_initial_delay_ms(state: State, group_id: str) -> int:
-    """How long the first assignment of an empty streams group waits for more members."""
+    """Return how long the first assignment of an empty streams group waits for more members."""
     return _value(state, group_id, STREAMS_INITIAL_DELAY, state.config.streams_initial_delay_ms)
 
 
 def streams_standby_replicas(state: State, group_id: str) -> int:
-    """How many standbys each task that keeps state shall have."""
+    """Return the number of standbys of each stateful task."""
     return _value(state, group_id, STREAMS_STANDBYS, state.config.streams_standby_replicas)
 
 
 def streams_rack_tags(state: State, group_id: str) -> tuple[str, ...]:
-    """The client tags over whose values standbys are to be spread; the assignor `sticky` heeds none."""
+    """Return the client tags over which standbys are to be spread; the assignor `sticky` ignores them."""
     own = state.group_configs.get(group_id, {})
     return rack_tags(own[STREAMS_RACK_TAGS]) if STREAMS_RACK_TAGS in own else state.config.streams_rack_tags
 
 
 class ShareSettings(NamedTuple):
-    """What a share group's settings say of the partitions it reads; times in ms."""
+    """A share group's settings for the partitions it reads; times in ms."""
 
     lock_ms: int
     most_deliveries: int
@@ -289,22 +289,22 @@ def share_settings(config: GroupConfig, own: Mapping[str, str]) -> ShareSettings
 
 
 def share_session_timeout_ms(state: State, group_id: str) -> int:
-    """How long a member of a share group may be silent."""
+    """Return how long a member of a share group may be silent."""
     return _value(state, group_id, SHARE_SESSION_TIMEOUT, state.config.share_session_timeout_ms)
 
 
 def share_heartbeat_interval_ms(state: State, group_id: str) -> int:
-    """How often members of a share group are told to send heartbeats."""
+    """Return the interval at which members of a share group send heartbeats."""
     return _value(state, group_id, SHARE_HEARTBEAT_INTERVAL, state.config.share_heartbeat_interval_ms)
 
 
 def share_assignment_interval_ms(state: State, group_id: str) -> int:
-    """The least time between two computations of a share group's target assignment."""
+    """Return the least time between two computations of a share group's target assignment."""
     return _value(state, group_id, SHARE_ASSIGNMENT_INTERVAL, state.config.share_assignment_interval_ms)
 
 
 def _value(state: State, group_id: str, name: str, default: int) -> int:
-    """The group's own value, held within the broker's present bounds; nearly all groups have none."""
+    """Return the group's own value, within the broker's present bounds; nearly all groups have none."""
     own = state.group_configs.get(group_id)
     if own is None or name not in own:
         return default

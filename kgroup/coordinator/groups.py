@@ -15,7 +15,7 @@ CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
 
 
 def type_of(group: Group) -> str:
-    """The group's type, as ListGroups tells it."""
+    """Return the group's type, as ListGroups reports it."""
     if isinstance(group, ClassicGroup):
         return CLASSIC
     if isinstance(group, ConsumerGroup):

@@ -16,11 +16,11 @@ class Ids:
         self._count = 0
 
     def classic_member(self, prefix: str) -> str:
-        """`<prefix>-<uuid>`: the prefix is the instance id of a static member, else the client id."""
+        """Return `<prefix>-<uuid>`: the prefix is the instance id of a static member, else the client id."""
         return f"{prefix}-{UUID(bytes=self._next(), version=4)}"
 
     def consumer_member(self) -> str:
-        """22 characters of URL-safe base64, as the broker makes them for the consumer protocol."""
+        """Return 22 characters of URL-safe base64, as Kafka makes them for the consumer protocol."""
         return uuid_text(self._next())
 
     def _next(self) -> bytes:

@@ -1,4 +1,4 @@
-"""What replay refuses to believe."""
+"""What replay rejects."""
 
 
 class InconsistentLog(Exception):

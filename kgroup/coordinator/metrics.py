@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class Counters:
-    """Totals since birth; gauges are computed from the state when asked (coordinator.describe).
+    """Totals since birth; gauges are computed from the state on request (coordinator.describe).
 
     Offsets count by partition, those of a transaction when they are written, not when it commits. A completed
-    rebalance is a classic group that reached Stable; the other three count bumps of the group epoch, but for
-    those that a member's leaving makes (CP-60).
+    rebalance is a classic group that reached Stable; the other three count bumps of the group epoch, except
+    those of a member's leaving (CP-60).
 
     The last two are of consumer groups, one for each partition as `offset_commit` is: commits at an older
     epoch than the member's that KIP-1251's check accepted, and those that it refused for their epoch. The

@@ -12,7 +12,7 @@ from kgroup.protocol.offset_records import value_of
 
 @dataclass(slots=True)
 class StoredOffset:
-    """A committed offset, what its record says of it, and the log offset of that record, once it has one.
+    """A committed offset, what its record says of it, and that record's log offset, once it has one.
 
     One object, as there are millions of them. Leader epoch and expiry are -1 when unset; times in ms.
     """
@@ -48,31 +48,31 @@ class OffsetStore:
         self._time = -1
 
     def of_group(self, group_id: str) -> GroupOffsets:
-        """The group's committed offsets by topic and partition; not to be changed."""
+        """Return the group's committed offsets by topic and partition; not to be changed."""
         return self._committed.get(group_id, NO_OFFSETS)
 
     def get(self, group_id: str, topic: str, partition: int) -> StoredOffset | None:
-        """The committed offset, or None."""
+        """Return the committed offset, or None."""
         return self.of_group(group_id).get(topic, NO_TOPIC).get(partition)
 
     def groups(self) -> Iterator[str]:
-        """Ids of the groups that have offsets, committed or pending."""
+        """Return ids of the groups that have offsets, committed or pending."""
         yield from self._committed
         yield from (group_id for group_id in self._open if group_id not in self._committed)
 
     def count(self) -> int:
-        """Number of committed offsets."""
+        """Count committed offsets."""
         return sum(len(by_partition) for g in self._committed.values() for by_partition in g.values())
 
     def has_pending(self, group_id: str, topic: str | None = None, partition: int = -1) -> bool:
-        """Whether an open transaction holds an offset of the group, or of the partition named."""
+        """Return whether an open transaction has an offset of the group, or of the partition named."""
         open_here = self._open.get(group_id)
         if not open_here:
             return False
         return topic is None or (topic, partition) in open_here
 
     def pending_partitions(self, group_id: str) -> list[tuple[str, int]]:
-        """Topic and partition of every offset that an open transaction holds."""
+        """Return topic and partition of every offset pending in an open transaction."""
         return list(self._open.get(group_id, ()))
 
     def put(
@@ -84,7 +84,7 @@ class OffsetStore:
     def put_all(
         self, group_id: str, topic: str, partitions: Sequence[int], offsets: Sequence[StoredOffset], base: int
     ) -> None:
-        """Commit offsets of a topic, one for each partition; records follow each other from `base` on."""
+        """Commit offsets of a topic, one per partition; records follow each other from `base` on."""
         by_partition = self._of_topic(group_id, topic)
         for log_offset, (partition, stored) in enumerate(zip(partitions, offsets, strict=True), base):
             stored.log_offset = log_offset
@@ -100,7 +100,7 @@ class OffsetStore:
         return by_partition
 
     def _stored(self, value: OffsetCommitValue, log_offset: int) -> StoredOffset:
-        """With one object for what many offsets have alike, or a million of them take a third more memory."""
+        """Return an offset that shares equal values: a million take a third more memory without."""
         if value.commit_timestamp != self._time:
             self._time = value.commit_timestamp
         return StoredOffset(
@@ -122,18 +122,18 @@ class OffsetStore:
         value: OffsetCommitValue,
         log_offset: int,
     ) -> None:
-        """Hold an offset until the producer's transaction ends; the latest of a transaction wins."""
+        """Keep an offset until the producer's transaction ends; the latest of a transaction wins."""
         group = self._pending.setdefault(producer, {}).setdefault(group_id, {})
         group.setdefault(topic, {})[partition] = self._stored(value, log_offset)
         self._open.setdefault(group_id, {}).setdefault((topic, partition), set()).add(producer)
 
     def remove(self, group_id: str, topic: str, partition: int) -> None:
-        """Forget the partition's offset, committed and pending."""
+        """Remove the partition's offset, committed and pending."""
         _drop(self._committed, group_id, topic, partition)
         open_here = self._open.get(group_id)
         if open_here is None:
             return
-        # A COMMIT that comes later must restore nothing of what was deleted meanwhile.
+        # A later COMMIT must restore nothing of what was deleted meanwhile.
         for producer in open_here.pop((topic, partition), ()):
             _drop(self._pending[producer], group_id, topic, partition)
             if not self._pending[producer]:
@@ -142,10 +142,10 @@ class OffsetStore:
             del self._open[group_id]
 
     def end_transaction(self, producer: int, committed: bool) -> int:
-        """Commit or drop what the producer holds; returns how many offsets took effect.
+        """Commit or drop the producer's pending offsets; return how many took effect.
 
         A plain commit that was appended after the transactional one stays: the newest record wins, as for
-        whoever reads the log without transactions.
+        any reader of the log that ignores transactions.
         """
         taken = 0
         # A producer without offsets here is no error: the marker goes to every partition of its transaction.

@@ -1,4 +1,4 @@
-"""What goes into the machine and what comes out: requests with their context; records and replies."""
+"""The input and output of the machine: requests with their context; records and replies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Ticket: TypeAlias = int
 class Request:
     """A decoded request and what its connection knows; `client_host` as Kafka prints it: "/127.0.0.1".
 
-    `describable` tells which topics the one who asks may be told of; None for all.
+    `describable` returns which topics the caller may see; None for all.
     """
 
     body: Message
@@ -45,7 +45,7 @@ class Reply:
 
 @dataclass(slots=True)
 class Parked:
-    """A request whose answer comes later."""
+    """A request to be answered later."""
 
     ticket: Ticket
     version: int

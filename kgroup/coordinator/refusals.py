@@ -1,4 +1,4 @@
-"""From an error code to the response that carries it, for every request the coordinator answers."""
+"""The response that carries an error code, for every request the coordinator answers."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from kgroup.protocol.messages import (
 
 
 def refusal(request: Message, code: ErrorCode, message: str | None = None) -> Message:
-    """The response to `request` that refuses all of it with `code`.
+    """Return the response to `request` that refuses all of it with `code`.
 
-    Where the protocol has a place for `message`, it is there; where errors stand per item, on each item.
+    If the protocol has a place for `message`, it is there; if errors stand per item, on each item.
     """
     return _REFUSALS[type(request)](request, code, message)
 
@@ -102,7 +102,7 @@ def _txn_offset_commit(
 
 
 def _offset_fetch(request: offset_fetch.OffsetFetchRequest, code: ErrorCode, _: str | None) -> Message:
-    """The error stands on each group (version 8+), on top (2-7), and on each partition (1)."""
+    """Return the error on each group (version 8+), on top (2-7), or on each partition (1)."""
     return offset_fetch.OffsetFetchResponse(
         error_code=code,
         topics=tuple(

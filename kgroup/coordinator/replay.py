@@ -1,7 +1,7 @@
 """What each record of `__consumer_offsets` does to the state: hard state changes by nothing else.
 
-So what a restart reads is what was there (CP-55). A tombstone for something that is not there is never an
-error: compaction may have removed the rest.
+So a restart reads what was there (CP-55). A tombstone for something that is not there is never an error:
+compaction may have removed the rest.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Replay: TypeAlias = Callable[[State, Any, Any, int, int], None]
 def replay(state: State, records: Iterable[Record], base: int, producer_id: int) -> None:
     """Apply records whose offsets count from `base`.
 
-    Raises InconsistentLog for a record that contradicts those before it.
+    Raise InconsistentLog for a record that contradicts those before it.
     """
     if isinstance(records, CommittedOffsets) and producer_id < 0:
         _committed(state, records, base)
@@ -50,7 +50,7 @@ def replay(state: State, records: Iterable[Record], base: int, producer_id: int)
 
 
 def _committed(state: State, committed: CommittedOffsets, base: int) -> None:
-    """What `_offset` does with each record of a commit."""
+    """Apply `_offset` to each record of a commit."""
     group_id = committed.group_id
     if group_id not in state.groups:
         state.groups[group_id] = ClassicGroup(group_id)
@@ -109,7 +109,7 @@ def _classic_group(
 
 
 def _group(state: State, group_id: str, kind: type[G], *, create: bool) -> G | None:
-    """The group a record is about; it takes the place of a group that only holds offsets."""
+    """Return the group of a record; it replaces a group that only holds offsets."""
     group = state.groups.get(group_id)
     if isinstance(group, kind):
         return group
@@ -173,7 +173,7 @@ def _target(
         group.targets.pop(key.member_id, None)
         group.assignor_says.pop(key.member_id, None)
         return
-    # Kafka writes a set in any order; a target that differs in that alone is not another one.
+    # Kafka writes a set in any order; a target that differs in that alone is unchanged.
     group.targets[key.member_id] = {t.topic_id: tuple(sorted(t.partitions)) for t in value.topic_partitions}
     if value.error or value.metadata_version or value.metadata_bytes:
         group.assignor_says[key.member_id] = value
@@ -206,7 +206,7 @@ def _regex(
 
 
 def _in_group(apply: Callable[[ConsumerGroup, Any, Any], None]) -> Replay:
-    """What a record about a part of a consumer group does; the tombstone of one that is gone does nothing."""
+    """Apply a record about a part of a consumer group; a tombstone of a missing one does nothing."""
 
     def replay_in_group(state: State, key: Any, value: Any, _: int, __: int) -> None:
         group = _group(state, key.group_id, ConsumerGroup, create=value is not None)

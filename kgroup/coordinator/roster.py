@@ -1,4 +1,4 @@
-"""Whom a group expects: instance ids registered before their members come, and how many shall be active.
+"""Expected members of a group: instance ids registered before their members join, and the target size.
 
 Two ideas that KIP-345 left to future work, as settings of a group (SM-80 to SM-85, OC-06, OC-07). No Kafka
 has them: a group without these settings is served exactly as Kafka serves it.
@@ -23,7 +23,7 @@ SETTINGS = (REGISTERED, WAIT, TARGET_SIZE)
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """What the settings of one group say; `wait_ms` None is the group's rebalance timeout."""
+    """The expectations in one group's settings; `wait_ms` None is the group's rebalance timeout."""
 
     registered: tuple[str, ...] = ()
     wait_ms: int | None = None
@@ -31,7 +31,7 @@ class Roster:
 
     @classmethod
     def of(cls, settings: Mapping[str, str]) -> Roster:
-        """The roster in a group's dynamic settings, which `check` has seen."""
+        """Return the roster in a group's dynamic settings, which `check` has seen."""
         return cls(
             registered_in(settings),
             int(settings[WAIT]) if WAIT in settings else None,
@@ -39,18 +39,18 @@ class Roster:
         )
 
     def missing(self, present: Collection[str]) -> tuple[str, ...]:
-        """The registered ids that are not among those present, in the order of registration."""
+        """Return the registered ids that are not present, in the order of registration."""
         return tuple(instance_id for instance_id in self.registered if instance_id not in present)
 
     def is_awaited(self, present: Collection[str], size: int) -> bool:
-        """Whether a group of `size` members, these instance ids among them, is not complete yet."""
+        """Return whether a group of `size` members, with these instance ids, is not complete yet."""
         return bool(self.missing(present)) or (self.target_size is not None and size < self.target_size)
 
 
 class Hold(NamedTuple):
     """Until when a target waits, and up to which group epoch only joins of registered members asked for it.
 
-    `first` where nothing was assigned when the wait began.
+    `first` if nothing was assigned when the wait began.
     """
 
     epoch: int
@@ -59,7 +59,7 @@ class Hold(NamedTuple):
 
 
 def registered_in(settings: Mapping[str, str]) -> tuple[str, ...]:
-    """The registered instance ids in a group's settings, each once, in order."""
+    """Return the registered instance ids in a group's settings, each once, in order."""
     parts = (part.strip() for part in settings.get(REGISTERED, "").split(","))
     return tuple(dict.fromkeys(part for part in parts if part))
 

@@ -1,4 +1,4 @@
-"""Members and their sessions, for a host that moves time: it vouches for heartbeats, waits for rejoins."""
+"""Members and their sessions, for a host that moves time: it renews sessions and waits for rejoins."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OF_AN_EPOCH = frozenset((TimerKind.CONSUMER_REVOCATION, TimerKind.STREAMS_REVOC
 
 
 class MemberName(NamedTuple):
-    """A member of any group, by all names that it has."""
+    """A member of any group, with all its names."""
 
     group_id: str
     member_id: str
@@ -26,7 +26,7 @@ class MemberName(NamedTuple):
 
 
 def members(state: State) -> Iterator[MemberName]:
-    """The members of all groups."""
+    """Return the members of all groups."""
     for group in state.groups.values():
         if isinstance(group, ClassicGroup):
             for each in group.members.values():
@@ -36,12 +36,12 @@ def members(state: State) -> Iterator[MemberName]:
                 yield MemberName(group.group_id, reader.member_id, None, reader.metadata.client_id)
         else:
             for member_id, member in group.members.items():
-                told = member.metadata
-                yield MemberName(group.group_id, member_id, told.instance_id, told.client_id)
+                known = member.metadata
+                yield MemberName(group.group_id, member_id, known.instance_id, known.client_id)
 
 
 def session_of(state: State, member: MemberName) -> TimerKey | None:
-    """The timer that ends the member's session; None for one that is gone."""
+    """Return the timer that ends the member's session; None for a removed one."""
     keys = (TimerKey(kind, member.group_id, member.member_id) for kind in SESSION_KINDS)
     return next((key for key in keys if key in state.timers), None)
 
@@ -49,9 +49,9 @@ def session_of(state: State, member: MemberName) -> TimerKey | None:
 def prolong(
     state: State, lives: Callable[[str, str], bool], by_ms: int, prolonged: dict[TimerKey, int]
 ) -> None:
-    """Have the sessions of the members that live (group, member) end so much later.
+    """Extend the sessions of the members that live (group, member) by so much.
 
-    `prolonged` has the deadlines that this made before: what still has one of those is left as it is.
+    `prolonged` has the deadlines of earlier extensions: a session that still has one of those is left alone.
     """
     for key, deadline_ms, _ in state.timers.armed():
         if key.kind in SESSION_KINDS and prolonged.get(key) != deadline_ms and lives(*key[1:]):
@@ -60,7 +60,7 @@ def prolong(
 
 
 def awaited(state: State, by_ms: int) -> Iterator[tuple[str, str]]:
-    """The members (group, member) whose next request would stop a timer of a rebalance that fires by then."""
+    """Return members (group, member) whose next request stops a timer of a rebalance that fires by then."""
     for key, deadline_ms, what in state.timers.armed():
         group = state.groups.get(key.group_id)
         if deadline_ms <= by_ms and group is not None:
@@ -72,7 +72,7 @@ def _awaited(group: Group, key: TimerKey, what: object) -> Iterable[str]:
     if isinstance(group, ClassicGroup):
         if key.kind == TimerKind.CLASSIC_JOIN and group.state is ClassicState.PREPARING:
             return [member.member_id for member in group.members.values() if member.join is None]
-        # The leader's sync has the group be Stable, and the others are still to come.
+        # The leader's sync makes the group Stable, and the other syncs are still to come.
         current = key.kind == TimerKind.CLASSIC_SYNC and what == group.generation
         return group.pending_sync if current and group.state is not ClassicState.PREPARING else ()
     if isinstance(group, ShareGroup):

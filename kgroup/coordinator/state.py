@@ -1,4 +1,4 @@
-"""Everything a coordinator of one `__consumer_offsets` partition holds, and one step on it under way."""
+"""The state of the coordinator of one `__consumer_offsets` partition, and one step on it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Group: TypeAlias = "ClassicGroup | ConsumerGroup | ShareGroup | StreamsGroup"
 
 @dataclass(slots=True)
 class Computation:
-    """Who computes, until when it is waited for, and what was handed out; soft state."""
+    """The computing member, its deadline, and what was handed out; soft state."""
 
     member_id: str
     deadline_ms: int
@@ -46,14 +46,14 @@ class Computation:
 
 @dataclass(slots=True)
 class State:
-    """Groups and offsets (hard, but for what a group calls soft), timers, and what was given at birth.
+    """Groups and offsets (hard, except what a group calls soft), timers, and the host's fixed values.
 
     `computations` and `refused_epochs` belong to client-side assignors, by group; soft.
-    `converted` holds the soft half of groups that a step turns classic, until their record is replayed.
+    `converted` has the soft half of groups that a step turns classic, until their record is replayed.
     `holds` are targets of consumer groups that wait for members, by group; soft.
-    `missing_topics` are internal topics of streams groups that somebody has yet to create, by group; soft.
-    `to_initialize` is what the share coordinator is to begin, `initializing_since_ms` when record 15 was last
-    written, by share group; soft.
+    `missing_topics` are internal topics of streams groups that are yet to be created, by group; soft.
+    `to_initialize` is what the share coordinator is to initialize, `initializing_since_ms` when record 15 was
+    last written, by share group; soft.
     """
 
     config: GroupConfig
@@ -76,7 +76,7 @@ class State:
     initializing_since_ms: dict[str, int] = field(default_factory=dict)
 
     def roster_of(self, group_id: str) -> Roster | None:
-        """Return the group's roster; None where no setting of one is made, as for nearly all groups."""
+        """Return the group's roster; None if no setting of one is made, as for nearly all groups."""
         settings = self.group_configs.get(group_id)
         if settings is None or settings.keys().isdisjoint(SETTINGS):
             return None
@@ -86,9 +86,9 @@ class State:
 class Step:
     """One operation under way: what it reads, and what it has decided so far.
 
-    Records, replies, timers and deferred effects are collected and come into force together in `commit`;
-    after `drop` none of them ever existed. So a refusal may come at any moment, even behind a conversion,
-    and still mean that nothing happened.
+    Records, replies, timers and deferred effects are collected and take effect together in `commit`;
+    after `drop` none of them ever existed. So a refusal may come at any moment, even after a conversion,
+    and nothing has happened.
     """
 
     # Made for every request: a dataclass with as many fields takes twice as long.
@@ -144,31 +144,31 @@ class Step:
         return self.state.config
 
     def write(self, key: RecordKey, value: RecordValue | None) -> None:
-        """Add a record to the batch; None as its value makes it a tombstone."""
+        """Add a record to the batch; a value of None makes it a tombstone."""
         self.records.append(Record(key, value))
 
     def answer(self, parked: Parked, response: Message) -> None:
-        """Release the answer of a request that was parked."""
+        """Release the answer of a parked request."""
         self.replies.append(Reply(parked.ticket, response))
 
     def park(self) -> Parked:
-        """The request under way, to be answered by a later step."""
+        """Return the request under way, to be answered by a later step."""
         return Parked(self.ticket, self.version)
 
     def arm(self, key: TimerKey, after_ms: int, what: object = None) -> None:
-        """Have `key` fall due `after_ms` from now."""
+        """Schedule `key` to fall due `after_ms` from now."""
         self.timer_edits.append((key, self.now_ms + after_ms, what))
 
     def cancel(self, key: TimerKey) -> None:
-        """Have `key` forgotten, if it is armed: a cancelled timer never fires.
+        """Cancel `key`, if it is armed: a cancelled timer never fires.
 
-        Whoever is gone has its timers cancelled; where that would be laborious, as in a place taken over, the
+        A removed member has its timers cancelled. If that would be laborious, as in a place taken over, the
         old one fires, finds no member of its id, and does nothing (`Coordinator.wake`).
         """
         self.timer_edits.append((key, None, None))
 
     def is_armed(self, key: TimerKey) -> bool:
-        """Whether `key` will fall due, with what this step has decided so far."""
+        """Return whether `key` will fall due, with what this step has decided so far."""
         # The latest edit counts, as it will in `commit`.
         for edited, deadline_ms, _ in reversed(self.timer_edits):
             if edited == key:
@@ -187,13 +187,13 @@ class Step:
         ]
 
     def defer(self, effect: Callable[[], object]) -> None:
-        """Have soft state changed if the step is carried out: for what a refusal may still follow."""
+        """Change soft state only if the step is carried out: for use while a refusal may still follow."""
         if self.effects is None:
             self.effects = []
         self.effects.append(effect)
 
     def drop(self) -> None:
-        """Forget everything decided so far."""
+        """Drop everything decided so far."""
         self.records.clear()
         self.committed = ()
         self.replies.clear()
@@ -201,7 +201,7 @@ class Step:
         self.effects = self.producer = self.marker = None
 
     def commit(self) -> None:
-        """Bring timers and deferred effects into force, in the order in which they were decided; once."""
+        """Apply timers and deferred effects, in the order in which they were decided; once."""
         timers = self.state.timers
         for key, deadline_ms, what in self.timer_edits:
             if deadline_ms is None:

@@ -1,4 +1,4 @@
-"""What the timers of groups are for; a key's kind decides what firing it does (`Coordinator.wake`)."""
+"""The purposes of groups' timers; a key's kind decides what firing it does (`Coordinator.wake`)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SESSION_KINDS = (
     TimerKind.STREAMS_SESSION,
     TimerKind.SHARE_SESSION,
 )
-"""Those that heartbeats put off, of whichever type of group; a type of its own has its own here."""
+"""Those that heartbeats renew, of all types of group; a new type has its own here."""
 
 SWEEP = TimerKey(TimerKind.OFFSET_EXPIRY, "")
 """The one timer that belongs to no group."""

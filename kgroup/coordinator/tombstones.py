@@ -1,7 +1,7 @@
-"""Records that groups with targets have alike, and their tombstones, believed in Kafka's order only.
+"""Records that groups with targets have in common; their tombstones are accepted in Kafka's order only.
 
 Consumer, share and streams groups are deleted alike: assignments, targets, the target epoch, members, the
-group. Anything left over would be adopted by the next group of that name.
+group. The next group of that name would adopt anything left over.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Targeted(Protocol):
 
 
 def member_removed(group: Targeted, member_id: str) -> None:
-    """Forget a member; InconsistentLog while its assignment or its target is there."""
+    """Remove a member; raise InconsistentLog while its assignment or its target is there."""
     member = group.members.get(member_id)
-    # Compaction may have removed what came before: a tombstone for nobody is no error.
+    # Compaction may have removed what came before: a tombstone without a member is no error.
     if member is None:
         return
     if member.epoch != NO_EPOCH or member_id in group.targets:
@@ -57,7 +57,7 @@ def member_removed(group: Targeted, member_id: str) -> None:
 
 
 def target_epoch(group: Targeted, value: TargetEpoch | None) -> None:
-    """Take over the target epoch, or forget it; InconsistentLog while there are targets of it."""
+    """Apply or remove the target epoch; raise InconsistentLog while there are targets of it."""
     if value is not None:
         group.assignment_epoch = value.assignment_epoch
         group.assignment_timestamp_ms = value.assignment_timestamp
@@ -68,6 +68,6 @@ def target_epoch(group: Targeted, value: TargetEpoch | None) -> None:
 
 
 def refuse_if_not_last(group: Targeted) -> None:
-    """InconsistentLog for the group's own tombstone while anything of it is left."""
+    """Raise InconsistentLog for the group's own tombstone while anything of it is left."""
     if group.members or group.targets or group.assignment_epoch != NO_EPOCH:
         raise InconsistentLog(f"group {group.group_id} is deleted before its members and targets are")

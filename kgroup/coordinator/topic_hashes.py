@@ -20,7 +20,7 @@ _INT = struct.Struct("<i")
 
 
 def hash_of(state: State, names: Iterable[str]) -> int:
-    """The metadata hash of the topics that exist among `names`; 0 for none."""
+    """Return the metadata hash of the topics that exist among `names`; 0 for none."""
     hashes: dict[str, int] = {}
     for name in names:
         topic = state.image.by_name.get(name)
@@ -34,9 +34,9 @@ def hash_of(state: State, names: Iterable[str]) -> int:
 
 
 def topic_hash(topic: Topic) -> int:
-    """The signed 64-bit hash of a topic's id, name, partition count and the racks of each partition.
+    """Return the signed 64-bit hash of a topic's id, name, partition count and racks by partition.
 
-    Racks count though Kafka's assignors look at none: one of the user's own may (KIP-881, KIP-1101).
+    Racks count though Kafka's assignors ignore them: the user's own may not (KIP-881, KIP-1101).
     """
     data = bytearray(MAGIC)
     data += topic.topic_id[7::-1]
@@ -53,7 +53,7 @@ def topic_hash(topic: Topic) -> int:
 
 
 def group_hash(topic_hashes: Mapping[str, int]) -> int:
-    """The signed 64-bit hash of a group's topics, given as topic name → `topic_hash`; 0 for none."""
+    """Return the signed 64-bit hash of a group's topics, given as topic name → `topic_hash`; 0 for none."""
     if not topic_hashes:
         return 0
     ordered = (topic_hashes[name] for name in sorted(topic_hashes))
@@ -61,7 +61,7 @@ def group_hash(topic_hashes: Mapping[str, int]) -> int:
 
 
 def _code_units(text: str) -> bytes:
-    """UTF-16, big-endian so that bytes sort as Java sorts strings."""
+    """Return UTF-16, big-endian so that bytes sort as Java sorts strings."""
     return text.encode("utf-16-be", "surrogatepass")
 
 

@@ -1,4 +1,4 @@
-"""What the leader of a classic group runs: assignors over topic names (ConsumerPartitionAssignor).
+"""Assignors over topic names, as the leader of a classic group runs them (ConsumerPartitionAssignor).
 
 The server-side algorithms serve here too; a topic's name takes the place of its id.
 """
@@ -21,7 +21,7 @@ Owned = Mapping[str, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class MemberSubscription:
-    """A member as the leader sees it; `generation` is the one `owned` stems from, -1 if not given."""
+    """A member as the leader sees it; `generation` is the one `owned` comes from, -1 if not given."""
 
     topics: frozenset[str]
     owned: Owned = field(default_factory=dict)
@@ -47,7 +47,7 @@ class ClientAssignor(Protocol):
         ...
 
     def user_data(self, generation: int) -> bytes | None:
-        """What a member adds to its subscription, given the generation of what it owns."""
+        """Return what a member adds to its subscription, given the generation of what it owns."""
         ...
 
     def assign(
@@ -56,9 +56,9 @@ class ClientAssignor(Protocol):
         members: Mapping[str, MemberSubscription],
         racks: RacksByTopic = NO_RACKS,
     ) -> dict[str, dict[str, tuple[int, ...]]]:
-        """Member id → topic → partitions for every member; `partitions` are the counts of known topics.
+        """Return member id → topic → partitions for each member; `partitions` are the counts of known topics.
 
-        `racks` are those of their replicas, as far as they are told.
+        `racks` are those of their replicas, as far as they are known.
         """
         ...
 
@@ -66,7 +66,7 @@ class ClientAssignor(Protocol):
 class ClientRangeAssignor:
     """Java's and librdkafka's `range`: contiguous shares per topic, static members first.
 
-    Java's is rack-aware since Kafka 3.5; without racks told all are the same.
+    Java's is rack-aware since Kafka 3.5; without known racks the two are the same.
     """
 
     name = "range"
@@ -91,7 +91,7 @@ def group_spec(
     members: Mapping[str, MemberSubscription],
     current: Mapping[str, Owned],
 ) -> GroupSpec:
-    """The group as a server-side assignor sees it; topics without a partition count are left out."""
+    """Return the group as a server-side assignor sees it; topics without a partition count are omitted."""
     subscribed = frozenset().union(*(member.topics for member in members.values()))
     topics = {
         name.encode(): Topic(name, name.encode(), count)
@@ -108,7 +108,7 @@ def group_spec(
 
 
 def by_topic_name(targets: Mapping[str, Assignment]) -> dict[str, dict[str, tuple[int, ...]]]:
-    """A server-side assignor's answer, by topic name."""
+    """Return a server-side assignor's answer, by topic name."""
     return {
         member_id: {topic.decode(): target[topic] for topic in sorted(target)}
         for member_id, target in targets.items()

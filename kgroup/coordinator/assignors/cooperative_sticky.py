@@ -1,7 +1,7 @@
 """The `cooperative-sticky` assignor of the classic protocol (KIP-429), balanced and sticky as `uniform` is.
 
-A partition that somebody else may still hold is withheld from its new owner for one rebalance: its
-holder sees it missing, gives it up and joins again, and the next assignment hands it over.
+A partition that another member may still own is withheld from its new owner for one rebalance: its
+owner finds it missing, revokes it and rejoins, and the next assignment moves it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class CooperativeStickyAssignor:
     cooperative = True
 
     def user_data(self, generation: int) -> bytes | None:
-        """The generation as four bytes, which members with subscriptions before version 2 rely on."""
+        """Return the generation as four bytes, which members with subscriptions before version 2 rely on."""
         return _GENERATION.pack(generation)
 
     def assign(
@@ -50,10 +50,10 @@ class CooperativeStickyAssignor:
 
 
 def generation_of(member: MemberSubscription) -> int:
-    """The generation a member's owned partitions stem from, -1 if it does not say.
+    """Return the generation of a member's owned partitions, -1 if not reported.
 
     From the subscription (version 2 on), else from the user data: Java sends the generation alone,
-    librdkafka its assignment with the generation behind it.
+    librdkafka its assignment followed by the generation.
     """
     if member.generation >= 0 or member.user_data is None or len(member.user_data) < _GENERATION.size:
         return member.generation
@@ -64,7 +64,7 @@ def generation_of(member: MemberSubscription) -> int:
 def _claims(
     partitions: Mapping[str, int], members: Mapping[str, MemberSubscription]
 ) -> dict[Partition, list[tuple[int, str]]]:
-    """Who says to own each existing partition, with the generation of the claim."""
+    """Return each existing partition's claimants, with the claim's generation."""
     claims: dict[Partition, list[tuple[int, str]]] = {}
     for member_id, member in members.items():
         generation = generation_of(member)
@@ -76,7 +76,7 @@ def _claims(
 
 
 def _owners(claims: dict[Partition, list[tuple[int, str]]]) -> dict[Partition, str]:
-    """The claimant of the latest generation; nobody, where two claim it for that generation."""
+    """Return the claimant of the latest generation; None if two claim it for that generation."""
     owners: dict[Partition, str] = {}
     for where, claimants in claims.items():
         latest = max(generation for generation, _ in claimants)
@@ -99,7 +99,7 @@ def _without_transfers(
     claims: dict[Partition, list[tuple[int, str]]],
     owners: dict[Partition, str],
 ) -> dict[str, tuple[int, ...]]:
-    """What the member may have at once: what it owns, and what nobody else claims."""
+    """Return what the member may have now: what it owns, and what no other claims."""
 
     def at_once(where: Partition) -> bool:
         return owners.get(where) == member_id or all(name == member_id for _, name in claims.get(where, ()))

@@ -1,12 +1,12 @@
 """The `uniform` assignor for members that do not all subscribe to the same topics.
 
 Kafka 4.3.1's approach (UniformHeterogeneousAssignmentBuilder): keep what is owned and still subscribed,
-give what is free to the least loaded subscribers, then move partitions from the most to the least
+assign what is free to the least loaded subscribers, then move partitions from the most to the least
 loaded subscriber of a topic while their loads differ by more than one.
 
 Members are numbered, and a member's place in a heap is the one integer `load * members + number`.
-Members with equal subscriptions share a heap, so a topic looks at its distinct subscriptions and not
-at its subscribers.
+Members with equal subscriptions share a heap, so a topic visits its distinct subscriptions and not
+its subscribers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FREE = -1
 
 
 def assign_heterogeneous(group: GroupSpec) -> dict[str, Assignment]:
-    """A target for every member; see `Assignor.assign`.
+    """Return a target for every member; see `Assignor.assign`.
 
     Afterwards no single move within a topic makes two loads more equal, unless `MAX_PASSES` were not
     enough. A balanced group keeps its targets.
@@ -35,7 +35,7 @@ def assign_heterogeneous(group: GroupSpec) -> dict[str, Assignment]:
 
 
 class _Builder:
-    """The working state: who owns which partition, and how much each member has."""
+    """The working state: the owner of each partition, and the load of each member."""
 
     def __init__(self, group: GroupSpec) -> None:
         self._ids = sorted(group.members)
@@ -86,7 +86,7 @@ class _Builder:
             self._loads[index] = load
 
     def _give_free(self, topic_id: bytes) -> None:
-        """Each free partition goes to the subscriber that is least loaded at that moment."""
+        """Assign each free partition to the subscriber that is least loaded at that moment."""
         owners = self._owners[topic_id]
         if FREE not in owners:
             return
@@ -106,10 +106,10 @@ class _Builder:
                 touched.add(index)
 
     def _balance(self) -> None:
-        """Go through the topics until a whole round moved nothing.
+        """Go through the topics until a whole round moves nothing.
 
-        First only those above the average give, so that nobody below it is made to give to somebody
-        lower still what a third has too much of.
+        First only members above the average give, so that a member below it never gives to one even
+        lower while a third has too much.
         """
         shared = [topic_id for topic_id in self._topics if self._has_two_subscribers(topic_id)]
         average, remainder = divmod(sum(self._loads), self._count)
@@ -155,7 +155,7 @@ class _Builder:
         return moved
 
     def _holdings(self, topic_id: bytes, load: int) -> dict[int, list[int]]:
-        """The topic's partitions of each member with at least `load`; those it owned already first."""
+        """Return the topic's partitions of each member with at least `load`; those it owned already first."""
         mine: dict[int, list[int]] = {}
         gained: dict[int, list[int]] = {}
         before: dict[int, set[int]] = {}
@@ -173,14 +173,14 @@ class _Builder:
         return mine
 
     def _lowest_of_class(self, number: int) -> int:
-        """The first entry of a class's heap whose load is up to date; others are dropped."""
+        """Return the first entry of a class's heap whose load is up to date; drop the others."""
         heap, loads, count = self._heaps[number], self._loads, self._count
         while loads[heap[0] % count] != heap[0] // count:
             heappop(heap)
         return heap[0]
 
     def _least_loaded(self, takers: list[tuple[int, int]]) -> int:
-        """The least loaded member of the classes in the heap `takers`, whose entries may be too low."""
+        """Return the least loaded member of the classes in heap `takers`, whose entries may be too low."""
         while True:
             key, number = takers[0]
             lowest = self._lowest_of_class(number)
@@ -199,7 +199,7 @@ class _Builder:
             heappush(takers, (key, number))
 
     def _targets(self) -> dict[str, Assignment]:
-        """Current targets where nothing changed; otherwise rebuilt for the topics that were touched."""
+        """Return current targets where nothing changed; otherwise rebuild the topics that were touched."""
         changed: list[dict[bytes, list[int]]] = [{} for _ in range(self._count)]
         for topic_id in sorted(self._touched):
             for index in self._touched[topic_id]:

@@ -1,4 +1,4 @@
-"""What a server-side assignor is given and what it answers (KIP-848, server-side assignors).
+"""The input and output of a server-side assignor (KIP-848, server-side assignors).
 
 An assignor is a pure function of its `GroupSpec`: the order of its mappings never matters, so a
 coordinator that was reloaded from its log computes the same targets as one that never stopped.
@@ -37,7 +37,7 @@ class MemberSpec:
 class GroupSpec:
     """A group as assignors see it: members by member id, topics by topic id.
 
-    `homogeneous` is the coordinator's verdict that all members subscribe to the same topics.
+    `homogeneous` is whether the coordinator found that all members subscribe to the same topics.
     """
 
     members: Mapping[str, MemberSpec]
@@ -56,15 +56,15 @@ class Assignor(Protocol):
     def name(self) -> str: ...
 
     def assign(self, group: GroupSpec) -> dict[str, Assignment]:
-        """A target for every member of the group.
+        """Return a target for every member of the group.
 
-        Every partition of every subscribed topic has exactly one owner, who subscribes to it. A member
-        whose target stays as it is gets its `current` object back, so that callers may compare with `is`.
+        Every partition of every subscribed topic has exactly one owner, which subscribes to it. A member
+        whose target does not change gets its `current` object back, so that callers may compare with `is`.
         """
 
 
 def partitions_of(group: GroupSpec, topic_id: bytes) -> int:
-    """The partition count of a subscribed topic; AssignorError if the topic does not exist."""
+    """Return the partition count of a subscribed topic; AssignorError if the topic does not exist."""
     topic = group.topics.get(topic_id)
     if topic is None:
         raise AssignorError(f"A member is subscribed to topic id {topic_id.hex()}, which does not exist")
@@ -72,7 +72,7 @@ def partitions_of(group: GroupSpec, topic_id: bytes) -> int:
 
 
 def by_subscription(members: Sequence[MemberSpec]) -> dict[frozenset[bytes], list[int]]:
-    """The members' indices, ascending, under each distinct subscription."""
+    """Return the members' indices, ascending, under each distinct subscription."""
     classes: dict[frozenset[bytes], list[int]] = {}
     for index, member in enumerate(members):
         indices = classes.get(member.topic_ids)

@@ -1,7 +1,7 @@
-"""The classic protocol's `range` where racks are told: partitions go to members beside a replica (KIP-881).
+"""The classic protocol's `range` with known racks: members get partitions with a replica there (KIP-881).
 
-The same outcome as RangeAssignor of Kafka 4.3.1's consumer: shares are as large as without racks, topics with
-the same subscribers and partition count stay co-partitioned, and racks decide what is left open.
+It gives the outcome of RangeAssignor in Kafka 4.3.1's consumer. Shares are as large as without racks, topics
+with the same subscribers and partition count stay co-partitioned, and racks decide the rest.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Racked(Protocol):
 
 @dataclass(slots=True)
 class _Topic:
-    """What of one topic is still to be given, and to whom."""
+    """The free partitions of one topic, and their readers."""
 
     name: str
     members: tuple[tuple[str, str | None], ...]
@@ -43,12 +43,12 @@ class _Topic:
     given: dict[str, list[int]] = field(default_factory=dict)
 
     def room(self, member: str) -> int:
-        """How many partitions more the member may get."""
+        """Return how many more partitions the member may get."""
         most = self.each + (1 if self.with_one_more > 0 else 0)
         return max(0, most - len(self.given.get(member, ())))
 
-    def beside(self, rack: str | None, partition: int) -> bool:
-        """Whether a member without a rack, or with one of the partition's, would read it."""
+    def matches_rack(self, rack: str | None, partition: int) -> bool:
+        """Return whether a reader there may get it: without a rack, or on one of its."""
         return rack is None or rack in self.replicas[partition]
 
     def give(self, member: str, partitions: Sequence[int]) -> None:
@@ -72,7 +72,7 @@ def needs_racks(members: Mapping[str, Racked], racks: Mapping[str, Racks]) -> bo
 def assign(
     partitions: Mapping[str, int], members: Mapping[str, Racked], racks: Mapping[str, Racks]
 ) -> dict[str, dict[str, tuple[int, ...]]]:
-    """Member id → topic → partitions for every member; topics without a partition count are left out."""
+    """Return member id → topic → partitions for every member; omit topics without a partition count."""
     ordered = sorted(members.items(), key=lambda pair: _order(*pair))
     subscribed = frozenset().union(*(member.topics for member in members.values()))
     topics = [
@@ -98,7 +98,7 @@ def _order(member_id: str, member: Racked) -> tuple[bool, str]:
 
 def _topic(name: str, count: int, ordered: Sequence[tuple[str, Racked]], racks: Racks) -> _Topic:
     readers = tuple((member_id, m.rack or None) for member_id, m in ordered if name in m.topics)
-    # A partition whose replicas are not told is on no rack.
+    # A partition whose replicas are unknown is on no rack.
     replicas = (*_sets(racks[:count]), *(frozenset[str]() for _ in range(count - len(racks))))
     mine = {rack for _, rack in readers if rack is not None}
     each, more = divmod(count, len(readers))
@@ -110,13 +110,13 @@ def _sets(racks: Racks) -> tuple[frozenset[str], ...]:
 
 
 def _worth_it(mine: set[str], replicas: Iterable[frozenset[str]]) -> bool:
-    told = tuple(replicas)
-    everywhere = frozenset().union(*told)
-    return bool(mine & everywhere) and any(each != everywhere for each in told)
+    racks = tuple(replicas)
+    everywhere = frozenset().union(*racks)
+    return bool(mine & everywhere) and any(each != everywhere for each in racks)
 
 
 def _by_racks(topics: Iterable[_Topic]) -> None:
-    """Give what can be given beside a replica: to topics alike together, to others each for itself."""
+    """Assign partitions by rack: for topics alike together, for others one topic at a time."""
     alike: dict[tuple[object, int], list[_Topic]] = defaultdict(list)
     for topic in topics:
         alike[topic.members, len(topic.replicas)].append(topic)
@@ -124,19 +124,19 @@ def _by_racks(topics: Iterable[_Topic]) -> None:
         if len(same) > 1:
             _together(same)
         elif same[0].needs_racks:
-            _ranges(same[0], same[0].beside)
+            _ranges(same[0], same[0].matches_rack)
 
 
 def _together(topics: Sequence[_Topic]) -> None:
-    """Each partition number of all topics to one member, which has a replica of all of them beside it."""
+    """Assign each partition number of all topics to one member that has replicas of all on its rack."""
     first = topics[0]
-    # Where no member has a rack, racks of partitions are not looked at.
+    # If no member has a rack, the racks of partitions are ignored.
     if all(rack is None for _, rack in first.members):
         return
     left = dict(first.members)
     for number in range(len(first.replicas)):
         for member, rack in left.items():
-            if all(topic.beside(rack, number) and topic.room(member) for topic in topics):
+            if all(topic.matches_rack(rack, number) and topic.room(member) for topic in topics):
                 break
         else:
             continue
@@ -147,7 +147,7 @@ def _together(topics: Sequence[_Topic]) -> None:
 
 
 def _ranges(topic: _Topic, may: Callable[[str | None, int], bool]) -> None:
-    """To each member in order the first partitions it may have, up to its share."""
+    """Assign to each member in order the first partitions it may have, up to its share."""
     for member, rack in topic.members:
         if not topic.free:
             return

@@ -19,7 +19,7 @@ class RangeAssignor:
     """Per topic: members in order, the first `partitions % members` of them with one partition more.
 
     Static members come first, by instance id; the others follow by member id. A static member that
-    returns under a new member id therefore gets its old partitions.
+    rejoins under a new member id therefore gets its old partitions.
     """
 
     name = "range"
@@ -47,7 +47,7 @@ def _order(entry: tuple[str, MemberSpec]) -> tuple[bool, str]:
 def _alike_topics(
     group: GroupSpec, members: list[MemberSpec]
 ) -> dict[tuple[tuple[int, ...], int], list[bytes]]:
-    """Topic ids by (subscribers in order, partition count): whatever is decided for one holds for all."""
+    """Return topic ids by (subscribers in order, partition count): all of one entry are assigned alike."""
     classes = by_subscription(members)
     if len(classes) == 1:
         everybody = tuple(range(len(members)))

@@ -8,7 +8,7 @@ from kgroup.coordinator.assignors.client_side import NO_RACKS, MemberSubscriptio
 
 
 class RoundRobinAssignor:
-    """Deal the partitions of all topics, in order, to the members in turn, skipping who did not subscribe.
+    """Deal the partitions of all topics, in order, to the members in turn; skip those not subscribed.
 
     Static members come first, by instance id; the others follow by member id.
     """

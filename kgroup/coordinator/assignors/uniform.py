@@ -35,9 +35,9 @@ class UniformAssignor:
 
 
 def _assign_homogeneous(group: GroupSpec) -> dict[str, Assignment]:
-    """Trim every member to its quota, then hand what is free to those below theirs.
+    """Trim every member to its quota, then assign what is free to those below theirs.
 
-    The work is in the number of (member, topic) pairs, not of partitions: tuples change hands whole
+    The work grows with the number of (member, topic) pairs, not of partitions: tuples change owners whole
     or in slices.
     """
     order = sorted(group.members)
@@ -63,7 +63,7 @@ def _assign_homogeneous(group: GroupSpec) -> dict[str, Assignment]:
 
 
 def _survey(targets: list[Assignment], owned: dict[bytes, list[tuple[int, ...]]]) -> list[int]:
-    """The targets' sizes, once topics that `owned` does not know are dropped; fills `owned` by topic."""
+    """Return the targets' sizes, without topics that `owned` does not know; fill `owned` by topic."""
     sizes: list[int] = []
     for index, target in enumerate(targets):
         size = 0
@@ -79,7 +79,7 @@ def _survey(targets: list[Assignment], owned: dict[bytes, list[tuple[int, ...]]]
 
 
 def _unowned(owned: dict[bytes, list[tuple[int, ...]]], counts: dict[bytes, int]) -> list[Piece]:
-    """What nobody owns, topic by topic."""
+    """Return partitions without owner, by topic."""
     everything: dict[int, tuple[int, ...]] = {}
     free: list[Piece] = []
     for topic_id, count in counts.items():
@@ -99,7 +99,7 @@ def _unowned(owned: dict[bytes, list[tuple[int, ...]]], counts: dict[bytes, int]
 
 
 def _larger_quotas(sizes: list[int], quota: int, extra: int) -> set[int]:
-    """Which `extra` members get one more than `quota`: those that have it already, then the last others."""
+    """Return which `extra` members get one more than `quota`: those that have it already, then the last."""
     if not extra:
         return set()
     over = [index for index, size in enumerate(sizes) if size > quota]
@@ -111,7 +111,7 @@ def _larger_quotas(sizes: list[int], quota: int, extra: int) -> set[int]:
 
 
 def _trimmed(target: Assignment, quota: int) -> tuple[Assignment, list[Piece]]:
-    """The first `quota` partitions of a target in topic order, and the rest of it."""
+    """Return the first `quota` partitions of a target in topic order, and the rest of it."""
     kept: dict[bytes, tuple[int, ...]] = {}
     surplus: list[Piece] = []
     for topic_id in sorted(target):
@@ -125,7 +125,7 @@ def _trimmed(target: Assignment, quota: int) -> tuple[Assignment, list[Piece]]:
 
 
 def _feed(targets: list[Assignment], hungry: list[tuple[int, int]], free: list[Piece]) -> None:
-    """Hand the free partitions, in order, to the members (by index) that want so many more."""
+    """Assign the free partitions, in order, to the members (by index) that want so many more."""
     pieces = iter(free)
     topic_id, partitions = next(pieces, NO_PIECE)
     used = 0

@@ -12,9 +12,9 @@ def refused_join(code: ErrorCode, member_id: str) -> JoinGroupResponse:
 
 
 def joined_members(group: ClassicGroup) -> tuple[JoinGroupResponseMember, ...]:
-    """The members with their subscriptions under the selected protocol: whom the leader is to assign to.
+    """Return the members that the leader assigns to, with their subscriptions under the selected protocol.
 
-    All of them, but for the standbys of a group with a target size.
+    All of them, except the standbys of a group with a target size.
     """
     protocol = group.protocol
     return tuple(
@@ -27,7 +27,7 @@ def joined_members(group: ClassicGroup) -> tuple[JoinGroupResponseMember, ...]:
 
 
 def joined(group: ClassicGroup, member_id: str, *, to_leader: bool) -> JoinGroupResponse:
-    """The answer to a join at the current generation."""
+    """Return the answer to a join at the current generation."""
     return JoinGroupResponse(
         generation_id=group.generation,
         protocol_type=group.protocol_type,

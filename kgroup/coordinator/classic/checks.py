@@ -7,7 +7,7 @@ from kgroup.errors import ErrorCode, Refused
 
 
 def refuse_if_unknown(group: ClassicGroup, member_id: str, instance_id: str | None) -> None:
-    """UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID unless the ids name a member together (KIP-345 fencing)."""
+    """Raise UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID unless the ids name one member (KIP-345 fencing)."""
     if instance_id is not None:
         holder = group.static.get(instance_id)
         if holder is None:
@@ -19,6 +19,6 @@ def refuse_if_unknown(group: ClassicGroup, member_id: str, instance_id: str | No
 
 
 def refuse_if_generation_differs(group: ClassicGroup, generation: int) -> None:
-    """ILLEGAL_GENERATION unless the group is at `generation`."""
+    """Raise ILLEGAL_GENERATION unless the group is at `generation`."""
     if generation != group.generation:
         raise Refused(ErrorCode.ILLEGAL_GENERATION)

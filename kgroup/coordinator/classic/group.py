@@ -1,7 +1,7 @@
-"""A classic group: what its last record says, and the rebalance that is forming on top of it.
+"""A classic group: its last record, and the rebalance that is forming on top of it.
 
-`committed` is hard and set by `replay` alone. All else is soft: a restart forgets it and the group is
-again what its record says (KIP-345; `__consumer_offsets` record type 2).
+`committed` is hard and set by `replay` alone. All else is soft: after a restart the group is again what its
+record says (KIP-345; `__consumer_offsets` record type 2).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kgroup.protocol.subscription import subscribed_topics
 Protocols = tuple[JoinGroupRequestProtocol, ...]
 CONSUMER = "consumer"
 SKIP_ASSIGNMENT_SINCE = 9
-"""Version of JoinGroup since which a leader can be told that there is nothing to compute (KIP-814)."""
+"""First version of JoinGroup in which a leader can skip computing the assignment (KIP-814)."""
 NO_REBALANCE_TIMEOUT = -1
 """In records before version 1, which have none."""
 
@@ -41,13 +41,13 @@ class ClassicMember:
     sync: Parked | None = None
 
     def metadata(self, protocol: str | None) -> bytes:
-        """The subscription bytes under the protocol's name, b"" when the member does not list it."""
+        """Return the subscription bytes under the protocol's name, b"" if the member does not list it."""
         return next((p.metadata for p in self.protocols if p.name == protocol), b"")
 
 
 @dataclass(slots=True)
 class Forming:
-    """A rebalance under way, and the values it works with until a record commits them."""
+    """A rebalance under way, and its values until a record commits them."""
 
     phase: Phase
     from_empty: bool
@@ -78,17 +78,17 @@ class ClassicGroup:
     subscriptions: tuple[bytes, ...] | None = None
     """ConsumerProtocol subscriptions of the newest generation; None without one, or in another protocol."""
     noted_generation: int = -1
-    """The generation that `subscriptions` are of."""
+    """The generation of `subscriptions`."""
     stable_since_ms: int | None = None
-    """When the leader's sync came in whose record is not replayed yet."""
-    told_generation: int = 0
-    """The newest generation that members were told of since the log was loaded, in the log or not."""
+    """When the leader's sync arrived whose record is not replayed yet."""
+    sent_generation: int = 0
+    """The newest generation sent to members since the log was loaded, whether in the log or not."""
     held: dict[str, ClassicMember] = field(default_factory=dict)
-    """Joins of registered instance ids that wait for the others, outside of the group (`classic.held`)."""
+    """Joins of registered instance ids that wait for the others, outside the group (`classic.held`)."""
     idle: frozenset[str] = frozenset()
     """Members to which the leader of the newest generation does not assign (`classic.standby`)."""
     heirs: dict[str, bytes] = field(default_factory=dict)
-    """Standbys that have yet to fetch the assignment of a member that is gone (`classic.standby`)."""
+    """Standbys that have yet to fetch the assignment of a removed member (`classic.standby`)."""
 
     @property
     def state(self) -> ClassicState:
@@ -99,7 +99,7 @@ class ClassicGroup:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the group is Empty: without members, and with nobody's join under way."""
+        """Whether the group is Empty: without members and without a join under way."""
         return self.forming is None and not self.committed.members
 
     @property
@@ -125,41 +125,41 @@ class ClassicGroup:
 
     @property
     def is_simple(self) -> bool:
-        """Whether the group only holds offsets: never had a protocol type, and nobody is about to join."""
+        """Whether the group only holds offsets: it never had a protocol type, and no join is pending."""
         return self.is_empty and not self.protocol_type and not self.pending_joiners
 
     def all_joined(self) -> bool:
-        """Whether every member has a parked join and nobody who was handed an id is still to come."""
+        """Return whether every member has a parked join and every id handed out has come back."""
         return not self.pending_joiners and self.awaiting_join == len(self.members)
 
     def park_join(self, member: ClassicMember, parked: Parked) -> Parked | None:
-        """Keep the join until the rebalance completes; returns an older one that it takes the place of."""
+        """Keep the join until the rebalance completes; return an older one that it replaces."""
         before, member.join = member.join, parked
         self.awaiting_join += before is None
         return before
 
     def take_join(self, member: ClassicMember) -> Parked | None:
-        """The member's parked join, for answering; it is parked no more."""
+        """Return the member's parked join, to be answered; it is no longer parked."""
         parked, member.join = member.join, None
         self.awaiting_join -= parked is not None
         return parked
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
-        """Whether a member with these protocols can join the present members."""
+        """Return whether a member with these protocols can join the present members."""
         if self.is_empty:
             return bool(protocol_type and protocols)
-        # A rebalance can be waiting for announced joiners alone: it keeps its protocol type all the same.
+        # A rebalance can wait for announced joiners alone: the group still keeps its protocol type.
         if self.protocol_type != protocol_type:
             return False
         return any(self.supporters.get(p.name, 0) == len(self.members) for p in protocols)
 
     def selected_protocol(self) -> str | None:
-        """The protocol most members vote for among those all support; None without members."""
+        """Return the protocol most members vote for among those all support; None without members."""
         if not self.members:
             return None
         common = {name for name, count in self.supporters.items() if count == len(self.members)}
-        # Each votes for the first of its list that all can run: clients list what they prefer first, which is
-        # how a fleet moves to another assignor by two rolling bounces (KIP-429).
+        # Each member votes for the first protocol of its list that all support. Clients list what they prefer
+        # first, so a fleet moves to another assignor by two rolling bounces (KIP-429).
         votes: dict[str, int] = {}
         for member in self.members.values():
             choice = next(p.name for p in member.protocols if p.name in common)
@@ -175,7 +175,7 @@ class ClassicGroup:
             self.static[member.instance_id] = member.member_id
 
     def remove(self, member_id: str) -> ClassicMember | None:
-        """Take a member out; a leader is followed by the oldest member left."""
+        """Remove a member; the oldest member left follows a leader."""
         self.pending_joiners.discard(member_id)
         self.pending_sync.discard(member_id)
         member = self.members.pop(member_id, None)
@@ -190,7 +190,7 @@ class ClassicGroup:
         return member
 
     def update(self, member: ClassicMember, protocols: Protocols, rebalance_ms: int, session_ms: int) -> None:
-        """Give a member what its latest join says."""
+        """Update a member from its latest join."""
         self._count_support(member, -1)
         member.protocols = protocols
         self._count_support(member, 1)
@@ -200,8 +200,8 @@ class ClassicGroup:
     def replace(self, old_id: str, new_id: str) -> ClassicMember:
         """Give a static member a new id; it keeps its leadership, timeouts and assignment.
 
-        It is no new member, even if the join of its first life is still parked: a new member's join must end
-        in good time, as its client is not known to live; this instance has shown that it does.
+        It is no new member, even if the join of its first life is still parked. A new member's join must end
+        in good time, because its client is not known to live; this instance has shown that it does.
         """
         member = self.members.pop(old_id)
         member.member_id, member.is_new = new_id, False
@@ -224,7 +224,7 @@ class ClassicGroup:
             self.supporters[name] = self.supporters.get(name, 0) + by
 
     def note_subscriptions(self) -> None:
-        """Remember what the members of the generation that begins here subscribe to."""
+        """Keep what the members of the generation that begins here subscribe to."""
         self.subscriptions, self.noted_generation = None, self.generation
         if self.protocol_type == CONSUMER and not self.members:
             self.subscriptions = ()
@@ -232,7 +232,7 @@ class ClassicGroup:
             self.subscriptions = tuple(m.metadata(self.protocol) for m in self.members.values())
 
     def subscribed_topics(self) -> frozenset[str] | None:
-        """Topics of the newest generation; None when unknown (none yet, or not readable).
+        """Return the topics of the newest generation; None if unknown (none yet, or not readable).
 
         The joins of a rebalance that is still forming do not count: their protocol is not chosen, and the
         partitions are read under the generation before.
@@ -253,7 +253,7 @@ class ClassicGroup:
         assignments: dict[str, bytes],
         state_since_ms: int,
     ) -> Record:
-        """The record that commits the present members under these values."""
+        """Return the record that commits the present members under these values."""
         value = GroupMetadataValue(
             protocol_type=self.protocol_type or "",
             generation=generation,
@@ -277,7 +277,7 @@ class ClassicGroup:
         return Record(GroupMetadataKey(group=self.group_id), value)
 
     def record_of_now(self, leader: str | None) -> Record:
-        """The record of the present members with what each of them has, under the present generation."""
+        """Return the record of the present members with their assignments, under the present generation."""
         return self.record(
             self.generation,
             protocol=self.protocol,
@@ -287,12 +287,12 @@ class ClassicGroup:
         )
 
     def replay(self, value: GroupMetadataValue) -> None:
-        """Take over a record. While a rebalance forms, its members stay; else they become the record's."""
+        """Apply a record. While a rebalance forms, its members stay; else they become the record's."""
         self.committed = value
         if self.forming is not None:
             return
         self.state_since_ms = value.current_state_timestamp
-        # The record says since when syncs were awaited; Stable the group is since the leader's came.
+        # The record says since when syncs were awaited; the group is Stable since the leader's arrived.
         if self.stable_since_ms is not None:
             self.state_since_ms, self.stable_since_ms = self.stable_since_ms, None
         before, self.members, self.static = self.members, {}, {}
@@ -303,14 +303,14 @@ class ClassicGroup:
                 member = _member_of(stored, value)
             member.assignment = stored.assignment
             self.add(member)
-        # A static member that comes back within a generation may subscribe to other topics, and yet goes on
-        # reading the partitions it was assigned: theirs are the topics that count until the next.
+        # A static member that rejoins within a generation may subscribe to other topics, but goes on reading
+        # its assigned partitions. The generation's topics count until the next one.
         if value.generation != self.noted_generation:
             self.note_subscriptions()
 
 
 def _agrees(member: ClassicMember, stored: MemberMetadata, protocol: str | None) -> bool:
-    """Whether a member in memory is the one in the record, or an older one that the log tells of first."""
+    """Return whether a member in memory is the one in the record, or an older one still in the log."""
     return (
         any(p.name == protocol and p.metadata == stored.subscription for p in member.protocols)
         and member.session_timeout_ms == stored.session_timeout

@@ -15,14 +15,14 @@ ALIVE = HeartbeatResponse()
 
 
 def heartbeat(step: Step, group: ClassicGroup | None, request: HeartbeatRequest) -> HeartbeatResponse:
-    """Keep a member's session alive and tell it of a rebalance; writes no record."""
+    """Keep a member's session alive and report a rebalance to it; write no record."""
     if group is None:
         raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
     refuse_if_unknown(group, request.member_id, request.group_instance_id)
     refuse_if_generation_differs(group, request.generation_id)
-    # In a rebalance too: a member that is told to rejoin, and is about to, lives.
+    # In a rebalance too: a member that is asked to rejoin, and is about to, lives.
     renew_session(step, group, group.members[request.member_id])
-    # Only while joins are awaited: once a member has joined, it learns of its assignment by its sync. Of a
-    # whole group only a standby with something to inherit is told to join again (SM-84).
+    # Only while joins are awaited: a member that has joined learns its assignment by its sync. In a complete
+    # group only a standby with something to inherit is asked to rejoin (SM-84).
     preparing = group.state is ClassicState.PREPARING or request.member_id in group.heirs
     return REBALANCING if preparing else ALIVE

@@ -1,8 +1,8 @@
 """Joins of registered instance ids that wait for the others, so that all of them cost one rebalance.
 
-They wait beside the group, which goes on as it is: whoever reads partitions keeps reading them. The wait ends
-when the last of the registered ids has come, when its bound is over (SM-82), or when the group rebalances for
-a reason of its own. What is held is soft: after a failover the clients join again, and are held again.
+They wait outside the group, whose members keep reading their partitions. The wait ends when the last of the
+registered ids has joined, when its bound is over (SM-82), or when the group rebalances for another reason.
+Held joins are soft: after a failover the clients rejoin, and are held again.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from kgroup.protocol.messages.leave_group import MemberIdentity
 
 
 def hold(step: Step, group: ClassicGroup, member: ClassicMember) -> bool:
-    """Whether the join under way, of a registered id, waits for others that are registered (SM-80, OC-06)."""
+    """Hold the join of a registered id if other registered ids are missing; return whether (SM-80, OC-06)."""
     roster = step.state.roster_of(group.group_id)
-    # In a group that prepares a rebalance a join disturbs nobody; one that completes it would start anew.
+    # A join costs nothing in a group that prepares a rebalance; one that completes it would start over.
     if roster is None or group.state not in (ClassicState.STABLE, ClassicState.COMPLETING):
         return False
     instance_id = member.instance_id
@@ -38,7 +38,7 @@ def hold(step: Step, group: ClassicGroup, member: ClassicMember) -> bool:
 
 
 def wait_ms(step: Step, group: ClassicGroup, joining: ClassicMember | None = None) -> int:
-    """How long a group waits for those it expects; its rebalance timeout if no setting says (OC-06)."""
+    """Return how long a group waits for expected members; its rebalance timeout by default (OC-06)."""
     roster = step.state.roster_of(group.group_id)
     if roster is not None and roster.wait_ms is not None:
         return roster.wait_ms
@@ -46,18 +46,18 @@ def wait_ms(step: Step, group: ClassicGroup, joining: ClassicMember | None = Non
 
 
 def is_awaited(step: Step, group: ClassicGroup) -> bool:
-    """Whether somebody whom the group's settings name or count is still to come."""
+    """Return whether a member that the group's settings name or count is still missing."""
     roster = step.state.roster_of(group.group_id)
     return roster is not None and roster.is_awaited(group.static, len(group.members))
 
 
 def is_complete(step: Step, group: ClassicGroup) -> bool:
-    """Whether the group's settings name or count its members, and all of them have come."""
+    """Return whether the group's settings name or count its members, and all of them have joined."""
     return step.state.roster_of(group.group_id) is not None and not is_awaited(step, group)
 
 
 def is_over(step: Step, group: ClassicGroup) -> bool:
-    """Whether joins are held that have nobody left to wait for, as after a change of the settings."""
+    """Return whether held joins have no member left to wait for, as after a change of the settings."""
     roster = step.state.roster_of(group.group_id)
     return bool(group.held) and (roster is None or not _missing(roster, group))
 
@@ -69,7 +69,7 @@ def take_in(step: Step, group: ClassicGroup) -> None:
     joiners, group.held = group.held, {}
     step.cancel(hold_timer(group))
     for member in joiners.values():
-        # Members that came back meanwhile may have brought other protocols than when this one asked.
+        # Members that rejoined meanwhile may have brought other protocols than when this one asked.
         if not group.supports(member.protocol_type, member.protocols):
             _refuse(step, member, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
             continue
@@ -79,7 +79,7 @@ def take_in(step: Step, group: ClassicGroup) -> None:
 
 
 def let_go(step: Step, group: ClassicGroup, leaver: MemberIdentity) -> bool:
-    """Refuse a held join whose instance id is removed; whether there was one."""
+    """Refuse a held join whose instance id is removed; return whether there was one."""
     member = group.held.get(leaver.group_instance_id or "")
     if member is None or leaver.member_id not in ("", member.member_id):
         return False

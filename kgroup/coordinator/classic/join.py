@@ -27,7 +27,7 @@ MEMBER_ID_REQUIRED_SINCE = 4
 
 
 def join(step: Step, group: ClassicGroup | None, request: JoinGroupRequest) -> JoinGroupResponse | None:
-    """Answer a join, or park it (None); a group that is not there yet is created for a new member."""
+    """Answer a join, or park it (None); create a missing group for a new member."""
     if group is not None:
         return _join(step, group, request)
     if request.member_id:
@@ -35,8 +35,8 @@ def join(step: Step, group: ClassicGroup | None, request: JoinGroupRequest) -> J
     group = ClassicGroup(request.group_id, state_since_ms=step.now_ms)
     step.state.groups[request.group_id] = group
     response = _join(step, group, request)
-    # Written even when all that happened is that an id was handed out (MEMBER_ID_REQUIRED), as Kafka does:
-    # the group is listed from here on, and must be after a restart too.
+    # Written even when the join only got an id (MEMBER_ID_REQUIRED), as Kafka does: the group is listed from
+    # here on, and must be after a restart too.
     if not step.records:
         created = replace(NEVER, current_state_timestamp=step.now_ms)
         step.write(GroupMetadataKey(group=request.group_id), created)
@@ -46,7 +46,7 @@ def join(step: Step, group: ClassicGroup | None, request: JoinGroupRequest) -> J
 def _join(step: Step, group: ClassicGroup, request: JoinGroupRequest) -> JoinGroupResponse | None:
     try:
         if not _has_room(step, group, request.member_id):
-            # A limit that was lowered is brought about by the rejoins: who comes last goes.
+            # After the limit is lowered, members that rejoin last are rejected until the group fits.
             group.remove(request.member_id)
             return refused_join(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
         if not group.supports(request.protocol_type, request.protocols):
@@ -62,10 +62,10 @@ def _has_room(step: Step, group: ClassicGroup, member_id: str) -> bool:
     limit = step.config.max_size
     member = group.members.get(member_id)
     match group.state:
-        # Ids are handed out without limit (KIP-394): what counts is who comes back with one, and joins.
+        # Ids are handed out without limit (KIP-394): only clients that join with one count.
         case ClassicState.EMPTY | ClassicState.DEAD:
             return True
-        # Members that have not rejoined yet may not come back: only those that wait are counted.
+        # Members that have not rejoined yet may be gone: only waiting joins are counted.
         case ClassicState.PREPARING:
             return (member is not None and member.join is not None) or group.awaiting_join < limit
         case _:
@@ -77,11 +77,11 @@ def _join_new(step: Step, group: ClassicGroup, request: JoinGroupRequest) -> Joi
     if instance_id is not None:
         if instance_id in group.static:
             return rejoin_static(step, group, request, instance_id)
-        # Never sent away for an id first (SM-29): the instance id tells its tries apart.
+        # Not asked for an id first (SM-29): the instance id shows that its retries are one member.
         return _enter(step, group, _member(step, request, step.state.ids.classic_member(instance_id)))
     member_id = step.state.ids.classic_member(step.client_id)
-    # KIP-394: a client whose first join timed out would come again as yet another member, once a try. It has
-    # to take its id first; an id nobody comes back with costs a session timeout, and no rebalance.
+    # KIP-394: a client whose first join timed out would become another member at each retry. It must fetch
+    # its id first; an unused id costs a session timeout, and no rebalance.
     if step.version >= MEMBER_ID_REQUIRED_SINCE:
         group.pending_joiners.add(member_id)
         step.arm(session_timer(group, member_id), request.session_timeout_ms)
@@ -90,7 +90,7 @@ def _join_new(step: Step, group: ClassicGroup, request: JoinGroupRequest) -> Joi
 
 
 def _enter(step: Step, group: ClassicGroup, member: ClassicMember) -> JoinGroupResponse | None:
-    """Let a new member in: as a standby, once others have come that it waits for, or by a rebalance."""
+    """Add a new member: as a standby, after a wait for others, or by a rebalance."""
     response = standby.admit(step, group, member)
     if response is None and not hold(step, group, member):
         add_member(step, group, member)
@@ -100,8 +100,8 @@ def _enter(step: Step, group: ClassicGroup, member: ClassicMember) -> JoinGroupR
 def _join_existing(step: Step, group: ClassicGroup, request: JoinGroupRequest) -> JoinGroupResponse | None:
     member_id = request.member_id
     if member_id in group.pending_joiners:
-        # A static member is never handed an id to come back with (SM-29), so no client sends this. Kafka
-        # fails with an IllegalStateException, which its clients see as UNKNOWN_SERVER_ERROR.
+        # A static member never gets an id to rejoin with (SM-29), so no client sends this. Kafka fails with
+        # an IllegalStateException, which its clients see as UNKNOWN_SERVER_ERROR.
         if request.group_instance_id is not None:
             return refused_join(ErrorCode.UNKNOWN_SERVER_ERROR, "")
         return _enter(step, group, _member(step, request, member_id))
@@ -112,14 +112,14 @@ def _join_existing(step: Step, group: ClassicGroup, request: JoinGroupRequest) -
         return inherits
     unchanged = member.protocols == request.protocols
     match group.state:
-        # It did not get the answer to its join: it is told again, and nobody else is disturbed.
+        # The answer to its join was lost: send it again, without a rebalance for the others.
         case ClassicState.COMPLETING if unchanged:
             return joined(group, member_id, to_leader=member_id == group.leader)
         # The same for a follower (SM-05). A leader that joins wants a new assignment, as when topics changed,
-        # which it alone can tell (SM-40).
+        # which it alone can see (SM-40).
         case ClassicState.STABLE if unchanged and member_id != group.leader:
             return joined(group, member_id, to_leader=False)
-        # No step leaves a member in an Empty group; Kafka answers so, should that ever not hold.
+        # No step leaves a member in an Empty group; Kafka has this answer for the case.
         case ClassicState.EMPTY:
             raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
     group.update(

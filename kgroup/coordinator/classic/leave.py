@@ -13,13 +13,13 @@ from kgroup.protocol.messages.leave_group import LeaveGroupResponse, MemberIdent
 
 
 def leave(step: Step, group: ClassicGroup | None, members: tuple[MemberIdentity, ...]) -> LeaveGroupResponse:
-    """Remove the members named; each gets a result of its own, and one rebalance follows for all."""
+    """Remove the named members, each with a result of its own; one rebalance follows for all."""
     gone: list[ClassicMember] = []
     somebody_went = False
     results = []
     for leaver in members:
         code = ErrorCode.NONE
-        # A join that is held is not in the group yet: that it ends changes nothing there.
+        # A held join is not in the group yet: its end changes nothing there.
         if group is None or not let_go(step, group, leaver):
             code = _remove(step, group, leaver, gone)
             somebody_went = somebody_went or code is ErrorCode.NONE
@@ -28,7 +28,7 @@ def leave(step: Step, group: ClassicGroup | None, members: tuple[MemberIdentity,
                 member_id=leaver.member_id, group_instance_id=leaver.group_instance_id, error_code=code
             )
         )
-    # One rebalance for the whole batch (SM-58), and none if nobody went.
+    # One rebalance for the whole batch (SM-58), and none if no member was removed.
     if group is not None and somebody_went:
         after_removal(step, group, gone)
     return LeaveGroupResponse(members=tuple(results))
@@ -40,11 +40,11 @@ def _remove(
     if group is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
     member_id = leaver.member_id
-    # An admin names the instance alone (SM-53): whoever holds it goes, whatever its member id is by now.
+    # An admin names the instance alone (SM-53): remove the member that owns it, whatever its member id.
     if not member_id and leaver.group_instance_id is not None:
         member_id = group.static.get(leaver.group_instance_id, "")
     elif member_id in group.pending_joiners:
-        # Handed an id (KIP-394) and not back with it yet: a rebalance may be waiting for it alone.
+        # It got an id (KIP-394) and has not rejoined with it: a rebalance may be waiting for it alone.
         group.pending_joiners.discard(member_id)
         step.cancel(session_timer(group, member_id))
         return ErrorCode.NONE

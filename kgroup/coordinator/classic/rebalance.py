@@ -23,9 +23,9 @@ from kgroup.protocol.messages.sync_group import SyncGroupResponse
 
 
 def park_join(step: Step, group: ClassicGroup, member: ClassicMember) -> None:
-    """Park the join under way; a join of the same member parked earlier is told to ask again.
+    """Park the join under way; an earlier parked join of the same member is asked to retry.
 
-    Kafka forgets the earlier one's callback, and its connection waits until it times out.
+    Kafka drops the earlier one's callback, and its connection waits until it times out.
     """
     earlier = group.park_join(member, step.park())
     if earlier is not None:
@@ -34,7 +34,7 @@ def park_join(step: Step, group: ClassicGroup, member: ClassicMember) -> None:
 
 
 def rebalance_timeout(request: JoinGroupRequest, version: int) -> int:
-    """The request's rebalance timeout in ms; before version 1 the session timeout stands for it."""
+    """Return the request's rebalance timeout in ms; before version 1 its session timeout."""
     return request.rebalance_timeout_ms if version >= 1 else request.session_timeout_ms
 
 
@@ -50,11 +50,11 @@ def refuse_parked(step: Step, group: ClassicGroup, member: ClassicMember, code: 
 
 def add_member(step: Step, group: ClassicGroup, member: ClassicMember) -> None:
     """Add a member whose join is the request under way, and rebalance."""
-    # Who comes during the initial delay prolongs it, so that a fleet that starts is one generation (KIP-134).
+    # A join during the initial delay prolongs it, so that a fleet that starts is one generation (KIP-134).
     if group.forming is not None and group.forming.phase is Phase.PREPARING and group.forming.from_empty:
         group.forming.new_member_added = True
-    # Its join may be parked for longer than its session, which no heartbeat renews by then. A client that
-    # died while it waited is found by this timer alone, and must not keep the group waiting for ever.
+    # Its join may be parked for longer than its session, which no heartbeat renews meanwhile. Only this timer
+    # finds a client that died while it waited, and must not block the group for ever.
     member.is_new = True
     first = not group.members
     group.add(member)
@@ -71,7 +71,7 @@ def add_member(step: Step, group: ClassicGroup, member: ClassicMember) -> None:
 
 
 def rebalance_or_complete(step: Step, group: ClassicGroup) -> None:
-    """Start a rebalance where none is being prepared; complete one that everybody has joined."""
+    """Start a rebalance if none is being prepared; complete one that all members have joined."""
     if group.forming is None or group.forming.phase is Phase.COMPLETING:
         prepare(step, group)
     else:
@@ -79,10 +79,10 @@ def rebalance_or_complete(step: Step, group: ClassicGroup) -> None:
 
 
 def complete_if_all_joined(step: Step, group: ClassicGroup) -> None:
-    """End the join phase early when nobody is missing.
+    """End the join phase early when no member is missing.
 
-    Not in the initial delay of a group that was empty: who is missing there is not known yet (KIP-134),
-    unless its settings name whom it expects.
+    Not in the initial delay of a group that was empty: the missing members are not known yet (KIP-134),
+    unless its settings name those it expects.
     """
     forming = group.forming
     if forming is None or forming.phase is not Phase.PREPARING or not group.all_joined():
@@ -103,18 +103,18 @@ def prepare(step: Step, group: ClassicGroup) -> None:
     )
     group.heirs.clear()
     held.take_in(step, group)
-    # The leader may have been removed while the group was Stable: whoever is longest in the group follows it.
+    # The leader may have been removed while the group was Stable: the oldest member follows it.
     if group.forming.leader not in group.members:
         group.forming.leader = next(iter(group.members), None)
     group.state_since_ms = step.now_ms
     delay = step.config.initial_rebalance_delay_ms
     if from_empty and held.is_awaited(step, group):
-        # Whom it expects it waits for before anything is assigned, however long that takes within the bound
-        # (SM-80, SM-82); nobody who comes meanwhile makes it longer.
+        # The group waits for expected members before anything is assigned, up to the bound (SM-80, SM-82).
+        # Other joins do not prolong the wait.
         step.arm(join_timer(group), max(held.wait_ms(step, group), delay))
     elif from_empty:
         step.arm(join_timer(group), delay, InitialDelay(delay, _left_ms(group.rebalance_timeout_ms, delay)))
-    # Whoever is in waits already, as when the only member joins again: nobody is to be waited for.
+    # Every member waits already, as when the only member rejoins: there is none to wait for.
     elif group.all_joined():
         complete(step, group)
     # The slowest member's time to finish what it processes, and to rejoin (KIP-62; SM-70).
@@ -125,7 +125,7 @@ def prepare(step: Step, group: ClassicGroup) -> None:
 def join_timer_fired(step: Step, group: ClassicGroup, what: object) -> None:
     """Prolong the initial delay if members came during it (KIP-134); else complete with those who joined."""
     forming = group.forming
-    # The phase ended as this timer fell due: it is of a rebalance that is over.
+    # The phase ended as this timer fell due: it belongs to a rebalance that is over.
     if forming is None or forming.phase is not Phase.PREPARING:
         return
     if isinstance(what, InitialDelay) and forming.new_member_added and what.left_ms > 0:
@@ -137,31 +137,31 @@ def join_timer_fired(step: Step, group: ClassicGroup, what: object) -> None:
 
 
 def _left_ms(bound_ms: int, delay_ms: int) -> int:
-    # Kafka subtracts in 32 bits: a negative delay takes a bound near the largest round to a negative number.
+    # Kafka subtracts in 32 bits: with a negative delay, a bound near the maximum overflows.
     left_ms = bound_ms - delay_ms
     return left_ms if 0 <= left_ms <= INT32_MAX else 0
 
 
 def complete(step: Step, group: ClassicGroup) -> None:
-    """End the join phase: drop dynamic members that did not rejoin, start the next generation.
+    """End the join phase: remove dynamic members that did not rejoin, start the next generation.
 
     A static member that did not rejoin stays, with its partitions: only the end of its session, or an admin,
-    takes it out (KIP-345; SM-67, SM-69).
+    removes it (KIP-345; SM-67, SM-69).
     """
     forming = group.forming
     assert forming is not None, "no rebalance to complete"
     step.cancel(join_timer(group))
     for member in [m for m in group.members.values() if m.join is None and m.instance_id is None]:
         drop_member(step, group, member.member_id)
-    # Static members alone are left, and none of them has joined: there is nobody to compute an assignment.
+    # Only static members are left, and none of them has joined: no member can compute an assignment.
     if group.members and not _elect_joined_leader(group, forming):
         step.arm(join_timer(group), group.rebalance_timeout_ms)
         return
-    # A generation that was told but never written, as its leader died before it synced, is not given out
-    # again: members of both would be taken for one another.
-    forming.generation = max(forming.generation, group.told_generation) + 1
+    # A generation that was sent but never written, because its leader died before it synced, is not used
+    # again: members of both would be confused.
+    forming.generation = max(forming.generation, group.sent_generation) + 1
     group.state_since_ms = step.now_ms
-    # Nobody will sync, so it is written now: a restart must find the group Empty, not with its last members.
+    # No member will sync, so it is written now: a restart must find the group Empty, without members.
     if not group.members:
         record = group.record(
             forming.generation, protocol=None, leader=None, assignments={}, state_since_ms=step.now_ms
@@ -169,7 +169,7 @@ def complete(step: Step, group: ClassicGroup) -> None:
         step.records.append(record)
         group.forming = None
         return
-    group.told_generation = forming.generation
+    group.sent_generation = forming.generation
     forming.phase = Phase.COMPLETING
     forming.protocol = group.selected_protocol()
     group.idle = standby.idle_members(step, group)
@@ -181,19 +181,19 @@ def complete(step: Step, group: ClassicGroup) -> None:
 
 
 def drop_member(step: Step, group: ClassicGroup, member_id: str) -> None:
-    """Take a member out, with its session timer; its parked requests must have been answered."""
+    """Remove a member, with its session timer; its parked requests must have been answered."""
     group.remove(member_id)
     step.cancel(session_timer(group, member_id))
 
 
 def remove_member(step: Step, group: ClassicGroup, member: ClassicMember) -> None:
-    """Take a member out and tell its parked requests UNKNOWN_MEMBER_ID, without its id: it starts anew."""
+    """Remove a member; answer its parked requests UNKNOWN_MEMBER_ID without its id, so it starts over."""
     refuse_parked(step, group, member, ErrorCode.UNKNOWN_MEMBER_ID, "")
     drop_member(step, group, member.member_id)
 
 
 def after_removal(step: Step, group: ClassicGroup, gone: Sequence[ClassicMember]) -> None:
-    """Rebalance what is left once members have gone, unless standbys take their places.
+    """Rebalance the members that are left after a removal, unless standbys take over.
 
     Nothing to do for an empty group.
     """
@@ -203,13 +203,13 @@ def after_removal(step: Step, group: ClassicGroup, gone: Sequence[ClassicMember]
 
 
 def hold_timer_fired(step: Step, group: ClassicGroup) -> None:
-    """Rebalance with those of the registered ids that have come (SM-82)."""
+    """Rebalance with the registered ids that have joined (SM-82)."""
     if group.held:
         rebalance_or_complete(step, group)
 
 
 def roster_changed(step: Step, group: ClassicGroup) -> None:
-    """Wait no longer if the settings name nobody any more who is still to come."""
+    """Stop waiting if every member that the settings name or count has joined."""
     if held.is_over(step, group):
         rebalance_or_complete(step, group)
     else:
@@ -221,13 +221,14 @@ def session_timer_fired(step: Step, group: ClassicGroup, member_id: str) -> None
     member = group.members.get(member_id)
     if member_id in group.pending_joiners:
         group.pending_joiners.discard(member_id)
-    # Who waits for our answer cannot send heartbeats; an established member is taken for alive until then.
+    # A member that waits for our answer cannot send heartbeats; an established one counts as alive until
+    # then.
     elif member is None or (not member.is_new and (member.join is not None or member.sync is not None)):
         return
     else:
         remove_member(step, group, member)
     if group.state is not ClassicState.PREPARING:
-        # A pending joiner had no part in the generation: nobody has to rejoin for it.
+        # A pending joiner had no part in the generation: no member has to rejoin for it.
         if member is not None:
             after_removal(step, group, (member,))
     elif group.all_joined() and not (
@@ -239,13 +240,13 @@ def session_timer_fired(step: Step, group: ClassicGroup, member_id: str) -> None
 
 def sync_timer_fired(step: Step, group: ClassicGroup, generation: object) -> None:
     """Remove the members that did not sync in time, static ones too, and rebalance the rest."""
-    # Another generation has begun, or everybody has synced: the timer is of a rebalance that is over.
+    # Another generation has begun, or all have synced: the timer belongs to a rebalance that is over.
     if generation != group.generation or not group.pending_sync:
         return
     if group.forming is not None and group.forming.phase is Phase.PREPARING:
         return
-    # Static ones too, and the leader: a member that joined and then does not fetch its assignment is stuck,
-    # and without the leader's sync nobody else gets one either (KAFKA-12890).
+    # Static ones too, and the leader: a member that joined and does not fetch its assignment is stuck, and
+    # without the leader's sync no other gets one either (KAFKA-12890).
     for member_id in sorted(group.pending_sync):
         drop_member(step, group, member_id)
     prepare(step, group)
@@ -281,5 +282,6 @@ def _reset_syncs(step: Step, group: ClassicGroup) -> None:
             refused = SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
             step.answer(member.sync, refused)
             member.sync = None
-            # While it was parked its session may have run out unnoticed: from here on it must beat again.
+            # While it was parked its session may have run out unnoticed: from here on it must send
+            # heartbeats.
             renew_session(step, group, member)

@@ -1,11 +1,11 @@
-"""Hot standbys of a classic group with a target size: idle members that take a lost one's place (SM-83).
+"""Hot standbys of a classic group with a target size: idle members that take over from a lost one (SM-83).
 
-Of the consumer protocol type only, as the coordinator must read and write assignments for it (OC-07). The
-client that leads is sent the active members alone, so the others get no partitions. Who comes once the target
-size is reached joins without a rebalance. When an active member is gone for good, the standby that has waited
-longest inherits its assignment: it alone is told to rejoin, at the generation that is. Its assignment is
-written when it fetches it; a coordinator that is loaded in between finds partitions that nobody has, and
-rebalances. Whatever does not fit ends in the rebalance that Kafka would make.
+Only for the consumer protocol type, whose assignments the coordinator can read and write (OC-07). The client
+that leads receives the active members alone, so the others get no partitions. A member that joins once the
+target size is reached causes no rebalance. When an active member is gone for good, the standby that has
+waited longest inherits its assignment: it alone is asked to rejoin, at the present generation. Its assignment
+is written when it fetches it; a coordinator loaded in between finds partitions without an owner, and
+rebalances. Anything that does not fit ends in the rebalance that Kafka would make.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kgroup.protocol.subscription import Assignment, Subscription, subscribed_to
 
 
 def idle_members(step: Step, group: ClassicGroup) -> frozenset[str]:
-    """The members beyond the target size: not those that have partitions, and then whoever came last."""
+    """Return the members beyond the target size: none that has partitions, then those that joined last."""
     size = _target_size(step, group)
     if size is None or len(group.members) <= size:
         return frozenset()
@@ -39,16 +39,16 @@ def idle_members(step: Step, group: ClassicGroup) -> frozenset[str]:
         for name in (stored.member_id, stored.group_instance_id)
         if name is not None
     }
-    # Those that had partitions before, then in the order in which they came (OC-07).
+    # Those that had partitions before, then in the order in which they joined (OC-07).
     ranked = sorted(group.members.values(), key=lambda m: m.member_id not in had and m.instance_id not in had)
-    # A cooperative member gives up what it owns only in a rebalance that the leader sees it in: were it left
-    # out, another would get its partitions while it still reads them.
+    # A cooperative member revokes what it owns only in a rebalance whose leader sees it. If it were omitted,
+    # another would get its partitions while it still reads them.
     active = owning | {m.member_id for m in ranked[:size]}
     return frozenset(group.members.keys() - active)
 
 
 def admit(step: Step, group: ClassicGroup, member: ClassicMember) -> JoinGroupResponse | None:
-    """Take a member in as a standby, if the group has its active ones and needs no rebalance; else None."""
+    """Admit a member as a standby, if the group has its active ones and needs no rebalance; else None."""
     size = _target_size(step, group)
     if size is None or group.state is not ClassicState.STABLE:
         return None
@@ -57,7 +57,7 @@ def admit(step: Step, group: ClassicGroup, member: ClassicMember) -> JoinGroupRe
     if owners < size or topics is None or group.protocol not in {p.name for p in member.protocols}:
         return None
     try:
-        # Topics that nobody has read yet need an assignment, which only a leader can make.
+        # Topics that no member reads yet need an assignment, which only a leader can make.
         if not set(_topics(group, member)) <= topics:
             return None
         member.assignment = _encoded(group, member, Assignment())
@@ -91,7 +91,7 @@ def take_over(step: Step, group: ClassicGroup, gone: Sequence[ClassicMember]) ->
         heirs[heir.member_id] = _encoded(group, heir, Assignment.decode(assigned))
     leader = group.leader
     if leader not in group.members:
-        # A leader must learn that it leads, and the only member that is told anything is an heir.
+        # A leader must learn that it leads, and only an heir receives an answer.
         leader = next(iter(heirs), None)
         if leader is None:
             return False
@@ -105,11 +105,11 @@ def take_over(step: Step, group: ClassicGroup, gone: Sequence[ClassicMember]) ->
 def rejoin(
     step: Step, group: ClassicGroup, member: ClassicMember, request: JoinGroupRequest
 ) -> JoinGroupResponse | None:
-    """Let an heir join the present generation; None where it asks for more, and the group must rebalance."""
+    """Let an heir join the present generation; None if it asks for more, and the group must rebalance."""
     if member.member_id not in group.heirs or group.state is not ClassicState.STABLE:
         return None
     leads = group.leader == member.member_id
-    # Before KIP-814 a leader cannot be told that it leads and has nothing to compute.
+    # Before KIP-814 a leader cannot skip the computation.
     if (leads and step.version < SKIP_ASSIGNMENT_SINCE) or not _asks_for_the_same(group, member, request):
         return None
     response = joined(group, member.member_id, to_leader=leads)
@@ -118,7 +118,7 @@ def rejoin(
 
 
 def inherit(step: Step, group: ClassicGroup, member: ClassicMember) -> bytes:
-    """The member's assignment in a Stable group; an heir's is written as it is fetched."""
+    """Return the member's assignment in a Stable group; write an heir's as it is fetched."""
     inherited = group.heirs.pop(member.member_id, None)
     if inherited is not None:
         member.assignment = inherited
@@ -127,13 +127,13 @@ def inherit(step: Step, group: ClassicGroup, member: ClassicMember) -> bytes:
 
 
 def left_out(group: ClassicGroup) -> dict[str, bytes]:
-    """What the members get to which the leader was not to assign: no partitions, in readable bytes."""
+    """Return the assignments of members the leader omitted: no partitions, in readable bytes."""
     idle = (group.members[member_id] for member_id in group.idle if member_id in group.members)
     return {member.member_id: _encoded(group, member, Assignment()) for member in idle}
 
 
 def has_orphans(step: Step, group: ClassicGroup) -> bool:
-    """Whether partitions are nobody's, as an heir had not fetched them before the restart."""
+    """Return whether partitions have no owner: a restart came before an heir fetched."""
     if _target_size(step, group) is None or group.state is not ClassicState.STABLE:
         return False
     given = {partition for m in group.members.values() for partition in _partitions(m.assignment)}
@@ -154,7 +154,7 @@ def _target_size(step: Step, group: ClassicGroup) -> int | None:
 
 
 def _partitions(assignment: bytes) -> Iterable[TopicPartition]:
-    """The partitions in an assignment; none in one that cannot be read."""
+    """Return the partitions in an assignment; none in one that cannot be read."""
     try:
         return Assignment.decode(assignment).partitions
     except DecodeError:
@@ -170,7 +170,7 @@ def _owns_now(group: ClassicGroup, member: ClassicMember) -> bool:
 
 
 def _covers(group: ClassicGroup, member: ClassicMember, assigned: bytes) -> bool:
-    """Whether the member could go on with the assignment, in which its assignor keeps nothing of its own."""
+    """Return whether the member could use the assignment, without its assignor's user data."""
     try:
         lost, topics = Assignment.decode(assigned), set(_topics(group, member))
     except DecodeError:
@@ -183,9 +183,9 @@ def _encoded(group: ClassicGroup, member: ClassicMember, assignment: Assignment)
 
 
 def _asks_for_the_same(group: ClassicGroup, member: ClassicMember, request: JoinGroupRequest) -> bool:
-    """Whether the join names the protocols and topics that the member is known by.
+    """Return whether the join names the member's known protocols and topics.
 
-    The bytes differ all the same: a subscription tells the generation since its version 2 (KIP-792).
+    The bytes differ all the same: since version 2 a subscription holds the generation (KIP-792).
     """
     if [p.name for p in request.protocols] != [p.name for p in member.protocols]:
         return False

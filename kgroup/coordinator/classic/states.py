@@ -4,7 +4,7 @@ from enum import Enum, StrEnum, auto
 
 
 class ClassicState(StrEnum):
-    """What ListGroups and DescribeGroups show; derived from a group's committed and forming parts."""
+    """The states ListGroups and DescribeGroups show; derived from a group's committed and forming parts."""
 
     EMPTY = "Empty"
     PREPARING = "PreparingRebalance"
@@ -14,7 +14,7 @@ class ClassicState(StrEnum):
 
 
 class Phase(Enum):
-    """How far a forming rebalance has come: joins are awaited, or syncs are."""
+    """The phase of a forming rebalance: it awaits joins, or syncs."""
 
     PREPARING = auto()
     COMPLETING = auto()

@@ -1,4 +1,4 @@
-"""A static member that comes back without its member id takes its old place over (KIP-345, KIP-814)."""
+"""A static member that rejoins without its member id takes its old place over (KIP-345, KIP-814)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from kgroup.protocol.messages.join_group import JoinGroupRequest, JoinGroupRespo
 def rejoin_static(
     step: Step, group: ClassicGroup, request: JoinGroupRequest, instance_id: str
 ) -> JoinGroupResponse | None:
-    """Hand the instance's place to a new member id; no rebalance while the selected protocol stays.
+    """Give the instance's place to a new member id; no rebalance while the selected protocol stays.
 
-    Whatever the old id still waits for is answered FENCED_INSTANCE_ID.
+    Parked requests of the old id are answered FENCED_INSTANCE_ID.
     """
-    # No state of an Empty group has static members; Kafka fails here too, should that ever not hold.
+    # No state of an Empty group has static members; Kafka fails here too.
     if group.is_empty:
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "an empty group has no static members")
     old_id, old_leader = group.static[instance_id], group.leader
@@ -39,7 +39,7 @@ def rejoin_static(
     renew_session(step, group, member)
     timeout = rebalance_timeout(request, step.version)
     group.update(member, request.protocols, timeout, request.session_timeout_ms)
-    # Static membership's whole point: a bounce within the session costs no rebalance (SM-26, SM-39). Other
+    # The purpose of static membership: a bounce within the session costs no rebalance (SM-26, SM-39). Other
     # subscription bytes do not matter by themselves; another protocol would make the others' unreadable.
     if stable and group.selected_protocol() == group.protocol:
         return _keep_place(step, group, new_id, old_id, old_leader)
@@ -56,8 +56,8 @@ def _keep_place(
 ) -> JoinGroupResponse:
     """Commit the new id under the present generation.
 
-    Before version 9 a returning leader is named the old leader id, so that it does not compute an
-    assignment; since then it leads and is told to skip the computation (KIP-814).
+    Before version 9 a returning leader is sent the old leader id, so that it does not compute an
+    assignment; since then it leads and is sent skip_assignment (KIP-814).
     """
     leader = new_id if old_leader == old_id else old_leader
     step.records.append(group.record_of_now(leader))

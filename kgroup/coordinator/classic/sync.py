@@ -14,7 +14,7 @@ from kgroup.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRespo
 
 def sync(step: Step, group: ClassicGroup | None, request: SyncGroupRequest) -> SyncGroupResponse | None:
     """Answer with the member's assignment, or park until the leader has sent it (None)."""
-    # Nobody is in an Empty group: whoever asks has left, or was removed.
+    # An Empty group has no members: the sender has left, or was removed.
     if group is None or group.is_empty:
         raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
     refuse_if_unknown(group, request.member_id, request.group_instance_id)
@@ -23,17 +23,17 @@ def sync(step: Step, group: ClassicGroup | None, request: SyncGroupRequest) -> S
         request.protocol_name, group.protocol
     ):
         raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-    # The generation that it asks for is over before anybody had a part of it: it has to join the next.
+    # The generation it names ended before any member had a part of it: it has to join the next.
     if group.state is ClassicState.PREPARING:
         raise Refused(ErrorCode.REBALANCE_IN_PROGRESS)
     member = group.members[request.member_id]
     group.pending_sync.discard(member.member_id)
     if not group.pending_sync:
         step.cancel(sync_timer(group))
-    # Its answer was lost, or it is a static member back from a bounce: the leader's work is done already.
+    # Its answer was lost, or it is a static member back from a bounce: the leader has already synced.
     if group.state is ClassicState.STABLE:
         return _synced(group, inherit(step, group, member))
-    # It asks twice, as after a reconnect: the one that waits is sent away. Kafka forgets the earlier one.
+    # It asks twice, as after a reconnect: the waiting request is rejected. Kafka drops the earlier one.
     if member.sync is not None:
         step.answer(member.sync, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
     member.sync = step.park()
@@ -46,7 +46,7 @@ def sync(step: Step, group: ClassicGroup | None, request: SyncGroupRequest) -> S
 def _commit(step: Step, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
     """Write the generation and answer every parked sync; the group is Stable once the record is replayed.
 
-    A member that the leader left out gets no partitions; one that it made up is ignored.
+    A member that the leader omitted gets no partitions; an unknown member is ignored.
     """
     group.stable_since_ms = step.now_ms
     step.records.append(
@@ -75,5 +75,5 @@ def _synced(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:
 
 
 def _differs(given: str | None, held: str | None) -> bool:
-    """Whether both are named and not the same: before a protocol is chosen, any may be named."""
+    """Return whether both are named and differ: before a protocol is chosen, any may be named."""
     return given is not None and held is not None and given != held

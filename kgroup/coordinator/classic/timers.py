@@ -11,7 +11,7 @@ from kgroup.timers import TimerKey
 
 
 class InitialDelay(NamedTuple):
-    """The join timer of a group that was empty: how long this delay is, and how much may follow it."""
+    """The join timer of a group that was empty: the length of this delay, and how much may follow it."""
 
     delay_ms: int
     left_ms: int
@@ -34,5 +34,5 @@ def hold_timer(group: ClassicGroup) -> TimerKey:
 
 
 def renew_session(step: Step, group: ClassicGroup, member: ClassicMember) -> None:
-    """Start the member's session timeout anew: it has just shown that it lives."""
+    """Restart the member's session timeout: it has just shown that it lives."""
     step.arm(session_timer(group, member.member_id), member.session_timeout_ms)

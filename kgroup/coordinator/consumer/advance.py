@@ -1,7 +1,7 @@
 """What a heartbeat or a join does to a consumer group: announce, compute targets, move the member one step.
 
-Members of both protocols go through here, as the join of a classic member is its heartbeat (KIP-848); who
-they are, and what they are answered, the callers decide: `consumer.heartbeat`, `migration.classic_members`.
+Members of both protocols go through here, as the join of a classic member is its heartbeat (KIP-848). The
+callers decide which member it is and how it is answered: `consumer.heartbeat`, `migration.classic_members`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kgroup.protocol.releases import Change
 
 
 class News(NamedTuple):
-    """What came of a member's announcement: the group epoch, and what the subscriptions are now."""
+    """The result of a member's announcement: the group epoch, and the present subscriptions."""
 
     epoch: int
     homogeneous: bool
@@ -39,13 +39,13 @@ class News(NamedTuple):
 def advance(
     step: Step, group: ConsumerGroup, before: ConsumerMember, after: ConsumerMember, owned: Owned | None
 ) -> tuple[ConsumerMember, int]:
-    """Take over what the member says of itself, compute targets when due, and move it one step.
+    """Apply what the member reports of itself, compute targets when due, and move it one step.
 
-    Returns the member as it is then, and the group epoch.
+    Return the member as it is then, and the group epoch.
     """
     news = announce(step, group, before, after)
     if client_assignor.in_use(step, group, news.epoch, after):
-        # A member computes (CP-29): until it hands its result in, everybody goes on towards the old target.
+        # A member computes (CP-29): until it installs its result, all members move towards the old target.
         target = Target(group.assignment_epoch, stored_target(group, after))
     else:
         target = update_target(step, group, news.epoch, before, after, homogeneous=news.homogeneous)
@@ -54,9 +54,9 @@ def advance(
 
 
 def announce(step: Step, group: ConsumerGroup, before: ConsumerMember, after: ConsumerMember) -> News:
-    """Write what the member says of itself, and bump the group epoch when subscriptions or topics changed."""
-    # A static member that takes a place over is not in the group under its new id, and yet has its record 5:
-    # `take_place` has written it in this batch.
+    """Write what the member reports, and bump the group epoch if subscriptions or topics changed."""
+    # A static member that takes a place over is not in the group under its new id, but already has its record
+    # 5: `take_place` has written it in this batch.
     known = before.member_id in group.members or before.instance_id is not None
     said = after.metadata is not before.metadata
     if (said and after.metadata != before.metadata) or not known:
@@ -65,8 +65,8 @@ def announce(step: Step, group: ConsumerGroup, before: ConsumerMember, after: Co
     offers_changed = said and before.metadata.client_assignors != after.metadata.client_assignors
     regex = update_regex(step, group, before, after)
     changed = names_changed or regex is not RegexChange.NONE
-    # A pattern that nobody has resolved yet names no topic: the bump comes with its resolution, and one now
-    # would compute a target twice. A classic member's join clears the pattern for good and bumps at once.
+    # An unresolved pattern names no topic. The bump comes with its resolution; one now would compute a target
+    # twice. A classic member's join clears the pattern for good and bumps at once.
     bump = changed if after.is_classic else names_changed or regex is RegexChange.UPDATED_AND_RESOLVED
     subscriptions = Subscriptions.with_change(group, before, after)
     epoch = group.epoch
@@ -94,14 +94,14 @@ def move(
     *,
     subscription_changed: bool,
 ) -> ConsumerMember:
-    """Move the member one step towards its target, and write where it is then."""
+    """Move the member one step towards its target, and write its new state."""
     moved = _reconcile(step, group, member, target, owned, subscription_changed)
     if moved == member.current:
         return member
     member = replace(member, current=moved)
     write_current(step, group.group_id, member)
-    # Only a step touches the limit: were it renewed by each heartbeat, a member that beats but never revokes
-    # would hold its partitions for ever (CP-17). A classic member is limited by its own join timer instead.
+    # Only a step touches the limit: if each heartbeat renewed it, a member that sends heartbeats but never
+    # revokes would keep its partitions for ever (CP-17). A classic member's own join timer limits it instead.
     if not member.is_classic:
         limit_revocation(step, group.group_id, member)
     return member
@@ -117,7 +117,7 @@ def _reconcile(
 ) -> Current:
     current = member.current
     stable = current.state is MemberState.STABLE
-    # Nearly every heartbeat ends here: what follows costs as much as the group has topics.
+    # Nearly every heartbeat ends here: the rest costs as much as the group has topics.
     if stable and current.epoch == target.epoch and not subscription_changed:
         return current
     by_name, names = step.state.image.by_name, group.topics_of(member)
@@ -138,7 +138,7 @@ def take_place(step: Step, group: ConsumerGroup, holder: ConsumerMember, member_
     """Give a static member's place, with its partitions and target, to a new member id.
 
     Epoch 0 makes it reconcile at once; its partitions keep their assignment epochs, so that what the
-    process committed before it went stays acceptable from the one that came back (AE-25).
+    old process committed stays acceptable from the new one (AE-25).
     """
     current = replace(holder.current, epoch=0, previous_epoch=0)
     member = ConsumerMember(member_id, holder.metadata, current)
@@ -147,9 +147,9 @@ def take_place(step: Step, group: ConsumerGroup, holder: ConsumerMember, member_
 
 
 def refuse_if_full(step: Step, group: ConsumerGroup, member_id: str, instance_id: str | None) -> None:
-    """GROUP_MAX_SIZE_REACHED for a member id that is new to a full group.
+    """Raise GROUP_MAX_SIZE_REACHED for a member id that is new to a full group.
 
-    Before Kafka 4.4 a static member that returns under a new id counts as new, though it adds no member.
+    Before Kafka 4.4 a static member that rejoins under a new id counts as new, though it adds no member.
     """
     if instance_id in group.static and step.config.kafka.has(Change.RETURNS_IN_FULL_GROUPS):
         return

@@ -1,9 +1,9 @@
 """Client-side assignors: a member computes the target (KIP-848 describes them, no released Kafka has them).
 
 An experiment, off unless `kgroup.client.assignors.enable` is true. A group uses them while every member
-offers one that all can run. Then a heartbeat's answer names one member (`should_compute_assignment`); it
-fetches the group at an epoch with ConsumerGroupPrepareAssignment and hands its result in with
-ConsumerGroupInstallAssignment. A member that refuses makes the server's assignor compute that epoch.
+offers one that all can run. Then a heartbeat's answer names one member (`should_compute_assignment`). It
+fetches the group at an epoch with ConsumerGroupPrepareAssignment and sends its result with
+ConsumerGroupInstallAssignment. If a member refuses, the server's assignor computes that epoch.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from kgroup.protocol.messages.consumer_group_prepare_assignment import (
 
 
 def recorded(offered: tuple[Offered, ...]) -> tuple[ClientAssignor, ...]:
-    """What a heartbeat offers, as record 5 keeps it; in the member's order of preference."""
+    """Return what a heartbeat offers, as record 5 keeps it; in the member's order of preference."""
     return tuple(
         ClientAssignor(
             name=one.name,
@@ -54,9 +54,9 @@ def recorded(offered: tuple[Offered, ...]) -> tuple[ClientAssignor, ...]:
 
 
 def chosen_assignor(members: Collection[ConsumerMember]) -> str | None:
-    """The assignor most members prefer among those all can run; None when there is none.
+    """Return the assignor most members prefer among those all can run; None if there is none.
 
-    All can run one when all offer it, and each one's metadata version is within everybody's range.
+    All can run one when all offer it, and each one's metadata version is within the range of all.
     """
     offers = [{a.name: a for a in member.metadata.client_assignors} for member in members]
     if not offers or not all(offers):
@@ -70,7 +70,7 @@ def chosen_assignor(members: Collection[ConsumerMember]) -> str | None:
 
 
 def refuse_if_no_overlap(step: Step, group: ConsumerGroup, after: ConsumerMember) -> None:
-    """UNSUPPORTED_ASSIGNOR for a member whose assignors have nothing in common with the others'."""
+    """Raise UNSUPPORTED_ASSIGNOR for a member that has no assignor in common with the others."""
     if not step.config.client_assignors or not after.metadata.client_assignors:
         return
     members = {**group.members, after.member_id: after}.values()
@@ -83,7 +83,7 @@ def refuse_if_no_overlap(step: Step, group: ConsumerGroup, after: ConsumerMember
 
 
 def in_use(step: Step, group: ConsumerGroup, epoch: int, after: ConsumerMember) -> bool:
-    """Whether a member, not the server, computes the target of `epoch`."""
+    """Return whether a member, not the server, computes the target of `epoch`."""
     if not step.config.client_assignors or group.assignment_epoch >= epoch:
         return False
     if step.state.refused_epochs.get(group.group_id) == epoch:
@@ -91,8 +91,8 @@ def in_use(step: Step, group: ConsumerGroup, epoch: int, after: ConsumerMember) 
     return chosen_assignor({**group.members, after.member_id: after}.values()) is not None
 
 
-def shall_compute(step: Step, group: ConsumerGroup, member: ConsumerMember) -> bool:
-    """Whether this heartbeat's member is the one to compute; it becomes so when nobody else is at it."""
+def must_compute(step: Step, group: ConsumerGroup, member: ConsumerMember) -> bool:
+    """Return whether this heartbeat's member must compute; it is chosen if no other member computes."""
     if not may_compute(step, group):
         return False
     computations = step.state.computations
@@ -111,7 +111,7 @@ def shall_compute(step: Step, group: ConsumerGroup, member: ConsumerMember) -> b
 def prepare(
     step: Step, request: ConsumerGroupPrepareAssignmentRequest
 ) -> ConsumerGroupPrepareAssignmentResponse:
-    """Hand the chosen member the group at its present epoch: members, their assignors' metadata, topics.
+    """Return the group at its present epoch to the chosen member: members, assignors' metadata, topics.
 
     Within the assignment interval a member may have joined that has no assignor in common with the others:
     then UNSUPPORTED_ASSIGNOR, and the server computes this epoch.
@@ -146,8 +146,8 @@ def install(
 ) -> ConsumerGroupInstallAssignmentResponse:
     """Make the chosen member's result the target of the epoch it was computed for.
 
-    The group may have moved on since: then that epoch's target is in force until the next is computed. An
-    epoch whose target is there already, or a newer one's, is refused: target epochs never fall.
+    If the group has moved on since, that target is in force until the next is computed. An epoch that
+    already has a target, or is older than one that has, is refused: target epochs never fall.
     """
     group, computation = _checked(step, request.group_id, request.member_id, request.member_epoch)
     if request.error:
@@ -183,9 +183,9 @@ def _checked(step: Step, group_id: str, member_id: str, epoch: int) -> tuple[Con
 
 
 def _handed_out_as(computation: Computation, member: ConsumerMember) -> str | None:
-    """The member id under which Prepare handed the member out; None for one that joined since.
+    """Return the member id that Prepare handed out; None for a member that joined since.
 
-    A static member that came back since has a new id, and has inherited the target of the old one.
+    A static member that rejoined since has a new id, and has inherited the target of the old one.
     """
     if member.member_id in computation.subscribed:
         return member.member_id
@@ -195,7 +195,7 @@ def _handed_out_as(computation: Computation, member: ConsumerMember) -> str | No
 def _fault(
     group: ConsumerGroup, computation: Computation, request: ConsumerGroupInstallAssignmentRequest
 ) -> str | None:
-    """What does not fit to what was handed out; None for an assignment that can be installed."""
+    """Return what does not match what was handed out; None for an assignment that can be installed."""
     if request.group_epoch != computation.epoch:
         return f"computed for epoch {request.group_epoch}, but epoch {computation.epoch} was handed out"
     if not group.assignment_epoch < request.group_epoch <= group.epoch:
@@ -203,7 +203,7 @@ def _fault(
     taken: set[tuple[bytes, int]] = set()
     failed = {member.member_id for member in request.members if member.error}
     for member_id, held in group.members.items():
-        # A member that nothing is computed for keeps its partitions: no other may be given them.
+        # A member without a result keeps its partitions: no other may be assigned them.
         if _handed_out_as(computation, held) in (None, *failed):
             taken.update((t, n) for t, numbers in group.target_of(member_id).items() for n in numbers)
     return next(
@@ -214,7 +214,7 @@ def _fault(
 def _fault_of_member(
     computation: Computation, member: Installed, taken: set[tuple[bytes, int]]
 ) -> str | None:
-    """The same of one member; adds what it is given to `taken`."""
+    """Return the same for one member; add its partitions to `taken`."""
     subscribed = computation.subscribed.get(member.member_id)
     if subscribed is None:
         return f"no member {member.member_id}"
@@ -231,7 +231,7 @@ def _fault_of_member(
 
 
 def _write(step: Step, group: ConsumerGroup, member_id: str, given: Installed) -> None:
-    """Record 7 with what the assignor says to the member; with an error the old partitions stay."""
+    """Write record 7 with the assignor's metadata for the member; with an error the old partitions stay."""
     target = {t.topic_id: tuple(sorted(t.partitions)) for t in given.topic_partitions}
     if given.error:
         target = dict(group.target_of(member_id))

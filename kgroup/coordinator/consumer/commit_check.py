@@ -1,4 +1,4 @@
-"""Who may commit and fetch offsets in a consumer group, and at which epoch (KIP-848, KIP-1251)."""
+"""Which members may commit and fetch offsets in a consumer group, and at which epoch (KIP-848, KIP-1251)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def check_commit(
     empty = group.is_empty
     if names_no_member(epoch, member_id, instance_id, group_is_empty=empty, transactional=transactional):
         return None
-    # Before its epoch, in transactions too: what one that is gone says of epochs means nothing (AE-11).
+    # Before its epoch, in transactions too: epochs of a removed member mean nothing (AE-11).
     member = group.members.get(member_id)
     if member is None:
         raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -41,18 +41,18 @@ def check_commit(
             ErrorCode.UNSUPPORTED_VERSION,
             "members of a consumer group commit with OffsetCommit version 9 or later",
         )
-    # At its own epoch a member may commit what it does not own: what it has just given up, for one (AE-07).
+    # At its own epoch a member may commit what it does not own, such as what it has just revoked (AE-07).
     if epoch == member.epoch:
         return None
     generations = transactional and step.version < STALE_IN_TRANSACTIONS_SINCE
-    # Never given to it; and to a static member that is away, at -2, any epoch is a newer one (OC-25).
+    # A newer epoch than the member ever had. For a static member that is away, at -2, any epoch is (OC-25).
     if epoch > member.epoch:
         raise EpochRefused(stale(member, generations=generations))
     return OlderEpoch(member, epoch, generations)
 
 
 def stale(member: ConsumerMember, *, generations: bool = False) -> ErrorCode:
-    """What a member is told whose epoch does not match: as a generation where no other fits."""
+    """Return the error for a mismatched epoch: as a generation where no other fits."""
     if member.is_classic or generations:
         return ErrorCode.ILLEGAL_GENERATION
     return ErrorCode.STALE_MEMBER_EPOCH
@@ -60,13 +60,13 @@ def stale(member: ConsumerMember, *, generations: bool = False) -> ErrorCode:
 
 def refuse_fetch(group: ConsumerGroup, member_id: str | None, epoch: int) -> None:
     """Refuse a fetch that names a member, unless the member is known and exactly at `epoch`."""
-    # Nobody's fetch, as an admin's; "" is a member id like any other, and unknown (KIP-848).
+    # No member's fetch, but an admin's; "" is a member id like any other, and unknown (KIP-848).
     if member_id is None and epoch < 0:
         return
     member = group.members.get(member_id or "")
     if member is None:
         raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
-    # Exactly: KIP-1251 relaxes commits alone (AE-31). What is fetched is where reading begins.
+    # Exactly: KIP-1251 relaxes commits alone (AE-31). Reading begins at the fetched offset.
     if epoch != member.epoch:
         raise Refused(stale(member))
 
@@ -79,8 +79,8 @@ class OlderEpoch:
         self._refusal = stale(member, generations=generations)
 
     def __call__(self, topic_id: bytes, partition: int) -> None:
-        """Raises EpochRefused; no topic id means it is unknown."""
-        # What it does not have counts as assigned at its own epoch, which is newer than this one (AE-07).
+        """Raise EpochRefused; a missing topic id means it is unknown."""
+        # A partition it does not have counts as assigned at its own epoch, newer than this one (AE-07).
         assigned_at = self._member.current.assignment_epoch(topic_id, partition)
         if assigned_at is None or self._epoch < assigned_at:
             raise EpochRefused(self._refusal)

@@ -1,4 +1,4 @@
-"""A consumer group: hard state that only records change, and the few soft things beside it (KIP-848)."""
+"""A consumer group: hard state that only records change, and a few soft fields (KIP-848)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kgroup.protocol.messages.consumer_group_heartbeat import (
 
 
 class ConsumerState(StrEnum):
-    """What ListGroups and ConsumerGroupDescribe show."""
+    """The states ListGroups and ConsumerGroupDescribe show."""
 
     EMPTY = "Empty"
     ASSIGNING = "Assigning"
@@ -32,7 +32,7 @@ class ConsumerState(StrEnum):
 
 
 class Quiet(NamedTuple):
-    """A heartbeat that changed nothing, the member it was of, as it was then, and what it was answered."""
+    """A heartbeat that changed nothing: its request, its member as it was then, and its answer."""
 
     request: ConsumerGroupHeartbeatRequest
     client_id: str
@@ -45,10 +45,10 @@ class Quiet(NamedTuple):
 class ConsumerGroup:
     """One consumer group. A new one starts at epoch 1, as does one known only through some of its records.
 
-    So the first member, whose join bumps it, comes to epoch 2 (CP-01); 0 is no epoch, but what says "I join".
+    So the first member, whose join bumps it, gets epoch 2 (CP-01); 0 is no epoch, but means "I join".
 
-    Soft: `refresh_deadline_ms` and `refresh_epoch` (when topic metadata is looked at again) and
-    `told` (at which epoch a member was last told what a client-side assignor says) and `quiet` (heartbeats
+    Soft: `refresh_deadline_ms` and `refresh_epoch` (when topic metadata is refreshed), `metadata_sent`
+    (the epoch at which a member last received a client-side assignor's metadata) and `quiet` (heartbeats
     that changed nothing).
     """
 
@@ -65,7 +65,7 @@ class ConsumerGroup:
     has_partition_metadata: bool = False
     refresh_deadline_ms: int = 0
     refresh_epoch: int = 0
-    told: dict[str, int] = field(default_factory=dict)
+    metadata_sent: dict[str, int] = field(default_factory=dict)
     quiet: dict[str, Quiet] = field(default_factory=dict)
     by_name: Counter[str] = field(default_factory=Counter)
     by_regex: Counter[str] = field(default_factory=Counter)
@@ -82,7 +82,7 @@ class ConsumerGroup:
     def state(self) -> ConsumerState:
         if self.is_empty:
             return ConsumerState.EMPTY
-        # In this order, as Kafka has it: with a target still to come, how far members are tells nothing.
+        # In Kafka's order: while a target is still to come, the members' progress says nothing.
         if self.epoch > self.assignment_epoch:
             return ConsumerState.ASSIGNING
         for member in self.members.values():
@@ -93,11 +93,11 @@ class ConsumerGroup:
 
     @property
     def preferred_assignor(self) -> str | None:
-        """The server assignor most members ask for; None when no member asks for one."""
+        """The server assignor most members ask for; None if no member asks for one."""
         return max(self.by_assignor, key=lambda name: self.by_assignor[name], default=None)
 
     def subscribed_topics(self) -> frozenset[str]:
-        """Names the members subscribe to, and what their patterns have been resolved to."""
+        """Return the names subscribed to, and the topics that patterns resolved to."""
         return frozenset(self.by_name).union(*(self.resolved_topics(pattern) for pattern in self.by_regex))
 
     def looked_at_topics(self) -> frozenset[str]:
@@ -105,23 +105,23 @@ class ConsumerGroup:
         return self.subscribed_topics()
 
     def resolved_topics(self, pattern: str | None) -> tuple[str, ...]:
-        """Topics that matched when the pattern was last resolved; nothing for one that never was."""
+        """Return the topics the pattern matched when last resolved; nothing if it never was."""
         value = self.resolved.get(pattern) if pattern else None
         return value.topics if value is not None else ()
 
     def topics_of(self, member: ConsumerMember) -> frozenset[str]:
-        """Names of the topics the member subscribes to, by name or through its pattern."""
+        """Return names of the topics the member subscribes to, by name or through its pattern."""
         return frozenset(member.names).union(self.resolved_topics(member.regex))
 
     def target_of(self, member_id: str) -> Assignment:
         return self.targets.get(member_id, NOTHING)
 
     def owner_epoch(self, topic_id: bytes, partition: int) -> int:
-        """Member epoch of the partition's owner, NO_EPOCH when it is free."""
+        """Return the member epoch of the partition's owner, NO_EPOCH if it is free."""
         return self._owners.get(topic_id, {}).get(partition, NO_EPOCH)
 
     def put_member(self, member: ConsumerMember) -> None:
-        """Take over a member's metadata or assignment; raises InconsistentLog for a second owner."""
+        """Apply a member's metadata or assignment; raise InconsistentLog for a second owner."""
         before = self.members.get(member.member_id)
         if before is not None:
             self._uncount(before)
@@ -133,7 +133,7 @@ class ConsumerGroup:
         self.members[member.member_id] = member
 
     def drop_member(self, member_id: str) -> None:
-        """Forget a member; its partitions are free."""
+        """Remove a member; its partitions are free."""
         member = self.members.pop(member_id, None)
         self.quiet.pop(member_id, None)
         if member is None:

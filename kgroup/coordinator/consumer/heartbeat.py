@@ -1,6 +1,6 @@
 """ConsumerGroupHeartbeat of a member that joins or stays: it changes and reconciles in one request (KIP-848).
 
-Which group it is of, and whether it makes one or converts one, `migration.consumer_members` has settled.
+`migration.consumer_members` has already found its group, or created or converted one.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ def heartbeat(step: Step, group: ConsumerGroup, request: Request) -> ConsumerGro
         member_epoch=after.epoch,
         heartbeat_interval_ms=heartbeat_interval_ms(step.state, group.group_id),
     )
-    # The epochs of the partitions are compared too: one that went and came back within a step is told anew.
-    assigned_anew = after.current.assigned != before.current.assigned
-    # A client that says all of itself has lost an answer and asks for all of its state (CP-20).
-    if joins or assigned_anew or _is_full(request):
+    # The partitions' epochs are compared too: a partition revoked and reassigned in one step is reported.
+    reassigned = after.current.assigned != before.current.assigned
+    # A client that reports all of itself has lost an answer and asks for all of its state (CP-20).
+    if joins or reassigned or _is_full(request):
         response.assignment = _assignment(after.current.assigned)  # type: ignore[misc]
     if step.config.client_assignors:
         _add_client_side(step, group, after, epoch, response)
@@ -70,14 +70,15 @@ def _add_client_side(
     epoch: int,
     response: ConsumerGroupHeartbeatResponse,
 ) -> None:
-    """What only client-side assignors need in the answer: who computes, and what the assignor says."""
+    """Add what client-side assignors need in the answer: which member computes, and the metadata."""
     if client_assignor.in_use(step, group, epoch, member):
-        shall = client_assignor.shall_compute(step, group, member)
-        response.should_compute_assignment = shall  # type: ignore[misc]
+        computes = client_assignor.must_compute(step, group, member)
+        response.should_compute_assignment = computes  # type: ignore[misc]
     said = group.assignor_says.get(member.member_id)
-    if said is None or (response.assignment is None and member.epoch == group.told.get(member.member_id)):
+    sent = group.metadata_sent.get(member.member_id)
+    if said is None or (response.assignment is None and member.epoch == sent):
         return
-    group.told[member.member_id] = member.epoch
+    group.metadata_sent[member.member_id] = member.epoch
     assigned = response.assignment or _assignment(member.current.assigned)
     response.assignment = Assignment(  # type: ignore[misc]
         topic_partitions=assigned.topic_partitions,
@@ -89,7 +90,7 @@ def _add_client_side(
 
 
 def _pending(group: ConsumerGroup, member: ConsumerMember) -> tuple[TopicPartitions, ...]:
-    """Partitions of the member's target that others have not let go of yet (CP-19)."""
+    """Return partitions of the member's target that others have not revoked yet (CP-19)."""
     assigned = member.current.assigned
     pending = {
         topic_id: tuple(n for n in numbers if n not in assigned.get(topic_id, {}))
@@ -99,7 +100,7 @@ def _pending(group: ConsumerGroup, member: ConsumerMember) -> tuple[TopicPartiti
 
 
 def _member(step: Step, group: ConsumerGroup, request: Request, owned: Owned | None) -> ConsumerMember:
-    """The member the heartbeat is of, as it is before it; refused unless its ids and epoch are right."""
+    """Return the heartbeat's member as it is before it; refuse wrong ids and epochs."""
     joins = request.member_epoch == 0
     # Only version 0 leaves the id to the coordinator; a client since then makes its own (KIP-1082, CP-05).
     member_id = request.member_id or step.state.ids.consumer_member()
@@ -122,8 +123,8 @@ def _join_static(step: Step, group: ConsumerGroup, member_id: str, instance_id: 
     holder = group.members.get(group.static.get(instance_id, ""))
     if holder is None:
         return group.members.get(member_id) or ConsumerMember(member_id, no_metadata())
-    # A holder that has not said it will be back (epoch -2) may be alive: two would own its partitions.
-    # One that speaks the classic protocol cannot say so, and is replaced as KIP-345 has it.
+    # An owner that has not announced its return (epoch -2) may be alive: two would own its partitions. A
+    # classic member cannot announce it, and is replaced as in KIP-345.
     if not holder.is_classic and holder.epoch != LEFT_EPOCH:
         raise Refused(
             ErrorCode.UNRELEASED_INSTANCE_ID,
@@ -134,10 +135,10 @@ def _join_static(step: Step, group: ConsumerGroup, member_id: str, instance_id: 
 
 
 def _refuse_epoch(member: ConsumerMember, epoch: int, owned: Owned | None) -> None:
-    """FENCED_MEMBER_EPOCH unless the epoch is the member's, 0, or that of a response which got lost.
+    """Raise FENCED_MEMBER_EPOCH unless the epoch is the member's, 0, or that of a lost response.
 
-    The member stays in the group (OC-15, where CP-23 has it removed): it may be asked again with epoch 0. Who
-    comes back with 0 has forgotten its epoch: it keeps its place, and is told its partitions again (CP-22).
+    The member stays in the group (OC-15, where CP-23 removes it), and may try again with epoch 0. A member
+    that rejoins with 0 has lost its epoch: it keeps its place, and gets its partitions again (CP-22).
     """
     if epoch in (0, member.epoch):
         return
@@ -148,8 +149,8 @@ def _refuse_epoch(member: ConsumerMember, epoch: int, owned: Owned | None) -> No
             f"The consumer group member has a greater member epoch ({epoch}) than the one known by the group "
             f"coordinator ({current.epoch}). The member must abandon all its partitions and rejoin.",
         )
-    # The answer that told of the newer epoch was lost (CP-24). What the member owns shows that it has not
-    # taken anything since that it does not have: then it is safe to tell it again.
+    # The answer with the newer epoch was lost (CP-24). If the member owns nothing beyond what it has here, it
+    # has taken nothing since, and the answer can safely be repeated.
     if epoch == current.previous_epoch and owned is not None and _all_assigned(owned, current.assigned):
         return
     raise Refused(
@@ -164,7 +165,7 @@ def _all_assigned(owned: Owned, assigned: Epochs) -> bool:
 
 
 def _metadata(step: Step, before: ConsumerMember, request: Request) -> ConsumerGroupMemberMetadataValue:
-    """What the request says over what was known; client id and host are always the connection's (CP-16)."""
+    """Return the request's values over the known ones; client id and host are the connection's (CP-16)."""
     known, names = before.metadata, request.subscribed_topic_names
     if _says_nothing_new(step, known, request):
         return known
@@ -185,7 +186,7 @@ def _metadata(step: Step, before: ConsumerMember, request: Request) -> ConsumerG
             else request.rebalance_timeout_ms
         ),
         server_assignor=known.server_assignor if request.server_assignor is None else request.server_assignor,
-        # A member that speaks the consumer protocol now is no classic one any more, whatever it was.
+        # A member that now speaks the consumer protocol is no longer a classic one.
         classic_member_metadata=None,
         client_assignors=(
             known.client_assignors
@@ -196,7 +197,7 @@ def _metadata(step: Step, before: ConsumerMember, request: Request) -> ConsumerG
 
 
 def _says_nothing_new(step: Step, known: ConsumerGroupMemberMetadataValue, request: Request) -> bool:
-    """Whether the request leaves all of `known` as it is, as nearly every heartbeat does."""
+    """Return whether the request changes nothing in `known`, as nearly every heartbeat."""
     return (
         request.subscribed_topic_names is None
         and request.subscribed_topic_regex is None

@@ -1,4 +1,4 @@
-"""Members that go: for good, for a while (static members), or because they were silent for too long."""
+"""Members that leave: for good, for a while (static members), or because their session expired."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from kgroup.protocol.releases import Change
 
 
 def leaver(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> ConsumerMember:
-    """The member that says it goes; refused where the group does not know it, or another holds its place.
+    """Return the member that leaves; refuse it if unknown, or if another owns its place.
 
-    Its epoch is not compared: whoever is known may leave, as in Kafka.
+    Its epoch is not compared: any known member may leave, as in Kafka.
     """
     if request.instance_id is not None:
         refuse_if_not_holder(group, request.member_id, request.instance_id)
@@ -41,7 +41,7 @@ def leaver(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest) -> Cons
 
 
 def refuse_if_not_holder(group: ConsumerGroup, member_id: str, instance_id: str) -> None:
-    """UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID unless the member holds the instance id (SM-32, SM-33)."""
+    """Raise UNKNOWN_MEMBER_ID or FENCED_INSTANCE_ID unless the member owns the instance id (SM-32, SM-33)."""
     holder = group.static.get(instance_id)
     if holder is None:
         raise Refused(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
@@ -53,12 +53,12 @@ def refuse_if_not_holder(group: ConsumerGroup, member_id: str, instance_id: str)
 
 
 def go_for_a_while(step: Step, group: ConsumerGroup, member: ConsumerMember) -> None:
-    """Record that a static member will be back: it keeps its partitions until its session ends.
+    """Record that a static member will rejoin: it keeps its partitions until its session expires.
 
-    Their assignment epochs become 0 (KIP-1251, AE-24): the process that returns has another member id and
-    starts from epoch 0, and must be able to commit what was processed before. What it was asked to revoke
-    is free at once, as a process that is gone reads nothing. No timer is touched: the session runs on, and
-    its end removes the member for good.
+    Their assignment epochs become 0 (KIP-1251, AE-24): the process that rejoins has another member id and
+    starts from epoch 0, and must be able to commit what was processed before. Partitions it was asked to
+    revoke are free at once, as a process that is gone reads nothing. No timer is touched: the session
+    runs on, and its end removes the member for good.
     """
     current = member.current
     zeroed = {topic: dict.fromkeys(numbers, 0) for topic, numbers in current.assigned.items()}
@@ -67,9 +67,9 @@ def go_for_a_while(step: Step, group: ConsumerGroup, member: ConsumerMember) -> 
 
 
 def remove(step: Step, group: ConsumerGroup, gone: Collection[ConsumerMember]) -> None:
-    """Remove members and bump the group epoch once; no target is computed until a member's heartbeat.
+    """Remove members and bump the group epoch once; a later heartbeat computes the target.
 
-    So it is in Kafka: the removal needs no assignor, which may fail, and several members that go one
+    As in Kafka: the removal needs no assignor, which may fail, and several members that leave one
     after the other cost one computation.
     """
     for member in gone:

@@ -20,15 +20,15 @@ Epochs: TypeAlias = Mapping[bytes, Mapping[int, int]]
 
 NO_PARTITIONS: Epochs = MappingProxyType({})
 GONE_EPOCH = -1
-"""What a member says that leaves for good."""
+"""Sent by a member that leaves for good."""
 LEFT_EPOCH = -2
-"""Of a static member that is gone for a while (CP-15)."""
+"""Sent by a static member that leaves for a while (CP-15)."""
 UNCHANGED_TIMEOUT = -1
-"""A rebalance timeout that is as it was (CP-16); other fields are null then."""
+"""A rebalance timeout that is unchanged (CP-16); other fields are null then."""
 
 
 class MemberState(IntEnum):
-    """How far a member's assignment is from its target, with the numbers of record 8."""
+    """The distance of a member's assignment from its target, with the numbers of record 8."""
 
     STABLE = 0
     UNREVOKED_PARTITIONS = 1
@@ -47,7 +47,7 @@ class Current:
     revoking: Epochs = field(default_factory=lambda: NO_PARTITIONS)
 
     def assignment_epoch(self, topic_id: bytes, partition: int) -> int | None:
-        """The epoch at which the member got the partition, assigned or being revoked; None without it."""
+        """Return the epoch at which the member got the partition, assigned or being revoked; else None."""
         for partitions in (self.assigned, self.revoking):
             epoch = partitions.get(topic_id, {}).get(partition)
             if epoch is not None:
@@ -55,7 +55,7 @@ class Current:
         return None
 
     def value(self) -> ConsumerGroupCurrentMemberAssignmentValue:
-        """Record 8's value; assignment epochs are always written (KIP-1251)."""
+        """Return record 8's value; assignment epochs are always written (KIP-1251)."""
         return ConsumerGroupCurrentMemberAssignmentValue(
             member_epoch=self.epoch,
             previous_member_epoch=self.previous_epoch,
@@ -66,7 +66,7 @@ class Current:
 
     @classmethod
     def of(cls, value: ConsumerGroupCurrentMemberAssignmentValue) -> Current:
-        """What record 8 says; partitions without epochs take the member epoch (KIP-1251, older brokers)."""
+        """Return what record 8 says; partitions without epochs take the member epoch (older brokers)."""
         default = max(value.member_epoch, 0)
         known = value.state in MemberState.__members__.values()
         return cls(
@@ -110,14 +110,14 @@ class ConsumerMember:
 
 
 def no_metadata() -> ConsumerGroupMemberMetadataValue:
-    """Record 5 of a member of whom nothing is known yet."""
+    """Return record 5 of a member of which nothing is known yet."""
     return ConsumerGroupMemberMetadataValue(
         client_id="", client_host="", subscribed_topic_regex="", classic_member_metadata=None
     )
 
 
 def epochs_at(partitions: Mapping[bytes, Iterable[int]], epoch: int) -> Epochs:
-    """The partitions, each assigned at `epoch`."""
+    """Return the partitions, each assigned at `epoch`."""
     return {topic: dict.fromkeys(numbers, epoch) for topic, numbers in partitions.items()}
 
 
@@ -136,7 +136,7 @@ def _listed(partitions: Epochs) -> tuple[TopicPartitions, ...]:
 
 
 def _epochs(listed: tuple[TopicPartitions, ...], default: int) -> Epochs:
-    """Each partition with its epoch; `default` where a record has none (AE-20), or not as many (AE-23)."""
+    """Return each partition with its epoch; `default` if a record has none (AE-20), or too few (AE-23)."""
     return {
         t.topic_id: (
             dict(zip(t.partitions, t.assignment_epochs, strict=True))

@@ -1,8 +1,8 @@
-"""Heartbeats that say what they said last time, to a group that is as it was: nearly all that there are.
+"""Heartbeats that repeat the last one, to an unchanged group: nearly all that there are.
 
-Such a one keeps its member alive and changes nothing else, so its answer is the last one's. What an answer
-depends on is compared, by identity where it can be: the request (hosts give the same bytes as the same
-object), the member, the epochs, the topics, the settings. Anything else is carried out as ever.
+Such a heartbeat keeps its member alive and changes nothing else, so its answer is the last one's. Everything
+an answer depends on is compared, by identity where possible: the request (hosts give the same bytes as the
+same object), the member, the epochs, the topics, the settings. Any other heartbeat is carried out in full.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kgroup.protocol.messages.consumer_group_heartbeat import (
 def said_before(
     step: Step, group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest
 ) -> ConsumerGroupHeartbeatResponse | None:
-    """The answer to a heartbeat that changes nothing, its member's session renewed; None for any other."""
+    """Return the answer to a heartbeat that changes nothing, and renew its session; None for any other."""
     quiet = group.quiet.get(request.member_id)
     if (
         quiet is None
@@ -45,7 +45,7 @@ def note(
     member: ConsumerMember,
     response: ConsumerGroupHeartbeatResponse,
 ) -> None:
-    """Remember a heartbeat after which the member is what it was before, if the next one may be answered so.
+    """Keep a heartbeat that left its member unchanged, if the next one may be answered so.
 
     Not the join of a member, nor an answer with an assignment; with client-side assignors answers depend on
     more.
@@ -56,8 +56,8 @@ def note(
 
 
 def _is_settled(step: Step, group: ConsumerGroup, member: ConsumerMember) -> bool:
-    """Whether neither the group nor the member has anywhere to go."""
-    # Patterns are resolved anew from time to time, which any member's heartbeat sets off.
+    """Return whether the group and the member are at their target."""
+    # Any member's heartbeat may cause patterns to be resolved again from time to time.
     return (
         not group.by_regex
         and member.current.state is MemberState.STABLE

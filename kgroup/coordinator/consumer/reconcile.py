@@ -16,11 +16,11 @@ Owned: TypeAlias = dict[bytes, frozenset[int]]
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """Where a member shall go: the target of `epoch`, and the topics it subscribes to now.
+    """Where a member is to go: the target of `epoch`, and the topics it subscribes to now.
 
-    `owned` is what the member says it owns, None when it does not say. `owner_epoch` tells at which
-    member epoch a partition is owned, NO_EPOCH when it is free. `names_nothing` is on for a member without
-    any subscription; topics that are named need not exist.
+    `owned` is what the member reports to own, None if it does not report. `owner_epoch` returns the member
+    epoch at which a partition is owned, NO_EPOCH when it is free. `names_nothing` is on for a member
+    without any subscription; topics that are named need not exist.
     """
 
     epoch: int
@@ -32,44 +32,43 @@ class Goal:
     names_nothing: bool = False
 
     def still_owns(self, partitions: Epochs) -> bool:
-        """Whether the member has not yet said that it gave all of these up."""
+        """Return whether the member has yet to report that it revoked all of these."""
         if self.owned is None:
             return True
         return any(not self.owned.get(topic, frozenset()).isdisjoint(p) for topic, p in partitions.items())
 
 
 def reconcile(current: Current, goal: Goal) -> Current:
-    """The member's next epochs and partitions; `current` itself when there is nothing to do.
+    """Return the member's next epochs and partitions; `current` itself if there is nothing to do.
 
-    A member first gives up what is not its own any more, in its present epoch; only then it moves to
-    the target epoch and gets what others have released (KIP-848, "Member reconciliation"; CP-28). So no
-    partition ever has two owners, and one answer never both takes and gives.
+    A member first revokes what is no longer its own, in its present epoch; only then it moves to the
+    target epoch and gets what others have released (KIP-848, "Member reconciliation"; CP-28). So no
+    partition ever has two owners, and one answer never both revokes and assigns.
     """
     match current.state:
-        # There is a newer target: go towards it, whatever the steps between were.
+        # There is a newer target: move towards it, whatever the steps between were.
         case MemberState.STABLE if current.epoch != goal.epoch:
             return _towards_target(current, goal, current.epoch)
-        # At the target, which knows nothing yet of what the member does not want any more.
+        # At the target, which does not know yet what the member has unsubscribed from.
         case MemberState.STABLE if goal.subscription_changed:
             return _without_unsubscribed(current, goal)
         case MemberState.STABLE:
             return current
-        # It has said what it owns, and nothing of that is to be revoked: acknowledged, go on. Going on may
-        # mean to revoke again, if a newer target took more away meanwhile.
+        # It has reported what it owns, and nothing of that is to be revoked: acknowledged. The next step may
+        # revoke again, if a newer target took more away meanwhile.
         case MemberState.UNREVOKED_PARTITIONS if not goal.still_owns(current.revoking):
             return _towards_target(current, goal, current.epoch)
-        # Not acknowledged, and it wants even less now: that joins what it is revoking.
+        # Not acknowledged, and it subscribes to even less now: that joins what it is revoking.
         case MemberState.UNREVOKED_PARTITIONS if goal.subscription_changed:
             return _without_unsubscribed(current, goal)
-        # Not acknowledged: only its rebalance timeout ends this (CP-17), for a newer target may want what it
-        # has in hand to be given up first.
+        # Not acknowledged: only its rebalance timeout ends this (CP-17). Even a newer target waits.
         case MemberState.UNREVOKED_PARTITIONS:
             return current
-        # It waits for others. What they released since, it gets now, from the newest target.
+        # It waits for others. It now gets what they have released since, from the newest target.
         case MemberState.UNRELEASED_PARTITIONS:
             return _towards_target(current, goal, current.epoch)
-        # A record of a later version has put it in a state we do not know. What it owns cannot be told, so it
-        # must own nothing before it starts anew.
+        # A record of a later version has put it in an unknown state. What it owns is unknown, so it must own
+        # nothing before it starts over.
         case MemberState.UNKNOWN if goal.owned is None or goal.owned:
             raise Refused(
                 ErrorCode.FENCED_MEMBER_EPOCH,
@@ -86,7 +85,7 @@ def _towards_target(current: Current, goal: Goal, epoch: int) -> Current:
     free: dict[bytes, dict[int, int]] = {}
     unreleased = False
     for topic in {**current.assigned, **goal.target}:
-        # The target is of an earlier moment: a topic unsubscribed since must not come back by it.
+        # The target is older: a topic unsubscribed since must not return with it.
         target = goal.target.get(topic, ()) if topic in goal.subscribed else ()
         held = current.assigned.get(topic, {})
         wanted = set(target)
@@ -97,14 +96,15 @@ def _towards_target(current: Current, goal: Goal, epoch: int) -> Current:
         for partition in target:
             if partition in held:
                 continue
-            # What the member itself has just given up counts as owned by it until its record says otherwise.
-            # Given back, it is assigned anew: a commit from before the revocation is refused (OC-24).
+            # What the member itself has just revoked counts as owned by it until its record says otherwise.
+            # If returned, it is assigned at a new epoch: a commit from before the revocation is refused
+            # (OC-24).
             if goal.owner_epoch(topic, partition) == NO_EPOCH or partition in own_revoking:
                 free.setdefault(topic, {})[partition] = goal.epoch
             else:
                 unreleased = True
-    # A member that says it owns none of them any more needs no round for revoking: so a classic member of the
-    # eager kind, which gave up all before it joined, and a member that restarts with epoch 0.
+    # A member that reports to own none of them needs no round for revoking: a classic eager member, which
+    # revoked all before it joined, and a member that restarts with epoch 0.
     if revoking and goal.still_owns(revoking):
         return Current(epoch, current.epoch, MemberState.UNREVOKED_PARTITIONS, kept, revoking)
     for topic, partitions in free.items():
@@ -114,13 +114,13 @@ def _towards_target(current: Current, goal: Goal, epoch: int) -> Current:
 
 
 def _without_unsubscribed(current: Current, goal: Goal) -> Current:
-    """Give up topics no longer subscribed to, in the present epoch, before any target says so.
+    """Revoke topics no longer subscribed to, in the present epoch, before any target does.
 
-    A client drops them the moment it unsubscribes; were they left with it until the next computation,
-    nobody would read them while the assignment interval lasts.
+    A client drops them the moment it unsubscribes; if they stayed with it until the next computation,
+    no member would read them during the assignment interval.
     """
     dropped = {topic: p for topic, p in current.assigned.items() if topic not in goal.subscribed}
-    # Without any subscription Kafka goes on even if nothing is held: the epoch becomes the previous one too.
+    # Without any subscription Kafka goes on even if nothing is owned: the epoch becomes the previous one too.
     # Not so for a member that has no record of an assignment yet.
     known = current.previous_epoch != NO_EPOCH
     nothing_left = known and goal.names_nothing and not current.revoking

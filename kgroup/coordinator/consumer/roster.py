@@ -1,7 +1,7 @@
-"""A consumer group that expects members: whom its target waits for, who is active, who takes a place over.
+"""A consumer group that expects members: which its target waits for, which are active, which take over.
 
-Off without the settings (SM-80 to SM-85, OC-06, OC-07; `coordinator.roster`). Which members a target
-is computed for is decided each time; standbys are the members with a target of no partitions.
+Off without the settings (SM-80 to SM-85, OC-06, OC-07; `coordinator.roster`). Each computation decides
+again which members it is for; standbys are the members with a target of no partitions.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from kgroup.coordinator.state import Step
 
 
 def awaits_others(step: Step, group: ConsumerGroup, epoch: int, after: ConsumerMember) -> bool:
-    """Whether the target of `epoch` waits for members that are expected.
+    """Return whether the target of `epoch` waits for expected members.
 
-    The first target waits for all of them. A later one waits while nothing but joins of registered ids asks
-    for it: partitions that somebody gave up must not lie idle for the sake of who is still to come.
+    The first target waits for all of them. A later one waits only while joins of registered ids alone ask
+    for it: released partitions must not lie idle for members that are still to join.
     """
     roster = step.state.roster_of(group.group_id)
     if roster is None:
@@ -41,9 +41,9 @@ def awaits_others(step: Step, group: ConsumerGroup, epoch: int, after: ConsumerM
 
 
 def only_active(step: Step, group: ConsumerGroup, spec: GroupSpec) -> GroupSpec:
-    """The spec without the standbys of a group with a target size (SM-83).
+    """Return the spec without the standbys of a group with a target size (SM-83).
 
-    Active are those with partitions, then those that read anything at all, in the order in which they came.
+    Active are those with partitions, then those that read anything at all, in the order in which they joined.
     """
     roster = step.state.roster_of(group.group_id)
     if roster is None or roster.target_size is None or len(spec.members) <= roster.target_size:
@@ -54,9 +54,9 @@ def only_active(step: Step, group: ConsumerGroup, spec: GroupSpec) -> GroupSpec:
 
 
 def take_over(step: Step, group: ConsumerGroup, gone: Collection[ConsumerMember], epoch: int) -> None:
-    """Give the targets of members that are removed to standbys, whole, as the target of `epoch` (SM-84).
+    """Give the whole targets of removed members to standbys, as the target of `epoch` (SM-84).
 
-    Where there are not enough of them that read the topics, the next heartbeat computes the target, as ever.
+    If too few of them read the topics, the next heartbeat computes the target, as usual.
     """
     roster = step.state.roster_of(group.group_id)
     if roster is None or roster.target_size is None or not group.targets:
@@ -90,7 +90,7 @@ def _is_awaited(roster: Roster, group: ConsumerGroup, after: ConsumerMember, *, 
 
 
 def _only_joins(roster: Roster, group: ConsumerGroup, hold: Hold | None, after: ConsumerMember) -> bool:
-    """Whether this is the join of a registered member to a group whose target is not behind for more."""
+    """Return whether a registered member joins a group whose target is up to date otherwise."""
     joins = after.member_id not in group.members and after.instance_id in roster.registered
     return joins and (
         group.assignment_epoch == group.epoch or (hold is not None and hold.epoch == group.epoch)
@@ -98,7 +98,7 @@ def _only_joins(roster: Roster, group: ConsumerGroup, hold: Hold | None, after: 
 
 
 def _present_hold(step: Step, group: ConsumerGroup) -> Hold | None:
-    """The hold that is in force: none once its target has been computed, or its members are gone."""
+    """Return the hold in force: none once its target has been computed, or its members are gone."""
     hold = step.state.holds.get(group.group_id)
     return None if hold is None or group.is_empty or group.assignment_epoch >= hold.epoch else hold
 
@@ -111,6 +111,6 @@ def _wait(roster: Roster, group: ConsumerGroup, after: ConsumerMember) -> int:
 
 
 def _covers(step: Step, group: ConsumerGroup, member: ConsumerMember, lost: Assignment) -> bool:
-    """Whether the member reads the topics of the target."""
+    """Return whether the member reads the topics of the target."""
     by_name = step.state.image.by_name
     return lost.keys() <= {by_name[name].topic_id for name in group.topics_of(member) if name in by_name}

@@ -1,4 +1,4 @@
-"""What a group subscribes to: topic names, patterns, and the hash of the topics behind them (KIP-848)."""
+"""The subscriptions of a group: topic names, patterns, and the hash of the topics behind them (KIP-848)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kgroup.timers import TimerKey
 LEAST_BETWEEN_REFRESHES_MS = 10_000
 NEVER_EXPIRES_MS = 2**31 - 1
 MOST_EFFORT = 100_000
-"""Names times instructions that one step matches: some 12 ms with the slowest of patterns."""
+"""Names times instructions that one step matches: some 12 ms with the slowest patterns."""
 COMPILING = 25
 """As many names take as long to match as the pattern takes to compile."""
 
@@ -38,7 +38,7 @@ class RegexChange(Enum):
 
 
 class Subscriptions(NamedTuple):
-    """The group's subscriptions as they are once a member's change is in: subscribers by name and pattern."""
+    """The group's subscriptions including a member's change: subscribers by name and pattern."""
 
     names: Counter[str]
     patterns: Counter[str]
@@ -79,31 +79,31 @@ class Subscriptions(NamedTuple):
         return all(count == self.members for count in self.names.values())
 
     def topics(self, group: ConsumerGroup) -> set[str]:
-        """Names subscribed to, and those that the patterns have been resolved to."""
+        """Return names subscribed to, and topics that patterns resolved to."""
         return set(self.names).union(*(group.resolved_topics(pattern) for pattern in self.patterns))
 
 
 def update_regex(
     step: Step, group: ConsumerGroup, before: ConsumerMember, after: ConsumerMember
 ) -> RegexChange:
-    """Take note of a changed pattern, and have the group's patterns resolved again when that is due.
+    """Note a changed pattern, and have the group's patterns resolved again when that is due.
 
-    Raises Refused(INVALID_REGULAR_EXPRESSION) for a pattern new to the group that is not RE2.
+    Raise Refused(INVALID_REGULAR_EXPRESSION) for a pattern new to the group that is not RE2.
     """
     change, must_resolve = RegexChange.NONE, False
-    # Resolving looks at every topic of the cluster, so a heartbeat only has it done: the group goes on with
-    # what was resolved last, and a pattern new to it names no topics until its first resolution (KIP-848).
+    # Resolving looks at every topic of the cluster, so a heartbeat only schedules it. The group goes on with
+    # the last result, and a pattern new to it names no topics until its first resolution (KIP-848).
     old, new = before.regex, after.regex
     if before.metadata.subscribed_topic_regex != after.metadata.subscribed_topic_regex:
         change = RegexChange.UPDATED
-        # Nobody else has it: the one moment to say that it is malformed. Later ones trust the record.
+        # No other member has it: the one moment to report that it is malformed. Later ones trust the record.
         if new and not group.by_regex[new]:
             compile_regex(new)
             must_resolve = True
-        # What it stands for is known already, or it stands for nothing: that is a change of topics now.
+        # The pattern is resolved already, or it matches nothing: that changes the topics now.
         elif (new and new in group.resolved) or (not new and old):
             change = RegexChange.UPDATED_AND_RESOLVED
-        # The last subscriber goes: were the record left, a pattern nobody has would be resolved for ever.
+        # The last subscriber leaves: if the record stayed, an unused pattern would be resolved for ever.
         if old and group.by_regex[old] == 1:
             remove_regex(step, group.group_id, old)
     if must_resolve or group.by_regex:
@@ -114,7 +114,7 @@ def update_regex(
 def _schedule_resolution(step: Step, group: ConsumerGroup, after: Subscriptions, due: bool) -> None:
     """Have all patterns resolved together, unless they are being or have just been.
 
-    All of them, because their topics' hash is one; not more often than each 10 s, because any member may
+    All of them, because their topics' hash is one. Not more often than every 10 s, because any member may
     change its pattern at each heartbeat and have every topic of the cluster matched again.
     """
     key = TimerKey(TimerKind.CONSUMER_REGEX, group.group_id)
@@ -124,7 +124,7 @@ def _schedule_resolution(step: Step, group: ConsumerGroup, after: Subscriptions,
     if last is not None and step.now_ms <= last.timestamp + LEAST_BETWEEN_REFRESHES_MS:
         return
     due = due or last is None or len(after.patterns) != len(group.resolved)
-    # Topics made since may match. Of a deleted one nothing is resolved anew: its name names nothing.
+    # New topics may match. A deleted topic needs no resolution: its name then names nothing.
     if last is not None:
         due = due or last.version < step.state.image.created_version
         due = due or step.now_ms > last.timestamp + step.config.regex_refresh_interval_ms
@@ -134,9 +134,9 @@ def _schedule_resolution(step: Step, group: ConsumerGroup, after: Subscriptions,
 
 @dataclass(slots=True)
 class Resolution:
-    """Patterns that are being matched against the topics there were when that began; soft.
+    """Patterns being matched against the topics that existed when that began; soft.
 
-    All patterns find what the member may be told of whose heartbeat had them resolved, as in Kafka.
+    All patterns match the topics that the member whose heartbeat started it may see, as in Kafka.
     """
 
     started_ms: int
@@ -149,7 +149,7 @@ class Resolution:
     _at: int = 0
 
     def go_on(self) -> bool:
-        """Match a few more names; whether any are left. What one call takes grows with nothing."""
+        """Match a few more names; return whether any are left. The work of one call is bounded."""
         effort = 0
         while len(self.found) < len(self.patterns) or self._compiled is not None:
             if effort >= MOST_EFFORT:
@@ -170,7 +170,7 @@ class Resolution:
 
 
 def resolve(step: Step, group: ConsumerGroup, work: Resolution) -> None:
-    """Write what each pattern matches; bump the group epoch when any set of topics is another.
+    """Write what each pattern matches; bump the group epoch when any set of topics changed.
 
     Many topics and long patterns take several steps, so that others are served in between.
     """
@@ -183,7 +183,7 @@ def resolve(step: Step, group: ConsumerGroup, work: Resolution) -> None:
     topics = set(group.by_name)
     changed = False
     for pattern in work.patterns:
-        # Its last subscriber has gone since; a record now would be one that nobody ever removes.
+        # Its last subscriber has left since; no later step would remove a record written now.
         if not group.by_regex[pattern]:
             continue
         found = tuple(sorted(filter(work.describable, work.found[pattern])))
@@ -203,14 +203,14 @@ def resolve(step: Step, group: ConsumerGroup, work: Resolution) -> None:
 
 
 def refresh(step: Step, group: ConsumerGroup, subscriptions: Subscriptions, *, bump: bool) -> int:
-    """Look at the topics again; the group epoch, bumped when asked to or when the topics changed."""
+    """Refresh the topics; return the group epoch, bumped if asked to or if they changed."""
     epoch = group.epoch
     new_hash = hash_of(step.state, subscriptions.topics(group))
     if bump or new_hash != group.metadata_hash:
         epoch = bump_epoch(step, group, new_hash)
     else:
         _not_before_change(step, group, epoch)
-    # A record of before Kafka 4.0 (type 4), which the hash has taken the place of: cleared when next in hand.
+    # A record from before Kafka 4.0 (type 4), replaced by the hash: cleared at the next change.
     if group.has_partition_metadata:
         step.write(r.ConsumerGroupPartitionMetadataKey(group_id=group.group_id), None)
     return epoch
@@ -230,12 +230,12 @@ def _count_rebalance(counters: Counters) -> None:
 
 
 def metadata_expired(step: Step, group: ConsumerGroup) -> bool:
-    """Whether the topics must be looked at: they changed, or an epoch was never written."""
+    """Return whether the topics must be refreshed: they changed, or an epoch was never written."""
     return step.now_ms >= group.refresh_deadline_ms or group.epoch < group.refresh_epoch
 
 
 def _not_before_change(step: Step, group: ConsumerGroup, epoch: int) -> None:
-    """The topics of `epoch` have been looked at; a change of topics or a lost record asks for it again."""
+    """Wait for a change of topics or a lost record before the topics are refreshed again."""
 
     def note() -> None:
         group.refresh_deadline_ms = step.now_ms + NEVER_EXPIRES_MS

@@ -1,4 +1,4 @@
-"""The target assignment of a consumer group: when it is computed, by whom, and what is written (KIP-848)."""
+"""The target assignment of a consumer group: when and by what it is computed, what is written (KIP-848)."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ def update_target(
     *,
     homogeneous: bool,
 ) -> Target:
-    """The member's target; computed and written for all when behind `group_epoch` and the time has come.
+    """Return the member's target; compute and write all when behind `group_epoch` and the time has come.
 
     Within the assignment interval of the last computation the old target stays in force.
     """
-    # Many members that come within an interval cost one computation (KIP-848's assignment batching): those
-    # that come too early reconcile towards the old target, and the next heartbeat after it computes. No
-    # timer does: a group without heartbeats has nobody to tell.
+    # Many joins within an interval cost one computation (KIP-848's assignment batching): early ones reconcile
+    # towards the old target, and the next heartbeat after the interval computes. No timer does: a group
+    # without heartbeats has no member to answer.
     behind = group.assignment_epoch < group_epoch
-    # A join that comes too early is held as any other: asked later, nobody would know that it was one.
+    # An early join is held as any other: a later check would not know that it was one.
     if not behind or awaits_others(step, group, group_epoch, after) or not may_compute(step, group):
         return Target(group.assignment_epoch, stored_target(group, after))
     targets = _compute(step, group, group_epoch, before, after, homogeneous)
@@ -56,7 +56,7 @@ def update_target(
 
 
 def _written(step: Step, group: ConsumerGroup, member: ConsumerMember) -> Assignment | None:
-    """The member's target in the log; since Kafka 4.4 a returning static member's is its instance id's."""
+    """Return the member's target in the log; since Kafka 4.4 a static member's by its instance id."""
     if member.instance_id is not None and step.config.kafka.has(Change.TARGETS_MOVE):
         holder = group.static.get(member.instance_id, member.member_id)
         return group.targets.get(holder, group.targets.get(member.member_id))
@@ -64,14 +64,14 @@ def _written(step: Step, group: ConsumerGroup, member: ConsumerMember) -> Assign
 
 
 def stored_target(group: ConsumerGroup, member: ConsumerMember) -> Assignment:
-    """The target in force for the member; a static one inherits that of its instance id."""
+    """Return the target in force for the member; a static one inherits that of its instance id."""
     if member.member_id not in group.targets and member.instance_id is not None:
         return group.target_of(group.static.get(member.instance_id, member.member_id))
     return group.target_of(member.member_id)
 
 
 def may_compute(step: Step, group: ConsumerGroup) -> bool:
-    """Whether the assignment interval since the last computation is over."""
+    """Return whether the assignment interval since the last computation is over."""
     interval = assignment_interval_ms(step.state, group.group_id)
     last = group.assignment_timestamp_ms
     return last == 0 or interval == 0 or step.now_ms >= last + interval
@@ -90,8 +90,8 @@ def _compute(
     try:
         targets = step.state.assignors[name].assign(only_active(step, group, spec))
     except AssignorError as error:
-        # The old target stays (CP-47): nothing of this heartbeat is written, and the next one tries again. It
-        # looks at the topics whether or not it changes anything, as the epoch it finds was never written.
+        # The old target stays (CP-47): nothing of this heartbeat is written, and the next one retries. That
+        # one refreshes the topics even if it changes nothing, because its epoch was never written.
         group.refresh_epoch = epoch
         message = f"Failed to compute a new target assignment for epoch {epoch}: {error}"
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, message) from None
@@ -100,7 +100,7 @@ def _compute(
 
 
 def preferred(group: ConsumerGroup, before: ConsumerMember, after: ConsumerMember) -> str | None:
-    """Return the assignor that most members ask for, once `after` is in the place of `before`."""
+    """Return the assignor that most members ask for, once `after` has replaced `before`."""
     votes = group.by_assignor.copy()
     votes.subtract(filter(None, (before.metadata.server_assignor,)))
     votes.update(filter(None, (after.metadata.server_assignor,)))
@@ -108,7 +108,7 @@ def preferred(group: ConsumerGroup, before: ConsumerMember, after: ConsumerMembe
 
 
 def group_spec(step: Step, group: ConsumerGroup, after: ConsumerMember, homogeneous: bool) -> GroupSpec:
-    """The group as an assignor sees it, with `after` in the place of what it was before."""
+    """Return the group as an assignor sees it, with `after` in the place of its old state."""
     members = dict(group.members)
     replaced = group.static.get(after.instance_id) if after.instance_id is not None else None
     if replaced is not None:

@@ -11,14 +11,14 @@ from kgroup.timers import TimerKey
 
 
 def renew_session(step: Step, group_id: str, member: ConsumerMember) -> None:
-    """Start the member's session timeout anew; a classic-protocol member brings its own."""
+    """Restart the member's session timeout; a classic-protocol member brings its own."""
     classic = member.metadata.classic_member_metadata
     timeout = session_timeout_ms(step.state, group_id) if classic is None else classic.session_timeout_ms
     step.arm(TimerKey(TimerKind.CONSUMER_SESSION, group_id, member.member_id), timeout)
 
 
 def limit_revocation(step: Step, group_id: str, member: ConsumerMember) -> None:
-    """Give the member its rebalance timeout to revoke, or lift the limit when it has nothing to revoke."""
+    """Give the member its rebalance timeout to revoke; lift the limit if it has nothing to revoke."""
     key = TimerKey(TimerKind.CONSUMER_REVOCATION, group_id, member.member_id)
     if member.current.state is MemberState.UNREVOKED_PARTITIONS:
         step.arm(key, member.metadata.rebalance_timeout_ms, member.epoch)
@@ -27,7 +27,7 @@ def limit_revocation(step: Step, group_id: str, member: ConsumerMember) -> None:
 
 
 def cancel_all(step: Step, group_id: str, member_id: str) -> None:
-    """Forget every timer of a member that is gone."""
+    """Cancel every timer of a removed member."""
     for kind in MEMBER_KINDS:
         step.cancel(TimerKey(kind, group_id, member_id))
 

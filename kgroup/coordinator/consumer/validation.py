@@ -1,4 +1,4 @@
-"""What a ConsumerGroupHeartbeat must look like before the group is touched (KIP-848)."""
+"""The checks of a ConsumerGroupHeartbeat before the group is touched (KIP-848)."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def _epoch(request: ConsumerGroupHeartbeatRequest) -> None:
     if epoch == 0:
         if request.rebalance_timeout_ms == UNCHANGED_TIMEOUT:
             raise _invalid("RebalanceTimeoutMs must be provided in first request.")
-        # Who joins owns nothing yet, or has to give it up first: others may have it by now.
+        # A joining member owns nothing yet, or has to revoke it first: others may own it by now.
         if request.topic_partitions is None or request.topic_partitions:
             raise _invalid("TopicPartitions must be empty when (re-)joining.")
         if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
             raise _invalid(
                 "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining."
             )
-    # Only a static member can be gone for a while: any other comes back under an id of its own (CP-15).
+    # Only a static member can leave for a while: any other rejoins under an id of its own (CP-15).
     elif epoch == LEFT_EPOCH and request.instance_id is None:
         raise _invalid("InstanceId can't be null.")
     elif epoch < LEFT_EPOCH:

@@ -37,7 +37,7 @@ from kgroup.timers import TimerKey
 
 
 def join(step: Step, group: ConsumerGroup, request: JoinGroupRequest) -> JoinGroupResponse:
-    """Join a classic member: its generation is its member epoch, and nobody computes an assignment.
+    """Join a classic member: its generation is its member epoch, and no member computes an assignment.
 
     A static member that takes the place of the last consumer-protocol member turns the group classic.
     """
@@ -52,14 +52,14 @@ def join(step: Step, group: ConsumerGroup, request: JoinGroupRequest) -> JoinGro
         and request.group_instance_id is None
         and step.version >= MEMBER_ID_REQUIRED_SINCE
     ):
-        # KIP-394, as in a classic group; but nothing is remembered: any id that comes back is a new member's.
+        # KIP-394, as in a classic group; but no id is stored: any id that comes back is a new member's.
         return refused_join(ErrorCode.MEMBER_ID_REQUIRED, member_id)
     before = _member(step, group, request, member_id)
-    # The first protocol listed is the member's favourite; here no vote is held, as nobody but us assigns.
+    # The first protocol listed is the member's favourite; no vote is held, as only the coordinator assigns.
     try:
         subscription = Subscription.decode(request.protocols[0].metadata)
     except DecodeError as error:
-        # Kafka 4.3 fails here with an exception of its own; the client is told no more than that.
+        # Kafka 4.3 fails here with an exception of its own; the client gets this code only.
         refuses = step.config.kafka.has(Change.MALFORMED_SUBSCRIPTIONS)
         code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL if refuses else ErrorCode.UNKNOWN_SERVER_ERROR
         raise Refused(code, error.message) from None
@@ -86,15 +86,15 @@ def _advance(
     after: ConsumerMember,
     owned: Owned,
 ) -> tuple[ConsumerMember, bool]:
-    """Take the join in; the member as it is then, and whether its group is still a consumer group.
+    """Carry the join out; return the member as it is then, and whether its group is still a consumer group.
 
-    `replaced` holds the instance id that the join names, and may be the member itself.
+    `replaced` owns the instance id that the join names, and may be the member itself.
     """
     news = announce(step, group, before, after)
     step.cancel(TimerKey(TimerKind.CONSUMER_JOIN, group.group_id, after.member_id))
     changed = news.subscription_changed
     if replaced is not None and can_downgrade_by_replacing(step, group, replaced):
-        # The last member of the consumer protocol came back as a classic one: a static member's bounce must
+        # The last member of the consumer protocol came back as a classic one. A static member's bounce must
         # not cost a rebalance (SM-26), so the group turns classic as it stands, unless a target is still due.
         behind = group.assignment_epoch < news.epoch
         if not behind:
@@ -112,22 +112,21 @@ def sync(step: Step, group: ConsumerGroup, request: SyncGroupRequest) -> SyncGro
     """Answer with what the member is assigned now, in the encoding of its subscription's version."""
     member, classic = _classic_member(group, request.member_id, request.group_instance_id)
     _refuse_generation(member, request.generation_id)
-    # The protocol it was told on joining: its own first one, as no vote is held here.
+    # The protocol in the answer to its join: its own first one, as no vote is held here.
     name = classic.supported_protocols[0].name
     if request.protocol_type not in (None, CONSUMER) or request.protocol_name not in (None, name):
         raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     revoking = member.current.state is MemberState.UNREVOKED_PARTITIONS
-    # There is a newer target, so this assignment is outdated before it is told; unless it is what the member
-    # has to come down to before anything else happens: that it must learn.
+    # There is a newer target, so this assignment is already outdated. A member that must revoke first still
+    # gets it, because it has to learn what is left.
     if group.assignment_epoch > member.epoch and not revoking:
-        # An answer, not a refusal: the time to join again runs from here.
+        # An answer, not a refusal: the time to rejoin runs from here.
         _await_rejoin(step, group, member)
         return SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
     step.cancel(TimerKey(TimerKind.CONSUMER_SYNC, group.group_id, member.member_id))
     renew_session(step, group.group_id, member)
-    # By names, as the classic protocol knows no ids: a topic that is gone is left out. In the version of its
-    # own subscription, for a client can read no later one; it carries no user data, which only its leader
-    # could make.
+    # By names, as the classic protocol knows no ids; a deleted topic is omitted. In the version of its own
+    # subscription, because a client can read no later one. User data only its leader could add.
     image = step.state.image
     partitions = tuple(
         TopicPartition(topic, number)
@@ -152,11 +151,11 @@ def heartbeat(step: Step, group: ConsumerGroup, request: HeartbeatRequest) -> He
     match member.current.state:
         case _ if member.epoch < group.assignment_epoch:
             must_rejoin = True
-        # By its next join it says what it has given up: it has no heartbeat that could.
+        # Its next join reports what it has revoked: no heartbeat of its own could.
         case MemberState.UNREVOKED_PARTITIONS:
             must_rejoin = True
         case MemberState.UNRELEASED_PARTITIONS:
-            # Called too early it would join in vain, as others still hold all that it waits for.
+            # A join now would be in vain, as others still own all that it waits for.
             must_rejoin = not _waits_for_others(group, member)
         case _:
             must_rejoin = False
@@ -167,7 +166,7 @@ def heartbeat(step: Step, group: ConsumerGroup, request: HeartbeatRequest) -> He
 
 
 def leave(step: Step, group: ConsumerGroup, leavers: tuple[MemberIdentity, ...]) -> LeaveGroupResponse:
-    """Remove members of either protocol; the group epoch is bumped once for all."""
+    """Remove members of either protocol; bump the group epoch once for all."""
     gone: dict[str, ConsumerMember] = {}
     results = []
     for leaver in leavers:
@@ -199,13 +198,13 @@ def _leaver(group: ConsumerGroup, leaver: MemberIdentity) -> ConsumerMember:
 
 
 def _member(step: Step, group: ConsumerGroup, request: JoinGroupRequest, member_id: str) -> ConsumerMember:
-    """The member as it was before this join; a static one without member id takes its old place over."""
+    """Return the member before this join; a static one without member id takes its old place over."""
     instance_id = request.group_instance_id
     if instance_id is not None:
         holder = group.members.get(group.static.get(instance_id, ""))
         if request.member_id:
             refuse_if_not_holder(group, member_id, instance_id)
-        # Even from a member that is alive: the classic protocol fences whoever came before (KIP-345; SM-33).
+        # Even from a member that is alive: the classic protocol fences the earlier one (KIP-345; SM-33).
         elif holder is not None:
             return take_place(step, group, holder, member_id)
     return group.members.get(member_id) or ConsumerMember(member_id, no_metadata())
@@ -216,7 +215,7 @@ def _metadata(
 ) -> ConsumerGroupMemberMetadataValue:
     known = before.metadata
     rebalance_ms = rebalance_timeout(request, step.version)
-    # Kafka reads -1 as in a heartbeat here: the timeout is as it was.
+    # Kafka reads -1 as in a heartbeat here: the timeout is unchanged.
     if rebalance_ms == UNCHANGED_TIMEOUT:
         rebalance_ms = known.rebalance_timeout_ms
     return ConsumerGroupMemberMetadataValue(
@@ -240,8 +239,8 @@ def _metadata(
 def _supports(group: ConsumerGroup, protocol_type: str, protocols: Protocols) -> bool:
     if protocol_type != CONSUMER or not protocols:
         return False
-    # One that all classic members list, so that the group can become a classic one again at any time; those
-    # of the consumer protocol list none, and would be gone by then.
+    # One that all classic members list, so that the group can become classic again at any time; those of the
+    # consumer protocol list none, and would be gone by then.
     listed = [
         {p.name for p in member.metadata.classic_member_metadata.supported_protocols}
         for member in group.members.values()
@@ -268,14 +267,14 @@ def _refuse_generation(member: ConsumerMember, generation: int) -> None:
 
 
 def _await_rejoin(step: Step, group: ConsumerGroup, member: ConsumerMember) -> None:
-    """Give the member its rebalance timeout to join again, unless the time is running already."""
+    """Give the member its rebalance timeout to rejoin, unless the time is running already."""
     key = TimerKey(TimerKind.CONSUMER_JOIN, group.group_id, member.member_id)
     if not step.is_armed(key):
         step.arm(key, member.metadata.rebalance_timeout_ms)
 
 
 def _waits_for_others(group: ConsumerGroup, member: ConsumerMember) -> bool:
-    """Whether a partition of the member's target is still owned by somebody else."""
+    """Return whether a partition of the member's target still has another owner."""
     assigned = member.current.assigned
     return any(
         number not in assigned.get(topic_id, {}) and group.owner_epoch(topic_id, number) != NO_EPOCH
@@ -285,7 +284,7 @@ def _waits_for_others(group: ConsumerGroup, member: ConsumerMember) -> bool:
 
 
 def _owned(image: TopicImage, subscription: Subscription) -> Owned:
-    """What the member says it owns: nothing in version 0, as of an eager one, which gave up all to join."""
+    """Return what the member reports to own: nothing in version 0, or if eager (it revoked all to join)."""
     owned: dict[bytes, set[int]] = {}
     for partition in subscription.owned:
         topic_id = image.id_of(partition.topic)

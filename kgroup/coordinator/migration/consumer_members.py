@@ -1,7 +1,7 @@
-"""ConsumerGroupHeartbeat: which group it is of, and what that group is by then (KIP-848).
+"""ConsumerGroupHeartbeat: find its group, and settle what type that group is by then (KIP-848).
 
-A joining member's heartbeat makes the group, or turns a classic one into a consumer group; one that goes
-may leave a group behind that turns classic. What a member does inside a consumer group is `consumer`'s.
+A joining member's heartbeat makes the group, or turns a classic one into a consumer group. A member that
+leaves may leave a group behind that turns classic. `consumer` handles a member inside a consumer group.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kgroup.protocol.messages.consumer_group_heartbeat import (
 
 
 def heartbeat(step: Step, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
-    """Carry out a heartbeat of a member that joins (epoch 0), stays (above), or goes (below)."""
+    """Carry out a heartbeat of a member that joins (epoch 0), stays (above), or leaves (below)."""
     group = step.state.groups.get(request.group_id)
     if isinstance(group, ConsumerGroup):
         again = said_before(step, group, request)
@@ -35,11 +35,11 @@ def heartbeat(step: Step, request: ConsumerGroupHeartbeatRequest) -> ConsumerGro
         return _leave(step, group, request)
     if isinstance(group, ConsumerGroup):
         return stay(step, group, request)
-    # Only a member without an epoch may make a group: any other has one from a group that is gone (CP-21).
+    # Only a member without an epoch may make a group: any other has one from a deleted group (CP-21).
     if request.member_epoch > 0:
         absent = f"Consumer group {request.group_id} not found."
         raise _not_found(absent if group is None else f"Group {request.group_id} is not a consumer group.")
-    # New, at epoch 1: the join bumps it, so that its first member comes to epoch 2 (CP-01).
+    # New, at epoch 1: the join bumps it, so that its first member gets epoch 2 (CP-01).
     if group is None:
         return stay(step, ConsumerGroup(request.group_id), request)
     if not isinstance(group, ClassicGroup):
@@ -51,7 +51,7 @@ def heartbeat(step: Step, request: ConsumerGroupHeartbeatRequest) -> ConsumerGro
 def _leave(
     step: Step, group: Group | None, request: ConsumerGroupHeartbeatRequest
 ) -> ConsumerGroupHeartbeatResponse:
-    """Epoch -1: the member is gone. Epoch -2: a static member will be back, and keeps its partitions."""
+    """Epoch -1 removes the member. Epoch -2: a static member will rejoin, and keeps its partitions."""
     if not isinstance(group, ConsumerGroup):
         missing = "not found." if group is None else "is not a consumer group."
         raise _not_found(f"Group {request.group_id} {missing}")

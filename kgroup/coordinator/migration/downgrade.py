@@ -30,24 +30,24 @@ DOWNGRADE_POLICIES = ("bidirectional", "downgrade")
 
 
 def can_downgrade(step: Step, group: ConsumerGroup, gone: Collection[ConsumerMember]) -> bool:
-    """Whether the members that stay are all classic ones, and the cluster lets the group become classic."""
+    """Return whether all members that stay are classic, and the cluster lets the group become classic."""
     stay = len(group.members) - len(gone)
     classic = group.classic_members - sum(member.is_classic for member in gone)
-    # An empty group changes its type when somebody joins it, and not before.
+    # An empty group changes its type when a member joins it, and not before.
     if not 0 < stay == classic:
         return False
     return step.config.migration_policy in DOWNGRADE_POLICIES and stay <= step.config.max_size
 
 
 def can_downgrade_by_replacing(step: Step, group: ConsumerGroup, replaced: ConsumerMember) -> bool:
-    """Whether a classic member that takes this static member's place leaves only classic members."""
+    """Return whether only classic members stay if a classic member takes this static one's place."""
     if replaced.is_classic or group.classic_members != len(group.members) - 1:
         return False
     return step.config.migration_policy in DOWNGRADE_POLICIES and len(group.members) <= step.config.max_size
 
 
 def downgrade(step: Step, group: ConsumerGroup, gone: Collection[ConsumerMember]) -> ClassicGroup:
-    """Make the group classic with those who stay, at the group epoch as its generation, and rebalance it."""
+    """Make the group classic with the members that stay, at its epoch as generation, and rebalance it."""
     leavers = {member.member_id for member in gone}
     forget_consumer_group(step, group)
     stay = [member for member in group.members.values() if member.member_id not in leavers]
@@ -71,12 +71,12 @@ def downgrade_by_replacing(
 def make_way(
     step: Step, group: ConsumerGroup | StreamsGroup, request: JoinGroupRequest
 ) -> JoinGroupResponse | None:
-    """Let a classic join have the id of an empty group of another type: tombstones, then what it writes."""
-    # An id of the group that was: whoever has it must come as a new member.
+    """Free the id of an empty group of another type for a classic join: tombstones, then its records."""
+    # An id of the old group: a member that sends it must join as a new one.
     if request.member_id:
         raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
     group_id = group.group_id
-    # The join is to find no group, and its records must come behind the tombstones that replay needs first.
+    # The join must find no group, and its records must follow the tombstones that replay needs first.
     del step.state.groups[group_id]
     response = join(step, None, request)
     created = step.state.groups[group_id]
@@ -99,7 +99,7 @@ def _convert(step: Step, group: ConsumerGroup, members: list[ConsumerMember]) ->
     for member in members:
         classic.add(_classic_member(member))
     protocol = classic.selected_protocol()
-    # The targets, not what each has: in a classic group nobody is reconciled towards them any more.
+    # The targets, not the present assignments: a classic group does not reconcile its members any more.
     image = step.state.image
     try:
         assignments = {
@@ -123,7 +123,7 @@ def _convert(step: Step, group: ConsumerGroup, members: list[ConsumerMember]) ->
     step.records.append(record)
     assert isinstance(record.value, GroupMetadataValue)
     classic.replay(record.value)
-    # Timers and parked joins belong to this very object: replaying the record takes it over, none is made.
+    # Timers and parked joins belong to this object: replaying the record takes it over and makes none.
     step.state.converted[group.group_id] = classic
     for classic_member in classic.members.values():
         renew_session(step, classic, classic_member)
@@ -151,7 +151,7 @@ def _classic_member(member: ConsumerMember) -> ClassicMember:
 def _assignment(
     image: TopicImage, group: ConsumerGroup, member: ConsumerMember, subscription: bytes
 ) -> bytes:
-    """The member's target in ConsumerProtocol encoding, in the version of its subscription."""
+    """Return the member's target in ConsumerProtocol encoding, in the version of its subscription."""
     partitions = tuple(
         TopicPartition(name, number)
         for topic_id, numbers in stored_target(group, member).items()

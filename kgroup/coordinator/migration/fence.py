@@ -1,4 +1,4 @@
-"""Members of a consumer group that are gone for good, and what the group is without them (KIP-848)."""
+"""Members of a consumer group that are gone for good, and the type of the group without them (KIP-848)."""
 
 from __future__ import annotations
 

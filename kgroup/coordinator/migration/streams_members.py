@@ -1,7 +1,7 @@
-"""StreamsGroupHeartbeat: which group it is of, and what that group is by then (KIP-1071).
+"""StreamsGroupHeartbeat: find its group, and settle what type that group is by then (KIP-1071).
 
-A joining member's heartbeat makes the group, in the place of an empty classic one if there is one. What a
-member does inside a streams group is `streams`'s; no other type of group turns into one.
+A joining member's heartbeat makes the group, in the place of an empty classic one if there is one. `streams`
+handles a member inside a streams group; no other type of group turns into one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kgroup.protocol.messages.streams_group_heartbeat import (
 
 
 def heartbeat(step: Step, request: StreamsGroupHeartbeatRequest) -> StreamsGroupHeartbeatResponse:
-    """Carry out a heartbeat of a member that joins (epoch 0), stays (above), or goes (below)."""
+    """Carry out a heartbeat of a member that joins (epoch 0), stays (above), or leaves (below)."""
     validate(step.config, request)
     group = step.state.groups.get(request.group_id)
     if isinstance(group, StreamsGroup):
@@ -30,7 +30,7 @@ def heartbeat(step: Step, request: StreamsGroupHeartbeatRequest) -> StreamsGroup
         kind = "Group" if request.member_epoch < 0 else "Streams group"
         raise _not_found(f"{kind} {request.group_id} not found.")
     if group is not None:
-        # Kafka upgrades no group with members to a streams group: its offsets alone may be taken over.
+        # Kafka upgrades no group with members to a streams group: only its offsets may be taken over.
         if request.member_epoch != 0 or not (isinstance(group, ClassicGroup) and group.is_empty):
             raise _not_found(f"Group {request.group_id} is not a streams group.")
         forget_group(step, group)

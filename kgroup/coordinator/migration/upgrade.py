@@ -1,4 +1,4 @@
-"""From a classic to a consumer group: at once when it is empty, online with its members else (KIP-848)."""
+"""From a classic to a consumer group: at once when it is empty, else online with its members (KIP-848)."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ UPGRADE_POLICIES = ("bidirectional", "upgrade")
 
 
 def refuse_if_not_upgradable(step: Step, group: ClassicGroup) -> None:
-    """GROUP_ID_NOT_FOUND, with the reason, for a classic group that must stay one; an empty one never must.
+    """Raise GROUP_ID_NOT_FOUND, with the reason, for a classic group that must stay one; never if empty.
 
     The code is Kafka's: to a client of the consumer protocol there is no such group.
     """
     if group.is_empty:
         return
     cannot = f"Cannot upgrade classic group {group.group_id} to consumer group because"
-    # In the order of Kafka's validateOnlineUpgrade: the message tells the first that holds.
+    # In the order of Kafka's validateOnlineUpgrade: the message gives the first reason that holds.
     if step.config.migration_policy not in UPGRADE_POLICIES:
         raise _not_found(f"{cannot} online upgrade is disabled.")
     if group.protocol_type != CONSUMER:
@@ -52,10 +52,10 @@ def refuse_if_not_upgradable(step: Step, group: ClassicGroup) -> None:
 
 
 def upgrade(step: Step, group: ClassicGroup) -> ConsumerGroup:
-    """The consumer group in place of the classic one, with its members; nothing is asked of an empty group.
+    """Return the consumer group in place of the classic one, with its members; an empty one always converts.
 
     It exists for this step only: replaying the step's records makes the real one.
-    Raises Refused(GROUP_ID_NOT_FOUND) where a member's subscription or assignment cannot be taken over.
+    Raise Refused(GROUP_ID_NOT_FOUND) if a member's subscription or assignment cannot be taken over.
     """
     if not group.is_empty:
         return _convert(step, group)
@@ -64,12 +64,12 @@ def upgrade(step: Step, group: ClassicGroup) -> ConsumerGroup:
 
 
 def _convert(step: Step, classic: ClassicGroup) -> ConsumerGroup:
-    """The same members with the same partitions, at the generation as their epoch (also KIP-1251's)."""
+    """Return the same members with the same partitions, the generation as their epochs (also KIP-1251's)."""
     group = _converted(step.state.image, classic)
-    # The hash of today's topics: the joiner's heartbeat must not take the conversion for a change of theirs.
+    # The hash of today's topics: the joiner's heartbeat must not see the conversion as a change of theirs.
     group.metadata_hash = hash_of(step.state, group.subscribed_topics())
-    # The heartbeat that converts may still be refused (a pattern, a full group, an assignor that fails): the
-    # classic group must then rebalance on as if nobody had asked, so its parked requests wait for the end.
+    # The heartbeat that converts may still be refused (a pattern, a full group, an assignor that fails). The
+    # classic group must then rebalance on unaffected, so its parked requests wait for the end.
     step.defer(partial(_send_back, step, classic))
     _forget(step, classic)
     for converted in group.members.values():
@@ -86,7 +86,7 @@ def _convert(step: Step, classic: ClassicGroup) -> ConsumerGroup:
 
 
 def _send_back(step: Step, classic: ClassicGroup) -> None:
-    """Tell members that wait for a rebalance of the classic group to join again, now the consumer group."""
+    """Ask members that wait for a rebalance of the classic group to rejoin, now the consumer group."""
     for member in classic.members.values():
         refuse_parked(step, classic, member, ErrorCode.REBALANCE_IN_PROGRESS, member.member_id)
     held.send_back(step, classic, ErrorCode.REBALANCE_IN_PROGRESS)
@@ -102,7 +102,7 @@ def _converted(image: TopicImage, classic: ClassicGroup) -> ConsumerGroup:
             assignment = Assignment.decode(member.assignment) if member.assignment else Assignment()
         except DecodeError:
             raise _not_found(f"{cannot} the embedded consumer protocol is malformed.") from None
-        # Bytes of an assignor of the client's own: no server-side assignor could go on from them.
+        # Bytes of the client's own assignor: no server-side assignor could go on from them.
         if assignment.user_data:
             raise _not_found(
                 f"{cannot} an unsupported custom assignor is in use. Please refer to the documentation or "
@@ -137,7 +137,7 @@ def classic_metadata(member: ClassicMember, subscription: Subscription) -> Consu
 
 
 def _by_topic_id(image: TopicImage, assignment: Assignment) -> Target:
-    """The partitions under their topics' ids; topics that are gone are left out."""
+    """Return the partitions under their topics' ids; omit deleted topics."""
     found: dict[bytes, list[int]] = {}
     for partition in assignment.partitions:
         topic_id = image.id_of(partition.topic)

@@ -1,7 +1,7 @@
-"""Which offsets of a commit are taken, and what each partition is answered; plain and transactional alike.
+"""Which offsets of a commit are accepted, and the answer for each partition; plain and transactional alike.
 
-OffsetCommit and TxnOffsetCommit differ in how they name topics, whom they believe, and what the record
-says: a `Commit` has that. The order of the checks, and what a refusal leaves, is the same for both.
+OffsetCommit and TxnOffsetCommit differ in how they name topics, which members they accept, and what the
+record says: a `Commit` has that. The order of the checks, and what a refusal leaves, is the same for both.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ R = TypeVar("R", bound=Answered)
 
 @dataclass(slots=True)
 class Commit(Generic[P, R]):
-    """A request to commit: its partitions by topic, and what is its own kind's way.
+    """A request to commit: its partitions by topic, and what differs by its kind.
 
-    A topic is None where there is none of that name or id; then every partition is answered `unknown`.
+    A topic is None if there is none of that name or id; then every partition is answered `unknown`.
     `validate` raises for a committer the group does not accept; it returns the check of single partitions.
     """
 
@@ -61,20 +61,20 @@ class Commit(Generic[P, R]):
     unknown: ErrorCode = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     expire_ms: int = NO_EXPIRY
     topic_ids: bool = True
-    """Whether records tell the topic's id; those with a time of expiry never do, nor a leader epoch."""
+    """Whether records have the topic's id; those with a time of expiry never do, nor a leader epoch."""
     plain: bool = True
     """Whether every topic exists, with all its partitions, and has some: set by `carry_out`."""
 
 
 def carry_out(step: Step, commit: Commit[P, R]) -> list[tuple[R, ...]]:
-    """Write what may be committed; the answers of each topic's partitions, in the request's order.
+    """Write what may be committed; return each topic's answers by partition, in the request's order.
 
     A committer that is refused has every partition that exists refused, and nothing is written; one bad
-    partition refuses all others too (OC-21), but for metadata that is too long.
+    partition refuses all others too (OC-21), except one whose metadata is too long.
     """
     try:
-        # Kafka's API layer answers for what does not exist, and does not ask the coordinator for the rest of
-        # nothing: such a commit must neither be refused by the group nor renew a session.
+        # Kafka's API layer answers for what does not exist, and does not ask the coordinator about an empty
+        # rest: the group must neither refuse such a commit nor renew a session for it.
         check = commit.validate() if some_exist(commit.topics) else None
         taken: list[OfTopic] = []
         results = [
@@ -84,7 +84,7 @@ def carry_out(step: Step, commit: Commit[P, R]) -> list[tuple[R, ...]]:
         step.drop()
         results = refuse_all(commit, refused.code)
         if isinstance(refused, EpochRefused):
-            refused.count(step.state.counters, (p.error_code for told in results for p in told))
+            refused.count(step.state.counters, (p.error_code for answers in results for p in answers))
         return results
     step.committed = CommittedOffsets(commit.group_id, taken)
     step.state.counters.offset_commit += len(step.committed)
@@ -94,7 +94,7 @@ def carry_out(step: Step, commit: Commit[P, R]) -> list[tuple[R, ...]]:
 
 
 def some_exist(topics: Sequence[tuple[Topic | None, Sequence[Wanted]]]) -> bool:
-    """Whether there is anything to ask the group about."""
+    """Return whether there is anything to ask the group about."""
     for topic, partitions in topics:
         if topic is not None:
             for partition in partitions:
@@ -111,7 +111,7 @@ def _take(
     check: PartitionCheck | None,
     taken: list[OfTopic],
 ) -> tuple[R, ...]:
-    """Add what is taken of one topic, and answer each partition."""
+    """Add the accepted offsets of one topic, and answer each partition."""
     refused, accepted = commit.refused, commit.accepted
     if topic is None or not partitions:
         commit.plain = False
@@ -129,10 +129,10 @@ def _take(
             commit.plain = False
             results.append(refused(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
             continue
-        # Judged before the epoch, so that it costs its own partition alone (Kafka's order).
+        # Checked before the epoch, so that it costs its own partition alone (Kafka's order).
         said = partition.committed_metadata
         metadata = said or ""
-        # Absent metadata is never too long; an empty text is where the limit is negative.
+        # Absent metadata is never too long; an empty text is if the limit is negative.
         if 2 * len(metadata) > limit and said is not None and _too_large(step, metadata):
             results.append(refused(index, ErrorCode.OFFSET_METADATA_TOO_LARGE))
             continue
@@ -148,7 +148,7 @@ def _take(
 
 
 def refuse_all(commit: Commit[P, R], code: ErrorCode) -> list[tuple[R, ...]]:
-    """Refuse what exists; what does not exist stays unknown, whoever asks."""
+    """Refuse what exists; what does not exist stays unknown for any committer."""
     commit.plain = False
     absent = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return [
@@ -168,10 +168,10 @@ def _exists(topic: Topic | None, partition: P) -> bool:
 def arranged(
     commit: Commit[P, R], keys: Sequence[Hashable], results: Sequence[tuple[R, ...]]
 ) -> Iterable[tuple[int, tuple[R, ...]]]:
-    """The results as Kafka orders them: the position of a topic in the request, and its partitions' answers.
+    """Return results in Kafka's order: the position of a topic in the request, and its partitions' answers.
 
     What does not exist comes first, as Kafka answers it before it asks its coordinator about the rest; known
-    topics without partitions are not answered. Topics with the same of the `keys` are one then.
+    topics without partitions are not answered. Topics with equal `keys` are then merged.
     """
     if commit.plain:
         return enumerate(results)
@@ -188,12 +188,12 @@ def arranged(
 
     rest: list[tuple[int, list[R]]] = []
     for index, ((topic, partitions), answers) in enumerate(zip(commit.topics, results, strict=True)):
-        told = list(zip(partitions, answers, strict=True))
-        absent = [answer for partition, answer in told if not _exists(topic, partition)]
+        pairs = list(zip(partitions, answers, strict=True))
+        absent = [answer for partition, answer in pairs if not _exists(topic, partition)]
         if absent or topic is None:
             add(index, absent)
         if len(absent) < len(answers):
-            rest.append((index, [answer for partition, answer in told if _exists(topic, partition)]))
+            rest.append((index, [answer for partition, answer in pairs if _exists(topic, partition)]))
     if not found:  # then the coordinator's answer is taken as it is
         return [(index, tuple(part)) for index, part in rest]
     for index, part in rest:
@@ -202,7 +202,7 @@ def arranged(
 
 
 def _too_large(step: Step, metadata: str) -> bool:
-    """Whether commit metadata is over offset.metadata.max.bytes; Kafka counts UTF-16 units, not bytes."""
+    """Return whether commit metadata exceeds offset.metadata.max.bytes, in UTF-16 units as in Kafka."""
     units = len(metadata) if metadata.isascii() else sum(1 + (char > "\uffff") for char in metadata)
     return units > step.config.offset_metadata_max_bytes
 
@@ -215,19 +215,19 @@ def refuse_if_not_committer(
     A producer commits what it has read before a rebalance as part of its transaction, and would have to
     abort it all for a state that says nothing about its membership (KIP-447).
     """
-    # Nobody reads: an admin resets offsets, or a tool imports them (AE-29), whatever ids it gives.
+    # No member: an admin resets offsets, or a tool imports them (AE-29), whatever ids it gives.
     if generation < 0 and group.is_empty:
         return
     if generation >= 0 or member_id or instance_id is not None:
-        # The member before its generation, as Kafka tells it: who is gone must join, not look for a newer
+        # The member before its generation, as in Kafka: a removed member must rejoin, not look for a newer
         # one.
         refuse_if_unknown(group, member_id, instance_id)
         refuse_if_generation_differs(group, generation)
-    # Nothing given: an admin, or a consumer without a group. In a plain commit it must not overwrite what
-    # members commit; a producer of before KIP-447 gives nothing, and is fenced by its transactional id.
+    # No ids: an admin, or a consumer without a group. A plain one must not overwrite what members commit; a
+    # producer before KIP-447 gives none, and is fenced by its transactional id.
     elif not transactional:
         raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
-    # The member has joined the generation that is forming, and what it commits it read in the one before:
-    # its partitions may be somebody else's by the time the assignment is out.
+    # The member has joined the generation that is forming, and commits what it read in the one before: its
+    # partitions may have another owner by the time the assignment is out.
     if not transactional and group.state is ClassicState.COMPLETING:
         raise Refused(ErrorCode.REBALANCE_IN_PROGRESS)

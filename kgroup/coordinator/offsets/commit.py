@@ -1,4 +1,4 @@
-"""OffsetCommit: who may commit, and the records of what was committed (KIP-345, KIP-848, KIP-1251)."""
+"""OffsetCommit: check the committer, and write the offsets (KIP-345, KIP-848, KIP-1251)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _lookup(step: Step, topic: OffsetCommitRequestTopic) -> Topic | None:
 
 
 def _validate(step: Step, request: OffsetCommitRequest) -> PartitionCheck | None:
-    """Refuse a committer the group does not accept; the check that is left is for single partitions."""
+    """Refuse a committer the group does not accept; the returned check is for single partitions."""
     group = step.state.groups.get(request.group_id)
     epoch = request.generation_id_or_member_epoch
     if group is None:
@@ -86,7 +86,7 @@ def _validate(step: Step, request: OffsetCommitRequest) -> PartitionCheck | None
 
 
 def _expiry_ms(now_ms: int, retention_ms: int) -> int:
-    """When a commit with a retention of its own (versions 2 to 4) expires; NO_EXPIRY without one.
+    """Return when a commit with its own retention (versions 2 to 4) expires; NO_EXPIRY without one.
 
     A sum beyond 63 bits wraps to the distant past, as Kafka's does: such an offset goes with the next sweep.
     """

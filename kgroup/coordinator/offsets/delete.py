@@ -1,4 +1,4 @@
-"""OffsetDelete: forget a group's offsets of topics it does not subscribe to (KIP-496)."""
+"""OffsetDelete: remove a group's offsets of topics it does not subscribe to (KIP-496)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def delete_offsets(step: Step, request: OffsetDeleteRequest) -> OffsetDeleteResp
             code = ErrorCode.NONE
             if found is None or not 0 <= index < found.partitions:
                 code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            # Whoever subscribes would start anew where auto.offset.reset says, in the middle of its work.
+            # A subscriber would restart from auto.offset.reset in the middle of its work.
             elif subscribed is None or topic.name in subscribed:
                 code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
             elif forget(step, request.group_id, topic.name, index):
@@ -46,7 +46,7 @@ def delete_offsets(step: Step, request: OffsetDeleteRequest) -> OffsetDeleteResp
 def forget(step: Step, group_id: str, topic: str, partition: int) -> bool:
     """Write the tombstone of an offset, if there is one, committed or pending."""
     offsets = step.state.offsets
-    # What a transaction has pending goes too: its marker must not bring the offset back (KIP-98).
+    # What a transaction has pending goes too: its marker must not restore the offset (KIP-98).
     if offsets.get(group_id, topic, partition) is None and not offsets.has_pending(
         group_id, topic, partition
     ):
@@ -64,12 +64,12 @@ def forget_all(step: Step, group_id: str) -> None:
 
 
 def _subscribed(group: Group) -> frozenset[str] | set[str] | None:
-    """Topics the group subscribes to; None stands for every topic (subscriptions that cannot be read)."""
+    """Return topics the group subscribes to; None stands for all (subscriptions that cannot be read)."""
     if isinstance(group, ShareGroup):
         raise has_no_offsets(group.group_id)
     if not isinstance(group, ClassicGroup):
         return group.subscribed_topics()
-    # Connect's groups and the like subscribe to nothing we could read: they must be Empty (KIP-496).
+    # Subscriptions of Connect's groups and others cannot be read: they must be Empty (KIP-496).
     if group.protocol_type != CONSUMER:
         if not group.is_empty:
             raise Refused(ErrorCode.NON_EMPTY_GROUP)

@@ -1,4 +1,4 @@
-"""Offsets that end: by retention, which differs by type and state of the group, and with their topic."""
+"""Expiry of offsets: by retention, which differs by type and state of the group, and with their topic."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ BaseTime: TypeAlias = Callable[[StoredOffset], int]
 
 
 def arm_sweep(step: Step) -> None:
-    """Have the next sweep come after offsets.retention.check.interval.ms."""
+    """Schedule the next sweep after offsets.retention.check.interval.ms."""
     step.arm(SWEEP, step.config.retention_check_interval_ms)
 
 
 def sweep(step: Step) -> None:
-    """Tombstones for every offset past its retention, and for Empty groups that have none left."""
+    """Write tombstones for every offset past its retention, and for Empty groups that have none left."""
     for group in list(step.state.groups.values()):
-        # It has no offsets here, and stays until somebody deletes it, as in Kafka.
+        # It has no offsets here, and stays until it is deleted, as in Kafka.
         if isinstance(group, ShareGroup):
             continue
         if _expire(step, group) and group.is_empty:
@@ -37,12 +37,12 @@ def sweep(step: Step) -> None:
 
 
 def _expire(step: Step, group: Group) -> bool:
-    """Expire what is due; whether the group then has neither offsets nor open transactions."""
+    """Expire what is due; return whether the group then has neither offsets nor open transactions."""
     offsets = step.state.offsets
     stored = offsets.of_group(group.group_id)
     base = _base_time(group)
-    # A topic that somebody subscribes to may be read at any time from now: its offsets stay (KIP-211). Nor
-    # may one go that a transaction is about to set: its marker would bring back what had expired.
+    # A subscribed topic may be read at any time from now: its offsets stay (KIP-211). An offset that a
+    # transaction is about to set stays too: its marker would restore it after it expired.
     left = 0
     subscribed: Container[str] = (group.subscribed_topics() or frozenset()) if base is not None else ()
     for topic, by_partition in stored.items():
@@ -57,30 +57,30 @@ def _expire(step: Step, group: Group) -> bool:
                 step.state.counters.offset_expiration += 1
             else:
                 left += 1
-    # With a transaction open the group is needed yet: its marker sets offsets in it.
+    # An open transaction still needs the group: its marker sets offsets in it.
     return left == 0 and not offsets.has_pending(group.group_id)
 
 
 def _is_due(step: Step, stored: StoredOffset, base: BaseTime) -> bool:
-    # A retention of its own, which the commit asked for (OffsetCommit versions 2 to 4; value version 1), is
-    # counted from the commit and instead of the broker's, whatever the group has been doing since.
+    # A retention that the commit asked for (OffsetCommit versions 2 to 4; value version 1) replaces the
+    # broker's and counts from the commit, whatever the group has been doing since.
     if stored.expire_timestamp != NO_EXPIRY:
         return step.now_ms >= stored.expire_timestamp
     return step.now_ms - base(stored) >= step.config.offsets_retention_minutes * MINUTE_MS
 
 
 def _base_time(group: Group) -> BaseTime | None:
-    """From when an offset's retention counts; None while the group's offsets do not expire."""
-    # Groups that only hold offsets never change their state; for consumer and streams groups Kafka does not
-    # look at it either, so that an emptied one may lose its offsets sooner than a classic one would.
+    """Return when an offset's retention begins; None while the group's offsets do not expire."""
+    # Groups that only hold offsets never change their state. For consumer and streams groups Kafka ignores it
+    # too, so that an emptied one may lose its offsets sooner than a classic one would.
     if not isinstance(group, ClassicGroup) or not group.protocol_type:
         return _commit_time
-    # From when the last member went, not from its last commit: a topic read to its end is committed no more
+    # From when the last member left, not from its last commit: a topic read to its end has no more commits
     # (KIP-211).
     if group.is_empty:
         return _since_empty(group)
-    # With members only what nobody subscribes to may go, and only while that is known: a rebalance is about
-    # to change it, and other types of protocol have subscriptions of their own kind.
+    # With members only unsubscribed topics may go, and only while those are known: a rebalance is about to
+    # change them, and other types of protocol have their own subscriptions.
     stable = group.state is ClassicState.STABLE and group.protocol_type == CONSUMER
     return _commit_time if stable and group.subscribed_topics() is not None else None
 
@@ -90,20 +90,20 @@ def _commit_time(stored: StoredOffset) -> int:
 
 
 def _since_empty(group: ClassicGroup) -> BaseTime:
-    # Records before value version 2 do not tell when the state began.
+    # Records before value version 2 do not say when the state began.
     since = group.state_since_ms
     return _commit_time if since < 0 else lambda _: since
 
 
 def topics_deleted(step: Step, deleted: Mapping[str, Topic]) -> None:
-    """Tombstones for every offset of deleted topics, pending ones too; another topic's id keeps an offset."""
+    """Write tombstones for all offsets of deleted topics, pending ones too; an offset of another id stays."""
     offsets = step.state.offsets
     for group_id in list(offsets.groups()):
         named: set[tuple[str, int]] = set()
         for topic, by_partition in offsets.of_group(group_id).items():
             gone = deleted.get(topic)
             if gone is not None:
-                # Without an id, as transactional commits have none, it is taken for the topic of that name.
+                # Without an id, as in transactional commits, it is taken for the topic of that name.
                 ids = (ZERO_UUID, gone.topic_id)
                 named.update((topic, p) for p, entry in by_partition.items() if entry.topic_id in ids)
         named.update(place for place in offsets.pending_partitions(group_id) if place[0] in deleted)

@@ -31,7 +31,7 @@ TOPIC_IDS_SINCE = 10
 
 
 def fetch(step: Step, request: OffsetFetchRequest) -> OffsetFetchResponse:
-    """Answer for each group asked; an unknown group has no offsets and is no error."""
+    """Answer for each named group; an unknown group has no offsets and is no error."""
     stable = request.require_stable
     if step.version >= MANY_GROUPS_SINCE:
         return OffsetFetchResponse(
@@ -67,8 +67,8 @@ def fetch(step: Step, request: OffsetFetchRequest) -> OffsetFetchResponse:
 
 def _fetch_group(step: Step, asked: OffsetFetchRequestGroup, stable: bool) -> OffsetFetchResponseGroup:
     group = step.state.groups.get(asked.group_id)
-    # A classic group is not asked who fetches, nor at which generation, in Kafka either: its members fetch
-    # once they are assigned, and admins at any time.
+    # For a classic group neither member nor generation is checked, in Kafka either: its members fetch once
+    # they are assigned, and admins at any time.
     try:
         if isinstance(group, ConsumerGroup):
             refuse_fetch(group, asked.member_id, asked.member_epoch)
@@ -78,7 +78,7 @@ def _fetch_group(step: Step, asked: OffsetFetchRequestGroup, stable: bool) -> Of
             refuse_streams_fetch(group, asked.member_id, asked.member_epoch)
     except Refused as refused:
         return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=refused.code)
-    # A consumer that starts in a new group asks before anybody committed: that is no error.
+    # A consumer that starts in a new group asks before anything is committed: that is no error.
     stored = NO_OFFSETS if group is None else step.state.offsets.of_group(asked.group_id)
     topics = asked.topics
     if topics is None:
@@ -101,7 +101,7 @@ def _all(
             name=name, topic_id=image.id_of(name) or ZERO_UUID, partition_indexes=tuple(sorted(partitions))
         )
         for name, partitions in sorted(stored.items())
-        # From version 10 on a topic is named by its id alone: one that is gone has none to be told by.
+        # From version 10 on a topic is named by its id alone: a deleted one has none.
         if not by_id or name in image.by_name
     )
     return tuple(_fetch_topic(step, group_id, topic, stored, stable) for topic in asked)
@@ -119,7 +119,7 @@ def _fetch_topic(
         name = known
     offsets = stored.get(name, {})
     partitions = [
-        # Who reads committed data must not begin at an offset that an open transaction is about to move
+        # A reader of committed data must not begin at an offset that an open transaction is about to move
         # (KIP-447).
         _unstable(index)
         if stable and step.state.offsets.has_pending(group_id, name, index)
@@ -134,17 +134,17 @@ def _partition(index: int, stored: StoredOffset | None, asked_id: bytes) -> Offs
     if stored is None or asked_id is not ZERO_UUID and _recreated(stored.topic_id, asked_id):
         return OffsetFetchResponsePartitions(partition_index=index, committed_offset=NO_OFFSET)
     # As its `__init__` does, in less than half the time: there is one for each partition of each fetch.
-    told = object.__new__(OffsetFetchResponsePartitions)
-    told.partition_index = index  # type: ignore[misc]
-    told.committed_offset = stored.offset  # type: ignore[misc]
-    told.committed_leader_epoch = stored.leader_epoch  # type: ignore[misc]
-    told.metadata = stored.metadata  # type: ignore[misc]
-    told.error_code = ErrorCode.NONE  # type: ignore[misc]
-    return told
+    answer = object.__new__(OffsetFetchResponsePartitions)
+    answer.partition_index = index  # type: ignore[misc]
+    answer.committed_offset = stored.offset  # type: ignore[misc]
+    answer.committed_leader_epoch = stored.leader_epoch  # type: ignore[misc]
+    answer.metadata = stored.metadata  # type: ignore[misc]
+    answer.error_code = ErrorCode.NONE  # type: ignore[misc]
+    return answer
 
 
 def _recreated(stored_id: bytes, asked_id: bytes) -> bool:
-    """Whether the offset belongs to an earlier topic of the same name; a zero id says nothing."""
+    """Return whether the offset belongs to an earlier topic of that name; a zero id says nothing."""
     return ZERO_UUID not in (stored_id, asked_id) and stored_id != asked_id
 
 

@@ -37,7 +37,7 @@ GROUP_ID_NOT_FOUND_SINCE = TOPIC_IDS_SINCE = 6
 
 
 def commit(step: Step, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
-    """Hold offsets for the producer's transaction; the host has made sure that it is open.
+    """Keep offsets until the producer's transaction ends; the host has made sure that it is open.
 
     A member that may not commit has every partition that exists refused.
     """
@@ -53,14 +53,14 @@ def commit(step: Step, request: TxnOffsetCommitRequest) -> TxnOffsetCommitRespon
 
 
 def names_something(image: TopicImage, request: TxnOffsetCommitRequest, version: int) -> bool:
-    """Whether any partition of the request exists: else the group is not asked, nor the transaction."""
+    """Return whether any partition of the request exists: else neither group nor transaction is asked."""
     return some_exist(_asked(image, request, version).topics)
 
 
 def refuse_what_exists(
     image: TopicImage, request: TxnOffsetCommitRequest, version: int, code: ErrorCode
 ) -> TxnOffsetCommitResponse:
-    """Refuse a commit whose producer has no such transaction; what does not exist is unknown all the same."""
+    """Refuse a commit whose producer has no such transaction; what does not exist is still unknown."""
     asked = _asked(image, request, version)
     return _response(request, version, asked, refuse_all(asked, code))
 
@@ -114,7 +114,7 @@ def _validate(step: Step, request: TxnOffsetCommitRequest) -> PartitionCheck | N
     group = step.state.groups.get(request.group_id)
     member_id, instance_id, generation = request.member_id, request.group_instance_id, request.generation_id
     if group is None:
-        # It says it is a member, and there is no group to be one of: gone, as an admin deletes an empty one.
+        # It names a member, but there is no group: it is gone, as when an admin deletes an empty one.
         if generation >= 0:
             late = step.version >= GROUP_ID_NOT_FOUND_SINCE
             raise Refused(ErrorCode.GROUP_ID_NOT_FOUND if late else ErrorCode.ILLEGAL_GENERATION)

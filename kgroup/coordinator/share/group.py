@@ -1,4 +1,4 @@
-"""A share group: hard state that only records change, and when topics are looked at again (KIP-932)."""
+"""A share group: hard state that only records change, and when topics are refreshed (KIP-932)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ PROTOCOL_TYPE = "share"
 
 
 class ShareState(StrEnum):
-    """What ListGroups and ShareGroupDescribe show."""
+    """The states ListGroups and ShareGroupDescribe show."""
 
     EMPTY = "Empty"
     STABLE = "Stable"
 
 
 class Initialize(NamedTuple):
-    """State for the share coordinator to begin.
+    """State that the share coordinator is to initialize.
 
     `offsets` are by topic id and partition; NO_OFFSET leaves the choice to the group's settings.
     """
@@ -35,8 +35,8 @@ class Initialize(NamedTuple):
 class ShareGroup:
     """One share group. A new one starts at epoch 1, as does one known only through some of its records.
 
-    `kept` is of which partitions the share coordinator keeps state (record 15), None before there are any.
-    Soft: `refresh_deadline_ms` and `refresh_epoch` (when topics are looked at again).
+    `kept` has the partitions whose state the share coordinator keeps (record 15), None before there are any.
+    Soft: `refresh_deadline_ms` and `refresh_epoch` (when topics are refreshed).
     """
 
     group_id: str
@@ -60,7 +60,7 @@ class ShareGroup:
         return ShareState.EMPTY if self.is_empty else ShareState.STABLE
 
     def subscribed_topics(self) -> frozenset[str]:
-        """Names that members subscribe to."""
+        """Return names that members subscribe to."""
         return frozenset(name for member in self.members.values() for name in member.names)
 
     def looked_at_topics(self) -> frozenset[str]:
@@ -68,7 +68,7 @@ class ShareGroup:
         return self.subscribed_topics()
 
     def subscribers_with(self, member: ShareMember) -> Counter[str]:
-        """How many members subscribe to each topic, with `member` in the place of what it was before."""
+        """Return how many members subscribe to each topic, with `member` in the place of its old state."""
         members = {**self.members, member.member_id: member}
         return Counter(name for each in members.values() for name in each.names)
 
@@ -76,9 +76,9 @@ class ShareGroup:
         return self.targets.get(member_id, NONE)
 
     def put_member(self, member: ShareMember) -> None:
-        """Take over a member's metadata or assignment."""
+        """Apply a member's metadata or assignment."""
         self.members[member.member_id] = member
 
     def drop_member(self, member_id: str) -> None:
-        """Forget a member."""
+        """Remove a member."""
         self.members.pop(member_id, None)

@@ -1,6 +1,6 @@
 """ShareGroupHeartbeat: join, change, be assigned and leave in one request (KIP-932).
 
-A group that a joining heartbeat makes is there for that step only: replaying its records makes another.
+A group that a joining heartbeat makes exists for that step only: replaying its records makes another.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ NEVER_EXPIRES_MS = 2**31 - 1
 def heartbeat(step: Step, request: Request) -> Response:
     """Carry out a heartbeat of a member that joins (epoch 0), stays (above), or leaves (-1).
 
-    State that the share coordinator is to begin is left in `State.to_initialize`.
+    State that the share coordinator is to initialize is left in `State.to_initialize`.
     """
     validate(request)
     group = _group(step, request)
@@ -98,19 +98,19 @@ def _stay(step: Step, group: ShareGroup, request: Request) -> Response:
     if missing:
         asked = state_partitions.start(step, group, looked.epoch, missing)
         step.defer(partial(step.state.to_initialize.__setitem__, group.group_id, asked))
-    # A client that says all of itself has lost an answer and asks for all of its state.
+    # A client that reports all of itself has lost an answer and asks for all of its state.
     full = joins or request.subscribed_topic_names is not None
-    told = full or after.assigned != before.assigned
+    sent = full or after.assigned != before.assigned
     return Response(
         member_id=after.member_id,
         member_epoch=after.epoch,
         heartbeat_interval_ms=share_heartbeat_interval_ms(step.state, group.group_id),
-        assignment=Assignment(topic_partitions=listed(after.assigned)) if told else None,
+        assignment=Assignment(topic_partitions=listed(after.assigned)) if sent else None,
     )
 
 
 def _group(step: Step, request: Request) -> ShareGroup:
-    """The group that is there, or the one that a joining member makes; no other type turns into one."""
+    """Return the group, or the one that a joining member makes; no other type turns into one."""
     group_id = request.group_id
     group = step.state.groups.get(group_id)
     if isinstance(group, ShareGroup):
@@ -145,7 +145,7 @@ def _member(group: ShareGroup, request: Request) -> ShareMember:
 
 
 def _refuse_epoch(member: ShareMember, epoch: int) -> None:
-    """FENCED_MEMBER_EPOCH unless the epoch is the member's, 0, or that of a response which got lost.
+    """Raise FENCED_MEMBER_EPOCH unless the epoch is the member's, 0, or that of a lost response.
 
     Unlike a consumer's, a member with a lost response has nothing that others wait for.
     """
@@ -168,7 +168,7 @@ def _refuse_epoch(member: ShareMember, epoch: int) -> None:
 def _metadata(
     step: Step, before: ShareGroupMemberMetadataValue, request: Request
 ) -> ShareGroupMemberMetadataValue:
-    """The member's record 10 with this heartbeat; null says that a field is as it was."""
+    """Return the member's record 10 with this heartbeat; a null field is unchanged."""
     names = request.subscribed_topic_names
     return ShareGroupMemberMetadataValue(
         rack_id=before.rack_id if request.rack_id is None else request.rack_id,
@@ -179,7 +179,7 @@ def _metadata(
 
 
 def _look(step: Step, group: ShareGroup, before: ShareMember, after: ShareMember) -> Looked:
-    """Look at the topics if they may have changed; bump the group epoch when what is to be assigned has."""
+    """Refresh the topics if they may have changed; bump the group epoch if what is to be assigned did."""
     bump = after.names != before.names
     if group.assignment_epoch >= group.epoch:
         bump = bump or _has_unassigned(group)
@@ -193,14 +193,14 @@ def _look(step: Step, group: ShareGroup, before: ShareMember, after: ShareMember
     if bump:
         write_epoch(step, group.group_id, epoch, metadata_hash)
         step.state.counters.share_group_rebalance += 1
-    # At once and not deferred: Kafka keeps what it found out even if it then refuses the heartbeat.
+    # At once and not deferred: Kafka keeps what it found even if it then refuses the heartbeat.
     group.refresh_deadline_ms = step.now_ms + NEVER_EXPIRES_MS
     group.refresh_epoch = epoch
     return Looked(subscribers, epoch, bump)
 
 
 def _has_unassigned(group: ShareGroup) -> bool:
-    """Whether a subscribed topic has other partitions initialized than those that are assigned."""
+    """Return whether a subscribed topic's initialized partitions differ from the assigned ones."""
     if group.kept is None:
         return False
     subscribed = group.subscribed_topics()
@@ -216,14 +216,14 @@ def _has_unassigned(group: ShareGroup) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One member's target, and the epoch it is of."""
+    """One member's target, and its epoch."""
 
     epoch: int
     partitions: Partitions
 
 
 def _target(step: Step, group: ShareGroup, looked: Looked, member: ShareMember) -> Target:
-    """The member's target; computed and written for all when behind the group epoch and the time has come."""
+    """Return the member's target; compute and write all when behind the group epoch and the time has come."""
     stored = Target(group.assignment_epoch, group.target_of(member.member_id))
     if group.assignment_epoch >= looked.epoch or not _may_compute(step, group):
         return stored
@@ -258,7 +258,7 @@ def _may_compute(step: Step, group: ShareGroup) -> bool:
 def _reconcile(
     step: Step, group: ShareGroup, member: ShareMember, target: Target, *, bumped: bool
 ) -> ShareMember:
-    """Take the member to its target, of which it is assigned what it subscribes to."""
+    """Take the member to its target, without topics it does not subscribe to."""
     if not bumped and member.epoch == target.epoch:
         return member
     subscribed = {topic.topic_id for name in member.names if (topic := step.state.image.by_name.get(name))}

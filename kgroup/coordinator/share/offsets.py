@@ -1,7 +1,7 @@
-"""Start offsets of share groups, set and deleted, and what goes before such a group is deleted (KIP-932).
+"""Start offsets of share groups: set and delete them, and delete such a group (KIP-932).
 
-Each takes two steps, with the share coordinator's between them: what it is asked is recorded first, so that
-whoever asks again after a crash repeats it, and what it has done afterwards.
+Each takes two steps, around the share coordinator's: the first records what it is asked, so that a repeated
+request after a crash repeats it; the second records what it has done.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ NON_EMPTY = "The group is not empty."
 def alter(
     step: Step, request: AlterShareGroupOffsetsRequest
 ) -> tuple[AlterShareGroupOffsetsResponse, Initialize]:
-    """Record what is to begin anew, and return the answer for when it has.
+    """Record partitions to initialize again, and return the answer for when that is done.
 
-    A group that does not exist is made. Refused with GROUP_ID_NOT_FOUND or NON_EMPTY_GROUP.
+    A missing group is made. Raise GROUP_ID_NOT_FOUND or NON_EMPTY_GROUP.
     """
     group_id = request.group_id
     found = step.state.groups.get(group_id)
@@ -81,9 +81,9 @@ def _altered(
 def begin_delete(
     step: Step, request: DeleteShareGroupOffsetsRequest
 ) -> tuple[list[DeleteShareGroupOffsetsResponseTopic], Numbers]:
-    """Record the topics as being deleted; those of which nothing is known, and the partitions of the others.
+    """Record topics as being deleted; return the unknown ones, and the partitions of the others.
 
-    Refused with GROUP_ID_NOT_FOUND or NON_EMPTY_GROUP.
+    Raise GROUP_ID_NOT_FOUND or NON_EMPTY_GROUP.
     """
     group = _empty(step.state.groups.get(request.group_id), request.group_id)
     if group.kept is None:
@@ -114,7 +114,7 @@ def begin_delete(
 
 
 def end_delete(step: Step, group_id: str, topic_ids: Iterable[bytes]) -> None:
-    """Record that the share coordinator has forgotten all it knew of topics."""
+    """Record that the share coordinator has removed all it knew of topics."""
     group = step.state.groups.get(group_id)
     if not isinstance(group, ShareGroup) or group.kept is None:
         return
@@ -125,9 +125,9 @@ def end_delete(step: Step, group_id: str, topic_ids: Iterable[bytes]) -> None:
 
 
 def begin_delete_group(step: Step, group_id: str) -> Numbers:
-    """Record all topics of a group as being deleted; what the share coordinator is to forget before it goes.
+    """Record all topics of a group as being deleted; return what the share coordinator must remove first.
 
-    Nothing for a group of another type. Refused with NON_EMPTY_GROUP.
+    Nothing for a group of another type. Raise NON_EMPTY_GROUP.
     """
     group = step.state.groups.get(group_id)
     if not isinstance(group, ShareGroup):
@@ -146,7 +146,7 @@ def begin_delete_group(step: Step, group_id: str) -> Numbers:
 
 
 def _being_deleted(step: Step, group: ShareGroup) -> Numbers:
-    """What a deletion that did not end left: topics that are gone are forgotten with it."""
+    """Return what an unfinished deletion left: deleted topics are removed with it."""
     by_id = step.state.image.by_id
     return {
         topic.topic_id: set(range(by_id[topic.topic_id].partitions))

@@ -9,18 +9,18 @@ from kgroup.protocol import share_records as r
 
 
 def write_metadata(step: Step, group_id: str, member: ShareMember) -> None:
-    """Record 10: who the member is and what it subscribes to."""
+    """Write record 10: the member's identity and subscriptions."""
     step.write(r.ShareGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id), member.metadata)
 
 
 def write_epoch(step: Step, group_id: str, epoch: int, metadata_hash: int) -> None:
-    """Record 11: the group epoch and what the subscribed topics were like."""
+    """Write record 11: the group epoch and a hash of the subscribed topics."""
     value = r.ShareGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
     step.write(r.ShareGroupMetadataKey(group_id=group_id), value)
 
 
 def write_target_epoch(step: Step, group_id: str, epoch: int, timestamp_ms: int) -> None:
-    """Record 12: the epoch that all targets are of, and the time; it follows them."""
+    """Write record 12: the epoch of all targets, and the time; it follows them."""
     value = r.ShareGroupTargetAssignmentMetadataValue(
         assignment_epoch=epoch, assignment_timestamp=timestamp_ms
     )
@@ -28,26 +28,26 @@ def write_target_epoch(step: Step, group_id: str, epoch: int, timestamp_ms: int)
 
 
 def write_target(step: Step, group_id: str, member_id: str, target: Partitions) -> None:
-    """Record 13: the partitions the member shall have."""
+    """Write record 13: the member's target partitions."""
     value = r.ShareGroupTargetAssignmentMemberValue(topic_partitions=listed(target))
     step.write(r.ShareGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), value)
 
 
 def write_current(step: Step, group_id: str, member: ShareMember) -> None:
-    """Record 14: the member's epoch and partitions."""
+    """Write record 14: the member's epoch and partitions."""
     key = r.ShareGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id)
     step.write(key, member.value())
 
 
 def remove_member(step: Step, group_id: str, member_id: str) -> None:
-    """Tombstones of a member: assignment, target, metadata."""
+    """Write tombstones of a member: assignment, target, metadata."""
     step.write(r.ShareGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None)
     step.write(r.ShareGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None)
     step.write(r.ShareGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None)
 
 
 def forget_share_group(step: Step, group: ShareGroup) -> None:
-    """Tombstones of all records of a group without members, in the order replay asks for."""
+    """Write tombstones of all records of a group without members, in the order replay asks for."""
     group_id = group.group_id
     step.defer(lambda: step.state.initializing_since_ms.pop(group_id, None))
     step.write(r.ShareGroupTargetAssignmentMetadataKey(group_id=group_id), None)

@@ -1,6 +1,6 @@
 """Kafka's SimpleAssignor: as many members to one partition as to another, as many partitions to each member.
 
-What a member has stays where that allows it. The orders of Java's hash tables break ties, as in Kafka.
+What a member has stays if that allows it. The orders of Java's hash tables break ties, as in Kafka.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def assign(
 ) -> dict[str, Partitions]:
     """Return a target for each member, of the partitions that are `assignable` in each topic.
 
-    `homogeneous` is the coordinator's verdict that all members subscribe to the same topics.
+    `homogeneous` is whether the coordinator found that all members subscribe to the same topics.
     """
     order = hash_map_order(readers)
     members = [readers[member_id] for member_id in order]
@@ -100,7 +100,7 @@ class _Sharing:
         self._hash_of = hash_of
 
     def carry_out(self) -> None:
-        """Take what is too much from members, then from places; give what is missing."""
+        """Take the surplus from members, then from places; assign what is missing."""
         for member, places in self.by_member.items():
             for place in list(places)[: max(len(places) - self.wanted[member], 0)]:
                 self._take(place, member)
@@ -124,7 +124,7 @@ class _Sharing:
         self.by_member[member].remove(place)
 
     def _give(self) -> None:
-        """Go round those that have too few, once through the places; some may stay with too few members."""
+        """Go round the members with too few, once through the places; some may stay with too few."""
         unfilled = [member for member in sorted(self.members) if self._has(member) < self.wanted[member]]
         at, any_given = 0, False
         for place in self.order:
@@ -147,7 +147,7 @@ class _Sharing:
     def _give_to(self, member: int, place: Place) -> None:
         topic_id, number = place
         self.targets[member].setdefault(topic_id, set()).add(number)
-        # Kafka does not note it with the place, which is looked at no more.
+        # Kafka does not note it with the place, which is not visited again.
         self.by_member.setdefault(member, HashTable(self._hash_of)).add(place)
 
     def _has(self, member: int) -> int:
@@ -162,11 +162,11 @@ def _in_order(topics: Iterable[bytes]) -> HashTable[bytes]:
 
 
 def _uuid_hash(topic_id: bytes) -> int:
-    """Uuid.hashCode, as an unsigned number."""
+    """Return Uuid.hashCode as an unsigned number."""
     value = int.from_bytes(topic_id[:8], "big") ^ int.from_bytes(topic_id[8:], "big")
     return (value >> 32 ^ value) & 0xFFFFFFFF
 
 
 def _place_hash(place: Place) -> int:
-    """TopicIdPartition.hashCode, as an unsigned number."""
+    """Return TopicIdPartition.hashCode as an unsigned number."""
     return (31 * _uuid_hash(place[0]) + place[1]) & 0xFFFFFFFF

@@ -1,8 +1,8 @@
-"""Of which partitions the share coordinator keeps a group's state: record 15, and what it is asked for.
+"""The partitions whose state the share coordinator keeps for a group: record 15, and requests for it.
 
-Before a partition is assigned, the share coordinator is to have its state: a heartbeat that finds one without
+Before a partition is assigned, the share coordinator must have its state: a heartbeat that finds one without
 lists it as initializing and leaves an `Initialize` for the host. Once that is done or has failed,
-`initialized` or `abandoned` records it. A partition that stays initializing is asked for again after a while.
+`initialized` or `abandoned` records it. A partition that stays initializing is requested again after a while.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def missing(step: Step, group: ShareGroup, names: Iterable[str]) -> Numbers:
 def start(step: Step, group: ShareGroup, epoch: int, partitions: Numbers) -> Initialize:
     """Record the partitions as initializing; they begin where the group's settings say.
 
-    But for new partitions of a topic that the group reads already: from Kafka 4.4 on they are read from their
+    Except new partitions of a topic that the group reads already: from Kafka 4.4 on they are read from their
     start, or what was produced before they were noticed would be skipped.
     """
     kept = kept_of(group)
@@ -73,7 +73,7 @@ def start(step: Step, group: ShareGroup, epoch: int, partitions: Numbers) -> Ini
 
 
 def write_initializing(step: Step, group: ShareGroup, partitions: Numbers) -> None:
-    """Add partitions to those that are initializing; a topic among them is not being deleted any more."""
+    """Add partitions to those that are initializing; a topic among them is no longer being deleted."""
     if not partitions:
         return
     kept = kept_of(group)
@@ -93,7 +93,7 @@ def initialized(step: Step, group: ShareGroup, partitions: Numbers) -> None:
 
 
 def abandoned(step: Step, group: ShareGroup, partitions: Numbers) -> None:
-    """Record that the share coordinator did not take partitions; the next heartbeat asks again."""
+    """Record that the share coordinator rejected partitions; the next heartbeat asks again."""
     kept = kept_of(group)
     if not kept.initializing_topics or not partitions:
         return
@@ -103,7 +103,7 @@ def abandoned(step: Step, group: ShareGroup, partitions: Numbers) -> None:
 
 
 def topics_deleted(step: Step, group: ShareGroup, topic_ids: Iterable[bytes]) -> None:
-    """Forget topics that are gone; the share coordinator hears of them by itself."""
+    """Remove deleted topics; the share coordinator removes them by itself."""
     kept, gone = kept_of(group), set(topic_ids)
     named = {each.topic_id for each in (*kept.initializing_topics, *kept.initialized_topics)}
     deleting = {topic.topic_id for topic in kept.deleting_topics}
@@ -119,7 +119,7 @@ def topics_deleted(step: Step, group: ShareGroup, topic_ids: Iterable[bytes]) ->
 def write(
     step: Step, group_id: str, before: Kept, initializing: Numbers, done: Numbers, deleting: Iterable[bytes]
 ) -> None:
-    """Record 15: what is being initialized, initialized and deleted; a topic keeps the name it had."""
+    """Write record 15: what is being initialized, initialized and deleted; a topic keeps its old name."""
     image = step.state.image
     names = {each.topic_id: each.topic_name for each in before.deleting_topics}
     for each in (*before.initialized_topics, *before.initializing_topics):
@@ -155,6 +155,6 @@ def _merge(into: Numbers, more: Numbers) -> Numbers:
 
 
 def _without(numbers: Numbers, gone: Numbers) -> Numbers:
-    """What is left; a topic that nothing is taken from stays even without partitions, as in Kafka."""
+    """Return what is left; an untouched topic stays even without partitions, as in Kafka."""
     left = {topic_id: each - gone.get(topic_id, set()) for topic_id, each in numbers.items()}
     return {topic_id: each for topic_id, each in left.items() if each or topic_id not in gone}

@@ -14,7 +14,7 @@ def renew_session(step: Step, group_id: str, member_id: str) -> None:
 
 
 def end_session(step: Step, group_id: str, member_id: str) -> None:
-    """Forget the session of a member that is gone."""
+    """Cancel the session of a removed member."""
     step.cancel(_session(group_id, member_id))
 
 

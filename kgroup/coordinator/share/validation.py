@@ -1,4 +1,4 @@
-"""What a ShareGroupHeartbeat must look like before the group is touched (KIP-932)."""
+"""The checks of a ShareGroupHeartbeat before the group is touched (KIP-932)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 
 LEFT_EPOCH = -1
-"""What a member that leaves gives as its epoch."""
+"""The epoch that a leaving member sends."""
 
 
 def validate(request: ShareGroupHeartbeatRequest) -> None:

@@ -1,4 +1,4 @@
-"""Who may commit and fetch offsets in a streams group, and at which epoch (KIP-1071, KIP-1251)."""
+"""Which members may commit and fetch offsets in a streams group, and at which epoch (KIP-1071, KIP-1251)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def check_streams_commit(
     empty = group.is_empty
     if names_no_member(epoch, member_id, instance_id, group_is_empty=empty, transactional=transactional):
         return None
-    # Before its epoch, in transactions too: what one that is gone says of epochs means nothing (AE-11).
+    # Before its epoch, in transactions too: epochs of a removed member mean nothing (AE-11).
     member = group.members.get(member_id)
     if member is None:
         raise Refused(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -46,7 +46,7 @@ def check_streams_commit(
         return None
     generations = transactional and step.version < STALE_IN_TRANSACTIONS_SINCE
     code = ErrorCode.ILLEGAL_GENERATION if generations else ErrorCode.STALE_MEMBER_EPOCH
-    # Without a topology nothing tells which task a partition belongs to.
+    # Without a topology the task of a partition is unknown.
     if epoch > member.epoch or group.topology is None:
         raise EpochRefused(code)
     return OlderStreamsEpoch(member, epoch, group.topology, step.state.image, code)
@@ -54,7 +54,7 @@ def check_streams_commit(
 
 def refuse_streams_fetch(group: StreamsGroup, member_id: str | None, epoch: int) -> None:
     """Refuse a fetch that names a member, unless the member is known and exactly at `epoch`."""
-    # Nobody's fetch, as an admin's; "" is a member id like any other, and unknown (KIP-848).
+    # No member's fetch, but an admin's; "" is a member id like any other, and unknown (KIP-848).
     if member_id is None and epoch < 0:
         return
     member = group.members.get(member_id or "")
@@ -80,9 +80,9 @@ class OlderStreamsEpoch:
         self._image, self._refusal = image, code
 
     def __call__(self, topic_id: bytes, partition: int) -> None:
-        """Raises EpochRefused; of a topic that the topology does not read, too."""
+        """Raise EpochRefused, also for a topic that the topology does not read."""
         source = self._sources.get(self._image.name_of(topic_id) or "")
-        # A topic that the topology does not read belongs to no task, so no epoch says whose it was.
+        # A topic that the topology does not read belongs to no task, so no epoch says which member owned it.
         if source is not None:
             for tasks in (self._current.assigned.active, self._current.revoking.active):
                 assigned_at = tasks.get(source.subtopology_id, {}).get(partition)

@@ -22,7 +22,7 @@ from kgroup.protocol.topology_description import DescriptionStatus
 
 
 def described(group: StreamsGroup, operations: int, *, with_description: bool) -> DescribedGroup:
-    """A group with its topology, members and tasks; internal topics have partitions once it is ready."""
+    """Return a group with its topology, members and tasks; internal topics have partitions once ready."""
     return DescribedGroup(
         group_id=group.group_id,
         group_state=group.state,

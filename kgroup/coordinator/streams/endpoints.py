@@ -1,4 +1,4 @@
-"""Which process has which partitions at hand, for interactive queries (KIP-1071)."""
+"""The partitions that each process has locally, for interactive queries (KIP-1071)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def partitions_by_endpoint(
     *,
     warmups: bool,
 ) -> tuple[EndpointToPartitions, ...]:
-    """What each process with an endpoint has; `member`, as it is now, last, and not whom it `replaced`.
+    """Return the partitions of each process with an endpoint; `member` last, in the place of `replaced`.
 
-    `warmups` has tasks that are warmed up stand among the standbys, as since Kafka 4.4.
+    `warmups` lists tasks that are warming up among the standbys, as since Kafka 4.4.
     """
     gone = {member.member_id, None if replaced is None else replaced.member_id}
     others = (other for other in group.members.values() if other.member_id not in gone)
@@ -51,11 +51,11 @@ def _partitions(
     *,
     existing: bool,
 ) -> tuple[TopicPartition, ...]:
-    """The tasks' partitions of what they read; none of topics that are gone meanwhile."""
+    """Return the partitions that the tasks read; none of topics deleted meanwhile."""
     found = []
     for subtopology_id, numbers in tasks.items():
-        # Kafka 4.3.1 ends the heartbeat with an unknown error where topics went away and the tasks are still
-        # there, and with it the application; its members are told once the topics are back.
+        # Kafka 4.3.1 ends the heartbeat with an unknown error if topics were deleted and the tasks are still
+        # there, and with it the application; its members get them once the topics are back.
         subtopology = (configured.subtopologies or {}).get(subtopology_id)
         for name in () if subtopology is None else subtopology.source_topics:
             topic = image.by_name.get(name)

@@ -1,4 +1,4 @@
-"""A streams group: hard state that only records change, and the soft things beside it (KIP-1071)."""
+"""A streams group: hard state that only records change, and its soft fields (KIP-1071)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NO_TOPOLOGY_EPOCH = -1
 
 
 class StreamsState(StrEnum):
-    """What ListGroups and StreamsGroupDescribe show."""
+    """The states ListGroups and StreamsGroupDescribe show."""
 
     EMPTY = "Empty"
     NOT_READY = "NotReady"
@@ -27,7 +27,7 @@ class StreamsState(StrEnum):
 
 @dataclass(slots=True)
 class Owners:
-    """Which processes have a task now; a process keeps the state of a task once, whatever it is for."""
+    """The processes that have a task now; a process keeps the state of a task once, in any role."""
 
     active: dict[str, dict[int, str]] = field(default_factory=dict)
     standby: dict[str, dict[int, set[str]]] = field(default_factory=dict)
@@ -37,15 +37,15 @@ class Owners:
         return self.active.get(subtopology, {}).get(partition)
 
     def stands_by(self, process_id: str, subtopology: str, partition: int) -> bool:
-        """Whether the process has the task as a standby."""
+        """Return whether the process has the task as a standby."""
         return process_id in self.standby.get(subtopology, {}).get(partition, ())
 
     def warms_up(self, process_id: str, subtopology: str, partition: int) -> bool:
-        """Whether the process has the task to warm it up."""
+        """Return whether the process has the task to warm it up."""
         return process_id in self.warmup.get(subtopology, {}).get(partition, ())
 
     def keeps(self, process_id: str, subtopology: str, partition: int) -> bool:
-        """Whether the process has the task as a standby or to warm it up."""
+        """Return whether the process has the task as a standby or to warm it up."""
         return any(has(process_id, subtopology, partition) for has in (self.stands_by, self.warms_up))
 
     def add(self, process_id: str, tasks: HeldTasks) -> None:
@@ -60,7 +60,7 @@ class Owners:
         for subtopology, partitions in tasks.active.items():
             owners = self.active.get(subtopology, {})
             for number in partitions:
-                # Given to another process meanwhile: it stays that one's.
+                # Assigned to another process meanwhile: that one keeps it.
                 if owners.get(number) == process_id:
                     del owners[number]
         for by_task, held in ((self.standby, tasks.standby), (self.warmup, tasks.warmup)):
@@ -73,11 +73,11 @@ class Owners:
 class StreamsGroup:
     """One streams group. A new one starts at epoch 1, as does one known only through some of its records.
 
-    Soft: `configured` (the topology over the topics there are), `refresh_deadline_ms` and `refresh_epoch`
-    (when topics are looked at again), `endpoint_epoch` (of what was last told of endpoints), `shutdown_by`
-    (the member that asked for the whole application to end), `task_offsets` (what each member reported), and
-    `copied` (where the copy of the target that Kafka 4.4 made when `copied_epoch` was first given out, to be
-    refined by warm-up tasks one day, differs from `targets` by now; None: the copy has nothing of a member).
+    Soft: `configured` (the topology over the existing topics), `refresh_deadline_ms` and `refresh_epoch`
+    (when topics are refreshed), `endpoint_epoch` (of the endpoints last sent), `shutdown_by` (the member
+    that asked for the whole application to end), `task_offsets` (what each member reported), and `copied`
+    (where the copy of the target that Kafka 4.4 made when `copied_epoch` was first sent, to be refined by
+    warm-up tasks one day, differs from `targets` by now; None: the copy has nothing of a member).
     `static` are member ids by instance id.
     """
 
@@ -113,7 +113,7 @@ class StreamsGroup:
     def state(self) -> StreamsState:
         if self.is_empty:
             return StreamsState.EMPTY
-        # Topics are missing, or do not go together: nobody can be given a task (KIP-1071).
+        # Topics are missing, or do not go together: no member can be assigned a task (KIP-1071).
         if self.topology is None or self.topology.epoch != self.validated_topology_epoch:
             return StreamsState.NOT_READY
         if self.epoch > self.assignment_epoch:
@@ -123,13 +123,13 @@ class StreamsGroup:
         return StreamsState.RECONCILING
 
     def subscribed_topics(self) -> frozenset[str]:
-        """Topics that the topology reads; none while nobody runs it."""
+        """Return topics that the topology reads; none while it has no members."""
         if self.is_empty or self.topology is None:
             return frozenset()
         return frozenset(readers_of(self.topology))
 
     def looked_at_topics(self) -> frozenset[str]:
-        """Topics whose changes matter: all that the topology needs, internal ones too."""
+        """Return topics whose changes matter: all that the topology needs, internal ones too."""
         return frozenset() if self.topology is None else frozenset(required_topics(self.topology))
 
     def target_of(self, member_id: str) -> TaskSet:
@@ -141,7 +141,7 @@ class StreamsGroup:
         self.copied.clear()
 
     def relabel_copied(self, before: str, after: str) -> None:
-        """Have another member id take a member's place in the copy."""
+        """Give a member's place in the copy to another member id."""
         if self.copied_epoch != self.assignment_epoch:
             return
         tasks = self.copied.get(before, self.targets.get(before))
@@ -154,7 +154,7 @@ class StreamsGroup:
         return self.task_offsets.get(member_id, NO_TASK_OFFSETS)
 
     def put_member(self, member: StreamsMember) -> None:
-        """Take over a member's metadata or tasks."""
+        """Apply a member's metadata or tasks."""
         before = self.members.get(member.member_id)
         if before is not None:
             self._release(before)
@@ -166,7 +166,7 @@ class StreamsGroup:
         self.owners.add(member.process_id, member.current.revoking)
 
     def drop_member(self, member_id: str) -> None:
-        """Forget a member; its tasks are free. A request to shut down ends with the last one."""
+        """Remove a member; its tasks are free. A request to shut down ends with the last one."""
         member = self.members.pop(member_id, None)
         if member is not None:
             self._release(member)
@@ -181,7 +181,7 @@ class StreamsGroup:
 
 
 def readers_of(topology: StreamsGroupTopologyValue) -> dict[str, Subtopology]:
-    """The topics that are read, repartition topics too, each with the subtopology that reads it."""
+    """Return the topics that are read, repartition topics too, each with the subtopology that reads it."""
     found: dict[str, Subtopology] = {}
     for subtopology in topology.subtopologies:
         found.update((name, subtopology) for name in sources_of(subtopology))

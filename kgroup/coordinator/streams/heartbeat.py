@@ -1,7 +1,7 @@
 """StreamsGroupHeartbeat: join, change, reconcile and leave in one request (KIP-1071).
 
-Which group it is of has been settled: `group` may be one that exists for this step only, and that replaying
-its records makes anew. What is soft of it, the next heartbeat finds out again, as in Kafka.
+Its group has been found: `group` may exist for this step only, and replaying its records makes another. The
+next heartbeat finds out its soft state again, as in Kafka.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ MISSING_TAGS_SINCE = 1
 
 
 class Moved(NamedTuple):
-    """A member before its heartbeat and after it, and the static member whose place it took."""
+    """A member before and after its heartbeat, and the static member whose place it took."""
 
     before: StreamsMember
     after: StreamsMember
@@ -79,7 +79,7 @@ class Moved(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """The topics as this heartbeat found them: their hash, the topology over them, whether they changed."""
+    """The topics that this heartbeat found: their hash, the topology over them, whether they changed."""
 
     metadata_hash: int
     configured: ConfiguredTopology
@@ -105,7 +105,7 @@ def heartbeat(step: Step, group: StreamsGroup, request: Request) -> Response:
     topology = _topology(step, group, request.topology)
     problems = _stale(group, after)
     looked = _look(step, group, topology)
-    # Only over topics that are there: without their partitions nobody knows how many tasks there are.
+    # Only over existing topics: without their partitions the number of tasks is unknown.
     if looked.configured.is_ready and owned is not None:
         for tasks in (owned.active, owned.standby, owned.warmup):
             refuse_tasks_that_are_none(looked.configured, tasks)
@@ -130,12 +130,12 @@ def heartbeat(step: Step, group: StreamsGroup, request: Request) -> Response:
 
 
 def leave(step: Step, group: StreamsGroup, request: Request) -> Response:
-    """Remove the member that says it goes; its epoch is not compared, as in Kafka.
+    """Remove the member that leaves; its epoch is not compared, as in Kafka.
 
-    A static member that says it will be back keeps its tasks until its session ends.
+    A static member that will rejoin keeps its tasks until its session expires.
     """
     if request.shutdown_application:
-        # At once and not deferred: Kafka hears the request even of a member that it then refuses.
+        # At once and not deferred: Kafka accepts the request even of a member that it then refuses.
         _ask_to_shut_down(group, request.member_id)
     if request.instance_id is not None:
         _refuse_if_not_holder(group, request)
@@ -162,7 +162,7 @@ def fence(step: Step, group: StreamsGroup, member: StreamsMember) -> None:
 
 def assign_at_last(step: Step, group: StreamsGroup) -> None:
     """Make the first assignment of a group whose initial delay is over."""
-    # Everybody has gone, or no heartbeat has looked at the topics since a restart.
+    # All members have left, or no heartbeat has looked at the topics since a restart.
     if group.is_empty or group.configured is None:
         return
     update_target(step, group, Plan(group.epoch, group.configured, group.assignment_configs), None)
@@ -181,7 +181,7 @@ def _refuse_if_full(step: Step, group: StreamsGroup, request: Request) -> None:
 
 
 def _replaced(group: StreamsGroup, request: Request) -> StreamsMember | None:
-    """The member whose instance id another member id brings."""
+    """Return the member whose instance id another member id brings."""
     holder = group.static.get(request.instance_id or "")
     return None if holder in (None, request.member_id) else group.members[holder]
 
@@ -193,7 +193,7 @@ def _member(
     owned: TaskSet | None,
     replaced: StreamsMember | None,
 ) -> StreamsMember:
-    """The member the heartbeat is of, as it is before it; refused unless its ids and epoch are right."""
+    """Return the heartbeat's member as it is before it; refuse wrong ids and epochs."""
     member = group.members.get(request.member_id)
     if request.instance_id is not None:
         if request.member_epoch != 0:
@@ -215,7 +215,7 @@ def _take_place(
 ) -> StreamsMember:
     """Give a static member's place, with its tasks and target, to a member id that may be new."""
     holder = replaced or group.members[request.member_id]
-    # One that has not said it will be back may be alive: two would own its tasks.
+    # One that has not announced its return may be alive: two would own its tasks.
     if holder.epoch != LEFT_FOR_A_WHILE:
         raise Refused(
             ErrorCode.UNRELEASED_INSTANCE_ID,
@@ -241,7 +241,7 @@ def _refuse_if_not_holder(group: StreamsGroup, request: Request) -> None:
 
 
 def _go_for_a_while(step: Step, group: StreamsGroup, member: StreamsMember) -> None:
-    """Record that a static member will be back: its session runs on, and what it was to revoke is free."""
+    """Record that a static member will rejoin: its session runs on, and what it was to revoke is free."""
     held = member.current.assigned
     zeroed = {subtopology: dict.fromkeys(numbers, 0) for subtopology, numbers in held.active.items()}
     current = replace(
@@ -254,7 +254,7 @@ def _go_for_a_while(step: Step, group: StreamsGroup, member: StreamsMember) -> N
 
 
 def _matters(before: r.StreamsGroupMemberMetadataValue, after: r.StreamsGroupMemberMetadataValue) -> bool:
-    """Whether an assignor may place a static member's tasks otherwise for this change."""
+    """Return whether an assignor may place a static member's tasks otherwise for this change."""
     return (before.topology_epoch, before.rack_id, before.client_tags, before.process_id) != (
         after.topology_epoch,
         after.rack_id,
@@ -268,7 +268,7 @@ def _note_offsets(group: StreamsGroup, request: Request) -> None:
     if reached is None and ends is None:
         return
     before = group.offsets_of(request.member_id)
-    # At once and not deferred: Kafka keeps what it was told even if it then refuses the heartbeat.
+    # At once and not deferred: Kafka keeps what was reported even if it then refuses the heartbeat.
     group.task_offsets[request.member_id] = TaskOffsets(
         before.reached if reached is None else offsets_of(reached),
         before.ends if ends is None else offsets_of(ends),
@@ -282,7 +282,7 @@ def _unknown(group: StreamsGroup, member_id: str) -> Refused:
 
 
 def _owned(request: Request) -> TaskSet | None:
-    """What the member says it has; None when it does not say."""
+    """Return what the member reports to own; None without report."""
     if request.active_tasks is None or request.standby_tasks is None or request.warmup_tasks is None:
         return None
     return TaskSet(
@@ -291,10 +291,10 @@ def _owned(request: Request) -> TaskSet | None:
 
 
 def _refuse_epoch(current: Current, epoch: int, owned: TaskSet | None) -> None:
-    """FENCED_MEMBER_EPOCH unless the epoch is the member's, 0, or that of a response which got lost.
+    """Raise FENCED_MEMBER_EPOCH unless the epoch is the member's, 0, or that of a lost response.
 
-    A response was lost if the member is at its previous epoch and has nothing that it was not given since.
-    With 0 a member that forgot its epoch comes back: it keeps its place, and is told its tasks again.
+    A response was lost if the member is at its previous epoch and owns only what it was assigned by then.
+    With 0 a member that lost its epoch rejoins: it keeps its place, and gets its tasks again.
     """
     if epoch in (0, current.epoch):
         return
@@ -323,7 +323,7 @@ def _is_within(owned: TaskSet, current: Current) -> bool:
 def _metadata(
     step: Step, before: r.StreamsGroupMemberMetadataValue, request: Request
 ) -> r.StreamsGroupMemberMetadataValue:
-    """The member's record 19 as it is with this heartbeat; null says that a field is as it was."""
+    """Return the member's record 19 with this heartbeat; a null field is unchanged."""
     tags, endpoint = request.client_tags, request.user_endpoint
     replaces_endpoint = request.member_epoch == 0 and step.config.kafka.has(Change.CHANGED_ENDPOINTS)
     return replace(
@@ -351,7 +351,7 @@ def _sorted(tags: tuple[r.KeyValue, ...]) -> tuple[r.KeyValue, ...]:
 
 
 def _topology(step: Step, group: StreamsGroup, given: Topology | None) -> r.StreamsGroupTopologyValue:
-    """The group's topology; the first one given becomes it, and another one of its epoch is refused."""
+    """Return the group's topology: the first one given. Another one of its epoch is refused."""
     known = group.topology
     if given is None:
         # A member brings its topology when it joins, so the record of it was lost: Kafka fails here too.
@@ -362,14 +362,14 @@ def _topology(step: Step, group: StreamsGroup, given: Topology | None) -> r.Stre
     if known is None:
         write_topology(step, group.group_id, offered)
         return offered
-    # An older one is of a process that is not upgraded yet: it stays, and is told so (`_stale`).
+    # An older one is of a process that is not upgraded yet: it stays, with a status (`_stale`).
     if known.epoch <= offered.epoch and not _alike(known, offered):
         raise Refused(ErrorCode.INVALID_REQUEST, "Topology updates are not supported yet.")
     return known
 
 
 def _record_of(given: Topology) -> r.StreamsGroupTopologyValue:
-    """Record 23's value; a topology with two subtopologies of one id could not be loaded again."""
+    """Return record 23's value; a topology with two subtopologies of one id could not be loaded again."""
     ids = [subtopology.subtopology_id for subtopology in given.subtopologies]
     if len(set(ids)) < len(ids):
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "The topology has two subtopologies of one id.")
@@ -396,7 +396,7 @@ def _stale(group: StreamsGroup, member: StreamsMember) -> list[Problem]:
 
 
 def _look(step: Step, group: StreamsGroup, topology: r.StreamsGroupTopologyValue) -> Looked:
-    """Look at the topics the topology needs, if they may have changed since the last look."""
+    """Refresh the topics the topology needs, if they may have changed since."""
     expired = step.now_ms >= group.refresh_deadline_ms or group.epoch < group.refresh_epoch
     known = group.configured
     if group.topology is not None and known is not None and not expired:
@@ -405,8 +405,8 @@ def _look(step: Step, group: StreamsGroup, topology: r.StreamsGroupTopologyValue
     changed = metadata_hash != group.metadata_hash
     if known is None or changed or group.topology is None:
         known = configure(topology, step.state.image)
-        # At once and not deferred: Kafka keeps what it found out even if it then refuses the heartbeat, and
-        # the first assignment, made when the initial delay ends, needs it.
+        # At once and not deferred: Kafka keeps what it found even if it then refuses the heartbeat, and the
+        # first assignment, made when the initial delay ends, needs it.
         group.configured = known
     return Looked(metadata_hash, known, changed)
 
@@ -420,7 +420,7 @@ def _plan(
     *,
     changed: bool,
 ) -> Plan:
-    """What the next target is to be made from; bumps the group epoch when any of it changed."""
+    """Return what the next target is made from; bump the group epoch if any of it changed."""
     validated = _validated(topology, looked)
     configs = assignment_configs(step.state, group.group_id)
     if changed or validated != group.validated_topology_epoch or configs != group.assignment_configs:
@@ -449,7 +449,7 @@ def _validated(topology: r.StreamsGroupTopologyValue, looked: Looked) -> int:
 
 
 def _has_drifted(step: Step, group: StreamsGroup, member: StreamsMember) -> bool:
-    """Whether a member of a group that is at rest has other tasks than its target: the copy had others."""
+    """Return whether a member of a group at rest has other tasks than its target: the copy had others."""
     if not step.config.kafka.has(Change.LASTING_TARGETS):
         return False
     drifted = member.current.assigned.tasks != group.target_of(member.member_id)
@@ -457,14 +457,14 @@ def _has_drifted(step: Step, group: StreamsGroup, member: StreamsMember) -> bool
 
 
 def _bumped(step: Step, group: StreamsGroup, epoch: int) -> None:
-    """The topics of `epoch` have been looked at: only a change of them asks for it again."""
+    """Wait for a change of the topics of `epoch` before they are refreshed again."""
     step.state.counters.streams_group_rebalance += 1
     group.refresh_deadline_ms = step.now_ms + NEVER_EXPIRES_MS
     group.refresh_epoch = epoch
 
 
 def _wait_for_more(step: Step, group: StreamsGroup) -> None:
-    """Have the first assignment of a group wait: a task moved at once takes its state along for nothing."""
+    """Delay a group's first assignment: a task moved at once takes its state along for nothing."""
     key, delay = initial_delay(group.group_id), streams_initial_delay_ms(step.state, group.group_id)
     if delay > 0 and not step.is_armed(key):
         step.arm(key, delay)
@@ -473,7 +473,7 @@ def _wait_for_more(step: Step, group: StreamsGroup) -> None:
 def _move(
     step: Step, group: StreamsGroup, member: StreamsMember, target: Target, owned: TaskSet | None
 ) -> StreamsMember:
-    """Move the member one step towards its target, and write where it is then."""
+    """Move the member one step towards its target, and write its new state."""
     if member.current.is_reconciled_to(target.epoch):
         return member
     in_place = step.config.kafka.has(Change.ROLES_IN_PLACE)
@@ -489,7 +489,7 @@ def _move(
 
 
 def _as_copied(step: Step, group: StreamsGroup, target: Target, member_id: str, *, unchanged: bool) -> Target:
-    """The target as Kafka 4.4 gives it to a member: by its copy, which a stable group makes again."""
+    """Return the target that Kafka 4.4 sends a member: from its copy, which a stable group makes again."""
     if group.copied_epoch != target.epoch or (
         group.copied and unchanged and group.state is StreamsState.STABLE
     ):
@@ -509,7 +509,7 @@ def _ask_to_shut_down(group: StreamsGroup, member_id: str) -> None:
 
 
 def _shutdown(group: StreamsGroup, asks_now: str | None) -> list[Problem]:
-    """Whether a member, the first that did, has asked for the whole application to end."""
+    """Return a problem if a member has asked for the whole application to end."""
     asked = group.shutdown_by or asks_now
     if asked is None:
         return []
@@ -523,7 +523,7 @@ def _shutdown(group: StreamsGroup, asks_now: str | None) -> list[Problem]:
 
 
 def _missing_tags(step: Step, configs: Mapping[str, str], member: StreamsMember) -> list[Problem]:
-    """Whether the member lacks a tag over which standbys are to be spread."""
+    """Return a problem if the member lacks a tag that spreads standbys."""
     if RACK_TAGS not in configs or step.version < MISSING_TAGS_SINCE:
         return []
     given = {tag.key for tag in member.metadata.client_tags}
@@ -546,45 +546,45 @@ def _response(
     moved: Moved,
     configured: ConfiguredTopology,
 ) -> Response:
-    """The answer but for what holds for the group."""
+    """Return the answer without the group's part."""
     before, member, kafka = moved.before, moved.after, step.config.kafka
     reassigned = member.current.assigned != before.current.assigned
-    anew = request.member_epoch == 0 or reassigned
+    sends_tasks = request.member_epoch == 0 or reassigned
     endpoint = member.metadata.user_endpoint
     if kafka.has(Change.CHANGED_ENDPOINTS):
-        told_anew = endpoint != before.metadata.user_endpoint or (reassigned and endpoint is not None)
+        endpoint_changed = endpoint != before.metadata.user_endpoint or (reassigned and endpoint is not None)
     else:
-        told_anew = anew and endpoint is not None
+        endpoint_changed = sends_tasks and endpoint is not None
     static = kafka.has(Change.STATIC_STREAMS_MEMBERS)
     endpoint_epoch = group.endpoint_epoch
-    if told_anew:
+    if endpoint_changed:
         endpoint_epoch += 1
-        step.defer(partial(_tell_endpoints, group, endpoint_epoch))
+        step.defer(partial(_set_endpoint_epoch, group, endpoint_epoch))
     held = member.current.assigned.tasks
-    # The endpoints of a whole application are long: only who has an older list of them is told.
-    told = endpoint_epoch != request.endpoint_information_epoch
+    # The endpoints of a whole application are long: only a member with an older list gets them.
+    outdated = endpoint_epoch != request.endpoint_information_epoch
     return Response(
         member_id=member.member_id,
         member_epoch=member.epoch,
         heartbeat_interval_ms=streams_heartbeat_interval_ms(step.state, group.group_id),
         task_offset_interval_ms=TASK_OFFSET_INTERVAL_MS if static else 0,
         acceptable_recovery_lag=ACCEPTABLE_RECOVERY_LAG if static else -1,
-        active_tasks=_ids(held.active) if anew else None,
-        standby_tasks=_ids(held.standby) if anew else None,
-        warmup_tasks=_ids(held.warmup) if anew else None,
-        # A group that is not there before this step cannot keep the number, and does not tell it.
+        active_tasks=_ids(held.active) if sends_tasks else None,
+        standby_tasks=_ids(held.standby) if sends_tasks else None,
+        warmup_tasks=_ids(held.warmup) if sends_tasks else None,
+        # A group that does not exist before this step cannot keep the number, and does not send it.
         endpoint_information_epoch=endpoint_epoch if group.group_id in step.state.groups else 0,
         partitions_by_user_endpoint=(
             partitions_by_endpoint(
                 group, member, moved.replaced, configured, step.state.image, warmups=static
             )
-            if told
+            if outdated
             else None
         ),
     )
 
 
-def _tell_endpoints(group: StreamsGroup, epoch: int) -> None:
+def _set_endpoint_epoch(group: StreamsGroup, epoch: int) -> None:
     group.endpoint_epoch = epoch
 
 

@@ -26,7 +26,7 @@ NO_TASK_EPOCHS: TaskEpochs = MappingProxyType({})
 
 
 class MemberState(IntEnum):
-    """How far a member's tasks are from its target, with the numbers of record 22."""
+    """The distance of a member's tasks from its target, with the numbers of record 22."""
 
     STABLE = 1
     UNREVOKED_TASKS = 2
@@ -36,7 +36,7 @@ class MemberState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class HeldTasks:
-    """Tasks a member has: of the active ones also the epoch in which it got each (KIP-1251)."""
+    """Tasks a member has, with the epoch in which it got each active one (KIP-1251)."""
 
     active: TaskEpochs = field(default_factory=lambda: NO_TASK_EPOCHS)
     standby: Tasks = field(default_factory=lambda: NO_TASKS)
@@ -52,7 +52,7 @@ class HeldTasks:
         return TaskSet(active, self.standby, self.warmup)
 
     def any_of(self, owned: TaskSet) -> bool:
-        """Whether any of these tasks is among `owned`, in the same role."""
+        """Return whether any of these tasks is among `owned`, in the same role."""
         pairs = ((self.active, owned.active), (self.standby, owned.standby), (self.warmup, owned.warmup))
         return any(
             not theirs.get(subtopology, frozenset()).isdisjoint(partitions)
@@ -78,7 +78,7 @@ class Current:
         return self.state is MemberState.STABLE and self.epoch == epoch
 
     def value(self) -> StreamsGroupCurrentMemberAssignmentValue:
-        """Record 22's value; assignment epochs of active tasks are always written."""
+        """Return record 22's value; assignment epochs of active tasks are always written."""
         return StreamsGroupCurrentMemberAssignmentValue(
             member_epoch=self.epoch,
             previous_member_epoch=self.previous_epoch,
@@ -93,7 +93,7 @@ class Current:
 
     @classmethod
     def of(cls, value: StreamsGroupCurrentMemberAssignmentValue) -> Current:
-        """What record 22 says; active tasks without epochs take the member epoch (before Kafka 4.3)."""
+        """Return what record 22 says; active tasks without epochs (before 4.3) take the member epoch."""
         known = value.state in MemberState.__members__.values()
         return cls(
             value.member_epoch,
@@ -113,7 +113,7 @@ class Current:
 
 
 REMOVED = Current(NO_EPOCH, NO_EPOCH)
-"""Of a member whose record 22 is gone."""
+"""Of a member whose record 22 has been removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class StreamsMember:
 
 
 def target_value(target: TaskSet) -> StreamsGroupTargetAssignmentMemberValue:
-    """Record 21's value."""
+    """Return record 21's value."""
     return StreamsGroupTargetAssignmentMemberValue(
         active_tasks=_target_ids(target.active),
         standby_tasks=_target_ids(target.standby),
@@ -143,13 +143,13 @@ def target_value(target: TaskSet) -> StreamsGroupTargetAssignmentMemberValue:
 
 
 def target_of(value: StreamsGroupTargetAssignmentMemberValue) -> TaskSet:
-    """What record 21 says."""
+    """Return what record 21 says."""
     return TaskSet(tasks_of(value.active_tasks), tasks_of(value.standby_tasks), tasks_of(value.warmup_tasks))
 
 
 @dataclass(frozen=True, slots=True)
 class TaskOffsets:
-    """What a member reported of its tasks' changelogs: how far each has come, and where each ends."""
+    """A member's report on its tasks' changelogs: how far each has come, and where each ends."""
 
     reached: Offsets = field(default_factory=lambda: NO_OFFSETS)
     ends: Offsets = field(default_factory=lambda: NO_OFFSETS)
@@ -194,7 +194,7 @@ class ListedTasks(Protocol):
 
 
 def tasks_of(listed: Iterable[ListedTasks]) -> Tasks:
-    """Tasks by their subtopologies."""
+    """Return tasks by their subtopologies."""
     return {ids.subtopology_id: frozenset(ids.partitions) for ids in listed if ids.partitions}
 
 

@@ -1,6 +1,6 @@
-"""How many partitions internal topics must have, from those of the topics that are there (KIP-1071).
+"""The partition counts that internal topics must have, from those of the existing topics (KIP-1071).
 
-Repartition topics take the most partitions of what flows into them; topics that are joined are copartitioned;
+Repartition topics take the largest count of what flows into them; topics that are joined are copartitioned;
 a changelog has as many partitions as its subtopology has tasks.
 """
 
@@ -14,11 +14,11 @@ from kgroup.protocol.streams_records import CopartitionGroup, Subtopology
 
 
 class WronglyPartitioned(Exception):
-    """Topics whose numbers of partitions do not go together; its text is for the application's operator."""
+    """Topics whose partition counts do not go together; the text is for the application's operator."""
 
 
 class PartitionCounts:
-    """The numbers of partitions of a topology's internal topics, by name, as they are found out."""
+    """The partition counts of a topology's internal topics, by name, as they are found."""
 
     def __init__(self, subtopologies: Sequence[Subtopology], image: TopicImage) -> None:
         self._subtopologies = subtopologies
@@ -26,9 +26,9 @@ class PartitionCounts:
         self._decided: dict[str, int] = {}
 
     def decide(self) -> Mapping[str, int]:
-        """The numbers of all internal topics.
+        """Return the partition counts of all internal topics.
 
-        Raises WronglyPartitioned, and Refused(STREAMS_INVALID_TOPOLOGY) where they cannot be found out.
+        Raise WronglyPartitioned, and Refused(STREAMS_INVALID_TOPOLOGY) if they cannot be found.
         """
         self._decided.update(self._of_repartition_topics())
         infos = [info for s in self._subtopologies for info in s.repartition_source_topics]
@@ -48,7 +48,7 @@ class PartitionCounts:
             for info in subtopology.repartition_source_topics
             if info.partitions
         }
-        # One repartition topic may flow into the next: go round until nothing is open any more.
+        # One repartition topic may flow into the next: go round until none is open any more.
         is_open, progress = True, True
         while is_open:
             if not progress:
@@ -82,7 +82,7 @@ class PartitionCounts:
     def _copartition(
         self, topics: set[str], fixed: Collection[str], flexible: Collection[str]
     ) -> dict[str, int]:
-        """The number that the repartition topics among these, which are joined, must have."""
+        """Return the count that the repartition topics among these, which are joined, must have."""
         if not topics:
             return {}
         internal = {name: self._known(name) for name in topics if name in fixed or name in flexible}
@@ -90,7 +90,7 @@ class PartitionCounts:
         if external:
             number = _same(external, external)
         elif fixed:
-            # All numbers that the application fixed, of this join or of another: Kafka asks for the same.
+            # All counts that the application fixed, of this join or of another: Kafka asks for the same.
             number = _same({name: self._known(name) for name in fixed}, internal)
         else:
             number = max(internal.values())
@@ -127,7 +127,7 @@ class PartitionCounts:
 
 
 def _members_of(group: CopartitionGroup, subtopology: Subtopology) -> Iterator[str]:
-    """The topics that a group names by their places; a place that there is not makes the topology invalid."""
+    """Return the topics that a group names by their places; an invalid place makes the topology invalid."""
     try:
         for place in group.source_topics:
             yield subtopology.source_topics[_at(place)]
@@ -146,12 +146,12 @@ def _at(place: int) -> int:
     return place
 
 
-def _same(counts: Mapping[str, int], told: Mapping[str, int]) -> int:
-    """The one number that all counts are; `told` are those an error shows."""
+def _same(counts: Mapping[str, int], shown: Mapping[str, int]) -> int:
+    """Return the one number that all counts are; an error shows `shown`."""
     numbers = set(counts.values())
     if len(numbers) > 1:
-        shown = ", ".join(f"{name}={told[name]}" for name in sorted(told))
-        raise WronglyPartitioned(f"Following topics do not have the same number of partitions: [{{{shown}}}]")
+        pairs = ", ".join(f"{name}={shown[name]}" for name in sorted(shown))
+        raise WronglyPartitioned(f"Following topics do not have the same number of partitions: [{{{pairs}}}]")
     return numbers.pop()
 
 

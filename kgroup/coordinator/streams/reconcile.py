@@ -13,15 +13,15 @@ from kgroup.coordinator.tasks.values import Tasks, TaskSet, union
 from kgroup.errors import ErrorCode, Refused
 
 Unreleased: TypeAlias = Callable[[str, int], bool]
-"""Whether a task of a subtopology cannot be given to the member yet."""
+"""Whether a task of a subtopology cannot be assigned to the member yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """Where a member of `process_id` shall go: the target of `epoch`.
+    """Where a member of `process_id` is to go: the target of `epoch`.
 
-    `owned` is what the member says it has, None when it does not say; `owners` who has what now. With
-    `in_place` a task that the member has in one role may become one of another role in the same step.
+    `owned` is what the member reports to own, None if it does not report; `owners` are the present owners.
+    With `in_place` a task that the member has in one role may take another role in the same step.
     """
 
     epoch: int
@@ -32,7 +32,7 @@ class Goal:
     in_place: bool = False
 
     def still_owns(self, tasks: HeldTasks) -> bool:
-        """Whether the member has not yet said that it gave all of these up."""
+        """Return whether the member has yet to report that it revoked all of these."""
         return self.owned is None or tasks.any_of(self.owned)
 
     def active_is_unreleased(self, subtopology: str, partition: int) -> bool:
@@ -42,7 +42,7 @@ class Goal:
         return self.owners.keeps(self.process_id, subtopology, partition)
 
     def active_is_elsewhere(self, held: HeldTasks, subtopology: str, partition: int) -> bool:
-        """As `active_is_unreleased`, but a copy that the member itself has is in nobody's way."""
+        """As `active_is_unreleased`, but a copy that the member itself has does not matter."""
         return (
             self.owners.active_process(subtopology, partition) is not None
             or self._another_stands_by(held, subtopology, partition)
@@ -50,7 +50,7 @@ class Goal:
         )
 
     def standby_is_elsewhere(self, held: HeldTasks, subtopology: str, partition: int) -> bool:
-        """As `copy_is_unreleased`, but for a task that the member runs or warms up itself."""
+        """As `copy_is_unreleased`, except for a task that the member runs or warms up itself."""
         runs = self.owners.active_process(subtopology, partition) == self.process_id
         return (
             (runs and partition not in held.active.get(subtopology, ()))
@@ -59,7 +59,7 @@ class Goal:
         )
 
     def warmup_is_elsewhere(self, held: HeldTasks, subtopology: str, partition: int) -> bool:
-        """As `copy_is_unreleased`, but for a task that the member stands by for itself."""
+        """As `copy_is_unreleased`, except for a task that the member stands by for itself."""
         return (
             self.owners.active_process(subtopology, partition) == self.process_id
             or self._another_stands_by(held, subtopology, partition)
@@ -75,36 +75,36 @@ class Goal:
         return not own and self.owners.warms_up(self.process_id, subtopology, partition)
 
     def copy_is_unreleased(self, subtopology: str, partition: int) -> bool:
-        """A copy may be anywhere but where the process has the task already, whatever for."""
+        """A copy may be anywhere except where the process has the task already, in any role."""
         if self.owners.active_process(subtopology, partition) == self.process_id:
             return True
         return self.owners.keeps(self.process_id, subtopology, partition)
 
 
 def reconcile(current: Current, goal: Goal) -> Current:
-    """The member's next epochs and tasks; `current` itself when there is nothing to do.
+    """Return the member's next epochs and tasks; `current` itself if there is nothing to do.
 
-    A member gives up what is not its own any more before it gets what others have released, so that no task
-    is processed twice at a time.
+    A member revokes what is no longer its own before it gets what others have released, so that no
+    task is processed twice at a time.
     """
     match current.state:
-        # There is a newer target: go towards it.
+        # There is a newer target: move towards it.
         case MemberState.STABLE if current.epoch != goal.epoch:
             return _towards_target(current, goal, current.epoch)
         case MemberState.STABLE:
             return current
-        # It has said what it has, and nothing of that is to be revoked: acknowledged, go on. Its epoch
-        # rises by one even if it must revoke again, unlike a consumer's: so it is in Kafka 4.3.1.
+        # It has reported what it has, and nothing of that is to be revoked: acknowledged. Unlike a
+        # consumer's, its epoch rises by one even if it must revoke again: so it is in Kafka 4.3.1.
         case MemberState.UNREVOKED_TASKS if not goal.still_owns(current.revoking):
             return _towards_target(current, goal, current.epoch + 1)
         # Not acknowledged: only its rebalance timeout ends this.
         case MemberState.UNREVOKED_TASKS:
             return current
-        # It waits for others: what they released since, it gets now.
+        # It waits for others: it now gets what they have released since.
         case MemberState.UNRELEASED_TASKS:
             return _towards_target(current, goal, current.epoch)
-        # A record of a later version has put it in a state we do not know. What it has cannot be told, so it
-        # must have nothing before it starts anew.
+        # A record of a later version has put it in an unknown state. What it owns is unknown, so it must own
+        # nothing before it starts over.
         case MemberState.UNKNOWN if goal.owned is None or goal.owned:
             raise Refused(
                 ErrorCode.FENCED_MEMBER_EPOCH,
@@ -127,7 +127,7 @@ def _towards_target(current: Current, goal: Goal, epoch: int) -> Current:
         standby = _copies(held.standby, goal.target.standby, goal.copy_is_unreleased)
         warmup = _copies(held.warmup, goal.target.warmup, goal.copy_is_unreleased)
     revoking = HeldTasks(active.revoked, standby.revoked, warmup.revoked)
-    # A member that says it has none of them any more needs no round for revoking, as one that restarts.
+    # A member that reports none of them any more, such as one that restarts, needs no revoking round.
     if revoking and goal.still_owns(revoking):
         kept = HeldTasks(active.kept, standby.kept, warmup.kept)
         return Current(epoch, current.epoch, MemberState.UNREVOKED_TASKS, kept, revoking)
@@ -160,10 +160,10 @@ class _Copies:
 def _change_roles(
     held: HeldTasks, goal: Goal, active: _Active, standby: _Copies, warmup: _Copies
 ) -> tuple[_Active, _Copies, _Copies]:
-    """Have tasks that the member keeps in another role change it at once (Kafka 4.4).
+    """Change the role of tasks at once that the member keeps in another role (Kafka 4.4).
 
-    What it runs and shall stand by for becomes a standby with the revocation of the active task; copies
-    change into each other without any; and a copy that shall be run stays one until it is.
+    A task that it runs and is to stand by for becomes a standby when the active task is revoked; copies
+    change into each other directly; and a copy that is to run stays a copy until it does.
     """
     standby = _given(standby, _tasks_of(held.active))
     for_warmup, for_standby = held.standby, held.warmup
@@ -186,13 +186,13 @@ def _tasks_of(tasks: TaskEpochs) -> Tasks:
 
 
 def _pending(part: _Active | _Copies) -> Tasks:
-    """What the member gets with this step, if it has nothing to revoke."""
+    """Return what the member gets with this step, if it has nothing to revoke."""
     found = {s: frozenset(ps) - frozenset(part.kept.get(s, ())) for s, ps in part.with_free.items()}
     return {subtopology: numbers for subtopology, numbers in found.items() if numbers}
 
 
 def _given(part: _Copies, own: Tasks) -> _Copies:
-    """Give at once what is pending and the member has in another role."""
+    """Assign at once what is pending and the member has in another role."""
     pending = _pending(part)
     now = {s: both for s, ps in own.items() if (both := ps & pending.get(s, frozenset()))}
     return replace(part, kept=union(part.kept, now))
@@ -245,7 +245,7 @@ def _copies(held: Tasks, target: Tasks, is_unreleased: Unreleased) -> _Copies:
 def _free(
     held: Tasks | TaskEpochs, target: Tasks, is_unreleased: Unreleased
 ) -> tuple[dict[str, frozenset[int]], bool]:
-    """Of what the target adds, the tasks that can be given now, and whether any cannot."""
+    """Return the added tasks of the target that can be assigned now, and whether any cannot."""
     free: dict[str, frozenset[int]] = {}
     unreleased = False
     for subtopology, partitions in target.items():

@@ -13,25 +13,25 @@ from kgroup.protocol import streams_records as r
 
 
 def write_metadata(step: Step, group_id: str, member: StreamsMember) -> None:
-    """Record 19: who the member is and which topology it runs."""
+    """Write record 19: the member's identity and its topology."""
     key = r.StreamsGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id)
     step.write(key, member.metadata)
 
 
 def write_current(step: Step, group_id: str, member: StreamsMember) -> None:
-    """Record 22: the member's epoch and tasks."""
+    """Write record 22: the member's epoch and tasks."""
     key = r.StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id)
     step.write(key, member.current.value())
 
 
 def write_target(step: Step, group_id: str, member_id: str, target: TaskSet) -> None:
-    """Record 21: the tasks the member shall have."""
+    """Write record 21: the member's target tasks."""
     key = r.StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
     step.write(key, target_value(target))
 
 
 def write_target_epoch(step: Step, group_id: str, epoch: int, timestamp_ms: int) -> None:
-    """Record 20: the epoch that all targets are of, and the time; it follows them."""
+    """Write record 20: the epoch of all targets, and the time; it follows them."""
     value = r.StreamsGroupTargetAssignmentMetadataValue(
         assignment_epoch=epoch, assignment_timestamp=timestamp_ms
     )
@@ -39,12 +39,12 @@ def write_target_epoch(step: Step, group_id: str, epoch: int, timestamp_ms: int)
 
 
 def write_topology(step: Step, group_id: str, topology: r.StreamsGroupTopologyValue) -> None:
-    """Record 23: what the application reads, keeps and writes."""
+    """Write record 23: what the application reads, keeps and writes."""
     step.write(r.StreamsGroupTopologyKey(group_id=group_id), topology)
 
 
 def write_epoch(step: Step, group: StreamsGroup, epoch: int) -> None:
-    """Record 17: the group epoch, all else as it is."""
+    """Write record 17: the group epoch, all else unchanged."""
     write_group(
         step,
         group,
@@ -63,7 +63,7 @@ def write_group(
     validated_topology_epoch: int,
     configs: Mapping[str, str],
 ) -> None:
-    """Record 17: the group epoch, what its topics were like, and the settings that targets are made with."""
+    """Write record 17: the group epoch, a hash of its topics, and the settings that targets are made with."""
     value = r.StreamsGroupMetadataValue(
         epoch=epoch,
         metadata_hash=metadata_hash,
@@ -76,7 +76,7 @@ def write_group(
 
 
 def remove_member(step: Step, group_id: str, member_id: str) -> None:
-    """Tombstones of a member: assignment, target, metadata."""
+    """Write tombstones of a member: assignment, target, metadata."""
     step.write(r.StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None)
     step.write(r.StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None)
     step.write(r.StreamsGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None)
@@ -85,7 +85,7 @@ def remove_member(step: Step, group_id: str, member_id: str) -> None:
 def replace_member(
     step: Step, group_id: str, before: StreamsMember, after: StreamsMember, target: TaskSet
 ) -> None:
-    """A static member under a new id: the old one's tombstones, then all of it with the new id."""
+    """Write a static member under a new id: the old one's tombstones, then all of it with the new id."""
     remove_member(step, group_id, before.member_id)
     write_metadata(step, group_id, after)
     write_target(step, group_id, after.member_id, target)
@@ -93,7 +93,7 @@ def replace_member(
 
 
 def forget_streams_group(step: Step, group: StreamsGroup) -> None:
-    """Tombstones of all its records, in the order replay asks for; no first assignment is due any more."""
+    """Write tombstones of all its records, in replay's order; no first assignment is due any more."""
     group_id = group.group_id
     step.cancel(initial_delay(group_id))
     for member_id in group.members:

@@ -1,4 +1,4 @@
-"""The target assignment of a streams group: when it is computed, from what, what is written (KIP-1071)."""
+"""The target assignment of a streams group: when and from what it is computed, what is written (KIP-1071)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STANDBYS, RACK_TAGS = "num.standby.replicas", "rack.aware.assignment.tags"
 
 
 class Plan(NamedTuple):
-    """What a target is computed from, besides the members: the group epoch, the topology, the settings.
+    """The input of a target, besides the members: the group epoch, the topology, the settings.
 
     One that does not `compute` moves the target to its epoch as it is.
     """
@@ -46,7 +46,7 @@ def assignment_configs(state: State, group_id: str) -> dict[str, str]:
 
 
 class Target(NamedTuple):
-    """One member's target, the epoch it is of, and why there is none of the group epoch yet."""
+    """One member's target, its epoch, and why there is none of the group epoch yet."""
 
     epoch: int
     tasks: TaskSet
@@ -60,10 +60,10 @@ def update_target(
     member: StreamsMember | None,
     replaced: StreamsMember | None = None,
 ) -> Target:
-    """The member's target; computed and written for all when behind the plan's epoch and the time has come.
+    """Return the member's target; compute and write all when behind the plan's epoch and the time has come.
 
-    `member` takes the place of what the group knows of it, and that of the static member `replaced`, whose
-    target becomes its own; None computes for the group as it is.
+    `member` takes the place of its old state, and of the static member `replaced`, whose target becomes
+    its own; None computes for the group as it is.
     """
     stored = NO_TASK_SET if member is None else group.target_of((replaced or member).member_id)
     # Members that start together are to share the tasks at once: each that moves takes its state along.
@@ -111,7 +111,7 @@ def _compute(
         targets[member.member_id] = targets.pop(replaced.member_id, NO_TASK_SET)
     if member is not None:
         members[member.member_id] = member
-    # While topics are missing nobody gets anything: what had been given is taken back.
+    # While topics are missing no member is assigned anything: earlier tasks are revoked.
     if not plan.topology.is_ready or plan.topology.subtopologies is None:
         return dict.fromkeys(members, NO_TASK_SET)
     by_offset = step.config.kafka.has(Change.TASKS_BY_STATE)
@@ -136,13 +136,13 @@ def _compute(
             by_offset,
         )
     except NoAssignment as error:
-        # Nothing of this heartbeat happens, and the next one tries again: the old target stays.
+        # Nothing of this heartbeat happens, and the next one retries: the old target stays.
         message = f"Failed to compute a new target assignment for epoch {plan.epoch}: {error}"
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, message) from None
 
 
 def _before(member: StreamsMember, target: TaskSet, by_offset: bool) -> TaskSet:
-    """Where a member's tasks are: what it has, since Kafka 4.4; before, what it should have had."""
+    """Return a member's tasks: those it has, since Kafka 4.4; before, those of its target."""
     if not by_offset:
         return target
     return member.current.assigned.tasks

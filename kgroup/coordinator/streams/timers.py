@@ -11,18 +11,18 @@ from kgroup.timers import TimerKey
 
 
 def initial_delay(group_id: str) -> TimerKey:
-    """The timer that makes a new group's first assignment."""
+    """Return the timer that makes a new group's first assignment."""
     return TimerKey(TimerKind.STREAMS_INITIAL, group_id)
 
 
 def renew_session(step: Step, group_id: str, member_id: str) -> None:
-    """Start the member's session timeout anew."""
+    """Restart the member's session timeout."""
     key = TimerKey(TimerKind.STREAMS_SESSION, group_id, member_id)
     step.arm(key, streams_session_timeout_ms(step.state, group_id))
 
 
 def limit_revocation(step: Step, group_id: str, member: StreamsMember) -> None:
-    """Give the member its rebalance timeout to revoke, or lift the limit when it has nothing to revoke."""
+    """Give the member its rebalance timeout to revoke; lift the limit if it has nothing to revoke."""
     key = TimerKey(TimerKind.STREAMS_REVOCATION, group_id, member.member_id)
     if member.current.state is MemberState.UNREVOKED_TASKS:
         step.arm(key, member.metadata.rebalance_timeout_ms, member.epoch)
@@ -31,7 +31,7 @@ def limit_revocation(step: Step, group_id: str, member: StreamsMember) -> None:
 
 
 def cancel_all(step: Step, group_id: str, member_id: str) -> None:
-    """Forget every timer of a member that is gone."""
+    """Cancel every timer of a removed member."""
     for kind in STREAMS_MEMBER_KINDS:
         step.cancel(TimerKey(kind, group_id, member_id))
 

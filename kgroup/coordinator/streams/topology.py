@@ -1,4 +1,4 @@
-"""A topology over the topics there are: how many tasks it makes, and what is missing or wrong (KIP-1071)."""
+"""A topology over the existing topics: how many tasks it makes, and what is missing or wrong (KIP-1071)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAMES_SHOWN = 3
 
 
 class StatusCode(IntEnum):
-    """What holds for a group, as StreamsGroupHeartbeat tells its members."""
+    """The status of a group, as StreamsGroupHeartbeat reports it to members."""
 
     STALE_TOPOLOGY = 0
     MISSING_SOURCE_TOPICS = 1
@@ -29,7 +29,7 @@ class StatusCode(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why no task can be given, for members to read."""
+    """Why no task can be assigned, for members to read."""
 
     code: StatusCode
     detail: str
@@ -54,9 +54,9 @@ class ConfiguredSubtopology:
 
 @dataclass(frozen=True, slots=True)
 class ConfiguredTopology:
-    """What came of a topology: subtopologies by id, ascending; None where the topics do not allow any.
+    """A topology's subtopologies by id, ascending; None if the topics do not allow any.
 
-    `missing` are the internal topics to be created, by name; `problem` says why tasks cannot be given yet.
+    `missing` are the internal topics to be created, by name; `problem` is why tasks cannot be assigned yet.
     """
 
     epoch: int
@@ -70,7 +70,7 @@ class ConfiguredTopology:
 
 
 def required_topics(topology: StreamsGroupTopologyValue) -> list[str]:
-    """Every topic the tasks read, and their changelogs."""
+    """Return every topic the tasks read, and their changelogs."""
     named = (
         name
         for subtopology in topology.subtopologies
@@ -83,9 +83,9 @@ def required_topics(topology: StreamsGroupTopologyValue) -> list[str]:
 
 
 def configure(topology: StreamsGroupTopologyValue, image: TopicImage) -> ConfiguredTopology:
-    """The topology over the topics of `image`.
+    """Return the topology over the topics of `image`.
 
-    Raises Refused(STREAMS_INVALID_TOPOLOGY) for one that no topics could make work.
+    Raise Refused(STREAMS_INVALID_TOPOLOGY) for one that no topics could make work.
     """
     absent = sorted({name for s in topology.subtopologies for name in s.source_topics} - image.by_name.keys())
     if absent:
@@ -133,7 +133,7 @@ def _sized(topic: TopicInfo, counts: Mapping[str, int]) -> TopicInfo:
 def _missing(
     found: Mapping[str, ConfiguredSubtopology], topology: StreamsGroupTopologyValue, image: TopicImage
 ) -> dict[str, TopicInfo]:
-    """The internal topics there are not; WronglyPartitioned for one that is there and cannot be used."""
+    """Return the missing internal topics; raise WronglyPartitioned for one that cannot be used."""
     wanted = {
         topic.name: topic
         for configured in found.values()
@@ -162,7 +162,7 @@ def _named(names: Iterable[str]) -> str:
 
 
 def refuse_tasks_that_are_none(configured: ConfiguredTopology, tasks: Mapping[str, Iterable[int]]) -> None:
-    """INVALID_REQUEST for tasks that this topology does not have."""
+    """Raise INVALID_REQUEST for tasks that this topology does not have."""
     assert configured.subtopologies is not None
     for subtopology_id, partitions in tasks.items():
         subtopology = configured.subtopologies.get(subtopology_id)

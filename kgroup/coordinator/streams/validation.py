@@ -1,4 +1,4 @@
-"""What a StreamsGroupHeartbeat must look like before the group is touched (KIP-1071)."""
+"""The checks of a StreamsGroupHeartbeat before the group is touched (KIP-1071)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from kgroup.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbe
 from kgroup.protocol.releases import Change
 
 LEFT_FOR_A_WHILE = -2
-"""What a static member says that will be back."""
+"""The epoch of a static member that leaves for a while."""
 
 
 def validate(config: GroupConfig, request: StreamsGroupHeartbeatRequest) -> None:
-    """Refuse what no group could accept, in Kafka's order: what it cannot do yet before what nobody may."""
+    """Refuse what no group could accept, in Kafka's order: first unsupported, then invalid requests."""
     if "streams" not in config.rebalance_protocols:
         raise Refused(ErrorCode.UNSUPPORTED_VERSION, "The streams group protocol is not enabled.")
     if not config.kafka.has(Change.STATIC_STREAMS_MEMBERS):

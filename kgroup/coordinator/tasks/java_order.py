@@ -2,7 +2,7 @@
 
 Two coordinators that break ties otherwise give a task to different members, and moving a group from one to
 the other would move its state. The orders are fixed: by the documentation of String.hashCode, and by how
-java.util.HashMap has placed its entries since Java 8 (trees, of many keys in one place, left aside).
+java.util.HashMap has placed its entries since Java 8 (trees, of many keys in one place, excluded).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LEAST_WITH_TREES = 64
 
 
 def string_hash(text: str) -> int:
-    """String.hashCode, as an unsigned number."""
+    """Return String.hashCode as an unsigned number."""
     value = 0
     units = text.encode("utf-16-be", "surrogatepass")
     for high, low in zip(units[::2], units[1::2], strict=True):
@@ -28,9 +28,9 @@ def string_hash(text: str) -> int:
 def hash_map_order(
     keys: Iterable[str], capacity: int = DEFAULT_CAPACITY, *, computed: bool = False
 ) -> list[str]:
-    """Different `keys`, put into a `new HashMap(capacity)` in this order, in the order it gives them out.
+    """Return `keys` in the order of a `new HashMap(capacity)` that they were put into in this order.
 
-    `computed` has computeIfAbsent put them in.
+    With `computed` they were put in by computeIfAbsent.
     """
     table = HashTable(string_hash, capacity)
     for key in keys:
@@ -39,7 +39,7 @@ def hash_map_order(
 
 
 class HashTable(Generic[T]):
-    """The keys of a java.util.HashMap, in the order in which it gives them out.
+    """The keys of a java.util.HashMap, in the order in which it returns them.
 
     `hash_of` is hashCode, as an unsigned number of 32 bits.
     """
@@ -57,7 +57,7 @@ class HashTable(Generic[T]):
         return key in self._places
 
     def __iter__(self) -> Iterator[T]:
-        """Return what there is now, place by place."""
+        """Return the present keys, place by place."""
         mask = self._size - 1
 
         def place(key: T) -> tuple[int, int]:
@@ -67,12 +67,12 @@ class HashTable(Generic[T]):
         return iter(sorted(self._places, key=place))
 
     def add(self, key: T) -> None:
-        """Add an entry as `put` does: behind those that have the same place."""
+        """Add an entry as `put` does: behind those with the same place."""
         self._add(key, end=1, most=8)
         self._grow()
 
     def compute(self, key: T) -> None:
-        """Add an entry as `computeIfAbsent` does: before those that have the same place, and growing late."""
+        """Add an entry as `computeIfAbsent` does: before those with the same place, and growing late."""
         self._grow()
         self._add(key, end=-1, most=7)
 
@@ -97,7 +97,7 @@ class HashTable(Generic[T]):
             self._size *= 2
 
     def remove(self, key: T) -> None:
-        """Take an entry out; the table stays as large as it is."""
+        """Remove an entry; the table stays as large as it is."""
         del self._places[key]
 
 
@@ -125,7 +125,7 @@ class PriorityQueue(Generic[T]):
         heap[place] = item
 
     def poll(self) -> T | None:
-        """Take out the least; None from an empty queue."""
+        """Remove and return the least; None from an empty queue."""
         heap = self._heap
         if not heap:
             return None

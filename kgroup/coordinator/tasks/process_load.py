@@ -1,4 +1,4 @@
-"""What a process of a streams application has been given so far, by the threads it runs (KIP-1071)."""
+"""The tasks assigned to a process of a streams application so far, by the threads it runs (KIP-1071)."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ class ProcessLoad:
         return _by_subtopology(self._standby.get(member_id, []))
 
     def give(self, member_id: str, task: Task, *, active: bool) -> int:
-        """Give a member a task; how many it has then."""
+        """Assign a task to a member; return its count."""
         self._by_count = None
         return self._give(member_id, task, active)
 
     def give_to_least_loaded(self, task: Task, *, active: bool) -> int:
-        """Give the task to the member with the fewest; how many it has then."""
+        """Assign the task to the member with the fewest; return its count."""
         if len(self._counts) == 1:
             return self._give(next(iter(self._counts)), task, active)
-        # Kept from task to task: who is first among equals depends on what was taken out and put back before.
+        # Kept from task to task: earlier removals decide which is first among equals.
         if self._by_count is None:
             entries: list[list[str | int]] = [[m, self._counts[m]] for m in hash_map_order(self._counts)]
             self._by_count = PriorityQueue(entries, lambda entry: float(entry[1]))

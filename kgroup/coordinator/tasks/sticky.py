@@ -11,12 +11,12 @@ from kgroup.coordinator.tasks.process_load import ProcessLoad, Task
 from kgroup.coordinator.tasks.values import NO_OFFSETS, Offsets, TaskSet
 
 NAME = "sticky"
-"""Of the assignor, the only one there is; `streams.assignor.name` may name it (KIP-1357)."""
+"""The only assignor there is; `streams.assignor.name` may name it (KIP-1357)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A member as the assignor sees it: its process, its target's tasks, how much state it says it has."""
+    """A member as the assignor sees it: its process, its target's tasks, the state it reports."""
 
     process_id: str
     before: TaskSet
@@ -31,13 +31,13 @@ class TaskKind(NamedTuple):
 
 
 class NoAssignment(Exception):
-    """Why tasks cannot be assigned, as to no member at all."""
+    """Why tasks cannot be assigned, such as for lack of members."""
 
 
 AssignTasks: TypeAlias = Callable[
     [Mapping[str, Placed], Mapping[str, TaskKind], int, bool], dict[str, TaskSet]
 ]
-"""What `assign` does, for a host that brings another."""
+"""The signature of `assign`, for a host that brings another."""
 
 
 def assign(
@@ -46,23 +46,23 @@ def assign(
     standbys: int,
     by_offset: bool = True,
 ) -> dict[str, TaskSet]:
-    """The tasks of each member: every active task once, and of each that keeps state up to `standbys` more.
+    """Return each member's tasks: every active task once, and up to `standbys` more of each with state.
 
-    `members` in the order in which ties are to be broken. `by_offset` prefers who has most of a task's state
-    among those that keep it, as Kafka 4.4 does. Raises NoAssignment.
+    `members` in the order in which ties are to be broken. `by_offset` prefers the member with the most of
+    a task's state among those that keep it, as Kafka 4.4 does. Raise NoAssignment.
     """
     return _Assignment(members, subtopologies, standbys, by_offset).made()
 
 
 class _Quota:
-    """How many tasks a member gets at most until the rest is spread; it falls as members are full."""
+    """The most tasks a member gets until the rest is spread; it falls as members are full."""
 
     def __init__(self, tasks: int, members: int) -> None:
         self._tasks, self._members = tasks, members
         self.each = self._share()
 
     def took(self, count: int) -> None:
-        """A member has `count` tasks now."""
+        """Note that a member has `count` tasks now."""
         if count == self.each:
             self._members -= 1
             self._tasks -= count
@@ -104,7 +104,7 @@ class _Assignment:
             self._rank_by_offset()
 
     def _rank_by_offset(self) -> None:
-        """Standbys first, then who reported an offset of a task besides; the further along the earlier."""
+        """Rank standbys first, then members that reported a task's offset too; the furthest along first."""
         ranks: dict[Task, list[tuple[bool, int, str]]] = {}
         for member_id, placed in self._members.items():
             standby = set(_listed(placed.before.standby))
@@ -142,7 +142,7 @@ class _Assignment:
         return self._processes[self._members[member_id].process_id]
 
     def _assign_active(self) -> None:
-        """To who had it; else to who kept its state warm; else to the process with the least to do."""
+        """Assign to the last owner; else to a member with warm state; else to the least loaded process."""
         left = sorted(self._tasks(stateful=False), key=lambda task: (task.partition, task.subtopology))
         left = [task for task in left if not self._give_active(task, self._active_before.get(task))]
         left = [
@@ -172,7 +172,7 @@ class _Assignment:
         self._quota.took(count)
 
     def _assign_standbys(self) -> None:
-        """First where the task was, active or standby; what is left goes to the processes least loaded."""
+        """Assign first where the task was, active or standby; then to the least loaded processes."""
         tasks = sorted(
             self._tasks(stateful=True), key=lambda task: (task.partition, task.subtopology), reverse=True
         )
@@ -180,12 +180,13 @@ class _Assignment:
         by_load = PriorityQueue(self._processes.values(), lambda process: process.load)
         for task, missing in sorted(left, reverse=True):
             for _ in range(missing):
-                # With fewer processes than copies some copies stay out: no process keeps a state twice.
+                # With fewer processes than copies some copies are not assigned: no process keeps a state
+                # twice.
                 if not self._give_standby(by_load, task):
                     break
 
     def _missing_standbys(self, task: Task) -> int:
-        """Give the task's standbys to who had it; how many are still to be given."""
+        """Assign standbys to the task's earlier ones; return how many are missing."""
         for given in range(self._standbys):
             before = self._active_before.get(task)
             if before is not None and not self._process_of(before).has(task) and self._has_room(before):
@@ -214,7 +215,7 @@ class _Assignment:
         return given
 
     def _least_loaded(self, members: Sequence[str], task: Task | None) -> str | None:
-        """Of members that had a task the one with the least to do; None where its process has `task` now."""
+        """Return the least loaded member that had a task; None if its process has `task` now."""
         if self._by_offset and task is not None:
             members = [member_id for member_id in members if not self._process_of(member_id).has(task)]
         if not members:
@@ -228,7 +229,7 @@ class _Assignment:
                 count = process.count_of(member_id)
                 if count < member_load:
                     process_load, member_load, candidate = process.load, count, member_id
-        # Kafka 4.3 asks the first one's process, whoever has been chosen since.
+        # Kafka 4.3 asks the first one's process, even if another has been chosen since.
         return candidate if task is None or not first.has(task) else None
 
 

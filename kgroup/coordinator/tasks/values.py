@@ -1,4 +1,4 @@
-"""Tasks as assignors and groups hand them about (KIP-1071)."""
+"""Tasks as assignors and groups pass them around (KIP-1071)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NO_TASKS: Tasks = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class TaskSet:
-    """Tasks by what they are for: a target, or what a member says it owns."""
+    """Tasks by role: a target, or what a member reports to own."""
 
     active: Tasks = field(default_factory=lambda: NO_TASKS)
     standby: Tasks = field(default_factory=lambda: NO_TASKS)
