@@ -1,4 +1,4 @@
-"""What the machines of the ZooKeeper era are told and what they ask of their hosts: values, nothing else.
+"""Inputs of the ZooKeeper era's machines, and what they ask of their hosts: values only.
 
 A coordinator's host carries effects out in order. It has one ZooKeeper client for this machine alone, makes
 calls first in, first out, and answers each once (era 3). A consumer's has one connection at a time (era 9.0).
@@ -14,7 +14,7 @@ from kgroup.zookeeper.wire.messages import Message, Partition
 
 @dataclass(frozen=True, slots=True)
 class ZkConnected:
-    """The client has a session, fresh or the one it had; `negotiated_ms` is how long it may be silent."""
+    """The client has a session, new or resumed; `negotiated_ms` is how long it may be silent."""
 
     session: int
     negotiated_ms: int
@@ -23,7 +23,7 @@ class ZkConnected:
 
 @dataclass(frozen=True, slots=True)
 class ZkSuspended:
-    """The connection is lost; the session may outlive that."""
+    """The connection is lost; the session may outlive it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class ZkExpired:
 
 @dataclass(frozen=True, slots=True)
 class ZkFired:
-    """A watch saw its one change, or went down with the connection (`Change.LOST`)."""
+    """A watch saw its one change, or was lost with the connection (`Change.LOST`)."""
 
     path: str
     change: Change
@@ -41,7 +41,7 @@ class ZkFired:
 
 @dataclass(frozen=True, slots=True)
 class ZkDone:
-    """A call's answer: a result for each operation, failures among them."""
+    """A call's answer: one result per operation, failures included."""
 
     call: int
     results: Sequence[Result]
@@ -49,14 +49,14 @@ class ZkDone:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """Somebody has connected; `conn` is a number that is never used again."""
+    """A client has connected; `conn` is a number that is never used again."""
 
     conn: int
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """A whole message has come; `correlation` counts in header mode only."""
+    """A whole message has arrived; `correlation` counts in header mode only."""
 
     conn: int
     message: Message
@@ -65,7 +65,7 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """What has come is no message, or what was to be sent is none; `detail` says why."""
+    """Bytes that are no message arrived, or a message could not be encoded; `detail` says why."""
 
     conn: int
     detail: str = ""
@@ -73,14 +73,14 @@ class Malformed:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """The connection has ended: the other side's doing, the network's, or the host's with a slow reader."""
+    """The connection has ended: by the peer, the network, or the host because of a slow reader."""
 
     conn: int
 
 
 @dataclass(frozen=True, slots=True)
 class Shutdown:
-    """The broker goes down."""
+    """The broker shuts down."""
 
 
 CoordinatorEvent = (
@@ -116,7 +116,7 @@ class Zk:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send a message; the host closes a connection that does not take `max_outbound_bytes`."""
+    """Send a message; the host closes a connection whose backlog exceeds `max_outbound_bytes`."""
 
     conn: int
     message: Message
@@ -143,14 +143,14 @@ CoordinatorEffect = Zk | Send | Close | Log
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """The connection that was asked for is there."""
+    """The requested connection is open."""
 
     conn: int
 
 
 @dataclass(frozen=True, slots=True)
 class NotConnected:
-    """It could not be made."""
+    """The connection failed."""
 
     conn: int
 
@@ -169,7 +169,7 @@ class Leave:
 
 @dataclass(frozen=True, slots=True)
 class CommitNow:
-    """The application wants its positions written now (era 10.2)."""
+    """The application wants its positions committed now (era 10.2)."""
 
 
 ConsumerEvent = Connected | NotConnected | Received | Malformed | Closed | OutOfRange | Leave | CommitNow
@@ -177,7 +177,7 @@ ConsumerEvent = Connected | NotConnected | Received | Malformed | Closed | OutOf
 
 @dataclass(frozen=True, slots=True)
 class Connect:
-    """Open a connection, and say `Connected` or `NotConnected`; there is no other one (era 9.0)."""
+    """Open a connection and report `Connected` or `NotConnected`; there is no other one (era 9.0)."""
 
     conn: int
     host: str
@@ -186,7 +186,7 @@ class Connect:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """A partition that a thread is to fetch; from `offset`, or None to apply the reset word."""
+    """A partition that a thread fetches: from `offset`, or None to apply the reset word."""
 
     thread_id: str
     partition: Partition
@@ -195,14 +195,14 @@ class Fetch:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Fetch exactly this."""
+    """Fetch exactly these partitions."""
 
     fetches: tuple[Fetch, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Close all fetchers and empty all queues: nothing is delivered any more."""
+    """Close all fetchers and empty all queues: nothing more is delivered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +217,7 @@ class Resume:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """How a commit ended: 0, or why nothing says it is written."""
+    """How a commit ended: 0, or why it is not known to be written."""
 
     error: int
 

@@ -31,10 +31,10 @@ class ConsumerConfig:
 
 
 class Assignment:
-    """The draft's topic registry: positions are those of what was delivered, None where nothing was yet.
+    """The draft's topic registry: the position after what was delivered, None before the first delivery.
 
-    `enabled` False keeps what the consumer has: of a new assignment it takes that alone, and never anything
-    it was not given, for others may have it (era 9.8).
+    With `enabled` False the consumer keeps what it has: of a new assignment it takes only that, and never a
+    partition it was not assigned, for others may own it (era 9.8).
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Assignment:
 
     @property
     def streams(self) -> dict[str, tuple[str, ...]]:
-        """The topics of each thread's stream; made again with every Start, as wildcards need it (era 9.5)."""
+        """The topics of each thread's stream; rebuilt with every Start, as wildcards require (era 9.5)."""
         topics: dict[str, dict[str, None]] = {}
         for partition, thread in sorted(self._threads.items()):
             topics.setdefault(thread, {})[partition.topic] = None
@@ -78,7 +78,7 @@ class Assignment:
         return fetches
 
     def enable(self) -> tuple[events.Fetch, ...] | None:
-        """Take on what was withheld; everything that is to be fetched then, None if nothing changes."""
+        """Take on what was withheld; return everything to be fetched then, None if nothing changes."""
         self.enabled = True
         if not self._withheld:
             return None
@@ -91,11 +91,11 @@ class Assignment:
         return fetches
 
     def drop(self) -> None:
-        """Nothing is fetched any more."""
+        """Stop fetching everything."""
         self.positions, self._threads, self._withheld = {}, {}, ()
 
     def offsets(self) -> messages.Offsets:
-        """Positions to report; a partition of which nothing was delivered yet has none."""
+        """Return the positions to report; a partition without a delivery has none."""
         known = sorted((p, offset) for p, offset in self.positions.items() if offset is not None)
         return tuple(messages.PartitionAndOffset(p.topic, p.name, offset) for p, offset in known)
 
@@ -105,27 +105,27 @@ class Assignment:
         self._kept = set(self.positions) or self._kept
 
     def _where(self, partition: messages.Partition, offset: int) -> int | None:
-        """Where to begin; None is the reset word's, also where the stored position was out of range."""
+        """Return where to begin; None applies the reset word, also if the stored position is out of range."""
         if self._out_of_range.pop(partition, None) == offset:
             return None
         return None if offset < 0 else offset
 
 
 class Discovery:
-    """The brokers a consumer was given and those it was told of; `next` never ends."""
+    """The brokers a consumer was given and those that brokers listed; `next` never ends."""
 
     def __init__(self, config: ConsumerConfig) -> None:
         self._given = config.brokers
-        self._told: tuple[messages.Broker, ...] = ()
+        self._listed: tuple[messages.Broker, ...] = ()
         self._position = 0
         self._failed = 0
-        # A consumer's own share of the time, so that thousands do not come back in the same moment.
+        # A random part of the time per consumer, so that thousands do not reconnect at the same moment.
         share = java_string_hash(config.consumer_id) % 401 - 200
         self.backoff_ms = max(1, config.reconnect_backoff_ms * (1000 + share) // 1000)
 
-    def told(self, brokers: Iterable[messages.Broker]) -> None:
+    def listed(self, brokers: Iterable[messages.Broker]) -> None:
         """Note the cluster's brokers, as one of them lists them; an empty list changes nothing."""
-        self._told = tuple(brokers) or self._told
+        self._listed = tuple(brokers) or self._listed
 
     def next(self) -> messages.Broker:
         """Return the broker to ask."""
@@ -135,16 +135,16 @@ class Discovery:
         return broker
 
     def candidates(self) -> list[messages.Broker]:
-        """Whom there is to ask: those told of, and those given at other addresses, should these be dead."""
-        addresses = {(broker.host, broker.port) for broker in self._told}
-        return [*self._told, *(b for b in self._given if (b.host, b.port) not in addresses)]
+        """Return the brokers to ask: those listed, then those given at other addresses."""
+        addresses = {(broker.host, broker.port) for broker in self._listed}
+        return [*self._listed, *(b for b in self._given if (b.host, b.port) not in addresses)]
 
     def address_of(self, broker_id: int) -> messages.Broker | None:
-        """Return the broker of that id, if anybody has told of it."""
+        """Return the broker of that id, None if no broker has listed it."""
         return next((broker for broker in self.candidates() if broker.id == broker_id), None)
 
     def failed(self) -> bool:
-        """One did not answer; whether that made a full round."""
+        """Note that a broker did not answer; return whether that made a full round."""
         self._failed += 1
         if self._failed < len(self.candidates()):
             return False
@@ -152,12 +152,12 @@ class Discovery:
         return True
 
     def succeeded(self) -> None:
-        """One did: the round begins again."""
+        """Note that one answered: the round begins again."""
         self._failed = 0
 
 
 class Lease:
-    """Good for one session after the consumer SENT its newest answer that is known to have arrived."""
+    """Valid for one session after the consumer SENT its newest answer that is known to have arrived."""
 
     def __init__(self, session_ms: int) -> None:
         self._session_ms = session_ms
@@ -165,7 +165,7 @@ class Lease:
         self._answered_ms: int | None = None
 
     def registered(self, sent_ms: int) -> None:
-        """Begin a lease: a registration sent then is accepted, on a new connection."""
+        """Begin a lease: a registration sent at that time was accepted, on a new connection."""
         self.end_ms = sent_ms + self._session_ms
         self._answered_ms = None
 
@@ -179,12 +179,12 @@ class Lease:
         self._answered_ms = now_ms
 
     def ended(self) -> None:
-        """There is no connection any more that it was for."""
+        """End the lease with its connection."""
         self.end_ms = 0
         self._answered_ms = None
 
     def good(self, now_ms: int) -> bool:
-        """Whether anything may be delivered at this moment."""
+        """Return whether records may be delivered at this moment."""
         return now_ms < self.end_ms
 
 
@@ -209,7 +209,7 @@ class Phase(Enum):
 
 
 class LegacyConsumer:
-    """One consumer, from its message streams to its leaving; it has one connection at a time (era 9.0).
+    """One consumer, from its message streams until it leaves; it has one connection at a time (era 9.0).
 
     Its host asks `may_deliver` before each record and says `delivered` after it.
     """
@@ -235,12 +235,12 @@ class LegacyConsumer:
 
     @property
     def awaiting(self) -> Awaiting:
-        """What the next frame is, if it carries no type (era 2.5)."""
+        """What the next frame is, if it has no type (era 2.5)."""
         waiting = {Phase.ASKING: Awaiting.METADATA, Phase.REGISTERING: Awaiting.REGISTRATION}
         return waiting.get(self.phase, Awaiting.NOTHING)
 
     def create_message_streams(self, topic_count: str, now_ms: int) -> list[events.ConsumerEffect]:
-        """Begin to consume; a second time would start over behind what was delivered already (KAFKA-242)."""
+        """Begin to consume; not a second time, which would start over after delivered records (KAFKA-242)."""
         if self.phase is not Phase.NEW:
             raise ConfigError("a consumer can create message streams at most once", "make another consumer")
         self._topic_count = topic_count
@@ -249,7 +249,7 @@ class LegacyConsumer:
         return self._take_effects()
 
     def step(self, event: events.ConsumerEvent, now_ms: int) -> list[events.ConsumerEffect]:
-        """Something has happened."""
+        """Handle an event and return the effects."""
         self._now_ms = now_ms
         self._look_at_the_clock()
         if self.phase not in (Phase.NEW, Phase.LEFT):
@@ -257,13 +257,13 @@ class LegacyConsumer:
         return self._take_effects()
 
     def wake(self, now_ms: int) -> list[events.ConsumerEffect]:
-        """Time has passed."""
+        """Do what is due now and return the effects."""
         self._now_ms = now_ms
         self._look_at_the_clock()
         return self._take_effects()
 
     def next_wake_ms(self) -> int | None:
-        """When it wants to be woken, None for never."""
+        """Return when to wake it, None for never."""
         if self.phase in (Phase.NEW, Phase.LEFT):
             return None
         if self.phase is Phase.BACKOFF:
@@ -275,15 +275,15 @@ class LegacyConsumer:
 
     @property
     def positions(self) -> dict[messages.Partition, int | None]:
-        """What it fetches, and how far it has delivered; None where the reset word decides."""
+        """What it fetches and its position in each; None where the reset word decides."""
         return self.assignment.positions
 
     def may_deliver(self, partition: messages.Partition, now_ms: int) -> bool:
-        """Whether a record may be handed to the application now: to be asked before each (era 9.6)."""
+        """Return whether a record may be delivered now: ask before each record (era 9.6)."""
         return partition in self.positions and not self._leaving and self.lease.good(now_ms)
 
     def delivered(self, partition: messages.Partition, next_offset: int) -> None:
-        """Note that a record was delivered; the position is the one behind it."""
+        """Note that a record was delivered; the position is the next offset."""
         self.positions[partition] = next_offset
 
     def enable_rebalance(self, now_ms: int) -> list[events.ConsumerEffect]:
@@ -303,7 +303,7 @@ class LegacyConsumer:
                     self._close()
                     self._left(None)
                 elif not self._leaving:
-                    # The positions stay, to be reported; nothing is delivered any more.
+                    # The positions are kept for the report; nothing more is delivered.
                     self._leaving = True
                     self._effects.append(events.Stop())
             case events.CommitNow():
@@ -348,7 +348,7 @@ class LegacyConsumer:
             case messages.StopFetcherRequest() if self.phase is Phase.MEMBER:
                 self._stop(correlation)
             case messages.StartFetcherRequest() if self.phase is Phase.MEMBER:
-                self._discovery.told(message.brokers)
+                self._discovery.listed(message.brokers)
                 if not self._leaving:
                     self._fetch(self.assignment.take(message))
                 self._send(
@@ -386,10 +386,10 @@ class LegacyConsumer:
         self._send(messages.ClusterMetadataRequest())
 
     def _learnt(self, answer: messages.ClusterMetadataResponse) -> None:
-        self._discovery.told(answer.brokers)
+        self._discovery.listed(answer.brokers)
         coordinator = self._discovery.address_of(answer.coordinator_id)
         if answer.error != messages.ErrorMapping.NONE or coordinator is None:
-            # Nobody coordinates yet, or nobody whose address is known.
+            # There is no coordinator yet, or its address is unknown.
             self._close()
             self._back_off()
         elif coordinator == self._broker:
@@ -434,7 +434,7 @@ class LegacyConsumer:
         self._backoff_until_ms = self._now_ms + self._discovery.backoff_ms
 
     def _lost(self) -> None:
-        """Stop, as the connection is gone, and look for the coordinator again (era 9.7)."""
+        """Stop because the connection is gone, and look for the coordinator again (era 9.7)."""
         was_member = self.phase is Phase.MEMBER
         self._stop_fetching()
         self.lease.ended()
@@ -459,7 +459,7 @@ class LegacyConsumer:
     # Being a member
 
     def _look_at_the_clock(self) -> None:
-        """Do what the clock alone decides, before anything that has come meanwhile."""
+        """Do what the clock alone decides, before any event that arrived meanwhile."""
         if self.phase in (Phase.NEW, Phase.LEFT):
             return
         if self.phase is Phase.BACKOFF:
@@ -482,7 +482,7 @@ class LegacyConsumer:
             self.paused = False
             self._effects.append(events.Resume())
         if self.assignment.must_reset and not self._leaving:
-            # Registering again causes a rebalance, and the Start that follows resets the position (era 9.3).
+            # Registering again causes a rebalance; the Start that follows resets the position (era 9.3).
             self.assignment.must_reset = False
             self._close()
             self._lost()

@@ -1,4 +1,4 @@
-"""The coordinator of the ZooKeeper era as a machine: events in, effects out, timers by `wake`.
+"""The coordinator of the ZooKeeper era as a state machine: events in, effects out, timers by `wake`.
 
 `machine` takes events and answers operators; `election` decides which broker is active, `term` is the time
 for which one is, with all that consumers, topics and takeovers ask of it. What it knows and writes is in

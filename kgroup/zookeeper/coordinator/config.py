@@ -7,7 +7,7 @@ from typing import Any
 from kgroup.errors import ConfigError
 
 _LEAST = {"commit_interval_ms": 100, "zk_session_ms": 600, "max_multi_ops": 2, "join_window_ms": 0}
-"""The least value where 1 is not: commits at each ms, or leases shorter than a round trip, are mistakes."""
+"""The least value where 1 is too low: a commit every ms or leases shorter than a round trip are mistakes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class LegacyConfig:
 
 
 def read_settings(given: Mapping[str, str]) -> LegacyConfig:
-    """Return the settings named; ConfigError for an unknown name or a value that is wrong."""
+    """Return the settings given; ConfigError for an unknown name or an invalid value."""
     defaults = LegacyConfig()
     values: dict[str, Any] = {}
     for name, text in given.items():

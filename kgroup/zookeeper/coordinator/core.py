@@ -1,4 +1,4 @@
-"""What every part of the machine shares: the moment, the effects so far, calls that are unanswered."""
+"""What every part of the machine shares: the current time, the effects so far, unanswered calls."""
 
 from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush
@@ -24,7 +24,7 @@ class Timer:
 
 
 class Timers:
-    """Timers that are armed; what is cancelled takes no room for long."""
+    """Armed timers; cancelled ones are soon dropped from memory."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int, int, Timer]] = []
@@ -35,7 +35,7 @@ class Timers:
         return self._live
 
     def arm(self, due_ms: int, action: Callable[[], None], rank: int = PLAIN) -> Timer:
-        """Have `action` called at `due_ms`; of one moment EXPIRY goes first, then who was armed first."""
+        """Call `action` at `due_ms`; at equal times EXPIRY timers fire first, then in arming order."""
         timer = Timer(due_ms, action)
         self._armed += 1
         self._live += 1
@@ -43,7 +43,7 @@ class Timers:
         return timer
 
     def cancel(self, timer: Timer | None) -> None:
-        """Forget a timer, if there is one and it has not fired."""
+        """Cancel a timer, if there is one and it has not fired."""
         if timer is None or timer.action is None:
             return
         timer.action = None
@@ -59,7 +59,7 @@ class Timers:
         return self._heap[0][0] if self._heap else None
 
     def fire(self, now_ms: int) -> bool:
-        """Fire the one timer that comes first, if it is due; whether one was."""
+        """Fire the first timer if it is due; return whether one was."""
         due = self.next_ms()
         if due is None or due > now_ms:
             return False
@@ -73,19 +73,19 @@ class Timers:
 
 Then = Callable[[Sequence[Result]], None]
 IDLE_MS = 30_000
-"""How long a connection may stay that nobody registers on (era 4.1)."""
+"""How long a connection may stay open without a registration (era 4.1)."""
 UNCERTAIN = (Failure.CONNECTION_LOSS, Failure.SESSION_EXPIRED)
-"""Failures that say nothing of the tree, only of the connection to it."""
+"""Failures of the connection to the tree; they say nothing about the tree itself."""
 
 
 class Asks(Protocol):
-    """Whoever calls ZooKeeper."""
+    """A caller of ZooKeeper."""
 
     def ask(self, ops: Sequence[Read] | Sequence[Write], then: Then, *, watch: bool = False) -> None: ...
 
 
 class Core:
-    """One machine's moment and effects; `timers` are those that outlive a term."""
+    """One machine's time and effects; `timers` are those that outlive a term."""
 
     def __init__(self, config: LegacyConfig, broker_id: int) -> None:
         self.config = config
@@ -101,18 +101,18 @@ class Core:
         self._conns: dict[int, Timer | None] = {}
 
     def take_effects(self) -> list[CoordinatorEffect]:
-        """Return the effects since it was last asked."""
+        """Return the effects since the last call."""
         effects, self._effects = self._effects, []
         return effects
 
     def ask(self, ops: Sequence[Read] | Sequence[Write], then: Then, *, watch: bool = False) -> None:
-        """Call ZooKeeper; `then` gets one result for each operation, later."""
+        """Call ZooKeeper; `then` is called later with one result per operation."""
         self._called += 1
         self._calls[self._called] = then
         self._effects.append(Zk(self._called, tuple(ops), watch))  # type: ignore[arg-type]
 
     def answered(self, call: int, results: Sequence[Result]) -> None:
-        """Take a call's answer; one that nothing waits for changes nothing (era 7.11)."""
+        """Handle a call's answer; an answer that nothing waits for changes nothing (era 7.11)."""
         then = self._calls.pop(call, None)
         if then is not None:
             then(results)
@@ -121,7 +121,7 @@ class Core:
         self._effects.append(Send(conn, message, correlation))
 
     def close(self, conn: int) -> None:
-        """Close a connection, and hear no more of it."""
+        """Close a connection and ignore whatever it still sends."""
         self.forget(conn)
         self._effects.append(Close(conn))
 
@@ -131,11 +131,11 @@ class Core:
             self.close(conn)
 
     def opened(self, conn: int) -> None:
-        """There is a connection; it has to be used for something."""
+        """Note a new connection; it must be used in time."""
         self._conns[conn] = self.timers.arm(self.now_ms + IDLE_MS, lambda: self.close(conn))
 
     def heard(self, conn: int) -> bool:
-        """Whether the connection is open on this side; if nobody has registered on it, it may stay longer."""
+        """Return whether the connection is open on this side; while unregistered it gets more time."""
         if conn not in self._conns:
             return False
         if self._conns[conn] is not None:
@@ -144,7 +144,7 @@ class Core:
         return True
 
     def registered(self, conn: int) -> None:
-        """Note that the connection is a member's now: pings decide how long it may stay."""
+        """Note that the connection belongs to a member now: pings decide how long it stays open."""
         self.timers.cancel(self._conns[conn])
         self._conns[conn] = None
 
@@ -156,24 +156,24 @@ class Core:
         self._effects.append(Log(level, text))
 
     def when_connected(self, action: Callable[[], None]) -> None:
-        """Do it once ZooKeeper can be asked again: at the next connection, or soon if there is one."""
+        """Call `action` once ZooKeeper can be asked: at the next connection, or soon if there is one."""
         if self.connected:
             self.timers.arm(self.now_ms + self.negotiated_ms // 6, action)
         else:
             self._later.append(action)
 
     def reconnected(self) -> None:
-        """Do what waited for a connection."""
+        """Run what waited for a connection."""
         later, self._later = self._later, []
         for action in later:
             action()
 
 
 def reason(result: Result) -> str:
-    """Why a read has not told what it was to tell."""
+    """Return why a read gave no usable value."""
     return result.value if isinstance(result, Failure) else "what is there makes no sense"
 
 
 def uncertain(results: Sequence[Result]) -> bool:
-    """Whether the connection failed, so that nothing was learnt."""
+    """Return whether the connection failed, so that the outcome is unknown."""
     return any(result in UNCERTAIN for result in results if isinstance(result, Failure))

@@ -11,11 +11,11 @@ from kgroup.zookeeper.wire.messages import Broker
 
 _INT32 = 2**31
 OWN_LISTENER = "LEGACY://"
-"""In front of a broker's endpoint where a host has the coordinator on a listener of its own."""
+"""Prefix of a broker's endpoint where the coordinator has its own listener."""
 
 
 class Directory:
-    """A cache of /brokers/ids, kept by watches; `known` says whether it has been read at all."""
+    """A cache of /brokers/ids, kept current by watches; `known` says whether it has been read at all."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
@@ -25,7 +25,7 @@ class Directory:
         self._reads = 0
 
     def read(self) -> None:
-        """Read it again, and watch for what changes (era 6.3)."""
+        """Read the brokers again and watch for changes (era 6.3)."""
         self._reads += 1
         reads = self._reads
         self._core.ask(
@@ -33,14 +33,14 @@ class Directory:
         )
 
     def once_known(self, action: Callable[[], None]) -> None:
-        """Do it when the brokers are known, now or later."""
+        """Call `action` when the brokers are known, now or later."""
         if self.known:
             action()
         else:
             self._waiting.append(action)
 
     def fired(self, path: str) -> bool:
-        """Whether a watch was ours; then it is read again."""
+        """Return whether the watch was this directory's; if so, read it again."""
         if path != paths.BROKER_IDS and not path.startswith(paths.BROKER_IDS + "/"):
             return False
         self.read()
@@ -59,7 +59,7 @@ class Directory:
             self._learnt([])
         else:
             ops = [Get(paths.broker(name)) for name in listed]
-            self._core.ask(ops, lambda nodes: self._told(reads, listed, nodes), watch=True)
+            self._core.ask(ops, lambda nodes: self._brokers_read(reads, listed, nodes), watch=True)
 
     def _found_after_all(self, results: Sequence[Result]) -> None:
         """Read again if a broker registered meanwhile: watching the node does not watch its children."""
@@ -68,7 +68,7 @@ class Directory:
         elif uncertain(results):
             self._core.when_connected(self.read)
 
-    def _told(self, reads: int, names: tuple[str, ...], results: Sequence[Result]) -> None:
+    def _brokers_read(self, reads: int, names: tuple[str, ...], results: Sequence[Result]) -> None:
         if reads != self._reads:
             return
         if uncertain(results):
@@ -79,7 +79,7 @@ class Directory:
             broker = broker_of(name, node.data) if isinstance(node, Node) else None
             if broker is not None:
                 found.append(broker)
-            elif node is not Failure.NO_NODE:  # One that is gone is none; one that cannot be read is said.
+            elif node is not Failure.NO_NODE:  # Gone is no broker; unreadable is logged.
                 why = node.value if isinstance(node, Failure) else "its data is not that of a broker"
                 self._core.log(Level.WARNING, f"broker {name} cannot be read from ZooKeeper: {why}")
         self._learnt(found)
@@ -98,25 +98,25 @@ class Directory:
 
 
 def broker_of(name: str, data: bytes) -> Broker | None:
-    """Return the broker a node tells of, in 0.7's form or a JSON of version 1 to 5; None if it is none."""
+    """Return the broker in a node's data, 0.7's form or JSON of version 1 to 5; None if there is none."""
     if not name.isdecimal() or int(name) >= _INT32:
         return None
     try:
         text = data.decode("utf-8")
-        told = json.loads(text) if text.startswith("{") else None
+        broker = json.loads(text) if text.startswith("{") else None
     except (ValueError, RecursionError):
         return None
-    if told is None:
+    if broker is None:
         # 0.7: creator:host:port, and the creator holds host and time.
         return _broker(int(name), text.rpartition(":")[0].rpartition(":")[2], text.rpartition(":")[2])
-    endpoints = told.get("endpoints")
+    endpoints = broker.get("endpoints")
     if isinstance(endpoints, list) and endpoints:
         named = [endpoint for endpoint in endpoints if isinstance(endpoint, str)]
         first = sorted(named, key=_rank)
         address = (first or [""])[0].rpartition("://")[2]
         host, _, port = address.rpartition(":")
         return _broker(int(name), host.strip("[]"), port)
-    return _broker(int(name), told.get("host"), told.get("port"))
+    return _broker(int(name), broker.get("host"), broker.get("port"))
 
 
 def _rank(endpoint: str) -> int:
@@ -132,25 +132,25 @@ def _broker(broker_id: int, host: object, port: object) -> Broker | None:
 
 Partitions = tuple[str, ...]
 Found = Mapping[str, Partitions | Failure]
-"""Each topic's partitions; NO_NODE for one that is not there, BAD_ARGUMENTS for data that make no sense."""
+"""Each topic's partitions; NO_NODE for a missing topic, BAD_ARGUMENTS for data that make no sense."""
 MAX_PARTITIONS = 100_000
 
 
 class TopicReader:
-    """Reads the partitions of topics; with `watch` it leaves one on all that the answer came from."""
+    """Reads the partitions of topics; with `watch` it watches every node the answer came from."""
 
     def __init__(self, asks: Asks) -> None:
         self._asks = asks
 
     def read(self, names: Iterable[str], then: Callable[[Found], None], *, watch: bool = False) -> None:
-        """Have `then` called with what is known of each of these topics."""
+        """Call `then` with what is known of each of these topics."""
         wanted = list(names)
         if not wanted:
             then({})
             return
         ops = [Get(paths.topic(name)) for name in wanted]
 
-        def told(results: Sequence[Result]) -> None:
+        def read_all(results: Sequence[Result]) -> None:
             found: dict[str, Partitions | Failure] = {}
             old = []
             for name, node in zip(wanted, results, strict=True):
@@ -163,7 +163,7 @@ class TopicReader:
                     found[name] = node if isinstance(node, Failure) else Failure.BAD_ARGUMENTS
             self._read_old(old, found, then, watch)
 
-        self._asks.ask(ops, told, watch=watch)
+        self._asks.ask(ops, read_all, watch=watch)
 
     def _read_old(
         self,
@@ -172,7 +172,7 @@ class TopicReader:
         then: Callable[[Found], None],
         watch: bool,
     ) -> None:
-        """0.7: a child for each broker, and in it how many partitions that broker has."""
+        """Read 0.7's form: one child per broker, which holds the number of that broker's partitions."""
         if not names:
             then(found)
             return
@@ -203,7 +203,7 @@ class TopicReader:
 
 
 def partitions_of(data: bytes) -> Partitions | Failure:
-    """Return the partition names in a topic's JSON, in order of number."""
+    """Return the partition names in a topic's JSON, in numeric order."""
     try:
         partitions = json.loads(data)["partitions"]
         names = sorted(partitions.keys(), key=int)

@@ -23,7 +23,7 @@ from kgroup.zookeeper.store.operations import (
 
 
 class State(Enum):
-    """Where the elector stands."""
+    """The elector's states."""
 
     IDLE = "idle"
     ELECTING = "electing"
@@ -34,7 +34,7 @@ class State(Enum):
 
 
 class Elector:
-    """Tries to hold the coordinator's node; calls `won` with the epoch's version, `lost` when it must stop.
+    """Tries to own the coordinator's node; calls `won` with the epoch's version, `lost` when it must stop.
 
     `epoch` is the version of the epoch node as this winner left it: the fence of all its writes (era 3.2).
     """
@@ -51,11 +51,11 @@ class Elector:
         self._round = 0
         self._probe_timer: Timer | None = None
         self._unreleased = False
-        self._told = ""
+        self._logged = ""
 
     @property
     def leading(self) -> bool:
-        """Whether this broker's node was there when it last looked."""
+        """Whether this broker's node was there at the last read."""
         return self.state in (State.STARTING, State.ACTIVE)
 
     @property
@@ -64,11 +64,11 @@ class Elector:
         return self.heard_ms + 2 * self._core.negotiated_ms // 3
 
     def lease_is_over(self) -> bool:
-        """Whether it must stop now (era 3.3)."""
+        """Return whether it must stop now (era 3.3)."""
         return self.leading and self._core.now_ms >= self.lease_end_ms
 
     def connected(self, event: ZkConnected) -> None:
-        """There is a session: elect, unless it still leads or follows in it."""
+        """Handle a session: elect, unless this elector still leads or follows in it."""
         if event.fresh or event.session != self.session:
             self.expired()
         self.session = event.session
@@ -76,14 +76,14 @@ class Elector:
             self._begin()
 
     def expired(self) -> None:
-        """Resign, as the session and its node are gone (era 3.6)."""
+        """Resign: the session and its node are gone (era 3.6)."""
         self.resign("the ZooKeeper session has expired")
         self._unreleased = False
         self.coordinator_id = None
         self._set(State.IDLE)
 
     def fired(self, path: str) -> bool:
-        """Whether a watch was ours."""
+        """Return whether the watch was this elector's."""
         if path != paths.COORDINATOR:
             return False
         if self.leading:
@@ -101,7 +101,7 @@ class Elector:
         self._lost(why)
 
     def resign_and_try_again(self, why: str) -> None:
-        """As `resign`, where no new connection is to be expected."""
+        """As `resign`, when no new connection is to be expected."""
         self.resign(why)
         if self._core.connected and self.state is State.IDLE:
             self._begin()
@@ -112,7 +112,7 @@ class Elector:
         self.coordinator_id = self._core.broker_id
 
     def stop(self) -> None:
-        """Never elect again; the node is given up, so that nobody waits for the session's end (era 3.7)."""
+        """Stop electing; delete the node so that others need not wait for the session's end (era 3.7)."""
         leading = self.leading
         self._set(State.STOPPED)
         if leading:
@@ -133,7 +133,7 @@ class Elector:
             self._ask((Sync(paths.EPOCH), Exists(paths.CONSUMERS), Get(paths.EPOCH)), self._read)
 
     def _ask(self, ops: Sequence[Read] | Sequence[Write], then: Then, *, watch: bool = False) -> None:
-        """As `Core.ask`; an answer that comes in another round changes nothing (era 7.11)."""
+        """As `Core.ask`; an answer from another round changes nothing (era 7.11)."""
         current = self._round
 
         def answered(results: Sequence[Result]) -> None:
@@ -162,7 +162,7 @@ class Elector:
         if uncertain(results):
             self._again()
         elif missing:
-            # One by one: another elector may make either at the same moment.
+            # One by one: another elector may create either at the same moment.
             for create in missing[:-1]:
                 self._core.ask((create,), lambda _: None)
             self._ask(missing[-1:], self._made)
@@ -181,7 +181,7 @@ class Elector:
             self._refused(f"{paths.EPOCH} cannot be made: {reason(made)}")
 
     def _look(self, version: int) -> None:
-        """Whose node is it? If it is ours now, it was so when the epoch was read before (era 3.1)."""
+        """Read whose node it is. If it is ours now, it was ours when the epoch was read before (era 3.1)."""
         sent_ms = self._core.now_ms
         self._ask(
             (Get(paths.COORDINATOR),), lambda results: self._looked(version, sent_ms, results[0]), watch=True
@@ -192,7 +192,7 @@ class Elector:
             self._lead(version, sent_ms)
         elif isinstance(node, Node):
             self._set(State.FOLLOWER)
-            # What is no number names no broker: nobody is known to coordinate then.
+            # An id that is no number names no broker: the coordinator is then unknown.
             text = node.data.decode("ascii", "replace")
             self.coordinator_id = int(text) if text.isdecimal() else None
         elif node is Failure.NO_NODE:
@@ -241,15 +241,15 @@ class Elector:
         if isinstance(node, Node) and node.stat.owner == self.session:
             self.heard_ms = max(self.heard_ms, sent_ms)
         elif isinstance(node, Node) or node is Failure.NO_NODE:
-            self.resign_and_try_again("the coordinator's node is not this broker's any more")
+            self.resign_and_try_again("the coordinator's node is no longer this broker's")
 
     def _again(self) -> None:
-        """Begin again once connected, by looking what has become of it all (era 3.1)."""
+        """Begin again once connected, by reading the current state (era 3.1)."""
         current = self._round
         self._core.when_connected(lambda: self._begin() if current == self._round else None)
 
     def _refused(self, why: str) -> None:
-        if why != self._told:  # It is tried for ever, and told once.
+        if why != self._logged:  # It is retried for ever and logged once.
             self._core.log(Level.ERROR, f"no election: {why}")
-        self._told = why
+        self._logged = why
         self._again()

@@ -34,11 +34,11 @@ from kgroup.zookeeper.wire.messages import (
     Registered,
 )
 
-NOBODY = -1
+NO_COORDINATOR = -1
 
 
 class LegacyCoordinator:
-    """One broker's coordinator: passive until it is elected, and at most one of a cluster is active.
+    """One broker's coordinator: passive until it is elected; at most one per cluster is active.
 
     A host feeds it events and wakes it when it asks; the same events give the same effects.
     """
@@ -51,17 +51,17 @@ class LegacyCoordinator:
 
     @property
     def state(self) -> State:
-        """Where it stands in the election."""
+        """Its state in the election."""
         return self.elector.state
 
     def step(self, event: CoordinatorEvent, now_ms: int) -> list[CoordinatorEffect]:
-        """Something has happened."""
+        """Handle an event and return the effects."""
         if self._at(now_ms):
             self._handle(event)
         return self.core.take_effects()
 
     def wake(self, now_ms: int) -> list[CoordinatorEffect]:
-        """Time has passed: fires one timer, if one is due."""
+        """Fire one timer, if one is due, and return the effects."""
         if self._at(now_ms):
             term_due = None if self.term is None else self.term.timers.next_ms()
             due = self.core.timers.next_ms()
@@ -72,7 +72,7 @@ class LegacyCoordinator:
         return self.core.take_effects()
 
     def next_wake_ms(self) -> int | None:
-        """When it wants to be woken, None for never."""
+        """Return when to wake it, None for never."""
         if self.state is State.STOPPED:
             return None
         dues = [self.core.timers.next_ms()]
@@ -81,7 +81,7 @@ class LegacyCoordinator:
         return min((due for due in dues if due is not None), default=None)
 
     def _at(self, now_ms: int) -> bool:
-        """Whether anything is left to do at all; before anything is, the lease is looked at (era 3.3)."""
+        """Return whether anything is left to do; the lease is checked before anything else (era 3.3)."""
         if self.state is State.STOPPED:
             return False
         self.core.now_ms = max(now_ms, self.core.now_ms)
@@ -139,14 +139,14 @@ class LegacyCoordinator:
         if self.term is not None:
             self.term.end()
             self.term = None
-        self.core.log(Level.WARNING, f"broker {self.core.broker_id} is not the coordinator any more: {why}")
+        self.core.log(Level.WARNING, f"broker {self.core.broker_id} is no longer the coordinator: {why}")
 
     def _received(self, event: Received) -> None:
         if not self.core.heard(event.conn):
             return
         match event.message:
             case ClusterMetadataRequest():
-                self._tell_metadata(event)
+                self._send_metadata(event)
             case RegisterConsumerRequest():
                 self._register(event, event.message)
             case DescribeGroupRequest() as request:
@@ -165,11 +165,11 @@ class LegacyCoordinator:
                 else:
                     self.term.answers.take(member, message, event.correlation)
 
-    def _tell_metadata(self, event: Received) -> None:
-        """Any broker answers at any time; a coordinator that its list lacks is not named (era 3.9)."""
+    def _send_metadata(self, event: Received) -> None:
+        """Answer on any broker at any time; omit a coordinator missing from the broker list (era 3.9)."""
         coordinator, brokers = self.elector.coordinator_id, self.directory.brokers
         if coordinator is None or not self.directory.known:
-            answer = ClusterMetadataResponse(ErrorMapping.NOT_COORDINATOR, NOBODY, brokers)
+            answer = ClusterMetadataResponse(ErrorMapping.NOT_COORDINATOR, NO_COORDINATOR, brokers)
         else:
             answer = ClusterMetadataResponse(ErrorMapping.NONE, coordinator, brokers)
         self.core.send(event.conn, answer, event.correlation)
@@ -193,7 +193,7 @@ class LegacyCoordinator:
             self.core.close(conn)
 
     def _shut_down(self) -> None:
-        """In the draft's order: elector, scheduler, committer, rebalancers, connections (era 3.7)."""
+        """Stop elector, scheduler, committer, rebalancers, connections, in the draft's order (era 3.7)."""
         self.elector.stop()
         if self.term is not None:
             for group in self.term.groups.values():
@@ -208,17 +208,17 @@ class LegacyCoordinator:
 STABLE, REBALANCING, FAILED = "Stable", "Rebalancing", "Failed"
 RECOVERING, LEAVING, EMPTY = "Recovering", "Leaving", "Empty"
 PAGE_BYTES = 256 * 1024
-"""No answer is much longer: who asks is not to be taken for one that does not read."""
+"""Limit of an answer's size, so that the client that asks does not count as a slow reader."""
 MEMBER_BYTES = 18
 
 
 def describe(term: Term | None, request: DescribeGroupRequest) -> DescribeGroupResponse:
-    """Return the answer of a broker, NOT_COORDINATOR of one that does not coordinate (`term` None)."""
+    """Return a broker's answer; NOT_COORDINATOR if it does not coordinate (`term` None)."""
     if term is None:
         return DescribeGroupResponse(ErrorMapping.NOT_COORDINATOR, "", False, ())
     group = term.groups.get(request.group_id)
     if group is None:
-        # Soon after an election its consumers may be on their way.
+        # Soon after an election its consumers may still be reconnecting.
         state = EMPTY if term.core.now_ms >= term.recovery.all_known_ms() else RECOVERING
         return DescribeGroupResponse(ErrorMapping.NONE, state, False, ())
     names = sorted(group.members)
@@ -234,9 +234,10 @@ def describe(term: Term | None, request: DescribeGroupRequest) -> DescribeGroupR
 
 
 def state_of(group: Group, now_ms: int) -> str:
-    """How a group stands: Stable only where every member has confirmed what it fetches.
+    """Return the group's state: Stable only when every member has confirmed what it fetches.
 
-    Empty only where nobody delivers any more and all that was reported is written; until then Leaving.
+    Empty only when no former member may still deliver and all reported offsets are written; until then
+    Leaving.
     """
     if group.stage is not Stage.NORMAL:
         return RECOVERING

@@ -1,11 +1,11 @@
-"""Where things lie in ZooKeeper (era 1)."""
+"""Paths of nodes in ZooKeeper (era 1)."""
 
 from kgroup.zookeeper.wire.messages import Partition
 
 CONSUMERS = "/consumers"
 COORDINATOR = "/consumers/coordinator"
 COORDINATOR_GROUP = "coordinator"
-"""No group may be called so: its node is the coordinator's own (era 0.9)."""
+"""Not allowed as a group id: its node is the coordinator's own (era 0.9)."""
 EPOCH = "/coordinator_epoch"
 BROKER_IDS = "/brokers/ids"
 TOPICS = "/brokers/topics"
@@ -40,6 +40,6 @@ def offset(group_id: str, partition: Partition) -> str:
 
 
 def above(path: str) -> list[str]:
-    """Return the nodes that have to be there before this one, outermost first; `/consumers` always is."""
+    """Return the nodes that must exist before this one, outermost first; `/consumers` always does."""
     parts = path.split("/")
     return ["/".join(parts[:end]) for end in range(3, len(parts))]

@@ -1,4 +1,4 @@
-"""Rebalances: attempts of one group at a time, and the queues that groups wait in (era 7.1 to 7.10)."""
+"""Rebalances: attempts of one group at a time, and the queues in which groups wait (era 7.1 to 7.10)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from kgroup.zookeeper.wire.messages import (
 
 
 class Phase(Enum):
-    """Where an attempt stands."""
+    """The states of an attempt."""
 
     READ = "read"
     FREE = "free"
@@ -35,7 +35,7 @@ class Phase(Enum):
 
 
 class Run:
-    """One task of a rebalancer: attempts until one succeeds, or there have been too many; then `done`."""
+    """One task of a rebalancer: attempts until one succeeds or the limit is reached; then `done`."""
 
     def __init__(self, term: Registries, group: Group, done: Callable[[], None]) -> None:
         self._term = term
@@ -56,12 +56,12 @@ class Run:
         self._read()
 
     def joined(self) -> None:
-        """Somebody has joined: the next run takes it in, or this one if it only waits yet (era 7.5, 7.8)."""
+        """Note a join: the next run includes it, or this one if it has not begun yet (era 7.5, 7.8)."""
         if self.phase is Phase.FREE:
             self._read()
 
     def member_failed(self) -> None:
-        """Fail the attempt, as a member is gone, unless it only waits yet (era 5.5, 7.5)."""
+        """Fail the attempt because a member is gone, unless it has not begun yet (era 5.5, 7.5)."""
         if self.phase is Phase.FREE:
             self._read()
         elif self.phase is not Phase.BACKOFF:
@@ -73,7 +73,7 @@ class Run:
             self._moves.answered(watcher)
 
     def fail(self, why: str) -> None:
-        """End a failed attempt: wait, and try again (era 7.10)."""
+        """End a failed attempt: wait, then retry (era 7.10)."""
         group, config = self._group, self._term.core.config
         group.rebalance_failed = True
         self._end_attempt()
@@ -89,7 +89,7 @@ class Run:
         self._arm(self._term.core.now_ms + backoff, self._try_again)
 
     def succeed(self) -> None:
-        """Everybody has what is its own, and ZooKeeper knows."""
+        """End the run: every member has its partitions, and ZooKeeper has the owners."""
         self._end_attempt()
         self._done()
 
@@ -113,10 +113,10 @@ class Run:
             self._done()
             return
         current = self._current
-        # The owners' read begins with a sync, so what is asked behind it sees no less.
-        read_owners(self._term, self._group, lambda owners: self._told(current, owners=owners))
+        # The owners' read begins with a sync, so what is asked after it is at least as recent.
+        read_owners(self._term, self._group, lambda owners: self._topics_read(current, owners=owners))
         names = self._names()
-        self._term.reader.read(names, lambda topics: self._told(current, topics=topics))
+        self._term.reader.read(names, lambda topics: self._topics_read(current, topics=topics))
 
     def _names(self) -> list[str]:
         names: dict[str, None] = {}
@@ -127,7 +127,7 @@ class Run:
                 names.update({name: None for name in known if member.subscription.streams_of(name)})
         return sorted(names)
 
-    def _told(
+    def _topics_read(
         self, current: int, *, owners: Owners | Failure | None = None, topics: Found | None = None
     ) -> None:
         if current != self._current:
@@ -143,11 +143,11 @@ class Run:
         for name, partitions in self._topics.items():
             if not isinstance(partitions, Failure):
                 found[name] = partitions
-            elif partitions is not Failure.NO_NODE:  # One that is not there yet has no partitions (LC-11).
+            elif partitions is not Failure.NO_NODE:  # A missing topic has no partitions yet (LC-11).
                 self._unread(f"topic {name}", partitions)
                 return
         owners, target = self._owners, target_of(self.snapshot, found)
-        # Needed if anything in ZooKeeper differs, or somebody has not been started here (era 7.4).
+        # Needed if anything in ZooKeeper differs, or a member has not been started here (era 7.4).
         if owners.threads == target and all(member.started for member in self.snapshot):
             self.succeed()
         else:
@@ -160,7 +160,7 @@ class Run:
         self.fail(f"{what} could not be read")
 
     def _free(self, owners: Owners, target: dict[Partition, str]) -> None:
-        """Wait until former members must have stopped, while others read on; then stop all (era 7.5)."""
+        """Wait until former members must have stopped while others read on; then stop all (era 7.5)."""
         now_ms = self._term.core.now_ms
         blockers = self._group.blockers(iter(target), now_ms, self.snapshot)
         if blockers:
@@ -176,7 +176,7 @@ class Run:
         self._timer = self._term.timers.arm(due_ms, action)
 
     def _end_attempt(self) -> None:
-        """Whatever the attempt still waits for comes too late (era 7.11)."""
+        """Ignore whatever the attempt still waits for (era 7.11)."""
         self._current += 1
         self._term.timers.cancel(self._timer)
         self._owners = self._topics = None
@@ -186,7 +186,7 @@ class Run:
 
 
 class Rebalancer:
-    """A queue of groups, and the run of the one that was taken last."""
+    """A queue of groups, and the run of the group taken last."""
 
     def __init__(self, term: Registries, number: int) -> None:
         self._term = term
@@ -196,7 +196,7 @@ class Rebalancer:
         self.run: Run | None = None
 
     def push(self, group: Group) -> None:
-        """Queue the group; one too many waits outside, and is not dropped (OC-37)."""
+        """Queue the group; beyond the queue's limit it waits outside and is not dropped (OC-37)."""
         size = self._term.core.config.queue_size
         if len(self.queue) < size:
             self.queue.append(group)
@@ -208,7 +208,7 @@ class Rebalancer:
         self.take()
 
     def take(self) -> None:
-        """Take the next group, if there is one and nothing else is being done."""
+        """Take the next group, if there is one and no other runs."""
         while self.run is None and self.queue:
             group = self.queue.popleft()
             if self.overflow:
@@ -227,7 +227,7 @@ class Rebalancer:
 
 
 class Rebalancers:
-    """All rebalancers; a group goes to the one that has it, or else to each in turn."""
+    """All rebalancers; a group goes to the one that has it, else to each in turn."""
 
     def __init__(self, term: Registries) -> None:
         self._term = term
@@ -273,7 +273,7 @@ class Moves:
         self.over = False
 
     def stop(self) -> None:
-        """Ask every member of the snapshot to stop, also those that have nothing."""
+        """Ask every member of the snapshot to stop, including those without partitions."""
         core = self._term.core
         for member in self._run.snapshot:
             member.started = False
@@ -281,7 +281,7 @@ class Moves:
             core.send(member.conn, StopFetcherRequest(member.consumer_id), watcher.correlation)
 
     def answered(self, watcher: Watcher) -> None:
-        """One more has stopped or started; when all have, go on (LC-59)."""
+        """Note that one more has stopped or started; when all have, continue (LC-59)."""
         if self._waiting.get(watcher.member.conn) is not watcher:
             return
         del self._waiting[watcher.member.conn]
@@ -303,7 +303,7 @@ class Moves:
             self._run.fail(f"consumer {watcher.member.consumer_id} has not answered {what}")
 
     def owners_before_start(self) -> dict[str, bytes]:
-        """For who takes over from here on: how long to wait, and that others than owners may have started."""
+        """Return the owners node for a new coordinator: how long to wait, if others may have started."""
         session = max(self._largest_session(), self._owners.session_timeout_ms or 0)
         data = data_of(session, starting=self._owners.threads != self._target)
         return {} if data == self._owners.data else {paths.owners(self._group.group_id): data}
@@ -343,7 +343,7 @@ class Moves:
         self._start(offsets)
 
     def _remember(self, offsets: dict[Partition, int]) -> None:
-        """Keep what an operator wrote or deleted as where members begin: a report is new against that."""
+        """Keep offsets an operator wrote or deleted as starting points: a report is compared with them."""
         known = self._group.offsets
         for partition, offset in offsets.items():
             if partition in self._group.changed:
@@ -354,7 +354,7 @@ class Moves:
                 known[partition] = offset
 
     def _unreadable(self, partition: Partition, node: Result) -> None:
-        """Fail for a position that makes no sense: taken for none, the reset word would lose it."""
+        """Fail for an offset that makes no sense: taken for none, the reset word would lose it."""
         path = paths.offset(self._group.group_id, partition)
         if node not in UNCERTAIN:
             why = node.value if isinstance(node, Failure) else "it is no number"
@@ -362,7 +362,7 @@ class Moves:
         self._run.fail(f"offset {path} could not be read")
 
     def _start(self, offsets: dict[Partition, int]) -> None:
-        """Send Start to every member, also without partitions; from now on they hold them (era 7.7)."""
+        """Send Start to every member, even without partitions; from now on they own them (era 7.7)."""
         self._starting = True
         parts: dict[str, dict[str, list[Partition]]] = {}
         for partition, thread in self._target.items():
@@ -416,9 +416,9 @@ _INT32 = 2**31
 
 @dataclass(slots=True)
 class Owners:
-    """Threads by partition; `session_timeout_ms` None if it is not told, `data` None if there is no node.
+    """Threads by partition; `session_timeout_ms` None if unknown, `data` None if there is no node.
 
-    `starting`: consumers that are no owners yet may have been started, so that waiting for the owners is not
+    `starting`: consumers that do not own anything yet may have been started, so waiting for owners is not
     enough.
     """
 
@@ -431,19 +431,19 @@ class Owners:
 
 def data_of(session_timeout_ms: int, *, starting: bool) -> bytes:
     """Return the owners node's data: the group's largest session, and whether others are starting."""
-    told: dict[str, int | bool] = {"version": 1, "session_timeout_ms": session_timeout_ms}
+    data: dict[str, int | bool] = {"version": 1, "session_timeout_ms": session_timeout_ms}
     if starting:
-        told["starting"] = True
-    return json.dumps(told, separators=(",", ":")).encode()
+        data["starting"] = True
+    return json.dumps(data, separators=(",", ":")).encode()
 
 
-def _told(data: bytes) -> tuple[int | None, bool]:
-    """Return the session timeout, None if it is not told, and whether others may have been started."""
+def _timing_of(data: bytes) -> tuple[int | None, bool]:
+    """Return the session timeout, None if unknown, and whether others may have been started."""
     if not data:
         return None, False
     try:
-        told = json.loads(data)
-        session, starting = told.get("session_timeout_ms"), told.get("starting", False)
+        content = json.loads(data)
+        session, starting = content.get("session_timeout_ms"), content.get("starting", False)
     except (ValueError, AttributeError, RecursionError):
         return None, False
     valid = type(session) is int and 0 < session < _INT32
@@ -451,12 +451,12 @@ def _told(data: bytes) -> tuple[int | None, bool]:
 
 
 def read_owners(asks: Asks, group: Group, then: Callable[[Owners | Failure], None]) -> None:
-    """Have `then` called with a group's owners, seeing all writes done before; note which nodes are there."""
+    """Call `then` with a group's owners, after all earlier writes; note which nodes exist."""
     _Reading(asks, group, then).begin()
 
 
 class _Reading:
-    """Three rounds of questions: the group and its topics, their partitions, and who owns each."""
+    """Three rounds of reads: the group and its topics, their partitions, and the owner of each."""
 
     def __init__(self, asks: Asks, group: Group, then: Callable[[Owners | Failure], None]) -> None:
         self._asks, self._group, self._then = asks, group, then
@@ -468,14 +468,14 @@ class _Reading:
         group_path = paths.group(self._group.group_id)
         self._ask((Sync(self._path), Get(group_path), Get(self._path), Children(self._path)), self._whole)
 
-    def _ask(self, ops: Sequence[Read], told: Then) -> None:
-        """Go on with `told`, or end with a failure or, where nothing is to be asked, with the owners."""
+    def _ask(self, ops: Sequence[Read], then: Then) -> None:
+        """Continue with `then`, or end with a failure or, if there is nothing to ask, with the owners."""
 
         def answered(results: Sequence[Result]) -> None:
             failures = (result for result in results if isinstance(result, Failure))
             failed = next((failure for failure in failures if failure is not Failure.NO_NODE), None)
             if failed is None:
-                told(results)
+                then(results)
             else:
                 self._then(failed)
 
@@ -487,14 +487,14 @@ class _Reading:
     def _whole(self, results: Sequence[Result]) -> None:
         _, whole, node, topics = results
         group, owners = self._group, self._owners
-        # What somebody deleted by hand meanwhile is not there any more.
+        # Nodes that were deleted by hand meanwhile are skipped.
         group.there = {known for known in group.there if not known.startswith(self._path)}
         if isinstance(whole, Node):
             group.there.add(paths.group(group.group_id))
         if isinstance(node, Node):
             group.there.add(self._path)
             owners.data = node.data
-            owners.session_timeout_ms, owners.starting = _told(node.data)
+            owners.session_timeout_ms, owners.starting = _timing_of(node.data)
         owners.topics = topics if isinstance(topics, tuple) else ()
         self._ask([Children(paths.owners_of(group.group_id, topic)) for topic in owners.topics], self._listed)
 
@@ -517,7 +517,7 @@ class _Reading:
 def target_of(
     members: Iterable[RegisteredConsumer], topics: Mapping[str, Sequence[str]]
 ) -> dict[Partition, str]:
-    """Return the thread of each partition: P div T each, and the first P mod T threads one more."""
+    """Return the thread of each partition: P div T each, and one more for the first P mod T threads."""
     members = list(members)
     owners: dict[Partition, str] = {}
     for topic in sorted(topics):
@@ -537,13 +537,13 @@ def thread_id(consumer_id: str, stream: int) -> str:
 
 
 def consumer_of(thread: str) -> str:
-    """Return the consumer a thread id belongs to, "" if it is none."""
+    """Return the consumer a thread id belongs to, "" if it is not a thread id."""
     consumer_id, dash, stream = thread.rpartition("-")
     return consumer_id if dash and stream.isdecimal() else ""
 
 
 def by_broker_and_number(name: str) -> tuple[int, int, str]:
-    """Sorts "10" behind "9" and, in 0.7's form, "1-0" behind "0-3"."""
+    """Return a sort key that puts "10" after "9" and, in 0.7's form, "1-0" after "0-3"."""
     broker, _, number = name.rpartition("-")
     numeric = number.isdecimal() and (not broker or broker.isdecimal())
     return (int(broker or 0), int(number), "") if numeric else (0, 0, name)

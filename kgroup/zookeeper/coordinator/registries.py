@@ -1,4 +1,4 @@
-"""What an active coordinator knows of consumers and groups (era 3.10); none of it outlives its term."""
+"""What an active coordinator knows of consumers and groups (era 3.10); it ends with the term."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _WILDCARD = re.compile(r"([*!])([0-9]{1,9})\1(.*)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a consumer reads: `topics` with their streams, or what a `pattern` matches (or does not)."""
+    """What a consumer reads: `topics` with their streams, or the topics a `pattern` matches (or does not)."""
 
     topics: dict[str, int]
     pattern: Pattern | None = None
@@ -47,7 +47,7 @@ class Subscription:
     wanted: bool = True
 
     def streams_of(self, topic: str) -> int:
-        """How many streams of the consumer read this topic, 0 if none does."""
+        """Return how many of the consumer's streams read this topic."""
         if self.pattern is None:
             return self.topics.get(topic, 0)
         # The broker's own topic is not for consumers, whatever the pattern says.
@@ -56,7 +56,7 @@ class Subscription:
 
 
 def parse(topic_count: str) -> Subscription | None:
-    """Return the subscription, or None for a text that is none."""
+    """Return the subscription, or None if the text is not one."""
     wildcard = _WILDCARD.fullmatch(topic_count)
     return _static(topic_count) if wildcard is None else _wildcard(*wildcard.groups())
 
@@ -66,7 +66,7 @@ def _wildcard(mark: str, streams: str, pattern: str) -> Subscription | None:
         return None
     # As 0.8's TopicFilter reads it: commas are alternatives, quotes come with properties files.
     text = pattern.strip().replace(",", "|").replace(" ", "").strip("\"'")
-    # RE2, not Java's: a stranger's pattern must not hold the coordinator up.
+    # RE2, not Java's: a client's pattern must not block the coordinator.
     try:
         return Subscription({}, compile_regex(text), int(streams), mark == "*")
     except Refused:
@@ -87,7 +87,7 @@ def _static(topic_count: str) -> Subscription | None:
 
 
 class Stage(Enum):
-    """How much of a group's past is known: nothing yet, who is still to come back, or enough (8)."""
+    """How much of a group's past is known: nothing yet, which members are missing, or enough (8)."""
 
     LOADING = "loading"
     RECOVERING = "recovering"
@@ -98,8 +98,8 @@ class Stage(Enum):
 class RegisteredConsumer:
     """A registered consumer: its registration, its connection, and what it has answered.
 
-    `holds` are the partitions of its last Start that it has not given back; `answered_at_ms` is when its
-    newest ping answer came in time, or its registration.
+    `holds` are the partitions of its last Start that it has not released; `answered_at_ms` is the time of its
+    newest ping answer in time, or of its registration.
     """
 
     registration: RegisterConsumerRequest
@@ -133,12 +133,12 @@ class RegisteredConsumer:
 
     @property
     def lease_end_ms(self) -> int:
-        """From here on it delivers nothing, whatever has become of it (era 5.6, 9.6)."""
+        """When it has stopped delivering, whatever became of it (era 5.6, 9.6)."""
         return self.answered_at_ms + self.session_ms
 
 
 class Rebalance(Protocol):
-    """The rebalance of a group that is under way."""
+    """A rebalance of the group in progress."""
 
     def joined(self) -> None: ...
     def member_failed(self) -> None: ...
@@ -147,7 +147,7 @@ class Rebalance(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """Writes of one group that wait for their turn; what they are is decided when it has come."""
+    """Pending writes of one group; their content is decided when their turn comes."""
 
     puts: Callable[[], dict[str, bytes]]
     done: Callable[[bool], None]
@@ -156,7 +156,7 @@ class Job:
 
 @dataclass(slots=True, eq=False)
 class Group:
-    """A group: its members, in the order they came, and what is known of its partitions.
+    """A group: its members in the order they registered, and what is known of its partitions.
 
     `changed` are the partitions whose offset ZooKeeper does not have yet (the draft's offsetUpdated),
     `there` the nodes known to exist, `departed` the members that left with what others may not have yet.
@@ -183,7 +183,7 @@ class Group:
     dropped: bool = False
 
     def give(self, partition: Partition, member: RegisteredConsumer) -> None:
-        """Make the member the holder from now on."""
+        """Make the member the owner from now on."""
         before = self.holders.get(partition)
         if before is not None:
             before.holds.pop(partition, None)
@@ -192,7 +192,7 @@ class Group:
         member.holds[partition] = None
 
     def release(self, member: RegisteredConsumer) -> None:
-        """Whatever the member held is free."""
+        """Free everything the member held."""
         for partition in member.holds:
             self.holders.pop(partition, None)
         member.holds.clear()
@@ -216,12 +216,12 @@ class Group:
 
 
 def has_let_go(holder: RegisteredConsumer, now_ms: int) -> bool:
-    """Whether others may have what this member held: gone, it delivers nothing by its own clock (era 5.6)."""
+    """Return whether others may own what this member held: it is gone and its lease has ended (era 5.6)."""
     return holder.gone and now_ms >= holder.lease_end_ms
 
 
 class Watcher:
-    """One request of a member that has been sent; `serial` counts what was sent on its connection."""
+    """One request sent to a member; `serial` counts the requests on its connection."""
 
     __slots__ = ("expired", "kind", "member", "serial", "settled", "timer")
 
@@ -237,12 +237,12 @@ class Watcher:
 
     @property
     def correlation(self) -> int:
-        """What header mode calls it; 16 bits last for longer than anything stays unanswered."""
+        """Its correlation in header mode; 16 bits outlast any unanswered request."""
         return self.serial % (MAX_CORRELATION + 1)
 
 
 class Purgatory:
-    """The watchers of all members, by kind; `ended` counts how each came to its end."""
+    """The watchers of all members, by kind; `ended` counts how they ended."""
 
     def __init__(self, timers: Timers) -> None:
         self._timers = timers
@@ -261,15 +261,15 @@ class Purgatory:
         return watcher
 
     def pending(self, member: RegisteredConsumer, kind: RequestKey) -> bool:
-        """Whether a request of this kind waits for its answer, and may yet have it."""
+        """Return whether a request of this kind waits for an answer that can still arrive."""
         waiting = member.unanswered.get(kind)
         return waiting is not None and len(waiting) > 0 and not waiting[-1].settled
 
     def answer(self, member: RegisteredConsumer, kind: RequestKey, correlation: int | None) -> Watcher | None:
         """Return the request this answers, or None; it is `settled` already if the answer came too late.
 
-        Answers of one kind come in the order of their requests. An expired watcher stays until its answer has
-        come, or the late answer would pass for that of the next request (era 5.3).
+        Answers of one kind arrive in the order of their requests. An expired watcher stays until its answer
+        has arrived; otherwise the late answer would count for the next request (era 5.3).
         """
         waiting = member.unanswered.get(kind)
         if not waiting:
@@ -306,7 +306,7 @@ class Purgatory:
 
 
 class Registries:
-    """What the parts of a term share; once it is `over`, nothing that was asked for is heard of any more.
+    """What the parts of a term share; once it is `over`, answers are ignored.
 
     `topics` are those of the tree, None where their partitions cannot be read.
     """
@@ -328,7 +328,7 @@ class Registries:
         self.committer = Committer(self)
 
     def ask(self, ops: Sequence[Read] | Sequence[Write], then: Then, *, watch: bool = False) -> None:
-        """As `Core.ask`; answers that come after the end change nothing (era 7.11)."""
+        """As `Core.ask`; answers after the end change nothing (era 7.11)."""
 
         def answered(results: Sequence[Result]) -> None:
             if not self.over:
@@ -342,23 +342,23 @@ class Registries:
 
 
 OPERATION_BYTES = 64
-"""What an operation takes on the wire beside its path and data, rounded up."""
+"""Bytes of an operation on the wire besides its path and data, rounded up."""
 
 
 class Writes:
-    """Carries out the jobs of each group in turn: what is written last was also asked for last."""
+    """Runs each group's jobs one after another: what was requested last is written last."""
 
     def __init__(self, term: Registries) -> None:
         self._term = term
 
     def add(self, group: Group, job: Job) -> None:
-        """Have the job done when those before it are; its `done` hears whether all of it was."""
+        """Run the job after those before it; `done` is called with whether all of it was written."""
         group.jobs.append(job)
         if len(group.jobs) == 1:
             self._begin(group)
 
     def multis(self, group: Group, puts: dict[str, bytes], deletes: Sequence[str]) -> Iterator[list[Write]]:
-        """Yield the writes, missing parents first, each multi with the fence in front."""
+        """Yield the writes, missing parents first; each multi begins with the fence."""
         config = self._term.core.config
         fence = Check(paths.EPOCH, self._term.epoch)
         batch, size = [fence], _size(fence)
@@ -393,7 +393,7 @@ class Writes:
             self._write(group, puts)
             return
 
-        def told(results: Sequence[Result]) -> None:
+        def checked(results: Sequence[Result]) -> None:
             group.there.update(p for p, r in zip(asked, results, strict=True) if isinstance(r, Stat))
             failed = [r for r in results if isinstance(r, Failure) and r is not Failure.NO_NODE]
             if failed:
@@ -401,7 +401,7 @@ class Writes:
             else:
                 self._write(group, puts)
 
-        self._term.ask([Exists(path) for path in asked], told)
+        self._term.ask([Exists(path) for path in asked], checked)
 
     def _write(self, group: Group, puts: dict[str, bytes]) -> None:
         self._next(group, self.multis(group, puts, group.jobs[0].deletes))
@@ -412,7 +412,7 @@ class Writes:
             self._end(group, None)
             return
 
-        def told(results: Sequence[Result]) -> None:
+        def written(results: Sequence[Result]) -> None:
             failed = next(
                 (r for r in results if isinstance(r, Failure) and r is not Failure.ROLLED_BACK), None
             )
@@ -424,18 +424,18 @@ class Writes:
                         group.there.discard(op.path)
                 self._next(group, multis)
             elif results[0] in (Failure.BAD_VERSION, Failure.NO_NODE):
-                # The fence: somebody else has been elected, whatever this broker believes.
+                # The fence: another broker has been elected, whatever this one believes.
                 self._term.core.log(Level.ERROR, "a write was refused: another broker is the coordinator")
                 self._term.fenced()
             else:
                 self._end(group, failed)
 
-        self._term.ask(multi, told)
+        self._term.ask(multi, written)
 
     def _end(self, group: Group, failed: Failure | None) -> None:
         job = group.jobs.popleft()
         if failed is not None:
-            # What is there now is unknown, or not what it was taken for: the next write looks first.
+            # What is there now is unknown, or unexpected: the next write reads first.
             group.there.clear()
             if failed not in UNCERTAIN:
                 text = f"group {group.group_id} cannot be written: {failed.value}"
@@ -451,7 +451,7 @@ def _size(op: Write) -> int:
 
 
 class Committer:
-    """Writes the offsets that changed since they were written last; what fails stays to be written."""
+    """Writes the offsets changed since the last write; those that fail stay to be written."""
 
     def __init__(self, term: Registries) -> None:
         self._term = term
@@ -480,11 +480,11 @@ class Committer:
         self._term.writes.add(group, Job(puts, done))
 
     def changed(self, group: Group) -> dict[str, bytes]:
-        """Return what is to be written of the group's offsets."""
+        """Return the group's offsets to be written."""
         return {paths.offset(group.group_id, p): str(group.offsets[p]).encode() for p in group.changed}
 
     def written(self, group: Group, puts: dict[str, bytes]) -> None:
-        """Clear the bit of what was written, unless it has changed again since (era 6.7)."""
+        """Mark offsets as written, except those that changed since (era 6.7)."""
         for partition in list(group.changed):
             data = puts.get(paths.offset(group.group_id, partition))
             if data is not None and data == str(group.offsets[partition]).encode():

@@ -1,4 +1,4 @@
-"""What an active coordinator has, from election to resignation: registries and all that works on them."""
+"""An active coordinator's parts, from election to resignation: registries and all that works on them."""
 
 from collections.abc import Callable, Sequence
 
@@ -23,7 +23,7 @@ from kgroup.zookeeper.wire import messages
 
 
 class Term(Registries):
-    """One time of being the coordinator; `end` is for good."""
+    """One broker's time as coordinator; `end` is final."""
 
     def __init__(self, core: Core, directory: Directory, epoch: int, fenced: Callable[[], None]) -> None:
         super().__init__(core, directory, epoch, fenced)
@@ -35,9 +35,9 @@ class Term(Registries):
         self.answers = Answers(self)
 
     def start(self, ready: Callable[[], None]) -> None:
-        """Start in the draft's order, and call `ready` then (era 3.4).
+        """Start in the draft's order, then call `ready` (era 3.4).
 
-        The session's end is an event that always comes, the rebalancers are there: reading takes time.
+        The session's end always arrives as an event and the rebalancers exist: only reading takes time.
         """
 
         def read() -> None:
@@ -47,7 +47,7 @@ class Term(Registries):
         self.interests.start(lambda: self.directory.once_known(lambda: None if self.over else read()))
 
     def end(self) -> None:
-        """Close every consumer's connection and forget everything, writing nothing (era 3.5)."""
+        """Close every consumer's connection and drop all state, writing nothing (era 3.5)."""
         self.over = True
         for conn in self.members:
             self.core.close(conn)
@@ -84,7 +84,7 @@ _KINDS: dict[type, messages.RequestKey] = {
 
 
 class Answers:
-    """Takes answers; `ignored` counts offsets of partitions their sender does not hold."""
+    """Handles answers; `ignored` counts offsets of partitions their sender does not own."""
 
     def __init__(self, term: Term) -> None:
         self._term = term
@@ -93,7 +93,7 @@ class Answers:
     def contradiction(
         self, member: RegisteredConsumer, message: Answer | messages.CommitOffsetRequest
     ) -> str | None:
-        """Why no consumer with this registration sends that, if none does (era 2.6, 5.3)."""
+        """Return why no consumer with this registration can send that, or None (era 2.6, 5.3)."""
         if message.consumer_id != member.consumer_id:
             return f"it says it is {message.consumer_id}"
         if isinstance(message, messages.CommitOffsetRequest):
@@ -110,7 +110,7 @@ class Answers:
         return None
 
     def take(self, member: RegisteredConsumer, message: Answer, correlation: int) -> None:
-        """Of an answer without a watcher, or after its expiry, only the offsets count (era 6.4)."""
+        """Handle an answer; without a watcher or after its expiry only its offsets count (era 6.4)."""
         header = self._term.core.config.header
         watcher = self._term.purgatory.answer(member, _KINDS[type(message)], correlation if header else None)
         if watcher is None:
@@ -121,7 +121,7 @@ class Answers:
         if isinstance(message, messages.StartFetcherResponse):
             self._started(watcher, in_time)
             return
-        # Who was asked before its Start tells of what it had before that.
+        # An answer to a request before its Start reports the assignment before it.
         self._take_offsets(member, message.offsets or (), watcher.serial > member.start_serial)
         if isinstance(message, messages.StopFetcherResponse):
             self._stopped(watcher, in_time)
@@ -129,18 +129,18 @@ class Answers:
         if in_time:
             self._term.pings.answered(watcher)
         if message.error == messages.ErrorMapping.CLOSING:
-            # It has stopped its fetchers, so nobody need wait for its lease (era 9.9).
+            # It has stopped its fetchers, so others need not wait for its lease (era 9.9).
             self._term.groups[member.registration.group_id].release(member)
             self._term.fail(member, "leaves")
 
     def commit(
         self, member: RegisteredConsumer, request: messages.CommitOffsetRequest, correlation: int
     ) -> None:
-        """Write a consumer's offsets at once, and answer when they are written (era 10.2)."""
+        """Write a consumer's offsets at once and answer when they are written (era 10.2)."""
         group = self._term.groups[member.registration.group_id]
         core = self._term.core
         response = messages.CommitOffsetResponse(messages.ErrorMapping.NONE, member.consumer_id)
-        # Before its Start is answered, a commit may be of the assignment before: nothing tells them apart.
+        # Before its Start is answered, a commit may be of the previous assignment.
         taken = self._take_offsets(member, request.offsets, member.start_answered)
         written_puts: dict[str, bytes] = {}
         if len(taken) < len(request.offsets):
@@ -186,7 +186,7 @@ class Answers:
     def _take_offsets(
         self, member: RegisteredConsumer, offsets: messages.Offsets, current: bool
     ) -> list[messages.Partition]:
-        """Take those of partitions that the member holds, if they are of its current assignment (era 6.5)."""
+        """Take offsets of partitions the member owns, if they are of its current assignment (era 6.5)."""
         group = self._term.groups[member.registration.group_id]
         taken = []
         for topic, name, offset in offsets:
@@ -205,13 +205,13 @@ RESET_WORDS = ("smallest", "largest")
 
 
 class Registration:
-    """Answers registrations; a refused one leaves the connection open, its consumer closes it (era 4.1)."""
+    """Answers registrations; the consumer, not the broker, closes a rejected connection (era 4.1)."""
 
     def __init__(self, term: Term) -> None:
         self._term = term
 
     def take(self, conn: int, request: messages.RegisterConsumerRequest, correlation: int) -> bool:
-        """Whether the connection is a member's now."""
+        """Register a consumer; return whether the connection is a member's now."""
         core = self._term.core
         error = messages.ErrorMapping.BAD_REQUEST if conn in self._term.members else self._malformed(request)
         subscription = parse(request.topic_count)
@@ -239,7 +239,7 @@ class Registration:
         present = group.members.get(request.consumer_id) if group is not None else None
         if present is not None and core.now_ms < present.lease_end_ms:
             return messages.ErrorMapping.DUPLICATE_CONSUMER_ID
-        # Strictly larger than the least, as the draft has it; its upper bound is ours.
+        # Strictly larger than the least, as in the draft; the upper bound is ours.
         if not core.config.min_session_ms < request.session_timeout_ms <= core.config.max_session_ms:
             return messages.ErrorMapping.SESSION_TIMEOUT_OUT_OF_RANGE
         return None
@@ -278,8 +278,8 @@ class Registration:
 class Interests:
     """The draft's consumerGroupsPerTopic and groupsWithWildcardTopics, and the watches on topics.
 
-    Whatever a watch says, everything it stood for is read again under a new watch and compared with what was
-    read last: so no change is lost between, and none is acted upon twice (era 6.3).
+    When a watch fires, everything it covered is read again under a new watch and compared with the last read:
+    no change is lost in between, and none is acted upon twice (era 6.3).
     """
 
     def __init__(self, term: Term) -> None:
@@ -300,7 +300,7 @@ class Interests:
         self._list()
 
     def fired(self, path: str) -> None:
-        """Read again what a watch saw, or was lost on."""
+        """Read again what a watch saw or lost."""
         if path == paths.TOPICS:
             self._list()
         elif path.startswith(paths.TOPICS + "/"):
@@ -319,7 +319,7 @@ class Interests:
                     self._interest(group, topic)
 
     def drop(self, group: Group) -> None:
-        """Drop the interests of a group that is no more."""
+        """Drop the interests of a group that has ended."""
         self.wildcards.pop(group.group_id, None)
         for topic in group.topics:
             groups = self.groups_of.get(topic, {})
@@ -342,7 +342,7 @@ class Interests:
         if listing != self._listings:
             return
         if names is Failure.NO_NODE:
-            # No broker has been here yet: there are no topics, until the node is made.
+            # No broker has been here yet: there are no topics until the node is created.
             self._term.ask((Exists(paths.TOPICS),), self._found_after_all, watch=True)
             names = ()
         if not isinstance(names, tuple):
@@ -359,9 +359,9 @@ class Interests:
             self._list()
 
     def _read(self, names: list[str]) -> None:
-        self._term.reader.read(names, lambda found: self._told(names, found), watch=True)
+        self._term.reader.read(names, lambda found: self._topics_read(names, found), watch=True)
 
-    def _told(self, names: list[str], found: Found) -> None:
+    def _topics_read(self, names: list[str], found: Found) -> None:
         if any(partitions in UNCERTAIN for partitions in found.values()):
             # New ones are not known yet, so listing again would find them; known ones have to be read.
             self._term.when_connected(lambda: self._read(names))
@@ -380,10 +380,10 @@ class Interests:
         if isinstance(partitions, Failure):
             self._term.core.log(Level.ERROR, f"topic {name} cannot be read: {partitions.value}")
         new = name not in self._term.topics
-        told = None if isinstance(partitions, Failure) else partitions
-        if not new and self._term.topics[name] == told:
+        known = None if isinstance(partitions, Failure) else partitions
+        if not new and self._term.topics[name] == known:
             return
-        self._term.topics[name] = told
+        self._term.topics[name] = known
         if new:
             for group in self.wildcards.values():
                 members = group.members.values()
@@ -394,7 +394,7 @@ class Interests:
         self._trigger(name)
 
     def _gone(self, name: str) -> None:
-        """Have the next attempt of each group drop the topic's owners (era 6.6)."""
+        """Make the next attempt of each group drop the topic's owners (era 6.6)."""
         del self._term.topics[name]
         self._trigger(name)
 
@@ -404,17 +404,17 @@ class Interests:
 
 
 class Recovery:
-    """Looks who owned a group's partitions before, and waits for them as long as they may deliver."""
+    """Finds out who owned a group's partitions before, and waits while they may deliver."""
 
     def __init__(self, term: Term) -> None:
         self._term = term
 
     def load(self, group: Group) -> None:
-        """Read who is known of a group that is new here (era 8.1)."""
+        """Read the former owners of a group that is new here (era 8.1)."""
         read_owners(self._term, group, lambda owners: self._loaded(group, owners))
 
     def registered(self, group: Group, member: RegisteredConsumer) -> None:
-        """Somebody has come, having stopped its fetchers (era 8.2, 9.2): see to the group if it is time."""
+        """Note a member that has stopped its fetchers (era 8.2, 9.2); rebalance the group if it is time."""
         self._term.timers.cancel(group.idle_timer)
         group.idle_timer = None
         group.awaited.discard(member.consumer_id)
@@ -424,7 +424,7 @@ class Recovery:
             self._term.rebalancers.add(group)
 
     def idle(self, group: Group) -> None:
-        """Nobody is left: forget the group unless somebody comes (era 8.5)."""
+        """Arm the removal of an empty group; a member that joins before keeps it (era 8.5)."""
         self._arm_idle(group, self._term.core.now_ms + self._term.core.config.empty_group_ms)
 
     def _arm_idle(self, group: Group, due_ms: int) -> None:
@@ -438,7 +438,7 @@ class Recovery:
         if group.jobs or group.run is not None or group.rebalance_initiated or group.stage is Stage.LOADING:
             self._arm_idle(group, now_ms + self._term.core.config.empty_group_ms)
         elif group.changed:
-            # Nothing that was reported is forgotten before it is written.
+            # Reported offsets are kept until they are written.
             self._term.committer.flush(group, lambda _: None)
             self._arm_idle(group, now_ms + self._term.core.config.commit_interval_ms)
         elif any(end > now_ms for end in lease_ends):
@@ -479,15 +479,15 @@ class Recovery:
         self._term.timers.arm(until, waited)
 
     def all_known_ms(self) -> int:
-        """When whoever read before the election is registered, or delivers no more, whatever its session."""
+        """Return when every earlier reader has registered or stopped delivering, whatever its session."""
         longest = self._term.core.config.max_session_ms
         return self._term.elected_at_ms + longest + self.old_lease_ms()
 
     def old_lease_ms(self) -> int:
-        """How long the old coordinator may have taken answers after this one was elected.
+        """Return how long the old coordinator may have taken answers after this one was elected.
 
-        Not at all if its session has expired, for its lease ended before that; but nothing tells that from a
-        node that somebody deleted, and then it goes on until its lease ends, 2Z/3 behind its last probe.
+        It took none if its session expired, for its lease ended before. But an expired session looks like a
+        node deleted by hand; then it continues until its lease ends, 2Z/3 after its last probe.
         """
         return 2 * self._term.core.negotiated_ms // 3
 
@@ -499,18 +499,18 @@ class Recovery:
 
 
 class Pings:
-    """Asks every member each third of its session, counted from its registration so that nothing drifts."""
+    """Pings every member each third of its session, counted from its registration to avoid drift."""
 
     def __init__(self, term: Term) -> None:
         self._term = term
 
     def stop(self, member: RegisteredConsumer) -> None:
-        """No more pings to this member."""
+        """Stop pinging this member."""
         self._term.timers.cancel(member.ping_timer)
         member.ping_timer = None
 
     def answered(self, watcher: Watcher) -> None:
-        """Let the member deliver for another session, and forget its misses (era 5.3)."""
+        """Extend the member's lease by one session and reset its misses (era 5.3)."""
         watcher.member.failed = 0
         watcher.member.answered_at_ms = self._term.core.now_ms
 

@@ -1,4 +1,4 @@
-"""All that the rest of kgroup imports of the ZooKeeper era: one file per user, imported when it is used.
+"""All that the rest of kgroup imports of the ZooKeeper era: one file per user, imported on use.
 
 `tree` is for `--zookeeper`, `serve` and `member` for `--legacy`, `simulate` for the protocol push, `findings`
 for `explain`.

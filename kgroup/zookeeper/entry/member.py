@@ -25,7 +25,7 @@ CHUNK = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Records were handed to the application: how many, and the position behind the last."""
+    """Records were delivered to the application: how many, and the next position."""
 
     partition: TopicPartition
     records: int
@@ -38,8 +38,8 @@ Happened: TypeAlias = Assigned | Revoke | Lost | Left | Read
 class LegacyDriver:
     """One consumer and its connection.
 
-    `stop()` says whether it should leave; `on_event` hears of partitions and records, `on_log` of what an
-    operator should know, each once until something else is said.
+    `stop()` says whether it should leave; `on_event` receives partitions and records; `on_log` receives what
+    an operator should know, repeated only after another message.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class LegacyDriver:
         self._said: set[str] = set()
 
     def run(self, topic_count: str) -> None:
-        """Consume until `stop` says so, then leave; whoever coordinates is looked for until then."""
+        """Consume until `stop` says so, then leave; look for the coordinator until then."""
         leaving = False
         try:
             self._carry_out(self._consumer.create_message_streams(topic_count, self._clock_ms()))
@@ -151,7 +151,7 @@ class LegacyDriver:
         self._socket, self._connecting = None, False
 
     def _turn(self) -> None:
-        """Wait a moment for something to come, or to go."""
+        """Wait a moment for data to arrive, or to be sent."""
         if self._socket is None:
             select.select((), (), (), POLL_S)
             return
@@ -178,7 +178,7 @@ class LegacyDriver:
         except BlockingIOError:
             pass
         except OSError:
-            # What the other side said before is still to be read; then its end is.
+            # Earlier bytes of the other side are still to be read; then its end is.
             self._outbound = b""
 
     def _receive(self) -> None:
@@ -206,7 +206,7 @@ class LegacyDriver:
     # Records
 
     def _read(self) -> None:
-        """Look once for records of every partition; what came too late for the lease is not delivered."""
+        """Poll each partition once; records that arrive after the lease are not delivered."""
         self._begin()
         asked = {_named(p): at for p, at in self._consumer.positions.items() if at is not None}
         if not asked or not self._may_deliver(next(iter(asked))):
@@ -229,7 +229,7 @@ class LegacyDriver:
         for partition, found in self._records.start(sorted(self._pending_starts), smallest).items():
             own = Partition(partition.topic, str(partition.partition))
             if isinstance(found, KgroupError):
-                self._log(f"{partition}: where its log begins is not known: {found.message}")
+                self._log(f"{partition}: the start of its log is unknown: {found.message}")
             elif own in self._consumer.positions:
                 self._consumer.delivered(own, found)
                 self._pending_starts.discard(partition)
@@ -237,7 +237,7 @@ class LegacyDriver:
         self._pending_starts &= held
 
     def _deliver(self, partition: TopicPartition, own: Partition, found: Chunk) -> None:
-        """Hand records over one by one, each only while the lease is good (era 9.6)."""
+        """Deliver records one by one, each only while the lease is good (era 9.6)."""
         count = 0
         for offset in found.offsets:
             if not self._may_deliver(partition):
@@ -261,7 +261,7 @@ class LegacyDriver:
 
 
 def _named(partition: Partition) -> TopicPartition:
-    """Kafka's partition; those of 0.7, which are named `broker-number`, are in no cluster of today."""
+    """Return Kafka's partition; those of 0.7, named `broker-number`, exist in no current cluster."""
     if not partition.name.isdecimal():
         raise KgroupError(f"{partition} is a partition of Kafka 0.7: its records cannot be read")
     return TopicPartition(partition.topic, int(partition.name))

@@ -1,4 +1,4 @@
-"""The coordinators of a served cluster: each broker elects, one coordinates, on a listener of its own."""
+"""The coordinators of a served cluster: each broker takes part in the election, each on its own listener."""
 
 import asyncio
 import errno
@@ -30,7 +30,7 @@ REACH_S = 15.0
 class LegacyOptions:
     """The first port (0: any free ones), and the ensemble; without one the tree is in this process.
 
-    That one answers as ZooKeeper does on `tree_port` (0: any free one).
+    The tree then answers as ZooKeeper does on `tree_port` (0: any free one).
     """
 
     port: int = 0
@@ -42,7 +42,7 @@ class LegacyOptions:
 
 
 class LegacyBrokers:
-    """A coordinator's host for each broker of a cluster; `tree` is the one in this process, if it is used."""
+    """A coordinator's host for each broker of a cluster; `tree` is the one in this process, if used."""
 
     def __init__(self, cluster: Cluster, options: LegacyOptions) -> None:
         self._cluster = cluster
@@ -53,7 +53,7 @@ class LegacyBrokers:
         self._tree_listener: TreeListener | None = None
 
     async def start(self) -> list[str]:
-        """Listen, and look for the coordinator's place; each broker's host:port.
+        """Listen, and start the election; return each broker's host:port.
 
         KgroupError for a port in use, Unreachable for an ensemble that does not answer.
         """
@@ -82,7 +82,7 @@ class LegacyBrokers:
         return [f"{host}:{port}" for _, (host, port) in listeners.values()]
 
     async def stop(self) -> None:
-        """Every broker goes down in order, its last writes behind it."""
+        """Shut every broker down in order, after its last writes."""
         for host in self.hosts:
             host.shut_down()
         for host in self.hosts:
@@ -99,34 +99,34 @@ class LegacyBrokers:
         return None if listener is None else "{}:{}".format(*listener.address)
 
     def metrics(self) -> Iterator[Metric]:
-        """Return what the coordinators tell of themselves now."""
+        """Return the coordinators' metrics now."""
         return metrics(self.hosts)
 
-    def _link(self, tell: OnEvent) -> Link:
+    def _link(self, on_event: OnEvent) -> Link:
         session_ms = self._options.config.zk_session_ms
         if self.tree is not None:
-            return TreeLink(self.tree, session_ms, self._cluster.clock.now_ms, tell)
+            return TreeLink(self.tree, session_ms, self._cluster.clock.now_ms, on_event)
 
         assert self._options.ensemble is not None
-        return SessionLink(self._options.ensemble, self._options.security, session_ms, tell)
+        return SessionLink(self._options.ensemble, self._options.security, session_ms, on_event)
 
 
 @contextmanager
 def _naming(port: int, option: str) -> Iterator[None]:
-    """Raise a port that cannot be had as a KgroupError that names the option it came from."""
+    """Raise KgroupError for a port that cannot be used, naming the option it came from."""
     try:
         yield
     except OSError as error:
         if error.errno not in (errno.EADDRINUSE, errno.EACCES):
             raise
-        hint = f"take another with {option}, or leave it out for any free one"
+        hint = f"take another with {option}, or omit it for any free one"
         raise KgroupError(f"port {port} on {HOST} cannot be used: {error.strerror}", hint) from None
     except OverflowError:
         raise KgroupError(f"port {port} is above 65535", f"take a lower one with {option}") from None
 
 
 def _prepare(options: LegacyOptions) -> None:
-    """Make the chroot, as brokers of the era did; Unreachable or BrokerRefused where that cannot be."""
+    """Create the chroot, as brokers of the era did; Unreachable or BrokerRefused if that fails."""
     assert options.ensemble is not None
     whole = Ensemble(options.ensemble.servers)
     parts = options.ensemble.chroot.split("/")[1:]
@@ -145,13 +145,13 @@ OWN = "kgroup:type=legacy-coordinator"
 
 
 def metrics(hosts: Iterable[LegacyHost]) -> Iterator[Metric]:
-    """Of each broker its state; of the one that is elected its groups and their members."""
+    """Yield each broker's state; of the elected one also its groups and their members."""
     for host in hosts:
         machine = host.machine
         active = machine.state is State.ACTIVE
         broker = {"broker": str(host.broker_id)}
         yield Metric(OWN, "active", int(active), broker)
-        # Who the coordinator is, as this broker knows it; unknown while nobody is elected.
+        # The coordinator as this broker knows it; unknown while none is elected.
         yield Metric(OWN, "coordinator-id", machine.elector.coordinator_id, broker)
         if not active or machine.term is None:
             continue

@@ -48,7 +48,7 @@ class Ledger(Observer):
 
 
 class PlanWorld(World):
-    """A world whose partitions all grow by so many records a second."""
+    """A world whose partitions all grow by a fixed number of records per second."""
 
     def __init__(self, rng: Random, config: LegacyConfig, records_per_s: int) -> None:
         super().__init__(rng, config, BROKERS)
@@ -56,7 +56,7 @@ class PlanWorld(World):
         self._records_per_s = records_per_s
 
     def end_of(self, partition: Partition | TopicPartition) -> int:
-        """How many records the partition has now."""
+        """Return the number of records in the partition now."""
         return self.now_ms * self._records_per_s // 1000
 
 
@@ -78,19 +78,19 @@ class PlanConsumer(ConsumerProcess):
         self._on_change = on_change
 
     def start(self) -> None:
-        """Run; one that is still leaving runs again as soon as it has left."""
+        """Run; a consumer that is still leaving runs again as soon as it has left."""
         self.wanted = True
         if not self.alive:
             super().start()
 
     def stop(self, for_good: bool = False) -> None:
-        """Leave the group, and end then."""
+        """Leave the group, then end."""
         if self.alive:
             self.leave()
         self.wanted = False
 
     def kill(self) -> None:
-        """End with the machine it runs on: nobody is told."""
+        """End with the machine it runs on, without notice."""
         self._catch_up()
         self.wanted = False
         self.crash(silently=True)
@@ -126,13 +126,13 @@ class PlanConsumer(ConsumerProcess):
         self.positions = {_named(p): machine.positions[p] or 0 for p in held}
 
     def _catch_up(self) -> None:
-        """Hand the application all there is by now: what was handed over since is part of the next report."""
+        """Deliver everything there is by now; the next report includes it."""
         for partition, position in list(self.machine.positions.items()):
             if position is not None and self.machine.may_deliver(partition, self.schedule.now_ms):
                 self.machine.delivered(partition, max(position, self.world.end_of(partition)))
 
     def _poll_later(self) -> None:
-        """Nobody looks at records between two events."""
+        """Do nothing: no one reads records between two events."""
 
 
 class PushStage(Acting[PlanConsumer]):
@@ -160,12 +160,12 @@ class PushStage(Acting[PlanConsumer]):
         return self.world.ledger.messages
 
     def epoch(self) -> int:
-        """How many rebalances there have been: attempts that stopped the group."""
+        """Return the number of rebalances: attempts that stopped the group."""
         return self.world.ledger.rebalances
 
     @property
     def assignments(self) -> int:
-        """Each attempt assigns again."""
+        """The number of assignments: each attempt assigns again."""
         return self.epoch()
 
     def _add(self) -> PlanConsumer:

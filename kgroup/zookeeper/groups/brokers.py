@@ -1,6 +1,6 @@
-"""The brokers that a tree names, asked in the versions that every Kafka from 0.8.2 to 3.9 serves unasked.
+"""The brokers that a tree names, asked in versions that every Kafka from 0.8.2 to 3.9 serves.
 
-They tell where the logs begin and end, and the committed offsets of consumers with offsets.storage=kafka.
+They return where logs begin and end, and committed offsets of consumers with offsets.storage=kafka.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ from kgroup.protocol.messages.offset_fetch import (
 
 METADATA = 3
 CREATES_NOTHING = 4
-"""The version of Metadata from which on a topic that is asked for is not created."""
+"""The first version of Metadata that does not create the topics asked for."""
 _NOTHING_THERE = frozenset({ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
 
 
@@ -27,13 +27,13 @@ class OldCluster(ClusterView):
     """A cluster whose brokers may be as old as 0.8; like any other but for what it asks."""
 
     def metadata(self, topics: Iterable[str] | None) -> MetadataResponse:
-        """Metadata of at least the topics named; creates no topic."""
+        """Return the metadata of at least the topics named; creates no topic."""
         served = self.transport.versions(None, METADATA)
         if served is not None and served[-1] >= CREATES_NOTHING:
             return super().metadata(topics)
 
         def ask(left_s: float) -> MetadataResponse:
-            # Asked by its name, a topic deleted a moment ago would be made again: all topics are asked for.
+            # Asked by name, a topic deleted a moment ago would be created again: ask for all topics.
             request = MetadataRequest(topics=())
             return self.ask(None, request, MetadataResponse, versions=(0, 0), timeout_s=left_s)
 
@@ -41,10 +41,10 @@ class OldCluster(ClusterView):
 
 
 class Logs:
-    """Where logs end and begin, and what is committed in Kafka, each told or failed; never raises."""
+    """Where logs begin and end, and offsets committed in Kafka; each a value or an error, never raised."""
 
     def __init__(self, cluster: OldCluster | KgroupError) -> None:
-        """With an error for the cluster, that is the answer to everything."""
+        """Answer everything with the error if `cluster` is one."""
         self._cluster = cluster
 
     def at(
@@ -87,18 +87,20 @@ def _fetch(
     answer = cluster.ask(node, request, OffsetFetchResponse, versions=(1, 1), timeout_s=left_s)
     found = {}
     for topic in answer.topics:
-        for told in topic.partitions:
-            partition = TopicPartition(topic.name, told.partition_index)
-            if told.error_code not in _NOTHING_THERE:
-                return refused(told.error_code, f"the committed offset of {partition}")
-            if told.committed_offset != NO_OFFSET:
-                found[partition] = OffsetAndMetadata(told.committed_offset, metadata=told.metadata or "")
+        for partition_answer in topic.partitions:
+            partition = TopicPartition(topic.name, partition_answer.partition_index)
+            if partition_answer.error_code not in _NOTHING_THERE:
+                return refused(partition_answer.error_code, f"the committed offset of {partition}")
+            if partition_answer.committed_offset != NO_OFFSET:
+                found[partition] = OffsetAndMetadata(
+                    partition_answer.committed_offset, metadata=partition_answer.metadata or ""
+                )
     return found
 
 
 def none_registered() -> Unreachable:
-    """Return what is known of logs when the tree names no live broker."""
+    """Return the error for logs when the tree names no live broker."""
     return Unreachable(
-        "no broker is registered in ZooKeeper: the ends of the logs are not known",
-        "are the brokers down? committed offsets are shown all the same",
+        "no broker is registered in ZooKeeper: the ends of the logs are unknown",
+        "are the brokers down? committed offsets are still shown",
     )

@@ -1,4 +1,4 @@
-"""The coordinator that is elected in a tree, and what it alone knows: who is registered in its groups."""
+"""The coordinator elected in a tree, and what only it knows: the members registered in its groups."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from kgroup.zookeeper.wire.messages import (
 
 OWN_LISTENER = "LEGACY"
 """The name of a broker's listener for consumers of the elected coordinator (`kgroup serve --legacy`)."""
-NOBODY = DescribedGroup("Empty", ())
+NO_MEMBERS = DescribedGroup("Empty", ())
 AskRegistered = Callable[[tuple[str, int], Sequence[str]], Mapping[str, DescribedGroup | KgroupError]]
 """Asks a coordinator's own listener for groups."""
 
 
 def ask(ask_tree: Ask, registered: AskRegistered, known: Sequence[GroupNodes]) -> None:
-    """Take down in each group what an elected coordinator tells of it.
+    """Record in each group what an elected coordinator reports about it.
 
-    Before its first rebalance succeeds a consumer is known to the coordinator only, so every group without
-    registrations in the tree is asked for. If the coordinator cannot tell, who is registered is unknown.
+    Before its first rebalance succeeds only the coordinator knows a consumer, so it is asked about every
+    group without registrations in the tree. If it cannot answer, the group's members are unknown.
     """
     elected = tree.elected(ask_tree) if known else None
     if elected is None:
@@ -46,27 +46,27 @@ def ask(ask_tree: Ask, registered: AskRegistered, known: Sequence[GroupNodes]) -
     if own is not None:
         answers = registered(own, sorted(groups)) if groups else {}
     else:
-        # Other implementations of the design of 0.9 have no such listener and do not know the question.
+        # Other implementations of the design of 0.9 have no such listener and do not know the request.
         why = f"the elected coordinator, broker {elected.broker_id}, has no listener {OWN_LISTENER}"
         answers = dict.fromkeys(groups.keys() - assigned, Unreachable(f"{why} to be asked on"))
     for name, group in groups.items():
-        told = answers.get(name)
-        if name in assigned or (isinstance(told, DescribedGroup) and told != NOBODY):
+        answer = answers.get(name)
+        if name in assigned or (isinstance(answer, DescribedGroup) and answer != NO_MEMBERS):
             group.elected = elected
-        if isinstance(told, KgroupError):
+        if isinstance(answer, KgroupError):
             group.unread.add(IDS)
-            message = f"{name}: who is registered is not known: {told.message}"
-            group.errors.append(ItemError(name, code_name(told), message, told.hint))
-        elif told is not None and group.elected is not None:
-            _take(group, told)
+            message = f"{name}: its members are unknown: {answer.message}"
+            group.errors.append(ItemError(name, code_name(answer), message, answer.hint))
+        elif answer is not None and group.elected is not None:
+            _take(group, answer)
 
 
-def _take(group: GroupNodes, told: DescribedGroup) -> None:
-    group.told = told
-    for member in told.members:
+def _take(group: GroupNodes, described: DescribedGroup) -> None:
+    group.described = described
+    for member in described.members:
         subscription = parse(member.topic_count)
         if subscription is None:
-            what = f"it is no subscription: {member.topic_count!r}"
+            what = f"not a subscription: {member.topic_count!r}"
             group.registered[member.consumer_id] = DecodeError(what)
         elif subscription.pattern is None:
             group.registered[member.consumer_id] = Registration(tuple(sorted(subscription.topics)))
@@ -76,12 +76,12 @@ def _take(group: GroupNodes, told: DescribedGroup) -> None:
 
 
 def with_coordinator(
-    ask_tree: Ask, told: tuple[GroupDescription, ...], nodes: Mapping[str, GroupNodes]
+    ask_tree: Ask, described: tuple[GroupDescription, ...], nodes: Mapping[str, GroupNodes]
 ) -> tuple[tuple[GroupDescription, ...], tuple[ItemError, ...]]:
-    """Return the groups with the coordinator that assigned them; what is unknown of it."""
+    """Return the groups with the coordinator that assigned them, and errors for what is unknown about it."""
     elected = next((found for each in nodes.values() if (found := each.elected) is not None), None)
     if elected is None:
-        return told, ()
+        return described, ()
     listeners = _listeners(tree.brokers(ask_tree)[0], elected)
     address = listeners.get(OWN_LISTENER) or next(iter(listeners.values()), None)
     node = None if address is None else Node(elected.broker_id, *address)
@@ -89,12 +89,12 @@ def with_coordinator(
         replace(group, coordinator=node, coordinator_epoch=elected.epoch)
         if nodes[group.group_id].elected is not None
         else group
-        for group in told
+        for group in described
     )
     if node is not None:
         return with_it, ()
     what = f"broker {elected.broker_id}"
-    why = f"{what} is the elected coordinator, and is not registered: where it listens is not known"
+    why = f"{what} is the elected coordinator, but is not registered: its listener is unknown"
     return with_it, (ItemError(what, ErrorCode.COORDINATOR_NOT_AVAILABLE.name, why),)
 
 
@@ -108,12 +108,12 @@ CHUNK = 64 * 1024
 def describe_groups(
     address: tuple[str, int], group_ids: Iterable[str], timeout_s: float
 ) -> dict[str, DescribedGroup | KgroupError]:
-    """Return what the coordinator there tells of each group, all within `timeout_s`; never raises."""
+    """Return the coordinator's description of each group, all within `timeout_s`; never raises."""
     wanted = list(group_ids)
     until = time.monotonic() + timeout_s
     found: dict[str, DescribedGroup | KgroupError] = {}
     for header in (False, True):
-        # Nothing tells which of the two forms a cluster speaks: it hangs up on the other.
+        # A cluster does not announce its form of the protocol: it hangs up on the other one.
         try:
             with _Asker(address, Wire(header=header), until) as asker:
                 for name in wanted:
@@ -128,11 +128,11 @@ def describe_groups(
 
 
 class _HungUp(Unreachable):
-    """The connection was closed in the place of an answer."""
+    """The connection was closed instead of an answer."""
 
 
 class _Asker:
-    """One connection; one question at a time."""
+    """One connection; one request at a time."""
 
     def __init__(self, address: tuple[str, int], wire: Wire, until: float) -> None:
         self._address, self._wire, self._until = address, wire, until
@@ -152,13 +152,13 @@ class _Asker:
         self._socket.close()
 
     def group(self, group_id: str) -> DescribedGroup | KgroupError:
-        """All pages of one group; Unreachable when the connection is of no use any more."""
+        """Return all pages of one group; Unreachable when the connection is no longer usable."""
         members: list[Registered] = []
         while True:
             after = members[-1].consumer_id if members else ""
             answer = self._ask(DescribeGroupRequest(group_id, after))
             if answer.error == ErrorMapping.NOT_COORDINATOR:
-                what = f"the broker at {self._where} is not the coordinator any more"
+                what = f"the broker at {self._where} is no longer the coordinator"
                 return BrokerRefused(ErrorCode.NOT_COORDINATOR, what, hint="ask again in a moment")
             if answer.error != ErrorMapping.NONE:
                 what = f"the coordinator at {self._where} answered error {answer.error}"
@@ -166,7 +166,7 @@ class _Asker:
             if any(member.consumer_id <= after for member in answer.members) or (
                 answer.more and not answer.members
             ):
-                raise self._unreachable("its pages of members do not go on")
+                raise self._unreachable("its list of members did not advance")
             members += answer.members
             if not answer.more:
                 return DescribedGroup(answer.state, tuple(members))

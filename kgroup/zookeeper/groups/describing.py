@@ -1,4 +1,4 @@
-"""Groups in ZooKeeper as descriptions: who is registered, who owns what, how far it is read."""
+"""Groups in ZooKeeper as descriptions: members, owners, committed offsets."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,14 +27,14 @@ from kgroup.zookeeper.groups.records import Registration, host_of
 
 STABLE, UNSETTLED, LIVE, EMPTY, UNKNOWN = "Stable", "Unsettled", "Live", "Empty", "Unknown"
 RECOVERING = "Recovering"
-"""Of an elected coordinator that waits for consumers to come back: more may read than are registered."""
+"""State while an elected coordinator waits for members to rejoin: more may read than are registered."""
 CONSUMER = "consumer"
 Topics = Mapping[str, tuple[int, ...] | KgroupError]
 
 
 @dataclass(frozen=True)
 class Seen:
-    """A group's nodes beside the topics of the tree; `there` are those whose partitions are known."""
+    """A group's nodes and the topics of the tree; `there` are those whose partitions are known."""
 
     nodes: GroupNodes
     topics: Topics
@@ -42,7 +42,7 @@ class Seen:
 
     @cached_property
     def subscribed(self) -> frozenset[TopicPartition] | None:
-        """The partitions of all that the members subscribe to; None where that cannot be told."""
+        """The partitions of everything the members subscribe to; None if unknown."""
         wanted: set[TopicPartition] = set()
         for registration in self.nodes.registered.values():
             found = registration.wanted(self.there) if isinstance(registration, Registration) else None
@@ -53,15 +53,15 @@ class Seen:
 
     @cached_property
     def state(self) -> str:
-        """Empty; Stable where all that the members subscribe to has owners among them, Unsettled where not.
+        """Empty; Stable if everything the members subscribe to has owners among them, Unsettled if not.
 
-        A rebalance under way and one that failed look alike. Live: whether all has owners cannot be told.
-        Unknown: nobody is registered, but there are owners, or registrations that may not be read. Where an
-        elected coordinator has told how the group stands, that.
+        A rebalance in progress and a failed one look alike. Live: whether everything has owners is unknown.
+        Unknown: no member is registered, but there are owners or unreadable registrations. If an elected
+        coordinator has reported the group's state, that.
         """
         nodes = self.nodes
-        if nodes.told is not None:
-            return nodes.told.state
+        if nodes.described is not None:
+            return nodes.described.state
         if not nodes.registered:
             hidden = nodes.unread & {IDS, OWNERS}
             return UNKNOWN if hidden or nodes.owners else EMPTY
@@ -74,12 +74,12 @@ class Seen:
 
     @property
     def members(self) -> tuple[Member, ...] | None:
-        """Who is registered; None where nobody is and somebody may be there all the same."""
+        """The registered members; None if none is visible but there may be some."""
         return None if self._hidden_members else tuple(map(self._member, sorted(self.nodes.registered)))
 
     @property
     def member_count(self) -> int | None:
-        """How many consumers are registered, None as in `members`."""
+        """The number of registered consumers, None as in `members`."""
         return None if self._hidden_members else len(self.nodes.registered)
 
     @property
@@ -87,7 +87,7 @@ class Seen:
         return self.state == UNKNOWN or (self.state == RECOVERING and not self.nodes.registered)
 
     def hidden(self, topic: str) -> bool:
-        """Whether a topic's partitions could not be read, though it may be there."""
+        """Return whether a topic's partitions could not be read though it may exist."""
         found = self.topics.get(topic)
         return isinstance(found, KgroupError) and not is_gone(found)
 
@@ -95,8 +95,8 @@ class Seen:
         registration = self.nodes.registered[name]
         known = registration if isinstance(registration, Registration) else None
         owned = [p for p, owner in self.nodes.owners.items() if owner.consumer == name]
-        members = self.nodes.told.members if self.nodes.told is not None else ()
-        told = next((member for member in members if member.consumer_id == name), None)
+        members = self.nodes.described.members if self.nodes.described is not None else ()
+        at_coordinator = next((member for member in members if member.consumer_id == name), None)
         return Member(
             member_id=name,
             instance_id=None,
@@ -106,26 +106,26 @@ class Seen:
             protocol=ZOOKEEPER,
             member_epoch=None,
             state=MemberStatus.REGISTERED
-            if told is None
+            if at_coordinator is None
             else MemberStatus.FETCHING
-            if told.started
+            if at_coordinator.started
             else MemberStatus.WAITING,
             subscribed_topics=known.topics if known else None,
             subscribed_regex=known.regex if known else None,
             assignment=None if OWNERS in self.nodes.unread else assignment_of(owned),
             target_assignment=None,
-            session_timeout_ms=told.session_timeout_ms if told is not None else None,
-            failed_pings=told.failed if told is not None else None,
+            session_timeout_ms=at_coordinator.session_timeout_ms if at_coordinator is not None else None,
+            failed_pings=at_coordinator.failed if at_coordinator is not None else None,
         )
 
 
 def listed(seen: Seen) -> GroupListing:
-    """Return a group in short."""
+    """Return the group's row in a list."""
     return GroupListing(seen.nodes.group_id, ZOOKEEPER, CONSUMER, seen.state, seen.member_count, None)
 
 
 def reads(seen: Seen, topic: str) -> bool:
-    """Whether the group subscribes to a topic, or has had an owner or a committed offset in it."""
+    """Return whether the group subscribes to a topic, or has had an owner or a committed offset in it."""
     wanted = (
         registration.wanted(seen.there)
         for registration in seen.nodes.registered.values()
@@ -138,7 +138,7 @@ def reads(seen: Seen, topic: str) -> bool:
 class CommittedOffsets:
     """What a group has committed: `all` by partition, `kafka` those kept there, `differing` those in both.
 
-    `error` says why Kafka could not be asked; where nothing can be in Kafka it is not.
+    `error` says why Kafka could not be asked; it stays None where nothing can be in Kafka.
     """
 
     all: Committed
@@ -148,10 +148,10 @@ class CommittedOffsets:
 
 
 def offsets(found: Sequence[Seen], logs: Logs, *, anywhere: bool = False) -> dict[str, CommittedOffsets]:
-    """Return each group's committed offsets; one in both places is Kafka's, as in Kafka's own tools.
+    """Return each group's committed offsets; of those in both places Kafka's, as in Kafka's own tools.
 
-    Kafka is asked for the topics that the group's nodes name; with `anywhere` for all that are known, as one
-    that an operator has tidied out of the tree may be among them.
+    Kafka is asked for the topics that the group's nodes name; with `anywhere` for all known topics, in case
+    an operator has removed some from the tree.
     """
     wanted = {
         seen.nodes.group_id: sorted(partitions)
@@ -159,8 +159,10 @@ def offsets(found: Sequence[Seen], logs: Logs, *, anywhere: bool = False) -> dic
         if (OFFSETS_TOPIC in seen.there or seen.hidden(OFFSETS_TOPIC))
         and (partitions := _relevant(seen, seen.there if anywhere else ()))
     }
-    told = logs.committed(wanted) if wanted else {}
-    return {seen.nodes.group_id: _committed(seen.nodes, told.get(seen.nodes.group_id, {})) for seen in found}
+    in_kafka = logs.committed(wanted) if wanted else {}
+    return {
+        seen.nodes.group_id: _committed(seen.nodes, in_kafka.get(seen.nodes.group_id, {})) for seen in found
+    }
 
 
 def _relevant(seen: Seen, more: Iterable[str]) -> frozenset[TopicPartition]:
@@ -173,16 +175,16 @@ def _relevant(seen: Seen, more: Iterable[str]) -> frozenset[TopicPartition]:
     }
 
 
-def _committed(nodes: GroupNodes, told: Committed | KgroupError) -> CommittedOffsets:
+def _committed(nodes: GroupNodes, in_kafka: Committed | KgroupError) -> CommittedOffsets:
     own = {p: OffsetAndMetadata(stored.offset) for p, stored in nodes.offsets.items()}
-    if isinstance(told, KgroupError):
-        return CommittedOffsets(own, {}, error=told)
-    differing = tuple(sorted(p for p, at in told.items() if p in own and own[p].offset != at.offset))
-    return CommittedOffsets({**own, **told}, told, differing)
+    if isinstance(in_kafka, KgroupError):
+        return CommittedOffsets(own, {}, error=in_kafka)
+    differing = tuple(sorted(p for p, at in in_kafka.items() if p in own and own[p].offset != at.offset))
+    return CommittedOffsets({**own, **in_kafka}, in_kafka, differing)
 
 
 def describe(found: Sequence[Seen], logs: Logs) -> tuple[GroupDescription, ...]:
-    """Each group in full, with the ends of its logs as the brokers tell them."""
+    """Return each group in full, with the ends of its logs from the brokers."""
     stored = offsets(found, logs)
     rows = {seen.nodes.group_id: _rows_of(seen, stored[seen.nodes.group_id]) for seen in found}
     ends = logs.at({p for partitions in rows.values() for p in partitions})
@@ -227,14 +229,14 @@ def _rows(seen: Seen, stored: CommittedOffsets, ends: lag.Ends, starts: lag.Ends
             row = replace(row, member_id=None)
         if partition in seen.nodes.undecodable and partition not in stored.kafka:
             why = seen.nodes.undecodable[partition]
-            row = replace(row, lag=None, reason=CommitUnread(f"what is committed is not known: {why}"))
+            row = replace(row, lag=None, reason=CommitUnread(f"its committed offset is unknown: {why}"))
         elif stored.error is not None:
             # An offset in Kafka would take precedence over this one.
             where = "nothing" if row.committed_offset is None else str(row.committed_offset)
-            why = f"{where} in ZooKeeper, and what is in Kafka is not known: {stored.error.message}"
+            why = f"{where} in ZooKeeper, the one in Kafka is unknown: {stored.error.message}"
             row = replace(row, lag=None, reason=why)
         elif row.committed_offset is None and OFFSETS in seen.nodes.unread:
-            row = replace(row, lag=None, reason=CommitUnread("what is committed could not be read"))
+            row = replace(row, lag=None, reason=CommitUnread("its committed offset could not be read"))
         yield row
 
 
@@ -243,7 +245,7 @@ def _nobody() -> Member:
 
 
 def _errors(group_id: str, stored: CommittedOffsets, rows: Iterable[OffsetRow]) -> Iterator[ItemError]:
-    """Yield what the brokers did not tell: committed offsets in Kafka, and ends of logs, by reason."""
+    """Yield what the brokers did not report: committed offsets in Kafka, and ends of logs, by reason."""
     if stored.error is not None:
         message = f"{group_id}: whether committed offsets are in Kafka (offsets.storage=kafka) is not known: "
         yield ItemError(group_id, code_name(stored.error), message + stored.error.message, stored.error.hint)

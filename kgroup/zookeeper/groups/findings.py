@@ -1,4 +1,4 @@
-"""What the nodes of a group prove, as findings: those of other groups that hold here, and its own (KG4xx)."""
+"""Findings that a group's nodes prove: those of other groups that apply here, and its own (KG4xx)."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -56,12 +56,12 @@ def _own(
         yield "KG402", _unsettled(group, nodes)
     if differing:
         shown = first_of([f"{p} {nodes.offsets[p].offset} in ZooKeeper" for p in differing], SHOWN)
-        yield "KG403", f"shown is what is in Kafka, as Kafka's own tools do: {shown}"
+        yield "KG403", f"showing those in Kafka, as Kafka's own tools do: {shown}"
     nothing = not in_kafka and not nodes.offsets and not nodes.undecodable and OFFSETS not in nodes.unread
     if nodes.registered and nothing and not group.errors:
         yield (
             "KG404",
-            "nothing is committed, neither in ZooKeeper nor in Kafka: not yet, or auto.commit is off",
+            "no offset in ZooKeeper or Kafka: none committed yet, or auto.commit is off",
         )
 
 
@@ -74,7 +74,7 @@ def _unsettled(group: GroupDescription, nodes: GroupNodes) -> str:
     if lost:
         parts.append(f"{_some(lost)} with an owner that is not registered")
     said = " and ".join(parts) or "partitions without an owner"
-    return f"{said}: a rebalance is in progress, or has failed; ZooKeeper does not say which"
+    return f"{said}: a rebalance is in progress, or has failed; ZooKeeper does not show which"
 
 
 def _some(partitions: list[TopicPartition]) -> str:

@@ -1,4 +1,4 @@
-"""What an operator does with the groups of a tree: list, describe, measure, export offsets, delete."""
+"""An operator's commands on the groups of a tree: list, describe, measure, export offsets, delete."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ Answers = dict[str, Seen | KgroupError]
 class Groups:
     """The groups of one tree; `connect` reaches the brokers that the tree names, if one is needed.
 
-    `registered` asks an elected coordinator of the design of 0.9, where there is one, for its members.
+    `registered` asks an elected coordinator of the design of 0.9, if there is one, for its members.
 
-    Reads raise BrokerRefused where rights hide everything, and ConfigError for a tree that is no Kafka's.
+    Reads raise BrokerRefused if ACLs hide everything, and ConfigError for a tree without Kafka.
     """
 
     def __init__(self, ask: Ask, connect: Connect, registered: AskRegistered) -> None:
@@ -64,7 +64,7 @@ class Groups:
         self._broker_errors: tuple[ItemError, ...] = ()
 
     def list_groups(self, topic: str | None = None) -> Listing:
-        """Return the groups of the tree, by id, those that have to do with a topic where one is named."""
+        """Return the groups of the tree, by id; with `topic`, those that read it."""
         found: list[GroupListing] = []
         errors: list[ItemError] = []
         for group_id, seen in self._read(tree.group_ids(self._ask)).items():
@@ -80,22 +80,24 @@ class Groups:
         """Return groups in full; those that cannot be described are among the errors."""
         found = self._read(group_ids)
         seen = [group for group in found.values() if isinstance(group, Seen)]
-        told = describe(seen, self._logs_of_brokers()) if seen else ()
-        told, unseen = with_coordinator(self._ask, told, {one.nodes.group_id: one.nodes for one in seen})
+        described = describe(seen, self._logs_of_brokers()) if seen else ()
+        described, unseen = with_coordinator(
+            self._ask, described, {one.nodes.group_id: one.nodes for one in seen}
+        )
         errors = tuple(
             item_error(group_id, error) for group_id, error in found.items() if isinstance(error, KgroupError)
         )
-        return Description(told, (*errors, *unseen, *self._broker_errors))
+        return Description(described, (*errors, *unseen, *self._broker_errors))
 
     def lag(self, group_ids: Iterable[str], interval_s: float | None = None) -> LagReport:
-        """How far each group is behind, with `interval_s` at which rate."""
+        """Return how far each group is behind, with `interval_s` at which rate."""
         return sampled(self.describe, group_ids, interval_s)
 
     def look(self, group_ids: Iterable[str]) -> tuple[dict[str, GroupNow], tuple[ItemError, ...]]:
-        """Return the groups' committed offsets; an error in those that are read, or may be.
+        """Return the groups' committed offsets; an error for groups that are read, or may be.
 
-        Owners alone, which may be left over, hide no offset: `unseen` says that the group may be read. And
-        what of the committed offsets could not be read, or is told in two places, each time otherwise.
+        Mere owners, which may be stale, hide no offset: `unseen` says that the group may be read. `unseen`
+        also holds offsets that could not be read, and those that differ between the two places.
         """
         from kgroup.admin.change.offset_plans import ABSENT, UNREAD, GroupNow
 
@@ -119,7 +121,7 @@ class Groups:
         return now, tuple(doubt for seen in quiet for doubt in _doubts(seen, stored[seen.nodes.group_id]))
 
     def silent_since_ms(self, group_ids: Iterable[str]) -> dict[str, int | None]:
-        """When each group that nobody reads with last wrote an offset; None where it never did."""
+        """Return when each group without readers last wrote an offset; None where it never did."""
         return {
             group_id: max((stored.modified_ms for stored in seen.nodes.offsets.values()), default=None)
             for group_id, seen in self._read(group_ids).items()
@@ -133,7 +135,7 @@ class Groups:
     def delete(
         self, group_ids: Sequence[str], transact: Transact, journal: Journal, reason: str | None
     ) -> Deletion:
-        """Delete groups from the tree, item by item, with what they had committed in the journal."""
+        """Delete groups from the tree, item by item, and keep their committed offsets in the journal."""
         from kgroup.admin.change.offset_plans import actor
 
         before = {
@@ -226,42 +228,42 @@ def _doubts(seen: Seen, stored: CommittedOffsets) -> Iterable[ItemError]:
 
 Transact = Callable[..., tuple[Result, ...]]
 MOST = 4000
-"""Deletions in one multi: ZooKeeper takes no request over 1 MiB, and a path has 249 bytes a name at most."""
+"""Deletions per multi: ZooKeeper rejects requests over 1 MiB, and a name has at most 249 bytes."""
 MOST_BYTES = 512 * 1024
 
 
 def refusal_of(seen: Seen) -> KgroupError | None:
-    """Why a group may not be moved or deleted now; None when nobody reads with it."""
+    """Return why a group may not be moved or deleted now; None when it has no readers."""
     name, nodes = seen.nodes.group_id, seen.nodes
     if seen.state == EMPTY:
         return None
-    if nodes.told is not None and not nodes.registered:
-        message = f"{name} is {seen.state} at its coordinator: consumers that read it before may go on"
+    if nodes.described is not None and not nodes.registered:
+        message = f"{name} is {seen.state} at its coordinator: its earlier consumers may go on"
         hint = "ask again in a moment: no longer than their session timeout"
         return BrokerRefused(ErrorCode.NON_EMPTY_GROUP, message, hint=hint)
     if seen.state != UNKNOWN:
         count = len(nodes.registered)
         consumers = "1 live consumer" if count == 1 else f"{count} live consumers"
-        where = "in ZooKeeper" if nodes.told is None else "with its coordinator"
+        where = "in ZooKeeper" if nodes.described is None else "with its coordinator"
         message = f"{name} has {consumers} registered {where}: they go on committing"
         hint = "stop its consumers first; their registrations end with their sessions"
         return BrokerRefused(ErrorCode.NON_EMPTY_GROUP, message, hint=hint)
     if nodes.owners:
         lasting = any(owner.lasting for owner in nodes.owners.values())
         how = "by nodes that outlive their consumers" if lasting else "by consumers that are not registered"
-        message = f"{name}: whether it is read is not known: {len(nodes.owners)} partitions are owned {how}"
+        message = f"{name}: whether it is read is unknown: {len(nodes.owners)} partitions are owned {how}"
         hint = "ask again in a moment"
         if lasting and not nodes.errors:
             hint = "only a coordinator knows: ask again while kgroup serve --legacy runs on this tree"
         return BrokerRefused(ErrorCode.NON_EMPTY_GROUP, message, hint=hint)
     first = nodes.errors[0]
     code = ErrorCode.__members__.get(first.code, ErrorCode.NON_EMPTY_GROUP)
-    return BrokerRefused(code, f"{name}: whether it is read is not known: {first.message}", hint=first.hint)
+    return BrokerRefused(code, f"{name}: whether it is read is unknown: {first.message}", hint=first.hint)
 
 
 def may_be_left_over(seen: Seen) -> bool:
-    """Return whether owners are the one sign of readers: no reason not to read the offsets."""
-    return seen.state == UNKNOWN and bool(seen.nodes.owners) and seen.nodes.told is None
+    """Return whether owners are the only sign of readers: the offsets may still be read."""
+    return seen.state == UNKNOWN and bool(seen.nodes.owners) and seen.nodes.described is None
 
 
 def planned(group_id: str, seen: Seen | KgroupError) -> GroupResult:
@@ -279,9 +281,9 @@ def planned(group_id: str, seen: Seen | KgroupError) -> GroupResult:
 
 
 def delete(ask: Ask, transact: Transact, group_id: str) -> GroupResult:
-    """Delete a group's nodes, the registrations' parent first: a consumer that came meanwhile keeps it all.
+    """Delete a group's nodes, the registrations' parent first: if a consumer registered meanwhile, all stays.
 
-    In one multi where it fits; else what is left says so in the result.
+    In one multi if it fits; otherwise the result says what is left.
     """
     paths = list(_bottom_up(ask, path_of(CONSUMERS, group_id)))
     registered = path_of(CONSUMERS, group_id, IDS) + "/"
@@ -328,7 +330,7 @@ def _batches(paths: Sequence[str]) -> Iterator[list[str]]:
     batch: list[str] = []
     size = 0
     for path in paths:
-        # Header and version of an operation beside its path.
+        # Header and version of an operation, without its path.
         size += len(path.encode()) + 32
         if batch and (len(batch) >= MOST or size > MOST_BYTES):
             yield batch
@@ -350,7 +352,7 @@ def _not_deleted(group_id: str, wrong: tuple[str, Result], done: int, of: int) -
     if failure is Failure.NO_AUTH:
         return _failed(group_id, "GROUP_AUTHORIZATION_FAILED", f"not authorised to delete {path}{rest}")
     message = (
-        f"whether it was deleted is not known: {failure.value if isinstance(failure, Failure) else failure}"
+        f"whether it was deleted is unknown: {failure.value if isinstance(failure, Failure) else failure}"
     )
     return _failed(group_id, "UNREACHABLE", message)
 

@@ -1,7 +1,7 @@
-"""The nodes of groups, topics and brokers, read level by level: one round of questions a level.
+"""The nodes of groups, topics and brokers, read level by level with one round of requests per level.
 
-A node that goes away between two rounds is one that is not there. What may not be read, or is not what Kafka
-writes, is an error of the group's own and makes nothing empty.
+A node that goes away between two rounds counts as missing. A node that may not be read, or that Kafka did not
+write, is an error of its group; nothing is taken for empty.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -34,14 +34,14 @@ D = TypeVar("D")
 Ask = Callable[..., tuple[Result, ...]]
 CONSUMERS, BROKERS = "consumers", "brokers"
 ELECTED, EPOCH = "coordinator", "coordinator_epoch"
-"""In its place among the groups, a coordinator of the design of 0.9 keeps its broker's id."""
+"""Where groups are kept, a coordinator of the design of 0.9 keeps its broker's id."""
 IDS, OWNERS, OFFSETS = "ids", "owners", "offsets"
 _ACL = "an ACL in ZooKeeper keeps it from this client: set zookeeper.sasl.username and its password"
 
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Who owns a partition; `lasting` when the node outlives the session that made it."""
+    """The owner of a partition; `lasting` if the node outlives the session that made it."""
 
     consumer: str
     lasting: bool
@@ -50,7 +50,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Elected:
-    """The coordinator of the design of 0.9: its broker, and which election it won; None if not told."""
+    """The coordinator of the design of 0.9: its broker, and which election it won; None if unknown."""
 
     broker_id: int
     epoch: int | None
@@ -66,7 +66,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class DescribedGroup:
-    """How a group stands with its coordinator, and all its members by id."""
+    """A group's state at its coordinator, and all its members by id."""
 
     state: str
     members: tuple[Registered, ...]
@@ -76,9 +76,9 @@ class DescribedGroup:
 class GroupNodes:
     """A group as its nodes have it; `unread` names the parts (ids, owners, offsets) not read in full.
 
-    `topics` have had an owner or a committed offset: their nodes outlive the partitions' own.
-    `undecodable` says of a partition what its offset node holds instead of an offset. `elected` is the
-    coordinator that has assigned the group, `told` what it says of it where it could be asked.
+    `topics` have had an owner or a committed offset: their nodes outlive the partitions' own. `undecodable`
+    maps a partition to what its offset node holds instead of an offset. `elected` is the coordinator that has
+    assigned the group, `described` its description of the group if it could be asked.
     """
 
     group_id: str
@@ -90,17 +90,17 @@ class GroupNodes:
     errors: list[ItemError] = field(default_factory=list)
     unread: set[str] = field(default_factory=set)
     elected: Elected | None = None
-    told: DescribedGroup | None = None
+    described: DescribedGroup | None = None
 
     def note(self, part: str, path: str, error: KgroupError) -> None:
-        """Take down that a node of a part could not be read."""
+        """Note that a node of a part could not be read."""
         self.unread.add(part)
         message = f"{self.group_id}: {path}: {error.message}"
         self.errors.append(ItemError(self.group_id, code_name(error), message, error.hint))
 
 
 def group_ids(ask: Ask) -> tuple[str, ...]:
-    """All groups of the tree, by id; ConfigError for a tree that is no Kafka's."""
+    """Return all groups of the tree, by id; ConfigError for a tree without Kafka."""
     (found,) = ask(Children(path_of(CONSUMERS)))
     if not isinstance(found, tuple):
         _refuse_if_hidden(found, path_of(CONSUMERS))
@@ -111,7 +111,7 @@ def group_ids(ask: Ask) -> tuple[str, ...]:
 
 
 def refuse_if_no_kafka(ask: Ask) -> None:
-    """ConfigError for a tree with neither groups nor brokers; it names a chroot that has them."""
+    """Raise ConfigError for a tree with neither groups nor brokers; it names a chroot that has them."""
     if not all(answer is Failure.NO_NODE for answer in ask(*_exist(""))):
         return
     (below,) = ask(Children("/"))
@@ -126,7 +126,7 @@ def refuse_if_no_kafka(ask: Ask) -> None:
 
 
 def groups(ask: Ask, wanted: Iterable[str]) -> dict[str, GroupNodes | KgroupError]:
-    """Each group as its nodes have it, or why it cannot be told."""
+    """Return each group as its nodes have it, or the error for it."""
     names = list(dict.fromkeys(wanted))
     named = [name for name in names if is_name(name) and not (name == ELECTED and _is_elected(ask))]
     there = dict(zip(named, ask(*(Exists(path_of(CONSUMERS, name)) for name in named)), strict=True))
@@ -147,7 +147,7 @@ def groups(ask: Ask, wanted: Iterable[str]) -> dict[str, GroupNodes | KgroupErro
 
 
 def topics(ask: Ask, wanted: Iterable[str] | None = None) -> dict[str, tuple[int, ...] | KgroupError]:
-    """Return the partitions of topics, or why they cannot be told; of all there are for None."""
+    """Return the partitions of topics, or the error for each; all topics for None."""
     if wanted is None:
         (names,) = ask(Children(path_of(BROKERS, "topics")))
         if not isinstance(names, tuple):
@@ -171,7 +171,7 @@ def topics(ask: Ask, wanted: Iterable[str] | None = None) -> dict[str, tuple[int
 
 
 def brokers(ask: Ask) -> tuple[tuple[Broker, ...], tuple[ItemError, ...]]:
-    """Return the brokers alive, and what their nodes did not tell."""
+    """Return the live brokers, and errors for unreadable ones."""
     where = path_of(BROKERS, "ids")
     (numbers,) = ask(Children(where))
     if not isinstance(numbers, tuple):
@@ -195,7 +195,7 @@ def brokers(ask: Ask) -> tuple[tuple[Broker, ...], tuple[ItemError, ...]]:
 
 
 def elected(ask: Ask) -> Elected | None:
-    """Who is elected to coordinate; None in trees of Kafka itself, where nobody is."""
+    """Return the elected coordinator; None in trees of Kafka itself, which has none."""
     node, epoch = ask(Get(path_of(CONSUMERS, ELECTED)), Get(path_of(EPOCH)))
     if not isinstance(node, Node) or not node.stat.owner:
         return None
@@ -208,12 +208,12 @@ def elected(ask: Ask) -> Elected | None:
 def coordinated(ask: Ask, names: Sequence[str]) -> frozenset[str]:
     """Return the groups that an elected coordinator has assigned: the owners have its session timeout."""
     nodes = ask(*(Get(path_of(CONSUMERS, name, OWNERS)) for name in names))
-    told = zip(names, nodes, strict=True)
-    return frozenset(n for n, node in told if isinstance(node, Node) and b"session_timeout_ms" in node.data)
+    pairs = zip(names, nodes, strict=True)
+    return frozenset(n for n, node in pairs if isinstance(node, Node) and b"session_timeout_ms" in node.data)
 
 
 def cluster_id(ask: Ask) -> str | None:
-    """Return the cluster's id, which Kafka keeps since 0.10.1; None where none can be read."""
+    """Return the cluster's id, which Kafka keeps since 0.10.1; None if it cannot be read."""
     (node,) = ask(Get(path_of("cluster", "id")))
     return cluster_id_of(node.data) if isinstance(node, Node) else None
 
@@ -256,14 +256,14 @@ def _read_ids(ask: Ask, found: Sequence[GroupNodes]) -> None:
             if isinstance(wrong := group.registered[name], DecodeError):
                 group.note(IDS, path_of(CONSUMERS, group.group_id, IDS, name), wrong)
         elif node is not Failure.NO_NODE:
-            # That it is registered is known; what it reads is not.
+            # It is known to be registered; what it reads is not.
             hidden = _hidden(ErrorCode.GROUP_AUTHORIZATION_FAILED, name)
             group.registered[name] = DecodeError(hidden.message, hidden.hint)
             group.note(IDS, path_of(CONSUMERS, group.group_id, IDS, name), hidden)
 
 
 def _children(ask: Ask, found: Sequence[GroupNodes], part: str) -> Iterator[tuple[GroupNodes, str]]:
-    """Yield the names below one part of each group; what cannot be read is taken down in the group."""
+    """Yield the names below one part of each group; errors are noted in the group."""
     paths = [path_of(CONSUMERS, group.group_id, part) for group in found]
     for group, path, names in zip(found, paths, ask(*map(Children, paths)), strict=True):
         if isinstance(names, tuple):
@@ -276,7 +276,7 @@ Take = Callable[[GroupNodes, TopicPartition, Node], None]
 
 
 def _read_partitions(ask: Ask, found: Sequence[GroupNodes], part: str, take: Take) -> None:
-    """Every node of a part that stands for a partition, `part/TOPIC/NUMBER`, handed to `take`."""
+    """Pass every node of a part that stands for a partition, `part/TOPIC/NUMBER`, to `take`."""
     asked = list(_partition_nodes(ask, found, part))
     for (group, partition, read), node in zip(asked, ask(*(read for _, _, read in asked)), strict=True):
         if isinstance(node, Node):
@@ -328,5 +328,5 @@ def _take_offset(group: GroupNodes, partition: TopicPartition, node: Node) -> No
 
 
 def existing(found: Mapping[str, tuple[int, ...] | KgroupError]) -> dict[str, tuple[int, ...]]:
-    """Return the topics of which the partitions are known."""
+    """Return the topics whose partitions are known."""
     return {name: numbers for name, numbers in found.items() if isinstance(numbers, tuple)}

@@ -1,4 +1,4 @@
-"""What Kafka 0.8 to 1.1 writes into the nodes of a tree, as values; DecodeError for anything else."""
+"""Values that Kafka 0.8 to 1.1 writes into the nodes of a tree; DecodeError for anything else."""
 
 import json
 import re
@@ -18,7 +18,7 @@ _INT = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What a consumer says that it reads: topics by name, or all whose whole name the pattern matches or not.
+    """What a consumer subscribes to: topics by name, or those whose whole name matches a pattern or not.
 
     `topics` is None for a pattern; then it reads all names that match it, or with `excluded` all others.
     """
@@ -33,10 +33,10 @@ class Registration:
         return f"(?!(?:{self.pattern})$).*" if self.excluded else self.pattern
 
     def wanted(self, existing: Collection[str]) -> frozenset[str] | None:
-        """Return the topics it reads of those that exist; None for a pattern in syntax only Java has."""
+        """Return those of the existing topics that it reads; None for a pattern that only Java can parse."""
         if self.topics is not None:
             return frozenset(self.topics)
-        # RE2, as everywhere: with Python's own, one consumer's pattern could hold every command up.
+        # RE2, as everywhere: with Python's own, one consumer's pattern could block every command.
         try:
             matching = matching_topics(compile_regex(self.pattern or ""), existing)
         except Refused:
@@ -57,7 +57,7 @@ def registration_of(data: bytes) -> Registration:
     document = _object(data)
     subscription, pattern = document.get("subscription"), document.get("pattern", STATIC)
     if not isinstance(subscription, dict) or pattern not in (STATIC, WHITE_LIST, BLACK_LIST):
-        raise DecodeError(f"it is not the registration of a consumer: {_quoted(data)}")
+        raise DecodeError(f"not a consumer's registration: {_quoted(data)}")
     if pattern == STATIC:
         return Registration(tuple(sorted(subscription)))
     return registration_of_pattern("|".join(subscription), pattern == WHITE_LIST)
@@ -65,7 +65,7 @@ def registration_of(data: bytes) -> Registration:
 
 def registration_of_pattern(text: str, wanted: bool) -> Registration:
     """Return a consumer of all topics that a pattern matches, or of all that it does not match."""
-    # As the old consumer reads it: commas are alternatives, and what quotes it is not part of it.
+    # As the old consumer reads it: commas are alternatives, and quotes around it are not part of it.
     choice = text.strip().replace(",", "|").replace(" ", "").strip("\"'")
     return Registration(None, choice, excluded=not wanted)
 
@@ -86,7 +86,7 @@ def broker_of(number: str, data: bytes) -> Broker:
         found["PLAINTEXT"] = (host, port)
     broker_id = number_in(number.encode(), _INT)
     if broker_id is None or not found:
-        raise DecodeError(f"it is not the registration of a broker: {_quoted(data)}")
+        raise DecodeError(f"not a broker's registration: {_quoted(data)}")
     return Broker(broker_id, found)
 
 
@@ -99,7 +99,7 @@ def partitions_of_topic(data: bytes) -> tuple[int, ...]:
 
 
 def cluster_id_of(data: bytes) -> str | None:
-    """Return the id in `/cluster/id`; None where it is none."""
+    """Return the id in `/cluster/id`; None if there is none."""
     try:
         found = _object(data).get("id")
     except DecodeError:
@@ -116,7 +116,7 @@ def offset_of(data: bytes) -> int:
 
 
 def partition_number(name: str) -> int:
-    """Return the number in a node's name; Kafka 0.7 has names such as 0-1 with another meaning."""
+    """Return the number in a node's name; names of Kafka 0.7 such as 0-1 mean something else."""
     number = number_in(name.encode(), _INT)
     if number is None:
         raise DecodeError(f"{_quoted(name.encode())} is not a partition of Kafka 0.8 or later")
@@ -141,7 +141,7 @@ def consumer_of(thread: bytes) -> str:
 
 
 def host_of(group_id: str, consumer: str) -> str | None:
-    """Return the host a consumer was started on, where its id is one that the old consumer makes itself."""
+    """Return the host a consumer was started on, if its id is one that the old consumer generated."""
     match = _CONSUMER.fullmatch(consumer.removeprefix(f"{group_id}_"))
     return match["host"] if match else None
 

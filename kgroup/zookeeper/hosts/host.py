@@ -25,13 +25,13 @@ LEVELS = {
     events.Level.ERROR: logging.ERROR,
 }
 AT_ONCE = 1000
-"""How many timers fire before the loop does something else."""
+"""How many timers fire before the event loop gets another turn."""
 GOODBYE_S = 3.0
-"""How long the last writes of a broker that goes down may take."""
+"""How long the last writes of a broker that shuts down may take."""
 
 
 class LegacyHost:
-    """Carries out what the machine asks for, in order, and tells it what happens."""
+    """Executes the machine's effects in order, and reports events to it."""
 
     def __init__(
         self, broker_id: int, config: LegacyConfig, clock: Clock, complaints: Complaints, make_link: MakeLink
@@ -54,23 +54,23 @@ class LegacyHost:
         self._waking = self._stopped = False
 
     def listen(self, host: str, port: int) -> tuple[str, int]:
-        """Take consumers' connections there (port 0: any free one); where. OSError if it cannot be had."""
+        """Listen for consumers (port 0: any free one); return the address. OSError if it cannot be used."""
         self._listener = Listener(host, port, lambda: LegacyConnection(self), self._complaints)
         return self._listener.address
 
     def start(self) -> None:
-        """Look for a session, and for the coordinator's place."""
+        """Open a session and start the election."""
         self._link.open()
 
     def shut_down(self) -> None:
-        """Give up the coordinator's place, if it is this broker's, and close all connections."""
+        """Resign if this broker coordinates, and close all connections."""
         if self._listener is not None:
             self._listener.close()
             self._listener = None
         self.step(events.Shutdown())
 
     async def stop(self) -> None:
-        """After `shut_down`: wait for the last writes, which other brokers may be waiting for, and end."""
+        """Wait after `shut_down` for the last writes, which other brokers may need, and end."""
         if self._calls:
             self._quiet.clear()
             try:
@@ -83,19 +83,19 @@ class LegacyHost:
         self._link.close()
 
     def opened(self, connection: LegacyConnection) -> None:
-        """Take in a consumer's connection."""
+        """Register a consumer's new connection."""
         self._opened += 1
         connection.number = self._opened
         self._connections[connection.number] = connection
         self.step(events.Opened(connection.number))
 
     def lost(self, connection: LegacyConnection) -> None:
-        """Note that a connection has ended, not by the machine's will."""
+        """Note that a connection has ended without the machine's request."""
         if self._connections.pop(connection.number, None) is not None:
             self.step(events.Closed(connection.number))
 
     def step(self, event: events.CoordinatorEvent) -> None:
-        """OnEvent the machine, and do what it asks for."""
+        """Pass the event to the machine, and do what it asks for."""
         if self._stopped:
             return
         if isinstance(event, events.ZkDone):
@@ -130,7 +130,7 @@ class LegacyHost:
             self._loop.call_soon(self.step, events.Malformed(send.conn, error.message))
             return
         if connection.send(frame) > self.config.max_outbound_bytes:
-            log.warning("connection %d takes too little of what is sent, and is closed", send.conn)
+            log.warning("connection %d reads too slowly, and is closed", send.conn)
             del self._connections[send.conn]
             connection.abort()
             self._loop.call_soon(self.step, events.Closed(send.conn))
@@ -146,10 +146,10 @@ class LegacyHost:
             self._timer = self._loop.call_later(delay_ms / 1000, self._wake)
 
     def _wake(self) -> None:
-        """Do what is due now, behind what has come by now.
+        """Do what is due now, after the input that has arrived.
 
-        A loop that was held up finds deadlines and unread answers at once: an answer that came in time must
-        not lose because we were late.
+        A loop that was blocked finds deadlines and unread answers at once: an answer that arrived in time
+        must not count as late.
         """
         self._timer = None
         self._waking = True
@@ -166,11 +166,11 @@ class LegacyHost:
 
 
 PARTING_S = 5.0
-"""How long a connection that is closed may take over what was still to be sent."""
+"""How long a closed connection may take to send what is left."""
 
 
 class LegacyConnection(asyncio.Protocol):
-    """`number` is the machine's name for it, never used again; once closed it tells the machine nothing."""
+    """A connection; `number` is the machine's name for it, never reused; once closed, it reports nothing."""
 
     def __init__(self, host: LegacyHost) -> None:
         self.number = 0
@@ -199,14 +199,14 @@ class LegacyConnection(asyncio.Protocol):
             self._host.lost(self)
 
     def send(self, frame: bytes) -> int:
-        """Send a frame; how many bytes the other side has not taken yet."""
+        """Send a frame; return how many bytes are still unsent."""
         if self._transport is None or self._transport.is_closing():
             return 0
         self._transport.write(frame)
         return self._transport.get_write_buffer_size()
 
     def close(self) -> None:
-        """End it behind what was sent; a peer that does not take that is cut off."""
+        """End it after what was sent; abort it if the peer does not read that."""
         transport, self._transport = self._transport, None
         if transport is not None:
             transport.close()

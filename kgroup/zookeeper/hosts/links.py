@@ -1,4 +1,4 @@
-"""What a host needs of ZooKeeper: a session of its own, in a tree of this process or with a real ensemble."""
+"""A host's session with ZooKeeper: in a tree of this process or with a real ensemble."""
 
 import asyncio
 import logging
@@ -25,18 +25,18 @@ OnEvent = Callable[[CoordinatorEvent], None]
 
 
 class Link(Protocol):
-    """One session; what becomes of it and of its calls is told later, never inside a call."""
+    """One session; its events and the answers to calls always come later, never inside a call."""
 
     def open(self) -> None:
-        """Begin; ZkConnected tells when there is a session."""
+        """Begin; ZkConnected reports the session."""
         ...
 
     def call(self, zk: Zk) -> None:
-        """Make a call; ZkDone tells its answer."""
+        """Make a call; ZkDone reports its answer."""
         ...
 
     def close(self) -> None:
-        """End the session, and tell nothing more."""
+        """End the session, and report nothing more."""
         ...
 
 
@@ -44,31 +44,31 @@ MakeLink = Callable[[OnEvent], Link]
 
 
 class TreeLink:
-    """A session that lasts as long as the process: the tree and who asks it stand still together."""
+    """A session that lasts as long as the process: the tree and its user pause together."""
 
-    def __init__(self, tree: Tree, session_ms: int, now_ms: Callable[[], int], tell: OnEvent) -> None:
+    def __init__(self, tree: Tree, session_ms: int, now_ms: Callable[[], int], on_event: OnEvent) -> None:
         self._tree = tree
         self._session_ms = session_ms
         self._now_ms = now_ms
-        self._tell = tell
+        self._on_event = on_event
         self._loop = asyncio.get_running_loop()
         self._session = 0
         self._closed = False
 
     def open(self) -> None:
-        self._session = self._tree.open(lambda path, change: self._tell_soon(ZkFired(path, change)))
-        self._tell_soon(ZkConnected(self._session, self._session_ms, fresh=True))
+        self._session = self._tree.open(lambda path, change: self._report_soon(ZkFired(path, change)))
+        self._report_soon(ZkConnected(self._session, self._session_ms, fresh=True))
 
     def call(self, zk: Zk) -> None:
         results = self._tree.ask(self._session, zk.ops, watch=zk.watch, now_ms=self._now_ms())
-        self._tell_soon(ZkDone(zk.call, results))
+        self._report_soon(ZkDone(zk.call, results))
 
     def close(self) -> None:
         self._closed = True
         self._tree.expire(self._session)
 
-    def _tell_soon(self, event: CoordinatorEvent) -> None:
-        self._loop.call_soon(lambda: None if self._closed else self._tell(event))
+    def _report_soon(self, event: CoordinatorEvent) -> None:
+        self._loop.call_soon(lambda: None if self._closed else self._on_event(event))
 
 
 log = logging.getLogger(__name__)
@@ -77,12 +77,12 @@ log = logging.getLogger(__name__)
 class SessionLink:
     """One session after another, for as long as it is open.
 
-    kazoo answers on one thread and tells what watches saw on another: a watch that fires before its own read
-    is answered waits for that answer, or whoever asked would not know yet what it is about.
+    kazoo answers on one thread and reports watches on another. A watch that fires before its own read is
+    answered waits for that answer; otherwise its owner would not know what it is about.
     """
 
-    def __init__(self, ensemble: Ensemble, security: Security, session_ms: int, tell: OnEvent) -> None:
-        self._tell = tell
+    def __init__(self, ensemble: Ensemble, security: Security, session_ms: int, on_event: OnEvent) -> None:
+        self._on_event = on_event
         self._loop = asyncio.get_running_loop()
         self._session = Session(
             ensemble,
@@ -106,7 +106,7 @@ class SessionLink:
             self._read(zk)
         else:
             self._session.submit_all(
-                zk.ops, lambda results: self._hand_over(self._tell, ZkDone(zk.call, results))
+                zk.ops, lambda results: self._hand_over(self._on_event, ZkDone(zk.call, results))
             )
 
     def close(self) -> None:
@@ -114,25 +114,26 @@ class SessionLink:
         self._session.close()
 
     def _read(self, zk: Zk) -> None:
-        """Send reads one behind the other; the answer is complete when each has its own."""
+        """Send reads one after another; the answer is complete when each has its own."""
         found: dict[int, Result] = {}
 
         def answered(number: int, result: Result) -> None:
             found[number] = result
             if len(found) == len(zk.ops):
-                self._tell(ZkDone(zk.call, tuple(found[n] for n in range(len(zk.ops)))))
+                self._on_event(ZkDone(zk.call, tuple(found[n] for n in range(len(zk.ops)))))
                 for op in zk.ops if zk.watch else ():
                     self._reading[op.path] -= 1
                     if not self._reading[op.path]:
                         del self._reading[op.path]
                         for change in self._early.pop(op.path, ()):
-                            self._tell(ZkFired(op.path, change))
+                            self._on_event(ZkFired(op.path, change))
 
         for number, op in enumerate(zk.ops):
             watch = None
             if zk.watch:
                 self._reading[op.path] += 1
-                # One callable a path: kazoo keeps a set of them, and a path that is read often has one watch.
+                # One callable per path: kazoo keeps a set of them, so a path that is read often has one
+                # watch.
                 watch = self._watchers.setdefault(op.path, partial(self._hand_over, self._saw, op.path))
             self._session.submit(op, partial(self._hand_over, answered, number), watch)
 
@@ -141,10 +142,10 @@ class SessionLink:
             self._early[path].append(change)
         else:
             self._watchers.pop(path, None)
-            self._tell(ZkFired(path, change))
+            self._on_event(ZkFired(path, change))
 
     def _changed(self, state: State) -> None:
-        """On kazoo's thread, which knows the session at this moment; the loop hears of it behind the rest."""
+        """Read the session on kazoo's thread, which has its state now; the loop hears of it in order."""
         event: CoordinatorEvent
         match state:
             case State.SUSPENDED:
@@ -154,12 +155,12 @@ class SessionLink:
             case State.CONNECTED:
                 session, negotiated_ms = self._session.id, self._session.negotiated_ms
                 if negotiated_ms is None:
-                    # Without it nobody knows when to stop leading: it is better not to lead at all.
-                    log.error("ZooKeeper has not said how long a session lasts: no election")
+                    # Without it the time to stop leading is unknown: it is better not to lead at all.
+                    log.error("ZooKeeper has not reported its session timeout: no election")
                     return
                 event = ZkConnected(session, negotiated_ms, fresh=session != self._last)
                 self._last = session
-        self._hand_over(self._tell, event)
+        self._hand_over(self._on_event, event)
 
     def _hand_over(self, action: Callable[..., None], *args: object) -> None:
         if self._closed:
@@ -167,5 +168,5 @@ class SessionLink:
         try:
             self._loop.call_soon_threadsafe(lambda: None if self._closed else action(*args))
         except RuntimeError:
-            # The loop has ended, and whoever asked with it.
+            # The loop has ended, and the caller with it.
             self._closed = True

@@ -1,4 +1,4 @@
-"""Keeps a tree's brokers and topics as the served cluster has them, as brokers of the era did themselves."""
+"""Keeps a tree's brokers and topics as the served cluster has them, as brokers of the era did."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ from kgroup.zookeeper.store.operations import Create, Delete, Failure, Get, Node
 log = logging.getLogger(__name__)
 
 LOOK_S = 0.2
-"""How often it looks for topics that were made, changed or deleted."""
+"""How often it looks for topics that were created, changed or deleted."""
 AGAIN_S = 1.0
 Address = tuple[str, int]
 Then = Callable[[Sequence[Result]], None]
@@ -25,19 +25,19 @@ _LOST = (Failure.CONNECTION_LOSS, Failure.SESSION_EXPIRED)
 
 
 class Registrar:
-    """Writes a node for each broker, ephemeral, and one for each topic; never over what others wrote.
+    """Writes an ephemeral node for each broker and a node for each topic; never over what others wrote.
 
-    Of topics it deletes those that it has written itself and that the cluster has no more.
+    It deletes only topics that it wrote itself and that the cluster no longer has.
     """
 
     def __init__(
         self, cluster: Cluster, listeners: Mapping[int, tuple[Address, Address]], make_link: MakeLink
     ) -> None:
-        """Take each broker's `listeners`: where it serves Kafka, and where its coordinator listens."""
+        """Take each broker's `listeners`: for Kafka, and for its coordinator."""
         self._cluster = cluster
         self._listeners = listeners
         self._loop = asyncio.get_running_loop()
-        self._link = make_link(self._told)
+        self._link = make_link(self._on_event)
         self._calls: dict[int, Then] = {}
         self._called = 0
         self._session = 0
@@ -55,13 +55,13 @@ class Registrar:
         self._look()
 
     def close(self) -> None:
-        """Remove the brokers' nodes at once; the topics' stay."""
+        """Remove the brokers' nodes at once; the topics' nodes stay."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
         self._link.close()
 
-    def _told(self, event: CoordinatorEvent) -> None:
+    def _on_event(self, event: CoordinatorEvent) -> None:
         match event:
             case ZkConnected(session, _, fresh):
                 self._connected, self._session = True, session
@@ -104,7 +104,7 @@ class Registrar:
         self._ask((Create(base, b""),), made)
 
     def _register(self, version: int) -> None:
-        """Each broker's node is this session's; one of another session's is its own, until that ends."""
+        """Register each broker in this session; another session's node stays until that session ends."""
         missing = sorted(self._listeners.keys() - self._registered)
         if not missing:
             self._read_topics(version)
@@ -166,7 +166,7 @@ class Registrar:
         self._ask([Get(paths.topic(name)) for name in names], found)
 
     def _write_for(self, name: str, partitions: int | None, node: Result) -> Write | None:
-        """Return what makes a topic's node what it should be; None where nothing does, or nothing may."""
+        """Return the write that corrects a topic's node; None if none is needed or allowed."""
         path = paths.topic(name)
         if isinstance(node, Failure) and node is not Failure.NO_NODE:
             self._done(path, node)
@@ -215,11 +215,11 @@ class Registrar:
 
     def _topics_done(self, version: int, good: bool) -> None:
         self._busy = False
-        # What is not as it should be is looked at again, for ever.
+        # What is not as it should be is checked again, for ever.
         self._version = version if good and not self._complained else None
 
     def _done(self, path: str, result: Result, *fine: Failure) -> bool:
-        """Whether a write was done; what was refused is complained of, what a connection lost is not."""
+        """Return whether a write was done; log a refusal, but not a lost connection."""
         if isinstance(result, Failure) and result not in fine:
             if result not in _LOST:
                 self._complain(path, f"it cannot be written: {result.value}")

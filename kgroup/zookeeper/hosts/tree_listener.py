@@ -17,17 +17,17 @@ from kgroup.zookeeper.store.wire import Code, Greeting, Op, Request
 log = logging.getLogger(__name__)
 
 LEAST_MS, MOST_MS = 4_000, 40_000
-"""Of a session's timeout, as of a server with ZooKeeper's default tick."""
+"""Bounds of a session's timeout, as in a server with ZooKeeper's default tick."""
 _WITH_STAT = frozenset({Op.EXISTS, Op.GET_DATA, Op.GET_ACL, Op.SET_DATA})
 
 
 class TreeListener:
-    """Serves a tree to who connects. A session ends with its connection, or with its silence."""
+    """Serves a tree to any client. A session ends with its connection, or by timeout."""
 
     def __init__(
         self, tree: Tree, now_ms: Callable[[], int], host: str, port: int, complaints: Complaints
     ) -> None:
-        """OSError if the port (0: any free one) cannot be had."""
+        """Listen; OSError if the port (0: any free one) cannot be used."""
         self.tree = tree
         self.now_ms = now_ms
         self.zxid = 0
@@ -36,14 +36,14 @@ class TreeListener:
         self.address = self._listener.address
 
     def close(self) -> None:
-        """Accept nothing more, and end all sessions."""
+        """Close the listener, and end all sessions."""
         self._listener.close()
         for connection in list(self._connections):
             connection.end()
 
 
 class _Connection(asyncio.Protocol):
-    """One client; requests are answered in their order, events before the answers behind them."""
+    """One client; requests are answered in order, events before the answers that follow them."""
 
     def __init__(self, server: TreeListener, all_of_them: set[_Connection]) -> None:
         self._server = server
@@ -64,7 +64,7 @@ class _Connection(asyncio.Protocol):
         self.end()
 
     def pause_writing(self) -> None:
-        """Who does not read its answers may not ask for more."""
+        """Stop reading requests of a client that does not read its answers."""
         if self._transport is not None:
             self._transport.pause_reading()
 
@@ -79,7 +79,7 @@ class _Connection(asyncio.Protocol):
         self._cut()
 
     def end(self) -> None:
-        """End the session, its ephemeral nodes with it, and the connection behind what was answered."""
+        """End the session, its ephemeral nodes with it, and the connection after the last answer."""
         transport, self._transport = self._transport, None
         self._all.discard(self)
         if self._heard is not None:
@@ -95,7 +95,7 @@ class _Connection(asyncio.Protocol):
         self._heard = asyncio.get_running_loop().call_later(self._timeout_s, self.end)
 
     def _cut(self) -> None:
-        """Answer every whole frame; a connection whose bytes make none is ended, as ZooKeeper does it."""
+        """Answer every whole frame; invalid bytes end the connection, as in ZooKeeper."""
         while self._transport is not None and self._transport.is_reading() and len(self._data) >= 4:
             size = int.from_bytes(self._data[:4], signed=True)
             if not 0 <= size <= REQUEST_LIMIT:

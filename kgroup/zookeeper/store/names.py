@@ -1,4 +1,4 @@
-"""Where an ensemble is, and what its nodes may be called."""
+"""Addresses of ensembles, and valid names of nodes."""
 
 import re
 from dataclasses import dataclass
@@ -8,15 +8,15 @@ from kgroup.errors import ConfigError
 
 DEFAULT_PORT = 2181
 LONGEST_NAME = 249
-"""Bytes of a name that Kafka takes for a topic; group ids of its age keep to it."""
+"""Bytes that Kafka allows in topic names; group ids of its age keep to them."""
 _REFUSED = re.compile("[\\x00-\\x1f\\x7f-\\x9f\\ud800-\\uf8ff\\ufff0-\\U0010ffff]")
-"""What ZooKeeper's PathUtils refuses; it reads UTF-16, where all beyond U+FFFF is made of surrogates."""
+"""What ZooKeeper's PathUtils rejects; it reads UTF-16, where code points above U+FFFF are surrogates."""
 _SHAPE = "write HOST:PORT[,HOST:PORT…][/chroot]"
 
 
 @dataclass(frozen=True, slots=True)
 class Ensemble:
-    """The servers of an ensemble, and below which node everything asked for lies ("" for the root)."""
+    """The servers of an ensemble, and the node below which all paths lie ("" for the root)."""
 
     servers: tuple[tuple[str, int], ...]
     chroot: str = ""
@@ -38,7 +38,7 @@ def parse_ensemble(text: str) -> Ensemble:
 
 
 def is_name(text: str) -> bool:
-    """Whether a node may be called so: a group or topic of another name is in no tree."""
+    """Return whether a node may have this name: no tree has a group or topic of another name."""
     if text in ("", ".", "..") or "/" in text or len(text.encode(errors="replace")) > LONGEST_NAME:
         return False
     return not _REFUSED.search(text)

@@ -1,13 +1,13 @@
-"""What is asked of ZooKeeper and what it answers, as values that a machine, a tree in memory and kazoo share.
+"""Operations on ZooKeeper and their answers, as values that a machine, a tree in memory and kazoo share.
 
-Source: ZooKeeper 3.9's wire protocol, of which this is the part the coordinator of the ZooKeeper era needs.
+Source: ZooKeeper 3.9's wire protocol; this is the part that the coordinator of the ZooKeeper era needs.
 """
 
 from dataclasses import dataclass
 from enum import Enum
 
 ANY_VERSION = -1
-"""A write with this version is done whatever version the node has."""
+"""As the version of a write: the node may have any version."""
 
 
 class Failure(Enum):
@@ -20,44 +20,44 @@ class Failure(Enum):
     NO_CHILDREN_FOR_EPHEMERALS = "no children for ephemerals"
     NO_AUTH = "no auth"
     ROLLED_BACK = "rolled back"
-    """Of a multi's operation that would have been done, had another not failed."""
+    """An operation of a multi that would have been done if another had not failed."""
     CONNECTION_LOSS = "connection loss"
-    """Whether it was done is unknown."""
+    """It is unknown whether it was done."""
     SESSION_EXPIRED = "session expired"
     BAD_ARGUMENTS = "bad arguments"
 
 
 @dataclass(frozen=True, slots=True)
 class Exists:
-    """Whether there is a node; answered by a `Stat` or `NO_NODE`."""
+    """Read whether a node exists; answered by a `Stat` or `NO_NODE`."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class Get:
-    """A node's data; answered by a `Node`."""
+    """Read a node's data; answered by a `Node`."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class Children:
-    """The names of a node's children; answered by a tuple of them, sorted."""
+    """Read the names of a node's children; answered by a tuple of them, sorted."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """Have reads behind it see every write that was done before; answered by None."""
+    """Make later reads see every write done before; answered by None."""
 
     path: str
 
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Make a node whose parent is there; answered by None. Ephemeral: it ends with its session."""
+    """Create a node whose parent exists; answered by None. Ephemeral: it ends with its session."""
 
     path: str
     data: bytes
@@ -83,7 +83,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Let a multi go through only if the node has this version; answered by None."""
+    """Let a multi succeed only if the node has this version; answered by None."""
 
     path: str
     version: int
@@ -95,7 +95,7 @@ Write = Create | SetData | Delete | Check
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """What ZooKeeper knows of a node beside its data; times in ms, `owner` is a session or 0."""
+    """ZooKeeper's metadata of a node; times in ms, `owner` is a session or 0."""
 
     version: int
     owner: int
@@ -112,11 +112,11 @@ class Node:
 
 
 Result = Stat | Node | tuple[str, ...] | None | Failure
-"""The answer to one operation; a multi has one for each: all done, or none and each with a failure."""
+"""The answer to one operation; a multi has one each: all done, or all failed."""
 
 
 class Change(Enum):
-    """What a watch saw; it sees one and is gone."""
+    """What a watch saw; a watch fires once."""
 
     CREATED = "created"
     DELETED = "deleted"

@@ -1,7 +1,7 @@
 """A session with a real ensemble, through kazoo: operations in the order given, each answered once.
 
-The one module that imports kazoo. Answers and watches arrive on threads of kazoo's; a machine's host hands
-them on to its own. Tools ask and wait.
+The only module that imports kazoo. Answers and watches arrive on kazoo's threads; a machine's host passes
+them to its own. Command-line tools call and wait.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 LONGEST_SESSION_S = 10.0
 ROUNDS = 3
-"""How often a tool tries every server before it says that none can be reached."""
+"""How often a tool tries every server before it reports that none can be reached."""
 FOREVER = -1
 PARTING_S = 1.0
 
 
 class State(Enum):
-    """How a session stands."""
+    """The states of a session."""
 
     CONNECTED = "connected"
     SUSPENDED = "suspended"
@@ -58,10 +58,10 @@ class Security:
 
 
 class Session:
-    """One session; every question of `ask` and `ask_all` is answered, or has failed, `timeout_s` after birth.
+    """One session; every call of `ask` and `ask_all` is answered or fails within `timeout_s` of creation.
 
-    With `rounds` FOREVER and no timeout it connects again whenever the connection is lost, as a server's own
-    session does; a watch that is lost so arrives as LOST.
+    With `rounds` FOREVER and no timeout it reconnects whenever the connection is lost, as a server's own
+    session does; watches lost that way arrive as LOST.
     """
 
     def __init__(
@@ -74,14 +74,14 @@ class Session:
         rounds: int = ROUNDS,
         on_state: Callable[[State], None] | None = None,
     ) -> None:
-        """Nothing is sent before `open`; ConfigError when kazoo is not installed."""
+        """Send nothing before `open`; ConfigError when kazoo is not installed."""
         self.ensemble = ensemble
         self._deadline = None if timeout_s is None else time.monotonic() + timeout_s
         if timeout_s is not None:
-            # kazoo connects for as long as a session lasts: no dead server may eat up the others' time.
+            # kazoo connects for as long as a session lasts: a dead server must not use up the others' time.
             session_s = max(min(session_s, timeout_s / len(ensemble.servers)), 0.5)
         self.negotiated_ms: int | None = None
-        """How long the ensemble keeps a session it does not hear of; None before it has said so."""
+        """How long the ensemble keeps a silent session; None until it has been negotiated."""
         self._on_state = on_state
         self._ended = self._not_authenticated = False
         self._reason = _Reason()
@@ -98,16 +98,16 @@ class Session:
         return 0 if known is None or known[0] is None else int(known[0])
 
     def begin(self) -> None:
-        """Start to connect, and wait for nothing: `on_state` tells how that goes."""
+        """Start to connect without waiting: `on_state` reports progress."""
         self._client.start_async()
 
     def open(self) -> None:
-        """Connect and, where asked to, authenticate; Unreachable or BrokerRefused say why it cannot."""
+        """Connect and, if configured, authenticate; Unreachable or BrokerRefused say why that failed."""
         connected = self._client.start_async()
         while not connected.wait(min(self._left(), 0.05)):
             if self._ended or not self._left():
                 raise self._unreachable()
-        # A server that does not authenticate us says so behind the connection.
+        # A server that rejects our authentication says so after the connection.
         self.ask(zk.Exists("/"))
 
     def submit(
@@ -116,20 +116,20 @@ class Session:
         answered: Callable[[zk.Result], None],
         watch: Callable[[zk.Change], None] | None = None,
     ) -> None:
-        """Send an operation behind those sent before; `watch` hears the next change of what a read read."""
+        """Send an operation after those before; `watch` receives the next change of what a read read."""
         if isinstance(op, zk.Check):
             self.submit_all((op,), lambda results: answered(results[0]))
         else:
             self._asked(op, watch).rawlink(lambda done: answered(result_of(op, done)))
 
     def submit_all(self, ops: Sequence[zk.Write], answered: Callable[[tuple[zk.Result, ...]], None]) -> None:
-        """Send a multi: all of it is done, or nothing and each operation has a failure."""
+        """Send a multi: either all of it is done, or none and each operation has a failure."""
         self._multi(ops).rawlink(lambda done: answered(_results_of(ops, done)))
 
     def ask(self, *ops: zk.Read) -> tuple[zk.Result, ...]:
-        """Return the answers to reads, sent in order; those that a lost connection left open are sent again.
+        """Return the answers to reads, sent in order; reads that a lost connection left open are sent again.
 
-        Unreachable when they are not all answered in time, BrokerRefused when nobody was authenticated.
+        Unreachable when they are not all answered in time, BrokerRefused when authentication failed.
         """
         answers: dict[int, zk.Result] = {}
         pending = dict(enumerate(ops))
@@ -156,7 +156,7 @@ class Session:
         return _results_of(ops, answer)
 
     def close(self) -> None:
-        """End the session, its ephemeral nodes with it; nobody waits for servers that do not answer."""
+        """End the session, its ephemeral nodes with it; do not wait for servers that do not answer."""
 
         def end() -> None:
             with contextlib.suppress(Exception):
@@ -186,7 +186,7 @@ class Session:
             self._on_state(State(state.lower()))
 
     def _listen(self, connection: ConnectionHandler) -> None:
-        """Learn when kazoo gives up, and how long a session lasts: it calls no listener for either."""
+        """Learn when kazoo gives up, and the session timeout: it calls no listener for either."""
         zk_loop, invoke = connection.zk_loop, connection._invoke
 
         def loop() -> None:
@@ -264,7 +264,7 @@ _UNANSWERED = (zk.Failure.CONNECTION_LOSS, zk.Failure.SESSION_EXPIRED)
 
 
 def _results_of(ops: Sequence[zk.Write], done: IAsyncResult) -> tuple[zk.Result, ...]:
-    """One result for each operation: kazoo gives a multi's errors as values in the list of its results."""
+    """Return one result per operation: kazoo returns a multi's errors as values in its list."""
     if done.exception is not None:
         return (failure_of(done.exception),) * len(ops)
     return tuple(result_of(op, value=value) for op, value in zip(ops, done.value, strict=True))
@@ -275,7 +275,7 @@ _NOISE = re.compile(r"socket connection error: |\[Errno -?\d+\] ")
 
 
 class _Reason(logging.Handler):
-    """Keeps the newest reason in kazoo's log, for people: nowhere else does it say why it cannot connect."""
+    """Keeps the newest reason in kazoo's log: kazoo reports nowhere else why it cannot connect."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -285,7 +285,7 @@ class _Reason(logging.Handler):
         error = record.exc_info and record.exc_info[1]
         if error:
             self.last = f"{type(error).__name__}: {error}"
-        elif isinstance(record.args, tuple) and record.args:  # Lines without a value give no reason.
+        elif isinstance(record.args, tuple) and record.args:  # Lines without a value hold no reason.
             self.last = _NOISE.sub("", str(record.args[0]) if len(record.args) == 1 else record.getMessage())
 
 
@@ -343,12 +343,12 @@ _CHANGES = {
 
 
 def failure_of(error: BaseException) -> zk.Failure:
-    """Return the failure an exception of kazoo's stands for; CONNECTION_LOSS where the outcome is unknown."""
+    """Return the failure that kazoo's exception stands for; CONNECTION_LOSS if the outcome is unknown."""
     return _FAILURES.get(type(error).__name__, zk.Failure.CONNECTION_LOSS)
 
 
 def change_of(event: WatchedEvent) -> zk.Change:
-    """Return what a watch saw; LOST for the event with which kazoo drops the watches of a lost connection."""
+    """Return what a watch saw; LOST for the event kazoo sends for watches of a lost connection."""
     return _CHANGES.get(str(event.type), zk.Change.LOST)
 
 
@@ -374,5 +374,5 @@ def result_of(op: zk.Read | zk.Write, done: Any = None, *, value: Any = None) ->
             return None
 
 
-def _stat(told: ZnodeStat) -> zk.Stat:
-    return zk.Stat(told.version, told.ephemeralOwner, told.ctime, told.mtime)
+def _stat(stat: ZnodeStat) -> zk.Stat:
+    return zk.Stat(stat.version, stat.ephemeralOwner, stat.ctime, stat.mtime)

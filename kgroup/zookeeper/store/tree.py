@@ -1,7 +1,7 @@
 """An ensemble of one in memory: sessions, ephemerals, versions, one-shot watches, multi; no I/O, no clock.
 
-Source: ZooKeeper 3.9's behaviour, as far as `operations` can ask for it. Sessions end when they are told to:
-whoever drives the tree decides when a client has been silent for too long.
+Source: ZooKeeper 3.9's behaviour, as far as `operations` can request it. The caller decides when a session
+has been silent for too long, and expires it.
 """
 
 import re
@@ -40,7 +40,7 @@ class _Session:
 
 
 class Tree:
-    """Nodes by path, and the sessions that ask for them; every answer is final when `ask` returns."""
+    """Nodes by path, and the sessions that access them; every answer is final when `ask` returns."""
 
     def __init__(self) -> None:
         self._nodes = {"/": _Znode(b"", 0, 0, 0)}
@@ -51,13 +51,13 @@ class Tree:
         self._denied: set[str] = set()
 
     def open(self, watcher: Watcher | None = None, chroot: str = "") -> int:
-        """Open a session with paths below `chroot`; `watcher` hears of changes before writes return."""
+        """Open a session with paths below `chroot`; `watcher` receives changes before writes return."""
         self._opened += 1
         self._sessions[self._opened] = _Session(watcher, chroot)
         return self._opened
 
     def expire(self, session: int) -> None:
-        """End a session, its ephemeral nodes and its watches; whatever it asks from now on fails."""
+        """End a session, its ephemeral nodes and its watches; all its later calls fail."""
         ended = self._sessions.pop(session, None)
         if ended is None:
             return
@@ -69,20 +69,20 @@ class Tree:
         self._fire(fired)
 
     def alive(self, session: int) -> bool:
-        """Whether the session is open."""
+        """Return whether the session is open."""
         return session in self._sessions
 
     def forget_watches(self, session: int) -> list[str]:
-        """Drop a session's watches, as a client does that has lost its connection; the paths, each once."""
+        """Drop a session's watches, as a client that lost its connection does; return the paths."""
         chroot = self._sessions[session].chroot if session in self._sessions else ""
         return [_outside(path, chroot) for path in self._forget(session)]
 
     def deny(self, path: str) -> None:
-        """Answer NO_AUTH to whatever reads or writes this node, but for `Exists`, which needs no right."""
+        """Answer NO_AUTH to reads and writes of this node, except `Exists`, which needs no right."""
         self._denied.add(path)
 
     def walk(self, path: str = "/") -> Iterator[tuple[str, zk.Node]]:
-        """Yield the node and everything below it, parents first and sorted; for who has no session."""
+        """Yield the node and everything below it, parents first and sorted; needs no session."""
         node = self._nodes.get(path)
         if node is None:
             return
@@ -98,7 +98,7 @@ class Tree:
         watch: bool = False,
         now_ms: int = 0,
     ) -> tuple[zk.Result, ...]:
-        """Carry reads out one by one, or writes as one multi; with `watch` each read leaves one."""
+        """Execute reads one by one, or writes as one multi; with `watch` each read leaves a watch."""
         known = self._sessions.get(session)
         if known is None:
             return (zk.Failure.SESSION_EXPIRED,) * len(ops)
@@ -228,14 +228,14 @@ class Tree:
         node.data, node.version, node.modified_ms = data, version, modified_ms
 
     def _fire(self, fired: list[_Fired]) -> None:
-        """Tell watchers, each session once of a change, though it watched both the node and its children."""
+        """Notify watchers; a session is notified once per change, even if it watched node and children."""
         for path, change in fired:
-            told: dict[int, None] = {}
+            notified: dict[int, None] = {}
             if change is not zk.Change.CHILDREN:
-                told |= self._data_watches.pop(path, {})
+                notified |= self._data_watches.pop(path, {})
             if change in (zk.Change.CHILDREN, zk.Change.DELETED):
-                told |= self._child_watches.pop(path, {})
-            for session in told:
+                notified |= self._child_watches.pop(path, {})
+            for session in notified:
                 known = self._sessions.get(session)
                 if known is not None and known.watcher is not None:
                     known.watcher(_outside(path, known.chroot), change)

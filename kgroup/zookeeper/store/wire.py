@@ -1,6 +1,6 @@
-"""ZooKeeper's protocol as a server reads and writes it, for the operations there are; no I/O.
+"""ZooKeeper's protocol from the server's side, for the operations supported here; no I/O.
 
-Source: ZooKeeper 3.9, zookeeper.jute and OpCode: big-endian, texts and buffers behind their length (-1:
+Source: ZooKeeper 3.9, zookeeper.jute and OpCode: big-endian; texts and buffers follow their length (-1:
 null).
 """
 
@@ -59,7 +59,7 @@ _CHANGES = {zk.Change.CREATED: 1, zk.Change.DELETED: 2, zk.Change.DATA: 3, zk.Ch
 
 @dataclass(frozen=True, slots=True)
 class Greeting:
-    """What opens a connection; `session` is not 0 for one that the client would have back."""
+    """The first frame of a connection; a `session` other than 0 is to be resumed."""
 
     timeout_ms: int
     session: int
@@ -70,7 +70,7 @@ class Greeting:
 class Request:
     """A request: a read is one operation, writes are one or a multi's; PING and CLOSE have none.
 
-    One that is not `known` is of a type, or wants a node of a kind, that there is not here.
+    One that is not `known` has a type, or wants a kind of node, that is not supported here.
     """
 
     xid: int
@@ -81,17 +81,17 @@ class Request:
 
 
 class _Unknown(Exception):
-    """What is asked for has a form that ZooKeeper knows and we do not."""
+    """A request in a form that ZooKeeper knows and kgroup does not."""
 
 
 class JuteReader(codec.Reader):
-    """Takes jute's values off one frame; DecodeError, and nothing else, for other bytes."""
+    """Reads jute's values from one frame; raises only DecodeError, whatever the bytes."""
 
     def boolean(self) -> bool:
         return self._take(1) != b"\0"
 
     def buffer(self) -> bytes:
-        """Null is empty."""
+        """Return the bytes; null is empty."""
         size = self.int32()
         if size < -1:
             raise DecodeError(f"{size} bytes wanted, {self.left} left")
@@ -115,7 +115,7 @@ def read_greeting(payload: bytes) -> Greeting:
 
 
 def read_request(payload: bytes) -> Request:
-    """Any other frame."""
+    """Return any other frame."""
     reader = JuteReader(payload)
     xid, kind = reader.int32(), reader.int32()
     try:
@@ -157,7 +157,7 @@ def _read_write(reader: JuteReader, kind: int) -> zk.Write:
         case Op.CREATE | Op.CREATE_2:
             path, data = reader.text(), reader.buffer()
             for _ in range(max(reader.int32(), 0)):
-                # Everybody may do everything here, whatever was asked for.
+                # Every client may do everything here, whatever ACL it asked for.
                 reader.int32(), reader.text(), reader.text()
             flags = reader.int32()
             if flags not in (0, 1):
@@ -173,19 +173,19 @@ def _read_write(reader: JuteReader, kind: int) -> zk.Write:
 
 
 def greeting(answered: Greeting) -> bytes:
-    """Return the answer to a greeting: how long the session may be silent, and its number; 0 for none."""
-    told = _INT.pack(0) + _INT.pack(answered.timeout_ms) + _LONG.pack(answered.session)
-    return framed(told + _buffer(PASSWORD) + (b"\0" if answered.read_only_known else b""))
+    """Return the answer to a greeting: the session timeout and its number; 0 if there is no session."""
+    head = _INT.pack(0) + _INT.pack(answered.timeout_ms) + _LONG.pack(answered.session)
+    return framed(head + _buffer(PASSWORD) + (b"\0" if answered.read_only_known else b""))
 
 
 def event(path: str, change: zk.Change, zxid: int) -> bytes:
-    """Return what a watch saw."""
+    """Return the frame that reports what a watch saw."""
     head = _HEAD.pack(WATCH_XID, zxid, Code.OK)
     return framed(head + _INT.pack(_CHANGES[change]) + _INT.pack(CONNECTED) + _text(path))
 
 
 def failure(xid: int, zxid: int, code: Code) -> bytes:
-    """Return an answer that is an error, or OK and nothing else."""
+    """Return an answer that is only a code: an error, or OK."""
     return framed(_HEAD.pack(xid, zxid, code))
 
 
@@ -217,7 +217,7 @@ def answer(
 
 
 def _multi(ops: Sequence[zk.Read | zk.Write], results: Sequence[zk.Result]) -> bytes:
-    """One head and result for each operation: what would have been done says so behind an error's head."""
+    """Return a head and result per operation; ROLLED_BACK follows an error's head."""
     parts = []
     failed = False
     for op, result in zip(ops, results, strict=True):
@@ -247,7 +247,7 @@ _STAT = struct.Struct(">qqqqiiiqiiq")
 
 
 def _stat(stat: zk.Stat, size: int, children: int) -> bytes:
-    # Numbers of transactions and of changes of children are not kept: no client of ours asks for them.
+    # Transaction ids and changes of children are not kept: our clients do not ask for them.
     return _STAT.pack(
         0, 0, stat.created_ms, stat.modified_ms, stat.version, 0, 0, stat.owner, size, children, 0
     )
@@ -262,7 +262,7 @@ def _text(text: str) -> bytes:
 
 
 def framed(payload: bytes) -> bytes:
-    """Return a frame: the payload behind its size."""
+    """Return a frame: the payload after its size."""
     return _INT.pack(len(payload)) + payload
 
 

@@ -1,5 +1,5 @@
-"""Bytes and messages of the coordinator of the ZooKeeper era, which no released Kafka speaks.
+"""Bytes and messages of the coordinator of the ZooKeeper era, which no released Kafka implements.
 
-`messages` are the values, with the keys and error codes of their own; `codec.Wire` their bytes and frames,
-for both ends. Nothing of `kgroup.protocol` is used: the two share no message.
+`messages` are the values, with their own keys and error codes; `codec.Wire` encodes and frames them, for both
+ends. Nothing of `kgroup.protocol` is used: the two share no message.
 """

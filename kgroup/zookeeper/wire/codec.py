@@ -1,4 +1,4 @@
-"""Bytes of the messages, as their fields declare them (era 2.1 to 2.7)."""
+"""Encoding of the messages, as their fields declare it (era 2.1 to 2.7)."""
 
 import struct
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ _INT16, _INT32, _INT64, _UINT16 = (struct.Struct(f">{kind}") for kind in "hiqH")
 
 
 class Writer:
-    """Appends values; `struct.error` for a number or a length that its field does not hold."""
+    """Appends values; `struct.error` for a number or a length that its field cannot hold."""
 
     __slots__ = ("data",)
 
@@ -43,7 +43,7 @@ class Writer:
 
 
 class Reader:
-    """Takes values off one frame; DecodeError, and nothing else, for bytes that are not what is asked for."""
+    """Reads values from one frame; raises only DecodeError, for bytes that are not what was asked for."""
 
     __slots__ = ("_data", "_pos")
 
@@ -53,7 +53,7 @@ class Reader:
 
     @property
     def left(self) -> int:
-        """How many bytes have not been taken."""
+        """The number of unread bytes."""
         return len(self._data) - self._pos
 
     def int16(self) -> int:
@@ -92,14 +92,14 @@ class Reader:
             raise DecodeError(f"no UTF-8 before byte {self._pos}: {error.reason}") from None
 
     def count(self, least_size: int) -> int:
-        """How many items follow, each of at least `least_size` bytes."""
+        """Return the number of items that follow, each of at least `least_size` bytes."""
         count = self.int16()
         if count < 0 or count * least_size > self.left:
             raise DecodeError(f"{count} items before byte {self._pos}, {self.left} bytes left")
         return count
 
     def end(self) -> None:
-        """Raise DecodeError unless everything has been taken."""
+        """Raise DecodeError unless everything has been read."""
         if self.left:
             raise DecodeError(f"{self.left} bytes left over at byte {self._pos}")
 
@@ -122,7 +122,7 @@ def framed(out: Writer) -> bytes:
 
 
 class Frames:
-    """Cuts a stream into frames, however its bytes arrive; holds no more than one frame of `limit` bytes."""
+    """Cuts a stream into frames, however its bytes arrive; holds at most one frame of `limit` bytes."""
 
     __slots__ = ("_data", "_limit")
 
@@ -147,15 +147,15 @@ class Frames:
 
 HEADER_VERSION = 0
 MAX_CORRELATION = 0xFFFF
-"""Below 0x50000 no correlation begins as a type does: so requests and answers are told apart (era 10.1)."""
+"""Below 0x50000 no correlation starts like a type: this separates requests from answers (era 10.1)."""
 
 
 class Unencodable(KgroupError):
-    """A message that the layout has no room for: a list or a text of more than 32767."""
+    """A message that the layout cannot hold: a list or a text longer than 32767."""
 
 
 class Awaiting(Enum):
-    """What the next frame to a consumer is, if it carries no type (era 2.5)."""
+    """What the next frame to a consumer is, if it has no type (era 2.5)."""
 
     NOTHING = "nothing"
     METADATA = "metadata"
@@ -164,7 +164,7 @@ class Awaiting(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """How a cluster speaks: `header` adds 0.8's fields to all, `commit` allows type 10 (era 10.1, 10.2)."""
+    """A cluster's protocol: `header` adds 0.8's fields to all, `commit` allows type 10 (era 10.1, 10.2)."""
 
     header: bool = False
     commit: bool = False
@@ -280,7 +280,7 @@ _REQUESTS = {
 
 
 class Layout(NamedTuple):
-    """How a value lies on the wire, in `least` bytes or more."""
+    """How a value lies on the wire, in at least `least` bytes."""
 
     write: Callable[[Writer, Any], None]
     read: Callable[[Reader], Any]
@@ -333,7 +333,7 @@ def _list_of(item: Layout) -> Layout:
 
 
 def _left_out(whole: Layout) -> Layout:
-    """None is no bytes at all, so that nothing left says None (era 2.6)."""
+    """Return a layout that writes None as no bytes, so an empty rest reads as None (era 2.6)."""
     return Layout(
         lambda out, value: None if value is None else whole.write(out, value),
         lambda reader: whole.read(reader) if reader.left else None,

@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple
 
 Int16 = Annotated[int, "int16"]
 Int64 = Annotated[int, "int64"]
-"""Other numbers are int32."""
+"""Numbers whose fields are not int32."""
 
 
 class RequestKey(IntEnum):
@@ -22,7 +22,7 @@ class RequestKey(IntEnum):
     START_FETCHER = 9
     COMMIT_OFFSET = 10
     DESCRIBE_GROUP = 11
-    """Not the draft's: for who operates the cluster (decision 34). No consumer sends it."""
+    """Not in the draft: for operators of the cluster (decision 34). No consumer sends it."""
 
 
 class ErrorMapping(IntEnum):
@@ -36,7 +36,7 @@ class ErrorMapping(IntEnum):
     BAD_SUBSCRIPTION = 8
     BAD_REQUEST = 9
     CLOSING = 10
-    """In an answer to a ping only: the consumer leaves, and has stopped its fetchers."""
+    """Only in the answer to a ping: the consumer leaves, and has stopped its fetchers."""
 
 
 class Partition(NamedTuple):
@@ -58,7 +58,7 @@ class Broker(NamedTuple):
 
 
 class PartitionAndOffset(NamedTuple):
-    """A position; -1 where the consumer is to apply its reset word."""
+    """A position; -1 if the consumer is to apply its reset word."""
 
     topic: str
     partition: str
@@ -66,7 +66,7 @@ class PartitionAndOffset(NamedTuple):
 
 
 class Ownership(NamedTuple):
-    """What one thread of a consumer is to fetch."""
+    """What one thread of a consumer fetches."""
 
     thread_id: str
     partitions: tuple[PartitionAndOffset, ...]
@@ -77,12 +77,12 @@ Offsets = tuple[PartitionAndOffset, ...]
 
 @dataclass(frozen=True, slots=True)
 class ClusterMetadataRequest:
-    """Which brokers are there, and which of them coordinates?"""
+    """Ask for the brokers and the coordinator."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterMetadataResponse:
-    """The brokers and the coordinator's id, -1 with `NOT_COORDINATOR` when nobody is known to be it."""
+    """The brokers and the coordinator's id, -1 with `NOT_COORDINATOR` if the coordinator is unknown."""
 
     error: Int16
     coordinator_id: int
@@ -91,7 +91,7 @@ class ClusterMetadataResponse:
 
 @dataclass(frozen=True, slots=True)
 class RegisterConsumerRequest:
-    """A consumer wants to be a member; `auto_offset_reset` is the draft's auto_offset_rest."""
+    """Ask to become a member; `auto_offset_reset` is the draft's auto_offset_rest."""
 
     group_id: str
     consumer_id: str
@@ -103,14 +103,14 @@ class RegisterConsumerRequest:
 
 @dataclass(frozen=True, slots=True)
 class RegisterConsumerResponse:
-    """Whether it is one; nothing else, assignments come with Start."""
+    """Whether the consumer is a member now; assignments come with Start."""
 
     error: Int16
 
 
 @dataclass(frozen=True, slots=True)
 class PingRequest:
-    """Are you there? `num_retries` 0: the previous answer arrived in time (era 5.2)."""
+    """Ask for a sign of life; `num_retries` 0: the previous answer arrived in time (era 5.2)."""
 
     consumer_id: str
     num_retries: int
@@ -118,7 +118,7 @@ class PingRequest:
 
 @dataclass(frozen=True, slots=True)
 class PingResponse:
-    """I am, and this far; `offsets` is None with auto-commit off (era 2.6)."""
+    """The answer to a ping, with positions; `offsets` is None with auto-commit off (era 2.6)."""
 
     error: Int16
     consumer_id: str
@@ -134,7 +134,7 @@ class StopFetcherRequest:
 
 @dataclass(frozen=True, slots=True)
 class StopFetcherResponse:
-    """It has stopped, this far; `offsets` is None with auto-commit off (era 2.6)."""
+    """The consumer has stopped at these positions; `offsets` is None with auto-commit off (era 2.6)."""
 
     error: Int16
     consumer_id: str
@@ -143,7 +143,7 @@ class StopFetcherResponse:
 
 @dataclass(frozen=True, slots=True)
 class StartFetcherRequest:
-    """Fetch exactly this, from here on."""
+    """Fetch exactly these partitions from now on."""
 
     consumer_id: str
     ownership: tuple[Ownership, ...]
@@ -152,7 +152,7 @@ class StartFetcherRequest:
 
 @dataclass(frozen=True, slots=True)
 class StartFetcherResponse:
-    """It fetches."""
+    """The consumer fetches."""
 
     error: Int16
     consumer_id: str
@@ -168,7 +168,7 @@ class CommitOffsetRequest:
 
 @dataclass(frozen=True, slots=True)
 class CommitOffsetResponse:
-    """They are written, if `error` is 0."""
+    """The offsets are written, if `error` is 0."""
 
     error: Int16
     consumer_id: str
@@ -188,7 +188,7 @@ class Registered(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DescribeGroupRequest:
-    """Who is registered in this group? `after` is the last member told before, "" to begin (decision 34)."""
+    """Ask for a group's members; `after` is the last member of the page before, "" to begin (decision 34)."""
 
     group_id: str
     after: str
@@ -196,7 +196,7 @@ class DescribeGroupRequest:
 
 @dataclass(frozen=True, slots=True)
 class DescribeGroupResponse:
-    """How the group stands, and its members by id, as many as fit; `more` says that there are others."""
+    """A group's state and its members by id, as many as fit; `more` says that there are others."""
 
     error: Int16
     state: str

@@ -1,4 +1,4 @@
-"""A process that can stand still or die, around a machine that wants to be woken."""
+"""A process that can pause or die, around a machine that wants to be woken."""
 
 from collections.abc import Callable
 
@@ -8,9 +8,9 @@ _AT_ONCE = 10_000
 
 
 class Process:
-    """Runs what is posted to it in order; while it stands still, everything waits, and its clock goes on.
+    """Runs posted actions in order; while it is paused everything waits, and its clock goes on.
 
-    No hook in a machine does that (LC-89): it is simply not called.
+    No hook in a machine does that (LC-89): the machine is simply not called.
     """
 
     def __init__(self, name: str, schedule: Schedule) -> None:
@@ -24,11 +24,11 @@ class Process:
 
     @property
     def running(self) -> bool:
-        """Whether it does anything at this moment."""
+        """Whether it runs at this moment."""
         return self.alive and not self.paused
 
     def next_wake_ms(self) -> int | None:
-        """Return the machine's."""
+        """Return the machine's next deadline."""
         raise NotImplementedError
 
     def wake(self) -> None:
@@ -43,13 +43,13 @@ class Process:
         self._armed_ms = None
 
     def die(self) -> None:
-        """End this life; nothing that was meant for it reaches another."""
+        """End this life; what was meant for it does not reach the next one."""
         self.alive = self.paused = False
         self.life += 1
         self._waiting.clear()
 
     def post(self, action: Callable[[], None]) -> None:
-        """Have it do this, now or when it goes on."""
+        """Run the action, now or when the process resumes."""
         if self.paused:
             self._waiting.append(action)
         elif self.alive:
@@ -57,11 +57,11 @@ class Process:
             self.arm()
 
     def pause(self) -> None:
-        """Stand still."""
+        """Pause the process."""
         self.paused = self.alive
 
     def resume(self) -> None:
-        """Go on: with the clock first or with what has come meanwhile, as it happens."""
+        """Resume, either with the timers first or with the input that arrived meanwhile, as it happens."""
         if not self.paused:
             return
         self.paused = False
@@ -74,10 +74,10 @@ class Process:
         self._wake_all()
 
     def awake(self) -> None:
-        """Do what comes first after a pause, before its machine is asked anything."""
+        """Do what comes first after a pause, before the machine is called."""
 
     def arm(self) -> None:
-        """See to it that the machine is woken in time."""
+        """Arrange for the machine to be woken in time."""
         due = self.next_wake_ms()
         if self.alive and due is not None and (self._armed_ms is None or due < self._armed_ms):
             self._armed_ms = due

@@ -1,4 +1,4 @@
-"""Everything together: a tree, brokers, consumers, a network, under one clock and one seed."""
+"""The whole simulation: a tree, brokers, consumers and a network, under one clock and one seed."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ class World:
         return self.schedule.now_ms
 
     def watch(self, observer: Observer) -> None:
-        """Have the observer see everything from now on."""
+        """Show the observer everything from now on."""
         self.observer = observer
         self.schedule.after_each = observer.after_event
 
     def administer(self, *ops: Write) -> bool:
-        """Return what somebody does to the tree by hand, or a broker to its topics; whether it was done."""
+        """Change the tree as by hand, or as a broker changes its topics; return whether it was done."""
         results = self.tree.ask(self._admin, ops, now_ms=self.now_ms)
         return not any(isinstance(result, Failure) for result in results)
 
@@ -70,9 +70,9 @@ class World:
         return self.tree.ask(self._admin, (Get(path),))[0]
 
     def set_topic(self, name: str, partitions: int) -> None:
-        """Make a topic, or give it more partitions."""
-        told = {"version": 1, "partitions": {str(n): [1] for n in range(partitions)}}
-        data, path = json.dumps(told).encode(), paths.topic(name)
+        """Create a topic, or give it more partitions."""
+        content = {"version": 1, "partitions": {str(n): [1] for n in range(partitions)}}
+        data, path = json.dumps(content).encode(), paths.topic(name)
         known = name in self.topics
         self.topics[name] = partitions
         self.administer(SetData(path, data) if known else Create(path, data))
@@ -87,7 +87,7 @@ class World:
         return next(broker for broker in self.brokers if f"h{broker.id}" == host)
 
     def end_of(self, partition: Partition) -> int:
-        """How many records the partition has."""
+        """Return the number of records in the partition."""
         return self.now_ms * RECORDS_PER_S // 1000
 
     def after(self, delay_ms: int, action: Callable[[], None]) -> None:
@@ -116,7 +116,7 @@ class BrokerProcess(Process):
         self.link.open()
 
     def crash(self, *, silently: bool) -> None:
-        """Kill the process, or silently the whole machine: then no peer hears of it."""
+        """Kill the process, or silently the whole machine: then no peer is notified."""
         if not self.alive:
             return
         self.die()
@@ -129,20 +129,20 @@ class BrokerProcess(Process):
         self.link.die()
 
     def shut_down(self) -> None:
-        """Shut the broker down in order; its host carries out what that asks for."""
+        """Shut the broker down in order; its host executes the effects."""
         if self.running:
             self.step(events.Shutdown())
             life = self.life
             self.schedule.after(50, lambda: self._down(life))
 
     def stand_still(self) -> None:
-        """SIGSTOP, or a collection of garbage."""
+        """Pause, as by SIGSTOP or a garbage collection."""
         if self.running:
             self.pause()
             self.link.silent()
 
     def go_on(self) -> None:
-        """See `stand_still`."""
+        """Resume after `stand_still`."""
         if self.paused:
             self.resume()
             self.link.resumed()
@@ -156,7 +156,7 @@ class BrokerProcess(Process):
             self.step(events.Closed(connection.number))
 
     def took(self, connection: Connection, data: bytes) -> None:
-        """Bytes have come."""
+        """Pass on received bytes."""
         try:
             for payload in connection.to_broker.frames.feed(data):
                 message, correlation = self.world.wire.from_consumer(payload)
@@ -168,7 +168,7 @@ class BrokerProcess(Process):
         self._carry_out(None, self.machine.wake(self.schedule.now_ms))
 
     def step(self, event: events.CoordinatorEvent) -> None:
-        """Tell the machine, and do what it asks for."""
+        """Pass the event to the machine, and do what it asks for."""
         self._carry_out(event, self.machine.step(event, self.schedule.now_ms))
 
     def _carry_out(
@@ -234,7 +234,7 @@ class ConsumerProcess(Process):
             self.world.network.close_at_consumer(connection)
 
     def leave(self) -> None:
-        """Leave: the application is done and does not come back by itself."""
+        """Leave: the application is done and does not restart by itself."""
         self.wanted = False
         self.post(lambda: self.step(events.Leave()))
 
@@ -248,7 +248,7 @@ class ConsumerProcess(Process):
         self.step(events.Closed(connection.consumer_conn))
 
     def took(self, connection: Connection, data: bytes) -> None:
-        """Bytes have come; what a frame is depends on what was asked before (era 2.5)."""
+        """Pass on received bytes; what a frame is depends on what was asked before (era 2.5)."""
         try:
             for payload in connection.to_consumer.frames.feed(data):
                 message, correlation = self.world.wire.from_coordinator(payload, self.machine.awaiting)
@@ -262,7 +262,7 @@ class ConsumerProcess(Process):
         self._carry_out(self.machine.wake(self.schedule.now_ms))
 
     def step(self, event: events.ConsumerEvent) -> None:
-        """Tell the machine, and do what it asks for."""
+        """Pass the event to the machine, and do what it asks for."""
         self._carry_out(self.machine.step(event, self.schedule.now_ms))
 
     def _carry_out(self, effects: list[events.ConsumerEffect]) -> None:
@@ -300,7 +300,7 @@ class ConsumerProcess(Process):
             self._deliver()
 
     def _deliver(self) -> None:
-        """Hand the application what there is, asking before each record whether that is allowed (era 9.6)."""
+        """Deliver what there is, asking before each record whether that is allowed (era 9.6)."""
         now_ms = self.schedule.now_ms
         for partition, position in list(self.machine.positions.items()):
             end = self.world.end_of(partition)
@@ -313,7 +313,7 @@ LEAST_DELAY_MS, MOST_DELAY_MS = 1, 20
 
 @dataclass(slots=True)
 class Pipe:
-    """One direction: pieces that are under way, None for the end; `blocked` while nothing gets through."""
+    """One direction: pieces in flight, None for the end; `blocked` while nothing gets through."""
 
     queue: deque[tuple[int, bytes | None]] = field(default_factory=deque)
     frames: Frames = field(default_factory=Frames)
@@ -322,7 +322,7 @@ class Pipe:
 
     @property
     def pending(self) -> int:
-        """Bytes that the other side has not taken."""
+        """The number of bytes that the other side has not read."""
         return sum(len(piece) for _, piece in self.queue if piece is not None)
 
 
@@ -343,7 +343,7 @@ class Connection:
 
 
 class Network:
-    """All connections; `cut` are the pairs of consumer and broker between which nothing arrives."""
+    """All connections; between the pairs of consumer and broker in `cut` nothing arrives."""
 
     def __init__(self, schedule: Schedule, chance: Random, max_outbound: int) -> None:
         self.schedule = schedule
@@ -358,7 +358,7 @@ class Network:
         return self._chance.randrange(LEAST_DELAY_MS, MOST_DELAY_MS + 1)
 
     def connect(self, consumer: ConsumerProcess, conn: int, broker: BrokerProcess) -> None:
-        """Try to connect: a dead broker refuses, one that stands still or is cut off does not answer yet."""
+        """Try to connect: a dead broker refuses; a paused or unreachable one does not answer yet."""
         self._made += 1
         made = Connection(self._made, consumer, conn, consumer.life, broker, broker.life)
         consumer.connection = made
@@ -373,21 +373,21 @@ class Network:
         broker, consumer = made.broker, made.consumer
         if not broker.alive:
             made.open_at_consumer = False
-            self._tell(made, lambda: consumer.not_connected(made))
+            self._post(made, lambda: consumer.not_connected(made))
             return
         made.broker_life = broker.life
         made.open_at_broker = True
         self.connections.append(made)
         broker.post(lambda: broker.opened(made))
-        self._tell(made, lambda: consumer.connected(made))
+        self._post(made, lambda: consumer.connected(made))
 
     def to_broker(self, connection: Connection, data: bytes) -> None:
-        """Bytes from the consumer."""
+        """Send bytes from the consumer."""
         if connection.open_at_consumer:
             self._put(connection, connection.to_broker, data)
 
     def to_consumer(self, connection: Connection, data: bytes) -> None:
-        """Bytes from the broker; a consumer that takes too few of them is dropped (3)."""
+        """Send bytes from the broker; a consumer that reads too few of them is dropped (3)."""
         if not connection.open_at_broker:
             return
         self._put(connection, connection.to_consumer, data)
@@ -395,7 +395,7 @@ class Network:
             self.drop_at_broker(connection)
 
     def close_at_consumer(self, connection: Connection) -> None:
-        """Close the consumer's side; the broker hears of it behind what was sent."""
+        """Close the consumer's side; the broker notices after what was sent."""
         if connection.open_at_consumer:
             connection.open_at_consumer = False
             self._put(connection, connection.to_broker, None)
@@ -407,27 +407,27 @@ class Network:
             self._put(connection, connection.to_consumer, None)
 
     def drop_at_broker(self, connection: Connection) -> None:
-        """Reset the broker's side; the consumer hears of it when something gets through to it again."""
+        """Reset the broker's side; the consumer notices when something gets through to it again."""
         if connection.open_at_broker:
             self.close_at_broker(connection)
             connection.broker.post(lambda: connection.broker.lost(connection))
 
     def silence(self, connection: Connection) -> None:
-        """Cut both sides without a word: a machine lost its power."""
+        """Cut both sides without notice: a machine lost its power."""
         connection.open_at_broker = connection.open_at_consumer = False
 
     def is_cut(self, connection: Connection) -> bool:
         return (connection.consumer.name, connection.broker.name) in self.cut
 
     def flow_all(self) -> None:
-        """Something may get through again."""
+        """Continue after something may get through again."""
         for connection in self.connections:
             self._flow(connection)
 
     def _put(self, connection: Connection, pipe: Pipe, data: bytes | None) -> None:
         now = self.schedule.now_ms
         if data is not None and self.tear_next and len(data) > 1:
-            # Half of the frame arrives, the rest when it has been forgotten about (LC-83).
+            # Half of the frame arrives, the rest long after (LC-83).
             gap, self.tear_next = self.tear_next, 0
             at = self._chance.randrange(1, len(data))
             self._under_way(connection, pipe, now + self.delay(), data[:at])
@@ -473,22 +473,22 @@ class Network:
             return
         if piece is None:
             connection.open_at_consumer = False
-            self._tell(connection, lambda: consumer.lost(connection))
+            self._post(connection, lambda: consumer.lost(connection))
         else:
-            self._tell(connection, lambda: consumer.took(connection, piece))
+            self._post(connection, lambda: consumer.took(connection, piece))
 
-    def _tell(self, connection: Connection, action: object) -> None:
+    def _post(self, connection: Connection, action: object) -> None:
         consumer = connection.consumer
         if consumer.life == connection.consumer_life and callable(action):
             consumer.post(action)
 
 
 BELIEVES_CONNECTED_MS = 200
-"""For so long a process that stood still takes its session for alive."""
+"""How long a paused process takes its session for alive."""
 
 
 class ZkLink:
-    """One client; `negotiated_ms` is how long ZooKeeper keeps a session it does not hear of."""
+    """One client; `negotiated_ms` is how long ZooKeeper keeps a silent session."""
 
     def __init__(
         self, schedule: Schedule, chance: Random, tree: Tree, broker: BrokerProcess, negotiated_ms: int
@@ -508,7 +508,7 @@ class ZkLink:
         self._broken = 0
 
     def open(self) -> None:
-        """Open a session, or none until the connection is back."""
+        """Open a session, or wait until the connection is back."""
         self._up = False
         self._missed.clear()
         self._broken += 1
@@ -520,7 +520,7 @@ class ZkLink:
         self._back(lambda: self._broker.step(events.ZkConnected(session, self._negotiated_ms, True)))
 
     def call(self, zk: events.Zk) -> None:
-        """Make a call; its answer comes behind those of the calls before."""
+        """Make a call; it is answered after the calls before it."""
         if not self._up:
             self._schedule.after(0, self._for_this_life(lambda: self._fail([zk], Failure.CONNECTION_LOSS)))
             return
@@ -543,7 +543,7 @@ class ZkLink:
         self._back(answer)
 
     def silent(self) -> None:
-        """ZooKeeper does not hear of the session from now on; unless that ends, it ends the session."""
+        """Hide the session from ZooKeeper from now on; unless that ends, ZooKeeper expires it."""
         session = self.session
         silence = self._silences[session] = self._silences.get(session, 0) + 1
         heard_ago = self._chance.randrange(0, self._negotiated_ms // 3)
@@ -553,12 +553,12 @@ class ZkLink:
         )
 
     def heard(self) -> None:
-        """ZooKeeper hears of the session again, if it is still there."""
+        """Show the session to ZooKeeper again, if it still exists."""
         if not self.cut:
             self._silences[self.session] = self._silences.get(self.session, 0) + 1
 
     def break_off(self) -> None:
-        """Cut the connection; the client notices at once, or when its own pings go unanswered."""
+        """Cut the connection; the client notices at once, or when its own pings stay unanswered."""
         if self.cut:
             return
         self.cut = True
@@ -572,7 +572,7 @@ class ZkLink:
         self._schedule.after(self._chance.choice((0, self._negotiated_ms // 2)), notice)
 
     def heal(self) -> None:
-        """Make the network whole again."""
+        """Repair the network."""
         if not self.cut:
             return
         if self._up:
@@ -584,12 +584,12 @@ class ZkLink:
             self._schedule.after(self._delay(), self._for_this_life(self._reconnect))
 
     def resumed(self) -> None:
-        """Resume the process; if its session has ended meanwhile, it hears of that."""
+        """Resume the process; it learns if its session has ended meanwhile."""
         self.heard()
         self._schedule.after(BELIEVES_CONNECTED_MS, self._check)
 
     def end_session(self) -> None:
-        """Somebody ends the session, as a second client with its password can; the client hears of it."""
+        """End the session, as a second client with its password can; the client is notified."""
         self._tree.expire(self.session)
         self._schedule.after(self._delay(), self._check)
 
@@ -601,7 +601,7 @@ class ZkLink:
         self._tree.expire(self.session)
 
     def die(self) -> None:
-        """Lose the process; the session stays until ZooKeeper misses it."""
+        """Lose the process; the session stays until ZooKeeper expires it."""
         self._up = False
         self._calls.clear()
         self._broken += 1
@@ -612,20 +612,20 @@ class ZkLink:
             self._broker.post(self._expired)
 
     def _notice(self) -> None:
-        """Take the connection for lost, with its calls, done or not, and all its watches."""
+        """Treat the connection as lost, with its calls, done or not, and all its watches."""
         self._up = False
         self._broken += 1
         calls, self._calls = self._calls, {}
         paths = dict.fromkeys([*self._tree.forget_watches(self.session), *self._missed])
         self._missed.clear()
 
-        def tell() -> None:
+        def suspended() -> None:
             self._broker.step(events.ZkSuspended())
             self._fail(list(calls.values()), Failure.CONNECTION_LOSS)
             for path in paths:
                 self._broker.step(events.ZkFired(path, Change.LOST))
 
-        self._broker.post(tell)
+        self._broker.post(suspended)
 
     def _reconnect(self) -> None:
         if self.cut or self._up:
@@ -650,7 +650,7 @@ class ZkLink:
             self._back(lambda: self._broker.step(events.ZkFired(path, change)))
 
     def _back(self, action: Callable[[], None]) -> None:
-        """To the client, in order; what is under way when the connection is cut does not arrive."""
+        """Answer the client in order; what is in flight when the connection is cut does not arrive."""
         self._back_ms = max(self._back_ms, self._schedule.now_ms + self._delay())
         broken = self._broken
         unbroken = self._for_this_life(lambda: self._broker.post(action) if broken == self._broken else None)
@@ -669,7 +669,7 @@ class ZkLink:
 
 
 class Observer:
-    """Sees what brokers do; this one does nothing about it."""
+    """Observes brokers; this one does nothing."""
 
     def stepped(
         self,
@@ -686,14 +686,14 @@ class Observer:
         ops: Sequence[Read] | Sequence[Write],
         results: Sequence[Result],
     ) -> None:
-        """ZooKeeper has carried out a broker's call."""
+        """Note that ZooKeeper has executed a broker's call."""
 
     def after_event(self) -> None:
-        """Something happened in the cluster."""
+        """Note an event in the cluster."""
 
 
 def unrest(world: World) -> str | None:
-    """Why the cluster is not at rest, None if it is."""
+    """Return why the cluster is not at rest, None if it is."""
     active = [broker for broker in world.brokers if broker.alive and broker.machine.state is State.ACTIVE]
     if len(active) != 1:
         return f"{len(active)} coordinators"
@@ -725,7 +725,7 @@ def _subscribed(world: World, consumers: list[ConsumerProcess]) -> list[Partitio
 
 
 def _owned(world: World, group_id: str, partition: Partition, consumers: list[ConsumerProcess]) -> str | None:
-    """Why the partition lacks one holder, which its owner node names; None if not (era 12.3)."""
+    """Return why the partition has not exactly the owner its node names; None if it has (era 12.3)."""
     holders = [c for c in consumers if c.machine.may_deliver(partition, world.now_ms)]
     if len(holders) != 1:
         return f"{group_id} {partition}: {len(holders)} holders"

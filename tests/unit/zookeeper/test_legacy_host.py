@@ -257,7 +257,7 @@ def test_an_operator_is_told_who_is_registered(header):
         (b"", "it closed the connection"),
         (b"\xff\xff\xff\xff", "a frame of -1 bytes"),
         (bytes.fromhex("00000002000b"), "2 bytes wanted"),
-        (bytes.fromhex("00000009000b00000000010000"), "pages of members do not go on"),
+        (bytes.fromhex("00000009000b00000000010000"), "list of members did not advance"),
         (None, "no answer in time"),
     ],
 )

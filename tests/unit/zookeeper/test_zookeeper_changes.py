@@ -64,7 +64,7 @@ def test_owners_alone_keep_a_group_from_being_deleted_and_not_from_being_read(ol
     old.owner("og", "t1", 0, "og_c", lasting=lasting)
     now, _ = broker.groups(old).look(["og"])
     assert now["og"].error is None and now["og"].committed
-    assert (now["og"].unseen.code, "not known" in now["og"].unseen.message) == ("NON_EMPTY_GROUP", True)
+    assert (now["og"].unseen.code, "is unknown" in now["og"].unseen.message) == ("NON_EMPTY_GROUP", True)
     (planned,) = broker.groups(old).plan_delete(["og"])
     assert (planned.result, planned.error_code) == ("failed", "NON_EMPTY_GROUP")
 
@@ -177,7 +177,7 @@ def test_a_deletion_that_is_cut_off_is_ended_in_the_journal(old, broker, tmp_pat
 def test_an_outcome_that_nobody_knows_is_told_as_that(old):
     item = groups.delete(old.ask, lambda *ops: (Failure.CONNECTION_LOSS,) * len(ops), "og")
     assert (item.result, item.error_code) == ("failed", "UNREACHABLE")
-    assert "not known" in item.effect
+    assert "unknown" in item.effect
 
 
 def test_a_group_too_large_for_one_multi_is_deleted_in_several(old, monkeypatch):

@@ -234,7 +234,7 @@ def test_an_export_of_a_group_that_may_be_read_warns(ask):
     world.old.owner("idle", "t1", 0, "idle_c", lasting=True)
     told = ask(world, "offsets", "export", "idle", "-o", "csv", "--no-headers")
     assert (told.code, len(told.out.splitlines())) == (0, 2)
-    assert "warning: idle: whether it is read is not known" in told.err
+    assert "warning: idle: whether it is read is unknown" in told.err
     assert "offsets may move after this export" in told.err
 
 
@@ -373,7 +373,7 @@ def test_an_elected_coordinator_that_is_not_registered_is_said(ask):
     told = ask(_scene(gone)(), "describe", "pushed", "-o", "json")
     assert told.code == PARTIAL
     assert told.document["data"]["groups"][0]["coordinator"] is None
-    assert "broker 1 is the elected coordinator, and is not registered" in told.err
+    assert "broker 1 is the elected coordinator, but is not registered" in told.err
 
 
 def test_the_elected_coordinator_is_no_group(ask):
@@ -440,7 +440,7 @@ def test_who_is_registered_with_a_coordinator_decides_what_may_be_moved(ask, ask
         ("stable", REFUSED, "1 live consumer registered with its coordinator"),
         ("leaving", REFUSED, "pushed is Leaving at its coordinator"),
         ("recovering", REFUSED, "pushed is Recovering at its coordinator"),
-        ("gone", PARTIAL, "not known"),
+        ("gone", PARTIAL, "is unknown"),
     ):
         exported = ask(asked_coordinator(told), "offsets", "export", "pushed", "-o", "json")
         assert exported.code == code, (told, exported.err)
@@ -469,7 +469,7 @@ def test_a_group_its_coordinator_cannot_be_asked_for_is_not_deleted(
     if not listens:
         world.old.broker()
     told = ask(world, "delete", "idle", "--execute")
-    assert told.code == REFUSED and "not known" in told.out + told.err
+    assert told.code == REFUSED and "unknown" in told.out + told.err
     assert any("/consumers/idle/offsets" in path for path in world.old.paths())
 
 
