@@ -74,7 +74,7 @@ check: setup spark ## Style, types (those of PySpark too), layers
 interop: setup kerberos ## The same cases on a real Kafka and on ours, with real clients (Java, Maven, Go, Chromium)
 	@$(BIN)/python -m tests.interop.toolchain
 	@$(BIN)/python -m tests.interop.foreign.builds
-	@$(BIN)/python -m tests.interop.versions.broker 2.4 3.3 4.4
+	@$(BIN)/python -m tests.interop.versions.broker 2.4 4.4
 	@$(BIN)/python -m tests.interop.zookeeper.era
 	$(BIN)/pytest -q -n 3 --dist loadgroup --durations=25 -m interop tests/interop tests/scenarios tests/differential \
 	  tests/incidents tests/kafka_release

@@ -20,7 +20,7 @@ from ..conftest import require
 from .broker import RELEASES, OldKafka
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(600)]
-SAMPLE = ("2.4", "3.3", "4.4")
+SAMPLE = ("2.4", "4.4")
 CHOSEN = tuple(RELEASES) if os.environ.get("KGROUP_VERSIONS") in ("full", "record") else SAMPLE
 BUILT = {api.key for api in ALL if api.key not in registry.PRIVATE_APIS}
 PRODUCE = 0
