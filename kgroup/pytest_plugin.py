@@ -1,4 +1,4 @@
-"""Pytest's plugin: fixtures with a cluster, unique names, and the history of groups when a test fails.
+"""Pytest plugin: fixtures with a cluster, unique names, and the history of groups when a test fails.
 
 Pytest imports this at every start, so nothing else of kgroup is imported before a fixture is used.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MARKER = "kafka_cluster"
 USED = pytest.StashKey["dict[str, tuple[Cluster, int]]"]()
-"""The clusters that a test has, by the fixture's name, and since when, in ms of the cluster's clock."""
+"""The clusters of a test, by fixture name, and since when, in ms of the cluster's clock."""
 MOST_GROUPS = 10
 
 
@@ -27,7 +27,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def kafka_session() -> Iterator[Cluster]:
-    """Yield the cluster behind `kafka`: one for each process of pytest."""
+    """Yield the cluster behind `kafka`: one per process of pytest."""
     from kgroup.testing.cluster import Cluster
 
     with Cluster() as cluster:
@@ -36,7 +36,7 @@ def kafka_session() -> Iterator[Cluster]:
 
 @pytest.fixture
 def kafka(request: pytest.FixtureRequest, kafka_session: Cluster) -> Cluster:
-    """Return a cluster that the tests of this process share: take names from `unique_name`."""
+    """Return a cluster shared by the tests of this process: take names from `unique_name`."""
     if request.node.get_closest_marker(MARKER) is not None:
         pytest.fail(f"{MARKER} is for kafka_fresh: the cluster of `kafka` is shared", pytrace=False)
     return _noted(request, "kafka", kafka_session)
@@ -44,7 +44,7 @@ def kafka(request: pytest.FixtureRequest, kafka_session: Cluster) -> Cluster:
 
 @pytest.fixture
 def kafka_fresh(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """Yield a cluster of this test alone, with the arguments of its marker `kafka_cluster`."""
+    """Yield a cluster for this test alone, with the arguments of its marker `kafka_cluster`."""
     from kgroup.testing.cluster import Cluster
 
     marker = request.node.get_closest_marker(MARKER)
@@ -56,7 +56,7 @@ def kafka_fresh(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
 @pytest.fixture
 def unique_name(request: pytest.FixtureRequest) -> Callable[[str], str]:
-    """Return names of groups and topics that no other test has: unique_name("orders")."""
+    """Return a function that makes names of groups and topics no other test has: unique_name("orders")."""
     import secrets
 
     def name(prefix: str) -> str:
@@ -68,7 +68,7 @@ def unique_name(request: pytest.FixtureRequest) -> Callable[[str], str]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Fail a test that set a rule which must fire, and did not; its rules end with it."""
+    """Fail a test whose rule that must fire did not; its rules end with it."""
     clusters = [cluster for cluster, _ in item.stash.get(USED, {}).values()]
     try:
         found = yield
@@ -85,7 +85,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add to the report of a failure what happened to the groups that the test touched."""
+    """Add to a failure's report what happened to the groups that the test touched."""
     report = yield
     if report.failed:
         for fixture, (cluster, since_ms) in item.stash.get(USED, {}).items():
@@ -106,7 +106,7 @@ def _histories(cluster: Cluster, since_ms: int) -> str:
         touched = cluster.groups_since(since_ms)
     except KgroupError as error:
         return f"the groups cannot be read: {error.message}"
-    told = [cluster.last_events(group) for group in touched[:MOST_GROUPS]]
+    histories = [cluster.last_events(group) for group in touched[:MOST_GROUPS]]
     if len(touched) > MOST_GROUPS:
-        told.append(f"and {len(touched) - MOST_GROUPS} more: {', '.join(touched[MOST_GROUPS:])}")
-    return "\n".join(told) or "no group has changed"
+        histories.append(f"and {len(touched) - MOST_GROUPS} more: {', '.join(touched[MOST_GROUPS:])}")
+    return "\n".join(histories) or "no group has changed"

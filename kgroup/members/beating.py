@@ -1,8 +1,7 @@
-"""What members have in common that speak by heartbeats alone: of consumer groups, and of streams groups.
+"""What members that use only heartbeats share: those of consumer groups and of streams groups.
 
-A heartbeat joins, goes on and leaves; what it says and what its answer means is the protocol's own
-(`consumer`, `streams`). When it may be sent, and what a refusal or a lost answer is followed by, is here
-(KIP-848, KIP-1071).
+A heartbeat joins, stays and leaves; its content and its answer's meaning belong to the protocol (`consumer`,
+`streams`). When it may be sent, and what follows an error or a lost answer, is here (KIP-848, KIP-1071).
 """
 
 from abc import ABC, abstractmethod
@@ -38,7 +37,7 @@ _FENCED = {E.FENCED_MEMBER_EPOCH, E.UNKNOWN_MEMBER_ID}
 
 
 class Phase(Enum):
-    """Where a member is; `REVOKING` waits for the host, `ACKNOWLEDGING` has news for the coordinator."""
+    """A member's phase; `REVOKING` waits for the host, `ACKNOWLEDGING` has news for the coordinator."""
 
     IDLE = "idle"
     JOINING = "joining"
@@ -50,7 +49,7 @@ class Phase(Enum):
 
 
 class Heartbeat(Protocol):
-    """The answer to a heartbeat, as far as both protocols have it."""
+    """The answer to a heartbeat, as far as both protocols share it."""
 
     @property
     def error_code(self) -> int: ...
@@ -82,7 +81,7 @@ class BeatingMember(Asking, ABC, Generic[R]):
 
     @abstractmethod
     def _heartbeat(self) -> list[Effect]:
-        """Tell what the coordinator does not know yet."""
+        """Report what the coordinator does not know yet."""
 
     @abstractmethod
     def _request(self, epoch: int) -> Message:
@@ -90,15 +89,15 @@ class BeatingMember(Asking, ABC, Generic[R]):
 
     @abstractmethod
     def _on_heartbeat(self, response: R, now_ms: int) -> list[Effect]:
-        """Return what follows from an answer that is no refusal."""
+        """Return what follows from an answer without an error."""
 
     @abstractmethod
-    def _tell_all_again(self) -> None:
-        """Take nothing for known to the coordinator: the answer was lost, or it refused."""
+    def _report_all_again(self) -> None:
+        """Assume that the coordinator knows nothing: the answer was lost, or an error."""
 
     @abstractmethod
     def _drop_all(self) -> None:
-        """Have nothing, and no target."""
+        """Own nothing, and have no target."""
 
     def start(self, now_ms: int) -> list[Effect]:
         """See `GroupMember.start`."""
@@ -121,7 +120,7 @@ class BeatingMember(Asking, ABC, Generic[R]):
         return self._on_heartbeat(response, now_ms)
 
     def unanswered(self, request: Message, now_ms: int) -> list[Effect]:
-        """See `GroupMember.unanswered`. The next heartbeat repeats everything: either outcome is fine."""
+        """See `GroupMember.unanswered`. The next heartbeat repeats everything, so either outcome is fine."""
         if isinstance(request, OffsetCommitRequest):
             return [Committed(all_failed(request, E.REQUEST_TIMED_OUT))]
         if request is not self._in_flight:
@@ -129,7 +128,7 @@ class BeatingMember(Asking, ABC, Generic[R]):
         self._in_flight = None
         if self.phase is Phase.LEAVING:
             return self._gone()
-        self._tell_all_again()
+        self._report_all_again()
         return [CoordinatorMoved(), *self._wake_at(now_ms + RETRY_BACKOFF_MS)]
 
     def wake(self, now_ms: int) -> list[Effect]:
@@ -156,8 +155,8 @@ class BeatingMember(Asking, ABC, Generic[R]):
         return [*effects, self._send(self._request(STATIC_LEAVE_EPOCH if returning else LEAVE_EPOCH))]
 
     def _on_error(self, code: int, message: str | None, now_ms: int) -> list[Effect]:
-        """Return what a refusal means: join again, ask again, or give up."""
-        self._tell_all_again()
+        """Return what an error leads to: rejoin, retry, or give up."""
+        self._report_all_again()
         if code in _FENCED:
             lost = self._lose_all()
             self.phase = Phase.JOINING

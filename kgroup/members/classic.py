@@ -1,7 +1,7 @@
 """A member of a classic group: JoinGroup, SyncGroup, Heartbeat, LeaveGroup (KIP-345, KIP-394, KIP-429).
 
-Behaves as Kafka's own consumer does towards the coordinator, except that it has one request under way at
-a time, commits aside, and that the host confirms each revocation.
+Behaves towards the coordinator as Kafka's own consumer does, except that it has one request in flight at a
+time, not counting commits, and that the host confirms each revocation.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _THROWN_OUT = {E.UNKNOWN_MEMBER_ID, E.ILLEGAL_GENERATION}
 
 
 class Phase(Enum):
-    """Where a classic member is; `REVOKING` waits for the host, the -ING others for an answer."""
+    """A classic member's phase; `REVOKING` waits for the host, the others in -ING for an answer."""
 
     IDLE = "idle"
     REVOKING = "revoking"
@@ -114,7 +114,7 @@ class ClassicMember(Asking):
     def subscribe(
         self, topics: Iterable[str], assignors: Sequence[ClientAssignor], now_ms: int
     ) -> list[Effect]:
-        """Want other topics from now on, or assigned otherwise: joins again at once if it is in the group."""
+        """Change the topics or assignors from now on; rejoins at once if it is in the group."""
         self._subscribed(topics, assignors)
         return self._rejoin(now_ms) if self.phase is Phase.STABLE else []
 
@@ -143,7 +143,7 @@ class ClassicMember(Asking):
                 raise TypeError(f"{type(response).__name__} is no answer to a classic member")
 
     def unanswered(self, request: Message, now_ms: int) -> list[Effect]:
-        """See `GroupMember.unanswered`. A join or sync is started over, a heartbeat sent again."""
+        """See `GroupMember.unanswered`. A join or sync starts over; a heartbeat is sent again."""
         if isinstance(request, OffsetCommitRequest):
             return [Committed(all_failed(request, E.REQUEST_TIMED_OUT))]
         if request is not self._in_flight:
@@ -174,7 +174,7 @@ class ClassicMember(Asking):
         return []
 
     def update_topics(self, topics: Mapping[str, Topic], now_ms: int) -> list[Effect]:
-        """See `GroupMember.update_topics`. A leader whose topics changed joins again, to assign again."""
+        """See `GroupMember.update_topics`. A leader whose topics changed rejoins, to assign again."""
         self._known = topics
         if self.phase is Phase.ASSIGNING:
             return self._assign()
@@ -200,7 +200,7 @@ class ClassicMember(Asking):
         return [Send(request, min_version=2, max_version=NAMES_UNTIL)]
 
     def leave(self, now_ms: int, for_good: bool = False) -> list[Effect]:
-        """See `GroupMember.leave`. A static member that does not leave for good just falls silent."""
+        """See `GroupMember.leave`. A static member that does not leave for good just stops sending."""
         given_up = self._give_up_all()
         self._wake_ms = None
         if not self.member_id or (self.instance_id is not None and not for_good) or self.phase is Phase.DONE:
@@ -274,7 +274,7 @@ class ClassicMember(Asking):
         return self._lead(response) if self.is_leader else self._sync(())
 
     def _lead(self, response: JoinGroupResponse) -> list[Effect]:
-        """As leader: learn what the members' topics are, then assign them."""
+        """As leader: look up the topics of all members, then assign them."""
         try:
             self._led = subscriptions_of(response.members)
         except DecodeError as error:
@@ -330,7 +330,7 @@ class ClassicMember(Asking):
         return [Assigned(added)]
 
     def _on_heartbeat(self, response: HeartbeatResponse, now_ms: int) -> list[Effect]:
-        """Fine, or a reason to join again; while that is being prepared, only being thrown out matters."""
+        """Handle the answer; while a rejoin is being prepared, only removal from the group matters."""
         code = response.error_code
         harmless = code in (E.NONE, E.REBALANCE_IN_PROGRESS)
         if harmless and self.phase is Phase.WAITING:
@@ -354,7 +354,7 @@ class ClassicMember(Asking):
         return [Committed(errors), *self._on_error(min(serious), now_ms)]
 
     def _on_error(self, code: int, now_ms: int) -> list[Effect]:
-        """Return what any refusal means: join again, ask again, or give up."""
+        """Return what an error leads to: rejoin, retry, or give up."""
         if code in MOVED:
             return [CoordinatorMoved(), *self._retry(now_ms)]
         if code == E.REBALANCE_IN_PROGRESS:
@@ -368,7 +368,7 @@ class ClassicMember(Asking):
         return self._fail(code, E.name_of(code))
 
     def _retry(self, now_ms: int) -> list[Effect]:
-        """Try again after the backoff: a heartbeat as it was, anything else from the join on."""
+        """Retry after the backoff: a heartbeat as it was, anything else from the join on."""
         if self.phase not in (Phase.STABLE, Phase.REVOKING):
             self.phase = Phase.WAITING
         return self._wake_at(now_ms + self._timings.retry_backoff_ms)
@@ -390,12 +390,12 @@ class ClassicMember(Asking):
 
 
 def subscriptions_of(members: Iterable[JoinGroupResponseMember]) -> dict[str, MemberSubscription]:
-    """Member id → what the member wants and has; DecodeError if one is malformed."""
+    """Return what each member wants and has, by member id; DecodeError if one is malformed."""
     return {member.member_id: _subscription(member.metadata, member.group_instance_id) for member in members}
 
 
 def subscribed_topics(subscriptions: Mapping[str, MemberSubscription]) -> frozenset[str]:
-    """Every topic that some member wants."""
+    """Return every topic that some member subscribes to."""
     return frozenset().union(*(member.topics for member in subscriptions.values()))
 
 
@@ -405,9 +405,9 @@ Racks = Mapping[str, tuple[tuple[str, ...], ...]]
 
 @dataclass(frozen=True, slots=True)
 class Led:
-    """The topics a leader assigned by: it joins again once they are others, told by ==.
+    """The topics a leader assigned by; it rejoins when they differ (==).
 
-    Racks are assigned by whoever leads; only a leader that has a rack joins again for them (KIP-881).
+    Every leader assigns by racks, but only a leader with a rack rejoins for them (KIP-881).
     """
 
     partitions: Mapping[str, int]
@@ -427,7 +427,7 @@ class Led:
 def assign(
     assignor: ClientAssignor, led: Led, subscriptions: Mapping[str, MemberSubscription]
 ) -> tuple[SyncGroupRequestAssignment, ...]:
-    """Return what the leader's SyncGroup carries: an encoded assignment for every member."""
+    """Return the content of the leader's SyncGroup: an encoded assignment for every member."""
     targets = assignor.assign(led.partitions, subscriptions, led.racks)
     return tuple(
         SyncGroupRequestAssignment(member_id=member_id, assignment=_assignment(target))

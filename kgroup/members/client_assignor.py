@@ -1,7 +1,7 @@
 """A member's half of client-side assignors, which KIP-848 describes and no released Kafka has.
 
 The coordinator asks one member to compute: the member fetches the group (ConsumerGroupPrepareAssignment),
-runs its assignor, and hands the result in (ConsumerGroupInstallAssignment). An experiment.
+runs its assignor, and returns the result (ConsumerGroupInstallAssignment). An experiment.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,10 +26,10 @@ COMPUTATION_FAILED = 1
 
 @dataclass(frozen=True, slots=True)
 class OfferedAssignor:
-    """An assignor a member can run, and what it tells the others about it.
+    """An assignor a member can run, and what it reports to the others about it.
 
-    `metadata` (of `version`) travels to whoever computes; `handed_out` is what this member, when it
-    computes, gives every member along with its partitions.
+    `metadata` (of `version`) is sent to the member that computes; `handed_out` is what this member, when it
+    computes, sends every member with its partitions.
     """
 
     assignor: Assignor
@@ -42,7 +42,7 @@ class OfferedAssignor:
 
 
 def offer(offered: Sequence[OfferedAssignor]) -> tuple[heartbeat.Assignor, ...] | None:
-    """Return what a heartbeat says of the assignors, most wanted first; None where there are none."""
+    """Return the assignors as a heartbeat lists them, most wanted first; None if there are none."""
     return (
         tuple(
             heartbeat.Assignor(
@@ -66,7 +66,7 @@ def compute(
     member_id: str,
     epoch: int,
 ) -> ConsumerGroupInstallAssignmentRequest:
-    """Return the assignment of the group as it was handed out; says so where none can be computed."""
+    """Return the assignment of the group to install, or its error if none can be computed."""
     chosen = next((one for one in offered if one.assignor.name == prepared.assignor_name), None)
     members: tuple[Member, ...] = ()
     if chosen is not None:

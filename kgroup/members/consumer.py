@@ -38,15 +38,15 @@ Ids = frozenset[tuple[bytes, int]]
 
 @dataclass(frozen=True, slots=True)
 class Subscribed:
-    """What a member wants to read: topics by name, or by pattern, or both."""
+    """What a member subscribes to: topics by name, or by pattern, or both."""
 
     names: frozenset[str] = frozenset()
     regex: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """What the coordinator has been told last; None where it has to be told again."""
+class _Reported:
+    """What the coordinator was last sent; None where it must be sent again."""
 
     subscribed: Subscribed | None = None
     owned: Ids | None = None
@@ -54,7 +54,7 @@ class _Told:
 
 
 class Introduction(TypedDict, total=False):
-    """What a member tells when it joins, and again when it cannot know whether it was heard."""
+    """What a member sends when it joins, and again when it cannot know whether it arrived."""
 
     rack: str | None
     server_assignor: str | None
@@ -66,10 +66,9 @@ _BY_DEFAULT = Introduction(rack=None, server_assignor=None, client_assignors=(),
 
 
 class ConsumerMember(BeatingMember[ConsumerGroupHeartbeatResponse]):
-    """See `GroupMember`. `member_id` is made by the client: 22 characters of URL-safe base64, kept for life.
+    """See `GroupMember`. The client makes `member_id`: 22 characters of URL-safe base64, kept for life.
 
-    `assignor_error` and `assignor_metadata` (version, bytes) are what a client-side assignor last told
-    this member.
+    `assignor_error` and `assignor_metadata` (version, bytes) are the last ones from a client-side assignor.
     """
 
     def __init__(
@@ -92,8 +91,8 @@ class ConsumerMember(BeatingMember[ConsumerGroupHeartbeatResponse]):
         self._owned: Ids = frozenset()
         self._target: Ids = frozenset()
         self._giving_up: Ids = frozenset()
-        self._told = _Told()
-        self._sent = _Told()
+        self._reported = _Reported()
+        self._sent = _Reported()
         self._interval_ms = 0
 
     @property
@@ -102,7 +101,7 @@ class ConsumerMember(BeatingMember[ConsumerGroupHeartbeatResponse]):
         return frozenset(self._named(self._owned))
 
     def subscribe(self, topics: Iterable[str], regex: str | None, now_ms: int) -> list[Effect]:
-        """Want something else from now on; told to the coordinator with a heartbeat at once."""
+        """Change the subscription; a heartbeat reports it to the coordinator at once."""
         self._subscribed = Subscribed(frozenset(topics), regex)
         return self._beat_soon(now_ms)
 
@@ -119,13 +118,13 @@ class ConsumerMember(BeatingMember[ConsumerGroupHeartbeatResponse]):
         return super().unanswered(request, now_ms)
 
     def update_topics(self, topics: Mapping[str, Topic], now_ms: int) -> list[Effect]:
-        """See `GroupMember.update_topics`. Goes on with the reconciliation that waited for names."""
+        """See `GroupMember.update_topics`. Continues the reconciliation that waited for names."""
         for topic in topics.values():
             self._names[topic.topic_id] = topic.name
         return self._reconcile(now_ms)
 
     def revoked(self, now_ms: int) -> list[Effect]:
-        """See `GroupMember.revoked`. Takes what the target adds and tells the coordinator at once."""
+        """See `GroupMember.revoked`. Takes what the target adds and notifies the coordinator at once."""
         if self.phase is not Phase.REVOKING:
             return []
         self._owned -= self._giving_up
@@ -142,16 +141,16 @@ class ConsumerMember(BeatingMember[ConsumerGroupHeartbeatResponse]):
 
     def _heartbeat(self) -> list[Effect]:
         """See `BeatingMember`: everything when joining or after a lost answer."""
-        told = self._told
-        everything = not told.full
+        reported = self._reported
+        everything = not reported.full
         names, regex = self._subscription_news()
         request = replace(
             self._introduced() if everything else self._request(self.epoch),
             subscribed_topic_names=names,
             subscribed_topic_regex=regex,
-            topic_partitions=_by_topic(self._owned) if told.owned != self._owned else None,
+            topic_partitions=_by_topic(self._owned) if reported.owned != self._owned else None,
         )
-        self._sent = _Told(self._subscribed, self._owned, full=True)
+        self._sent = _Reported(self._subscribed, self._owned, full=True)
         return [self._send(request)]
 
     def _introduced(self) -> ConsumerGroupHeartbeatRequest:
@@ -165,15 +164,15 @@ class ConsumerMember(BeatingMember[ConsumerGroupHeartbeatResponse]):
         )
 
     def _subscription_news(self) -> tuple[tuple[str, ...] | None, str | None]:
-        """Names and pattern as they have to be told; an empty pattern takes an earlier one back."""
-        told, wanted = self._told.subscribed, self._subscribed
-        if told == wanted:
+        """Return the names and pattern to send; an empty pattern cancels an earlier one."""
+        reported, wanted = self._reported.subscribed, self._subscribed
+        if reported == wanted:
             return None, None
-        had_regex = told is not None and told.regex is not None
+        had_regex = reported is not None and reported.regex is not None
         return tuple(sorted(wanted.names)), wanted.regex or ("" if had_regex else None)
 
     def _on_heartbeat(self, response: ConsumerGroupHeartbeatResponse, now_ms: int) -> list[Effect]:
-        self._told = self._sent
+        self._reported = self._sent
         self.epoch = response.member_epoch
         self.member_id = response.member_id or self.member_id
         self._interval_ms = response.heartbeat_interval_ms
@@ -188,21 +187,21 @@ class ConsumerMember(BeatingMember[ConsumerGroupHeartbeatResponse]):
             self.phase = Phase.STABLE
         beat = self._wake_at(now_ms + self._interval_ms)
         effects = self._reconcile(now_ms) if self.phase is Phase.STABLE else []
-        if self._told.subscribed != self._subscribed:
+        if self._reported.subscribed != self._subscribed:
             effects += self._beat_soon(now_ms)
         if response.should_compute_assignment and self._computation is None:
             effects.append(self._ask_for_group())
         return [*beat, *effects]
 
     def _ask_for_group(self) -> Send:
-        """Fetch what there is to assign: the coordinator wants this member to compute."""
+        """Fetch the group to assign: the coordinator wants this member to compute."""
         self._computation = ConsumerGroupPrepareAssignmentRequest(
             group_id=self.group_id, member_id=self.member_id, member_epoch=self.epoch
         )
         return Send(self._computation)
 
     def _on_computation(self, response: Message, now_ms: int) -> list[Effect]:
-        """Compute and hand in; after a refusal nothing: the coordinator asks again if it still wants to."""
+        """Compute and install; after an error nothing: the coordinator asks again if it still wants to."""
         self._computation = None
         if self.phase in (Phase.LEAVING, Phase.DONE):
             return []
@@ -217,7 +216,7 @@ class ConsumerMember(BeatingMember[ConsumerGroupHeartbeatResponse]):
         return [Send(self._computation)]
 
     def _reconcile(self, now_ms: int) -> list[Effect]:
-        """Move one step from what is owned to the target: give up first, then take."""
+        """Move one step from what is owned to the target: revoke first, then add."""
         if self.phase is not Phase.STABLE or self._owned == self._target:
             return self._acknowledge(now_ms)
         unnamed = frozenset(topic_id for topic_id, _ in self._target if topic_id not in self._names)
@@ -232,8 +231,8 @@ class ConsumerMember(BeatingMember[ConsumerGroupHeartbeatResponse]):
         return [Assigned(added), *self._acknowledge(now_ms)]
 
     def _acknowledge(self, now_ms: int) -> list[Effect]:
-        """Report what is owned now, before the next heartbeat falls due."""
-        if self.phase is not Phase.STABLE or self._told.owned == self._owned:
+        """Report what is owned now, before the next heartbeat is due."""
+        if self.phase is not Phase.STABLE or self._reported.owned == self._owned:
             return []
         self.phase = Phase.ACKNOWLEDGING
         return self._beat_soon(now_ms)
@@ -243,8 +242,8 @@ class ConsumerMember(BeatingMember[ConsumerGroupHeartbeatResponse]):
             return []
         return self._heartbeat()
 
-    def _tell_all_again(self) -> None:
-        self._told = _Told()
+    def _report_all_again(self) -> None:
+        self._reported = _Reported()
 
     def _drop_all(self) -> None:
         self._owned = self._target = self._giving_up = frozenset()

@@ -1,4 +1,4 @@
-"""Run one member against a cluster: a blocking loop that carries out what the member asks for."""
+"""Run one member against a cluster: a blocking loop that executes the member's effects."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -34,7 +34,7 @@ from kgroup.security.rights import DESCRIBE, READ, lacking, on_group, on_topic
 FIND_COORDINATOR = 10
 BATCHES_FROM = 4
 NO_CREATION_FROM = 4
-PARKED_S = 300.0 + 5.0  # a rebalance timeout that is the default, and the way there
+PARKED_S = 300.0 + 5.0  # The default rebalance timeout, and the network's time.
 RETRY_MS = 100
 METADATA_MAX_AGE_MS = 300_000
 
@@ -44,9 +44,9 @@ Event = Revoke | Assigned | Lost | Committed | Failed | Left
 class Driver:
     """One member and its cluster.
 
-    `clock_ms` tells the time; `pause(seconds)` sleeps, at most that long, and returns True once the
-    member should leave (a `threading.Event`'s `wait` does); `on_event` hears of partitions, commits and
-    the end, and may call `commit`. An answer to JoinGroup or SyncGroup is awaited for `PARKED_S`.
+    `clock_ms` returns the time; `pause(seconds)` sleeps at most that long, and returns True once the member
+    should leave (as a `threading.Event`'s `wait`); `on_event` receives partitions, commits and the end, and
+    may call `commit`. An answer to JoinGroup or SyncGroup is awaited for `PARKED_S`.
     """
 
     def __init__(
@@ -96,12 +96,12 @@ class Driver:
                     self._look_up(self._looked_for)
 
     def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Commit positions now; `on_event` hears how it went."""
+        """Commit positions now; `on_event` receives the outcome."""
         for effect in self._member.commit(offsets, self._clock_ms()):
             self._carry_out(effect)
 
     def act(self, effects: Iterable[Effect]) -> None:
-        """Carry out what the member asks for outside of its own course, when `pause` returns."""
+        """Execute effects from outside the member's own course, when `pause` returns."""
         self._take(effects)
 
     def _idle_s(self) -> float:
@@ -177,7 +177,7 @@ class Driver:
         return self._coordinator
 
     def _look_up(self, names: frozenset[str] | None) -> None:
-        """Fetch metadata of these topics, or of all; a broker out of reach is asked again soon."""
+        """Fetch metadata of these topics, or of all; an unreachable broker is asked again soon."""
         wanted = None if names is None else tuple(MetadataRequestTopic(name=n) for n in sorted(names))
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
         self._looked_for = names
@@ -195,17 +195,17 @@ class Driver:
             if topic.name is not None and not topic.error_code:
                 self._topics[topic.name] = _topic(topic, racks)
             elif topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-                # As a consumer of Kafka's does: it would wait for partitions that it is never told of.
+                # As Kafka's consumer does: it would wait for partitions that it is never shown.
                 missing = lacking(topic.error_code, on_topic(DESCRIBE, topic.name or ""))
                 said = f"topic {topic.name}: {ErrorCode.name_of(topic.error_code)}: {missing}"
                 raise BrokerRefused(topic.error_code, said)
         self._take(self._member.update_topics(self._topics, self._clock_ms()))
 
 
-def _topic(told: MetadataResponseTopic, racks: Mapping[int, str | None]) -> Topic:
-    """Return a topic with the racks of its replicas, () where no broker has one."""
-    placed = sorted(told.partitions, key=lambda entry: entry.partition_index)
+def _topic(metadata: MetadataResponseTopic, racks: Mapping[int, str | None]) -> Topic:
+    """Return a topic with the racks of its replicas, () if no broker has one."""
+    placed = sorted(metadata.partitions, key=lambda entry: entry.partition_index)
     replicas = tuple(
         tuple(sorted({rack for node in entry.replica_nodes if (rack := racks.get(node))})) for entry in placed
     )
-    return Topic(str(told.name), told.topic_id, len(placed), replicas if any(replicas) else ())
+    return Topic(str(metadata.name), metadata.topic_id, len(placed), replicas if any(replicas) else ())

@@ -1,7 +1,7 @@
 """What a group member asks of its host, and the interface both kinds of member share.
 
-A member does no I/O and knows no time: the host passes in the moment and the answers, and carries out
-the effects that come back, in order.
+A member does no I/O and has no clock: the host passes in the time and the answers, and executes the returned
+effects in order.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,10 @@ from kgroup.protocol.codec import Message
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send this to the group's coordinator, in the newest version within the limits; return the answer."""
+    """Send this to the group's coordinator, in the newest version within the limits.
+
+    Pass the answer to `receive`, or its absence to `unanswered`.
+    """
 
     request: Message
     min_version: int = 0
@@ -23,14 +26,14 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class WakeAt:
-    """Call `wake` at this moment; takes the place of any earlier one."""
+    """Call `wake` at this time; replaces any earlier one."""
 
     ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class NeedTopics:
-    """Look these topics up and call `update_topics`; None asks for all topics, ids for what is unnamed."""
+    """Look these topics up and call `update_topics`; None asks for all topics, ids for unnamed ones."""
 
     names: frozenset[str] | None
     ids: frozenset[bytes] = frozenset()
@@ -50,14 +53,14 @@ class Revoke:
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """These partitions are the member's from now on, besides those it has."""
+    """These partitions are the member's from now on, in addition to those it has."""
 
     partitions: tuple[TopicPartition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """These partitions are no longer the member's: it was thrown out, and may not commit them."""
+    """These partitions are no longer the member's: it was removed, and may not commit them."""
 
     partitions: tuple[TopicPartition, ...]
 
@@ -71,7 +74,7 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The member has given up: the broker refused with this code."""
+    """The member has given up: the broker rejected it with this code."""
 
     code: int
     message: str
@@ -79,7 +82,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """The member is out of the group, or, as a static member, out for a while; nothing follows."""
+    """The member has left the group, or as a static member gone silent; nothing follows."""
 
 
 Effect: TypeAlias = (
@@ -106,23 +109,23 @@ class GroupMember(Protocol):
         ...
 
     def receive(self, request: Message, response: Message, now_ms: int) -> list[Effect]:
-        """Return the answer to a request sent earlier."""
+        """Handle the answer to a request sent earlier."""
         ...
 
     def unanswered(self, request: Message, now_ms: int) -> list[Effect]:
-        """Return a request got no answer, and never will; whether it was carried out is unknown."""
+        """Note that a request will get no answer; whether it was executed is unknown."""
         ...
 
     def wake(self, now_ms: int) -> list[Effect]:
-        """Time has passed; does nothing before the moment asked for."""
+        """Note that time has passed; does nothing before the time asked for."""
         ...
 
     def update_topics(self, topics: Mapping[str, Topic], now_ms: int) -> list[Effect]:
-        """All topics known now, by name."""
+        """Note all topics known now, by name."""
         ...
 
     def revoked(self, now_ms: int) -> list[Effect]:
-        """Return the partitions of the last `Revoke` are given up."""
+        """Note that the partitions of the last `Revoke` are given up."""
         ...
 
     def commit(self, offsets: Mapping[TopicPartition, int], now_ms: int) -> list[Effect]:
@@ -130,12 +133,12 @@ class GroupMember(Protocol):
         ...
 
     def leave(self, now_ms: int, for_good: bool = False) -> list[Effect]:
-        """Stop; a static member keeps its place until its session ends unless it leaves `for_good`."""
+        """Stop; a static member keeps its place until its session expires unless it leaves `for_good`."""
         ...
 
 
 def sorted_partitions(
     partitions: Sequence[TopicPartition] | frozenset[TopicPartition],
 ) -> tuple[TopicPartition, ...]:
-    """In topic and partition order, so that effects are the same in every run."""
+    """Return them in topic and partition order, so that effects are the same in every run."""
     return tuple(sorted(partitions))

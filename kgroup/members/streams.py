@@ -1,7 +1,7 @@
 """A member of a streams group: one heartbeat API, by tasks (KIP-1071).
 
-Behaves as Kafka's own Streams client does towards the coordinator, except that the host confirms each
-revocation. Nothing is processed: what its active tasks read is what it owns.
+Behaves towards the coordinator as Kafka's own Streams client does, except that the host confirms each
+revocation. It processes nothing; it owns what its active tasks read.
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,7 +32,7 @@ TaskIdsOf: TypeAlias = frozenset[tuple[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """Tasks by what they are for."""
+    """Tasks by kind."""
 
     active: TaskIdsOf = frozenset()
     standby: TaskIdsOf = frozenset()
@@ -53,9 +53,9 @@ class Application:
 
 
 class StreamsMember(BeatingMember[StreamsGroupHeartbeatResponse]):
-    """See `GroupMember`. `member_id` is made by the client and kept for life; `tasks` are what it has now.
+    """See `GroupMember`. The client makes `member_id`, kept for life; `tasks` are what it has now.
 
-    Kafka 4.3.1 has no static members in streams groups: it has no instance id, and always goes.
+    Kafka 4.3.1 has no static members in streams groups: it has no instance id, and always leaves.
     """
 
     def __init__(self, group_id: str, member_id: str, application: Application) -> None:
@@ -65,7 +65,7 @@ class StreamsMember(BeatingMember[StreamsGroupHeartbeatResponse]):
         self.statuses: tuple[int, ...] = ()
         self._target = NOTHING
         self._giving_up: TaskIdsOf = frozenset()
-        self._told: Given | None = None
+        self._reported: Given | None = None
         self._sent: Given | None = None
         self._topics: Mapping[str, Topic] = {}
         self._endpoints = -1
@@ -76,7 +76,7 @@ class StreamsMember(BeatingMember[StreamsGroupHeartbeatResponse]):
         return self._read_by(self.tasks.active)
 
     def update_topics(self, topics: Mapping[str, Topic], now_ms: int) -> list[Effect]:
-        """See `GroupMember.update_topics`. What its tasks read may be more or less with it."""
+        """See `GroupMember.update_topics`. This may change what its tasks read."""
         before = self.owned
         self._topics = dict(topics)
         after = self.owned
@@ -84,7 +84,7 @@ class StreamsMember(BeatingMember[StreamsGroupHeartbeatResponse]):
         return [*([Lost(lost)] if lost else []), *([Assigned(added)] if added else [])]
 
     def revoked(self, now_ms: int) -> list[Effect]:
-        """See `GroupMember.revoked`. Takes what the target adds and tells the coordinator at once."""
+        """See `GroupMember.revoked`. Takes what the target adds and notifies the coordinator at once."""
         if self.phase is not Phase.REVOKING:
             return []
         self.tasks = replace(self.tasks, active=self.tasks.active - self._giving_up)
@@ -100,7 +100,7 @@ class StreamsMember(BeatingMember[StreamsGroupHeartbeatResponse]):
         )
 
     def _heartbeat(self) -> list[Effect]:
-        """Join with all there is to say; later say which tasks it has, where that has changed."""
+        """Join with everything; later report only which tasks it has, if they changed."""
         request = self._request(self.epoch)
         if self.epoch == JOIN_EPOCH:
             said = self.application
@@ -112,7 +112,7 @@ class StreamsMember(BeatingMember[StreamsGroupHeartbeatResponse]):
                 user_endpoint=said.endpoint,
                 client_tags=(),
             )
-        if self.epoch == JOIN_EPOCH or self._told != self.tasks:
+        if self.epoch == JOIN_EPOCH or self._reported != self.tasks:
             request = replace(
                 request,
                 active_tasks=_listed(self.tasks.active),
@@ -123,7 +123,7 @@ class StreamsMember(BeatingMember[StreamsGroupHeartbeatResponse]):
         return [self._send(request)]
 
     def _on_heartbeat(self, response: StreamsGroupHeartbeatResponse, now_ms: int) -> list[Effect]:
-        self._told = self._sent
+        self._reported = self._sent
         self.epoch = response.member_epoch
         self._endpoints = response.endpoint_information_epoch
         self.statuses = tuple(status.status_code for status in response.status or ())
@@ -139,13 +139,13 @@ class StreamsMember(BeatingMember[StreamsGroupHeartbeatResponse]):
         return [*beat, *(self._reconcile(now_ms) if self.phase is Phase.STABLE else [])]
 
     def _reconcile(self, now_ms: int) -> list[Effect]:
-        """Move one step from the tasks it has to the target: give up first, then take."""
+        """Move one step from the tasks it has to the target: revoke first, then add."""
         if self.phase is not Phase.STABLE or self.tasks == self._target:
             return self._acknowledge()
         self._giving_up = self.tasks.active - self._target.active
         going = self._read_by(self._giving_up)
         if going:
-            # Copies hold nobody up: they are dropped, and the next heartbeat says so.
+            # Nothing waits for copies: they are dropped, and the next heartbeat reports it.
             kept = self.tasks.standby & self._target.standby, self.tasks.warmup & self._target.warmup
             self.tasks = Given(self.tasks.active, *kept)
             self.phase = Phase.REVOKING
@@ -158,14 +158,14 @@ class StreamsMember(BeatingMember[StreamsGroupHeartbeatResponse]):
         return [*asks, *([Assigned(added)] if added else []), *self._acknowledge()]
 
     def _acknowledge(self) -> list[Effect]:
-        """Report which tasks changed, before the next heartbeat falls due."""
-        if self.phase is not Phase.STABLE or self._told == self.tasks or self._in_flight is not None:
+        """Report which tasks changed, before the next heartbeat is due."""
+        if self.phase is not Phase.STABLE or self._reported == self.tasks or self._in_flight is not None:
             return []
         self.phase = Phase.ACKNOWLEDGING
         return self._heartbeat()
 
-    def _tell_all_again(self) -> None:
-        self._told = None
+    def _report_all_again(self) -> None:
+        self._reported = None
 
     def _drop_all(self) -> None:
         self.tasks = self._target = NOTHING
@@ -182,13 +182,13 @@ class StreamsMember(BeatingMember[StreamsGroupHeartbeatResponse]):
         )
 
     def _unseen(self) -> frozenset[str]:
-        """Source topics that are not known, or had too few partitions when they were looked up."""
+        """Return source topics that are unknown, or had too few partitions when they were looked up."""
         found: set[str] = set()
         for part in self.application.topology.subtopologies:
             names = set(sources_of(part))
             found.update(names - self._topics.keys())
             sizes = [self._topics[name].partitions for name in names if name in self._topics]
-            # A task is there because a topic has its partition: one that none has is of a topic that grew.
+            # A task exists because a topic has its partition: if none is known to, a topic has grown.
             if any(
                 key == part.subtopology_id and number >= max(sizes, default=0)
                 for key, number in self.tasks.active

@@ -1,4 +1,4 @@
-"""How values stand in the YAML of a scenario: each form reads one, and writes it."""
+"""YAML forms of a scenario's values: each form reads one and writes it."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ T = TypeVar("T")
 _PLACE = re.compile(r"([A-Za-z0-9._-]{1,249}):(\d{1,9}(?:-\d{1,9})?(?:,\d{1,9}(?:-\d{1,9})?)*)")
 MAX_PARTITIONS = 1_000_000
 Shares = Mapping[str, tuple[TopicPartition, ...]]
-"""Partitions by the name of the member that has them."""
+"""Partitions by the name of the member that owns them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Form(Generic[T]):
-    """A way to write a value: `read` raises ConfigError for what is none, `write` returns plain data."""
+    """A way to write a value: `read` raises ConfigError for an invalid one, `write` returns plain data."""
 
     read: Callable[[object], T]
     write: Callable[[T], object]
 
 
 def given(form: Form[T], **more: object) -> Any:
-    """Return a field of a dataclass that stands in the file in this form; without a default it must."""
+    """Return a dataclass field with this form in the file; required unless it has a default."""
     return field(metadata={"form": form}, **more)  # type: ignore[call-overload]
 
 
 def key_of(each: Field[object]) -> str:
-    """Return the key under which a field stands."""
+    """Return a field's key in the file."""
     return each.name.removesuffix("_ms")
 
 
 def read_fields(made: type[T], found: object, where: str) -> T:
-    """Return a dataclass from a mapping; ConfigError, which begins with `where`, says what is wrong."""
+    """Return a dataclass from a mapping; ConfigError, prefixed with `where`, says what is wrong."""
     if not isinstance(found, Mapping):
         raise ConfigError(f"{where}: {found!r} has no options", "options are written {key: value}")
     known = {key_of(each): each for each in fields(made)}  # type: ignore[arg-type]
@@ -54,7 +54,7 @@ def read_fields(made: type[T], found: object, where: str) -> T:
 
 
 def read(form: Form[T], value: object, where: str) -> T:
-    """Return a value; ConfigError says where it stands."""
+    """Return a value; ConfigError names its place."""
     try:
         return form.read(value)
     except ConfigError as error:
@@ -62,7 +62,7 @@ def read(form: Form[T], value: object, where: str) -> T:
 
 
 def written(made: object) -> dict[str, object]:
-    """Return the mapping that `read_fields` reads: what is at its default is left out."""
+    """Return the mapping that `read_fields` reads; defaults are omitted."""
     return {
         key_of(each): each.metadata["form"].write(value)
         for each in fields(made)  # type: ignore[arg-type]
@@ -83,7 +83,7 @@ def _is_default(each: Field[object], value: object) -> bool:
 def _text(value: object) -> str:
     if isinstance(value, str) and value:
         return value
-    raise ConfigError(f"{value!r} is not a text", "quote a name that YAML reads as a number, as '7'")
+    raise ConfigError(f"{value!r} is not text", "quote a name that YAML reads as a number, as '7'")
 
 
 def _texts(value: object) -> tuple[str, ...]:
@@ -148,19 +148,19 @@ def _shares(value: object) -> Shares:
 
 
 def one_of(words: Iterable[str]) -> Form[str]:
-    """Return the form of one of some words."""
+    """Return the form of a value that is one of some words."""
     known = tuple(words)
 
     def word(value: object) -> str:
         if value in known:
             return str(value)
-        raise ConfigError(f"{value!r} is not known here", "one of " + ", ".join(known))
+        raise ConfigError(f"{value!r} is unknown here", "one of " + ", ".join(known))
 
     return Form(word, str)
 
 
 def list_of(form: Form[T]) -> Form[tuple[T, ...]]:
-    """Return the form of a list of values in this form."""
+    """Return the form of a list of such values."""
 
     def read_all(value: object) -> tuple[T, ...]:
         if not isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Other names in a scenario, for a file that leaves the house: the same for the same, in the same order."""
+"""Replacement of names in a scenario, for a file to be published: consistent, and in the same order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kgroup.scenario.recorded import (
 
 @dataclass(frozen=True, slots=True)
 class Renaming:
-    """The new names, by the old ones, of each sort of thing."""
+    """The new names, by the old ones, of each kind of thing."""
 
     members: Mapping[str, str]
     topics: Mapping[str, str]
@@ -34,10 +34,10 @@ class Renaming:
 
     @classmethod
     def of(cls, recorded: Recorded) -> Self:
-        """Return new names for all that a scenario names, numbered in the order of the old ones."""
+        """Return new names for everything that a scenario names, numbered in the order of the old ones."""
         specs = recorded.members.values()
         subscribed = [step.topics for step in recorded.steps if isinstance(step, Subscribe)]
-        topics = {topic for told in (*(spec.topics or () for spec in specs), *subscribed) for topic in told}
+        topics = {topic for names in (*(spec.topics or () for spec in specs), *subscribed) for topic in names}
         return cls(
             _numbered("member", recorded.members),
             _numbered("topic", topics | recorded.head.topics.keys()),
@@ -47,52 +47,52 @@ class Renaming:
             _numbered("rack", (spec.rack for spec in specs)),
         )
 
-    def spec(self, told: Member) -> Member:
-        """Return who a member is, in new names."""
+    def spec(self, member: Member) -> Member:
+        """Return a member with new names."""
         return replace(
-            told,
-            instance_id=self.instances.get(told.instance_id or ""),
-            client_id=self.clients.get(told.client_id or ""),
-            host=self.hosts.get(told.host or ""),
-            rack=self.racks.get(told.rack or ""),
-            topics=None if told.topics is None else self._topics(told.topics),
+            member,
+            instance_id=self.instances.get(member.instance_id or ""),
+            client_id=self.clients.get(member.client_id or ""),
+            host=self.hosts.get(member.host or ""),
+            rack=self.racks.get(member.rack or ""),
+            topics=None if member.topics is None else self._topics(member.topics),
         )
 
-    def step(self, told: Step) -> Step:
-        """Return a step, in new names."""
-        match told:
+    def step(self, step: Step) -> Step:
+        """Return a step with new names."""
+        match step:
             case Subscribe():
-                return replace(told, member=self.members[told.member], topics=self._topics(told.topics))
+                return replace(step, member=self.members[step.member], topics=self._topics(step.topics))
             case OfMember():
-                return replace(told, member=self.members[told.member])
+                return replace(step, member=self.members[step.member])
             case Commit():
-                return replace(told, offsets={self._place(p): at for p, at in told.offsets.items()})
+                return replace(step, offsets={self._place(p): at for p, at in step.offsets.items()})
             case DeleteOffsets():
-                return replace(told, partitions=self._places(told.partitions))
+                return replace(step, partitions=self._places(step.partitions))
             case Rebalance():
-                shares = {self.members[name]: self._places(share) for name, share in told.assigned.items()}
-                leader = None if told.leader is None else self.members[told.leader]
-                return replace(told, leader=leader, assigned=shares)
+                shares = {self.members[name]: self._places(share) for name, share in step.assigned.items()}
+                leader = None if step.leader is None else self.members[step.leader]
+                return replace(step, leader=leader, assigned=shares)
             case Heartbeat():
                 target = None
-                if told.target is not None:
-                    target = {self.members[name]: self._places(share) for name, share in told.target.items()}
+                if step.target is not None:
+                    target = {self.members[name]: self._places(share) for name, share in step.target.items()}
                 return replace(
-                    told,
-                    member=None if told.member is None else self.members[told.member],
+                    step,
+                    member=None if step.member is None else self.members[step.member],
                     target=target,
-                    owns=self._places(told.owns),
-                    revoking=self._places(told.revoking),
+                    owns=self._places(step.owns),
+                    revoking=self._places(step.revoking),
                 )
             case Grow():
-                return replace(told, topics={self.topics[name]: size for name, size in told.topics.items()})
-        return told
+                return replace(step, topics={self.topics[name]: size for name, size in step.topics.items()})
+        return step
 
-    def _places(self, told: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
-        return tuple(sorted(map(self._place, told)))
+    def _places(self, places: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
+        return tuple(sorted(map(self._place, places)))
 
-    def _topics(self, told: Iterable[str]) -> tuple[str, ...]:
-        return tuple(self.topics[topic] for topic in told)
+    def _topics(self, topics: Iterable[str]) -> tuple[str, ...]:
+        return tuple(self.topics[topic] for topic in topics)
 
     def _place(self, place: TopicPartition) -> TopicPartition:
         return TopicPartition(self.topics[place.topic], place.partition)
@@ -106,7 +106,7 @@ def renamed(recorded: Recorded) -> Recorded:
             head,
             name="group-1",
             group="group-1",
-            summary="what __consumer_offsets says of a group, with other names",
+            summary="a group in __consumer_offsets, with other names",
             topics={names.topics[topic]: size for topic, size in head.topics.items()},
         ),
         {names.members[name]: names.spec(spec) for name, spec in recorded.members.items()},
@@ -114,7 +114,7 @@ def renamed(recorded: Recorded) -> Recorded:
     )
 
 
-def _numbered(sort: str, told: Iterable[str | None]) -> dict[str, str]:
-    """Return new names in the order of the old ones: assignors go by it."""
-    old = sorted({name for name in told if name is not None})
+def _numbered(sort: str, names: Iterable[str | None]) -> dict[str, str]:
+    """Return new names in the order of the old ones, because assignors depend on the order."""
+    old = sorted({name for name in names if name is not None})
     return {name: f"{sort}-{number:0{len(str(len(old)))}}" for number, name in enumerate(old, 1)}

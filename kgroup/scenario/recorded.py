@@ -1,4 +1,4 @@
-"""The file of a scenario that says what happened in one group: `kgroup replay-log GROUP --scenario FILE`."""
+"""The file of what happened in one group: `kgroup replay-log GROUP --scenario FILE`."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ VERSION = 1
 UNKNOWN = "unknown"
 RESTARTED = "restarted"
 FOR_NOW = "left-for-now"
-"""Of a static member of a consumer group, which keeps its place."""
+"""For a static member of a consumer group, which keeps its place."""
 STATES = (MemberStatus.STABLE, MemberStatus.REVOKING, MemberStatus.WAITING)
 PROTOCOLS = ("classic", "consumer")
 RETURNS = (RESTARTED, Way.FENCED.value)
-"""Why an instance id has another member: its process was restarted, or a second one fenced the first."""
+"""Why an instance id got another member: its process restarted, or a second one fenced the first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """Who a member is, as records have it; None is what no record says."""
+    """A member's identity on record; None is what no record says."""
 
     instance_id: str | None = given(TEXT, default=None)
     client_id: str | None = given(TEXT, default=None)
@@ -56,28 +56,28 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """Something that happened, `at_ms` after the beginning; None: right after what stands before it."""
+    """An event, `at_ms` after the beginning; None: right after the step above it."""
 
     at_ms: int | None = given(DURATION, default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfMember(Step):
-    """What one member did, or what was done to it."""
+    """Something that one member did, or that happened to it."""
 
     member: str = given(TEXT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start(OfMember):
-    """It joined; if it was `back`, under the member id that it had before: its process had lived on."""
+    """It joined; if `back`, with its former member id, because its process had lived on."""
 
     back: bool = given(FLAG, default=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop(OfMember):
-    """It was gone: by its `cause`; if that is unknown, in a way that is `possible`, the likelier first."""
+    """It was gone, by its `cause`; if that is unknown, in a way that is `possible`, likeliest first."""
 
     cause: str = given(one_of((*Way, FOR_NOW, UNKNOWN)))
     possible: tuple[str, ...] = given(list_of(one_of(Way)), default=())
@@ -85,9 +85,9 @@ class Stop(OfMember):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restart(OfMember):
-    """Its instance id had another member: a restarted process, or a second one that fenced the first.
+    """Its instance id got another member: a restarted process, or a second one that fenced the first.
 
-    `generation` is the one that went on; None where it was part of a rebalance.
+    `generation` is the one that continued; None if this was part of a rebalance.
     """
 
     generation: int | None = given(NUMBER, default=None)
@@ -97,14 +97,14 @@ class Restart(OfMember):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscribe(OfMember):
-    """It wanted other topics from then on."""
+    """It subscribed to other topics from then on."""
 
     topics: tuple[str, ...] = given(TEXTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebalance(Step):
-    """A classic group began a generation: with nobody in it, there is no leader."""
+    """A classic group began a generation; without members there is no leader."""
 
     generation: int = given(NUMBER)
     leader: str | None = given(TEXT, default=None)
@@ -116,8 +116,8 @@ class Rebalance(Step):
 class Heartbeat(Step):
     """A heartbeat changed a consumer group: its epochs then, and where `member` was, if it moved.
 
-    `target` has what all members are to have, where that was computed. `owns` is what the member may read,
-    `revoking` what it is to give up.
+    `target` has all members' target assignment, if it was computed. `owns` is what the member may read,
+    `revoking` what it must give up.
     """
 
     epoch: int = given(NUMBER)
@@ -139,7 +139,7 @@ class Grow(Step):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit(Step):
-    """Offsets were committed; no record says by whom. They stand for so many `commits`; None: one of each."""
+    """Offsets were committed, by an unknown member. They stand for `commits` commits; None: one of each."""
 
     offsets: Mapping[TopicPartition, int] = given(OFFSETS)
     commits: int | None = given(NUMBER, default=None)
@@ -177,7 +177,7 @@ Members: TypeAlias = Mapping[str, Member]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """What stands above members and steps. `from_nothing` is false for a group that was there before."""
+    """What precedes members and steps. `from_nothing` is false for a group that existed before."""
 
     scenario: int = given(NUMBER)
     name: str | None = given(TEXT, default=None)
@@ -192,7 +192,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What happened in a group, as far as its log says it; the steps in their order."""
+    """What happened in a group, as far as its log shows; the steps in order."""
 
     head: Head
     members: Members = field(default_factory=dict)
@@ -209,7 +209,7 @@ def read_scenario(path: Path) -> Recorded:
 
 
 def scenario_in(text: str, where: str) -> Recorded:
-    """Return the scenario that a file's text is; the errors name it `where`."""
+    """Return the scenario in a file's text; errors name it `where`."""
     import yaml
 
     try:
@@ -227,15 +227,15 @@ def scenario_in(text: str, where: str) -> Recorded:
         hint = f"this kgroup reads {VERSION}: install the newer one, or have this one write the file again"
         raise ConfigError(f"{where} is of version {version}, which a newer kgroup wrote", hint)
     if version != VERSION:
-        raise ConfigError(f"{where}: scenario {version!r} is no version", f"write scenario: {VERSION}")
+        raise ConfigError(f"{where}: scenario {version!r} is not a version", f"write scenario: {VERSION}")
     rest = {key: value for key, value in document.items() if key not in ("members", "steps")}
     head = read_fields(Head, rest, where)
-    told = document.get("members")
-    if not isinstance(told, Mapping):
+    by_name = document.get("members")
+    if not isinstance(by_name, Mapping):
         raise ConfigError(f"{where} names no members", "members: {orders-0: {client_id: orders}}, or {}")
     members = {
         read(TEXT, name, f"{where}: members"): read_fields(Member, found or {}, f"{where}: member {name}")
-        for name, found in told.items()
+        for name, found in by_name.items()
     }
     entries = document.get("steps")
     if not isinstance(entries, list) or not entries:
@@ -248,7 +248,7 @@ def _steps(entries: list[object], members: Members, where: str) -> Iterator[Step
     for number, entry in enumerate(entries, 1):
         here = f"{where}: step {number}"
         if not isinstance(entry, Mapping) or len(entry) != 1:
-            raise ConfigError(f"{here}: {entry!r} is no step", "a step is a verb with its options")
+            raise ConfigError(f"{here}: {entry!r} is not a step", "a step is a verb with its options")
         ((verb, found),) = entry.items()
         if verb == WAIT:
             now_ms += read(DURATION, found, f"{here}: wait")
@@ -288,7 +288,7 @@ def _named(step: Step) -> Iterator[str]:
 
 
 def text_of(recorded: Recorded) -> str:
-    """Return the file that `read_scenario` reads: YAML, one line a member and a step."""
+    """Return the file that `read_scenario` reads: YAML, one line per member and step."""
     head = written(recorded.head)
     unknown = head.pop("unknown", [])
     lines = [
@@ -305,7 +305,7 @@ def text_of(recorded: Recorded) -> str:
 
 
 def _flow(value: object) -> str:
-    """Return YAML that fits on one line."""
+    """Return YAML on one line."""
     import yaml
 
     text: str = yaml.safe_dump(

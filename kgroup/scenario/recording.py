@@ -1,4 +1,4 @@
-"""A group's log → what happened in it as a scenario, with all that no record says named as unknown."""
+"""Turns a group's log into a scenario; everything that no record says is listed as unknown."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from kgroup.scenario.recorded import (
 
 NEVER_RECORDED = (
     "heartbeats, rejected requests and the reasons of clients leave no record",
-    "a commit names no member: it may have been its partition's owner, or anybody",
+    "a commit names no member: the committer may be the owner or any other client",
 )
 CLASSIC_UNRECORDED = (
     "a classic rebalance is recorded when it completes: when it began and members joined is unknown",
@@ -57,10 +57,10 @@ def record(
     until_ms: int | None = None,
     unread: int = 0,
 ) -> Recorded:
-    """Return what happened in a group, of which `notes` are all there are, from the first time to the second.
+    """Return what happened in a group from the first time to the second; `notes` are all of its log.
 
-    `unread` is how many parts of the log could not be read, which stands in the file as unknown.
-    ConfigError for a kind of group of which none can be written yet, or where nothing happened then.
+    `unread` is the number of unreadable parts of the log, which the file lists as unknown. ConfigError for a
+    kind of group that is not supported yet, or if nothing happened in that time.
     """
     recorder = Recorder(
         group, [f"what {count_of(unread, 'part')} of the log say: not read"] if unread else []
@@ -83,21 +83,21 @@ def _time_of(note: Note) -> int:
 
 @dataclass(slots=True)
 class Names:
-    """What members are called: by instance id, else by client id, with a number where several are there."""
+    """Names of members: the instance id, else the client id, numbered if several share it."""
 
     specs: dict[str, Member] = field(default_factory=dict)
     of: dict[str, str] = field(default_factory=dict)
-    """The names of those that are in the group, by member id."""
+    """The names of the current members, by member id."""
 
     def name(self, member: RecordedMember) -> str:
-        """Return the name of a member, one that is free where it has none yet."""
+        """Return the name of a member, a free one if it has none yet."""
         if member.member_id not in self.of:
             self.of[member.member_id] = self._free(member)
             self.specs.setdefault(self.of[member.member_id], _spec(member))
         return self.of[member.member_id]
 
     def forget(self, member: RecordedMember) -> str:
-        """Return the name of a member that is gone: the next one of its client has it again."""
+        """Return the name of a member that left: the next member of its client gets it again."""
         return self.of.pop(member.member_id)
 
     def _free(self, member: RecordedMember) -> str:
@@ -130,7 +130,7 @@ def _spec(member: RecordedMember) -> Member:
 
 
 class Recorder:
-    """Takes the notes of one group in their order."""
+    """Takes the notes of one group in order."""
 
     def __init__(self, group: str, unknown: list[str]) -> None:
         self.group = group
@@ -151,7 +151,7 @@ class Recorder:
         self._unclear = self._departures = self._transactions = 0
 
     def pass_by(self, note: Note) -> None:
-        """Take in what happened before the scenario begins: only what it left matters."""
+        """Process a note before the scenario begins: only its result matters."""
         if isinstance(note, GroupStep):
             self._there = note.after
             self.from_nothing = False
@@ -159,7 +159,7 @@ class Recorder:
             self._offsets |= {part.place: part.last.offset for part in note.parts}
 
     def take(self, note: Note) -> None:
-        """Take in what happened next."""
+        """Process the next note."""
         before_ms = self._now_ms
         at_ms = _time_of(note)
         if self.began_ms is None and at_ms >= 0:
@@ -183,16 +183,16 @@ class Recorder:
                 )
 
     def recorded(self) -> Recorded:
-        """Return the scenario; ConfigError where nothing happened."""
+        """Return the scenario; ConfigError if nothing happened."""
         if not self.steps:
             raise ConfigError(
                 f"there is nothing to play of group {self.group}: no member joined and nothing was committed",
-                "without --since and --until it is all that the log has",
+                "without --since and --until it covers the whole log",
             )
         head = Head(
             scenario=VERSION,
             name=self.group,
-            summary=f"what __consumer_offsets says of group {self.group}",
+            summary=f"events in __consumer_offsets of group {self.group}",
             group=self.group,
             protocol=self.protocol,
             began=None if self.began_ms is None else iso(self.began_ms),
@@ -222,13 +222,13 @@ class Recorder:
         yield from self._unknown
 
     def _found(self, view: View) -> None:
-        """Have members that were there before the first step join at once."""
+        """Make members that existed before the first step join at once."""
         self._check(view)
         if view.kind != CLASSIC:
             return
         for member in view.members.values():
             self._start(member)
-        self._unknown.append("how the members that were there at the beginning had joined")
+        self._unknown.append("how members present at the beginning had joined")
         self._rebalance(view)
 
     def _check(self, view: View) -> None:
@@ -277,7 +277,7 @@ class Recorder:
             self._heartbeat(step, Membership.between(before, after))
 
     def _heartbeat(self, step: GroupStep, members: Membership) -> None:
-        """Write the records of one heartbeat: who came, went and moved, and the epochs of the group."""
+        """Write the records of one heartbeat: who joined, left and moved, and the group's epochs."""
         before, after, steps = step.before, step.after, len(self.steps)
         computed = after.assignment_epoch != before.assignment_epoch or before.kind != CONSUMER
         pairs = [*members.kept, *members.replaced, *((None, new) for new in members.joined)]
@@ -310,7 +310,7 @@ class Recorder:
         )
 
     def _grow(self, places: Iterable[TopicPartition]) -> None:
-        """Take note of how many partitions topics have, as far as these show it."""
+        """Note how many partitions topics have, as far as these show it."""
         known = dict(self._sizes)
         self._size(places)
         grown = {topic: size for topic, size in self._sizes.items() if known.get(topic, size) < size}
@@ -412,7 +412,7 @@ class Recorder:
         self._offsets |= {part.place: part.last.offset for part in run.parts}
 
     def _commit(self, offsets: Mapping[TopicPartition, int], commits: int) -> None:
-        """Write commits; those that only records without effect stand before are one step with them."""
+        """Write commits; those separated only by records without effect are one step."""
         last = self.steps[-1] if self.steps else None
         if isinstance(last, Commit) and all(at >= last.offsets.get(p, 0) for p, at in offsets.items()):
             self.steps.pop()
@@ -432,7 +432,7 @@ def _moved(old: RecordedMember, new: RecordedMember) -> bool:
 
 
 def _leader_first(joined: Sequence[RecordedMember], view: View) -> list[RecordedMember]:
-    """Return who joined in the order of the record, behind the leader, which joins an empty group first."""
+    """Return joined members in the order of the record, but the leader first: it joins an empty group."""
     order = {member_id: place for place, member_id in enumerate(view.members)}
     return sorted(joined, key=lambda member: (member.member_id != view.leader, order[member.member_id]))
 
@@ -440,7 +440,7 @@ def _leader_first(joined: Sequence[RecordedMember], view: View) -> list[Recorded
 def _commits(
     run: CommitRun, known: Mapping[TopicPartition, int]
 ) -> Iterator[tuple[dict[TopicPartition, int], int]]:
-    """Yield the commits of a run that tell its story: the last ones, and those around each rewind."""
+    """Yield the commits of a run that matter: the last ones, and those around each rewind."""
     points: list[tuple[int, TopicPartition, int]] = []
     for part in run.parts:
         if part.first < known.get(part.place, -1):

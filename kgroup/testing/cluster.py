@@ -1,4 +1,4 @@
-"""The door: a cluster of its own for a test, with brokers in this process."""
+"""A cluster of its own for a test, with brokers in this process."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ DEFAULTS = {
     },
     "group.streams.initial.rebalance.delay.ms": "0",
 }
-"""What differs from Kafka's own: nobody waits where brokers would have him wait, and a start makes less."""
+"""Overrides of Kafka's defaults: clients need not wait, and fewer partitions are created."""
 OWN_USER = "kgroup-testing"
 MECHANISMS = "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"
 ITERATIONS = 4096
-"""The fewest that Kafka allows, for a start that takes no time."""
+"""The fewest that Kafka allows, for a fast start."""
 LOCK = {
     "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
     "sasl.enabled.mechanisms": MECHANISMS,
@@ -53,13 +53,14 @@ RULE_EXAMPLE = "as 'Read topic orders', 'All group pay-*' or 'Create cluster'"
 class Cluster(Verbs):
     """A cluster from `start` (or entering) to `stop`: brokers on loopback, all in memory, free ports.
 
-    `topics` are names, or names with their partitions. `settings` are a broker's, by Kafka's names. With
-    `users`, names with passwords, clients authenticate by SASL (PLAIN, SCRAM); `client` has the properties.
-    With `acls`, each user may do what its rules say, "OPERATION RESOURCE NAME" as in "Read topic orders";
-    "pay-*" stands for a prefix, and a user without rules may do nothing. Versions and features are those of
-    the release `kafka`, such as "2.8", and from 4.3 on its behaviour. ConfigError for what makes no sense.
+    `topics` are names, or names with their number of partitions. `settings` are a broker's, by Kafka's names.
+    With `users`, names with passwords, clients authenticate by SASL (PLAIN, SCRAM); `client` returns the
+    properties. With `acls`, each user may do what its rules allow, "OPERATION RESOURCE NAME" as in "Read
+    topic orders"; "pay-*" is a prefix, and a user without rules may do nothing. Versions and features are
+    those of the release `kafka`, such as "2.8", and from 4.3 on its behaviour too. ConfigError for invalid
+    arguments.
 
-    Its functions may be called from every thread, and from a coroutine: the brokers run in another thread.
+    Its functions may be called from any thread, and from a coroutine: the brokers run in another thread.
     """
 
     def __init__(
@@ -101,7 +102,7 @@ class Cluster(Verbs):
 
     @property
     def bootstrap(self) -> str:
-        """The addresses of the brokers, "127.0.0.1:PORT,…"; ConfigError while the cluster does not run."""
+        """The addresses of the brokers, "127.0.0.1:PORT,…"; ConfigError while the cluster is not running."""
         return self._running().bootstrap
 
     @property
@@ -110,9 +111,10 @@ class Cluster(Verbs):
         return tuple(self.bootstrap.split(","))
 
     def client(self, user: str | None = None, mechanism: str = "PLAIN") -> dict[str, str]:
-        """Return the properties that a client of librdkafka connects with, as `user` where there are users.
+        """Return the properties for a client of librdkafka, as `user` if the cluster has users.
 
-        `kgroup.connect(kafka.bootstrap, kafka.client("alice"))` takes them, too. ConfigError for a stranger.
+        `kgroup.connect(kafka.bootstrap, kafka.client("alice"))` takes them, too. ConfigError for an unknown
+        user.
         """
         found = {"bootstrap.servers": self.bootstrap}
         if user is None and not self._locked:
@@ -125,7 +127,7 @@ class Cluster(Verbs):
         return {**found, **_login(user, self._users[user], mechanism)}
 
     def start(self) -> Self:
-        """Start the brokers and create the topics; entering does. ConfigError, if they run already."""
+        """Start the brokers and create the topics; entering does this. ConfigError if they already run."""
         if self._serving is not None:
             raise ConfigError("the cluster is running already", "use one Cluster for each cluster")
         from kgroup.broker.control.presence import OWN_CLIENT
@@ -164,7 +166,7 @@ class Cluster(Verbs):
         return self
 
     def stop(self) -> None:
-        """Close connections, end the brokers, and forget everything; safe to call twice."""
+        """Close connections, stop the brokers, and drop all data; safe to call twice."""
         serving, self._serving = self._serving, None
         self._faults = []
         plays, self._plays = self._plays, []
@@ -209,7 +211,7 @@ class Cluster(Verbs):
         return {"listener.name.sasl_plaintext.plain.sasl.jaas.config": login}
 
     def _admit(self, embedded: Embedded) -> None:
-        """Have the brokers know the users by SCRAM, too."""
+        """Register the users on the brokers for SCRAM, too."""
         from kgroup.security.scram import SALT_BYTES, ScramCredential, ScramMechanism, salted
 
         credentials = {}
@@ -223,7 +225,7 @@ class Cluster(Verbs):
 
 
 async def _elsewhere(work: Callable[[], T]) -> T:
-    import asyncio  # here, since most tests import kgroup.testing without it
+    import asyncio  # here: most tests import kgroup.testing without it
 
     return await asyncio.to_thread(work)
 

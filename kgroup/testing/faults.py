@@ -1,4 +1,4 @@
-"""What a test has of the rules that it set: which of them fired, when, on which requests."""
+"""A test's view of the rules that it set: which of them fired, when, on which requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Fault:
-    """Rules that were set together; leaving its `with` removes them, and checks those that must fire."""
+    """Rules that were set together; leaving its `with` removes them and checks those that must fire."""
 
     def __init__(self, serving: Serving, found: FaultSet) -> None:
         self._serving = serving
@@ -21,22 +21,22 @@ class Fault:
 
     @property
     def id(self) -> int:
-        """The number of the set, as the control port has it."""
+        """The number of the set at the control port."""
         return self._set.id
 
     @property
     def fired(self) -> tuple[Hit, ...]:
-        """The requests that the rules acted on, or counted, in the order of time."""
+        """The requests that the rules acted on, or counted, in time order."""
         return tuple(self._serving.do(lambda: self._set.hits))
 
     @property
     def hits(self) -> int:
-        """How many requests that were."""
+        """The number of requests in `fired`."""
         return len(self.fired)
 
     @property
     def left(self) -> int:
-        """How many requests the rules will still act on; -1 where one of them has no limit."""
+        """How many requests the rules will still act on; -1 if one of them has no limit."""
         return self._serving.do(lambda: self._set.left)
 
     def wait(self, hits: int = 1, *, timeout_s: float = 30.0) -> tuple[Hit, ...]:
@@ -47,11 +47,11 @@ class Fault:
         return self.fired
 
     def remove(self) -> None:
-        """Have the rules do nothing more; `fired` stays. Safe to call twice."""
+        """Disable the rules; `fired` stays. Safe to call twice."""
         self._serving.do(lambda: self._serving.control.faults.remove(self.id))
 
     def check(self) -> None:
-        """Raise FaultUnused, where the rules must fire, for those that acted on no request."""
+        """Raise FaultUnused if a rule that must fire acted on no request."""
         if self._set.must_fire:
             self._check()
 

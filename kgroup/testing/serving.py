@@ -1,4 +1,4 @@
-"""The brokers of a cluster in a thread of their own."""
+"""The brokers of a cluster, in their own thread."""
 
 import asyncio
 import threading
@@ -16,11 +16,11 @@ T = TypeVar("T")
 
 
 class Serving:
-    """Serves a cluster on free ports of loopback, or where `listeners` say, until `stop`."""
+    """Serves a cluster on free ports of loopback, or on `listeners`, until `stop`."""
 
     def __init__(self, cluster: Cluster, listeners: Sequence[ListenerSettings] = ()) -> None:
         self.cluster = cluster
-        # Windows' own kind of loop has no readers, which listeners need.
+        # Windows' default kind of loop has no readers, which listeners need.
         self._loop = asyncio.SelectorEventLoop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="kgroup brokers", daemon=True)
         self._thread.start()
@@ -37,11 +37,11 @@ class Serving:
         return Control(self.server)
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return what a coroutine returns, run where the brokers run."""
+        """Return a coroutine's result, run in the brokers' thread."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def do(self, work: Callable[[], T]) -> T:
-        """Return what a function returns, called where the brokers run."""
+        """Return a function's result, called in the brokers' thread."""
         return self.call(_made(work))
 
     def stop(self) -> None:

@@ -19,12 +19,12 @@ class Staging:
         self._kafka = kafka
 
     def settings(self, client_id: str) -> ConnectionSettings:
-        """Return how a member of that client id connects."""
+        """Return the connection settings of a member with that client id."""
         with self._kafka.admin() as admin:
             assert isinstance(admin.transport, SocketTransport)
             return replace(admin.transport.settings, client_id=client_id)
 
     def ask(self, node: int, request: Message, max_version: int | None = None) -> Message:
-        """Return a broker's answer to a request that nothing holds up."""
+        """Return a broker's answer to a request that no gate delays."""
         with self._kafka.admin() as admin:
             return admin.transport.request(node, request, max_version=max_version)

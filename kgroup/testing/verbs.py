@@ -1,4 +1,4 @@
-"""What a test does to a cluster that runs: to its members, and to time."""
+"""What a test does to a running cluster: to its members, and to time."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LOOK_S = 0.01
 
 
 class Fields(TypedDict, total=False):
-    """The fields of a rule; kgroup.broker.control.faults.rules.Rule says what each of them means."""
+    """The fields of a rule; kgroup.broker.control.faults.rules.Rule explains each of them."""
 
     keys: Sequence[str | int]
     nodes: Sequence[int]
@@ -47,7 +47,7 @@ class Fields(TypedDict, total=False):
 
 
 class Verbs(Kafka):
-    """A member is named by its instance id, its client id or its member id, and by `group` where it must be.
+    """A member is named by its instance id, client id or member id, and by `group` if that is ambiguous.
 
     ConfigError for a name that no member has, or several have.
     """
@@ -72,11 +72,11 @@ class Verbs(Kafka):
         others: Literal["kept", "silent"] = "kept",
         patience: str | timedelta = "10s",
     ) -> int:
-        """Move the brokers' time forward, and return what it is then, in ms; `by` as "45s", "10m" or "7d".
+        """Move the brokers' time forward; return the new time in ms; `by` as "45s", "10m" or "7d".
 
-        All that falls due happens in its order, each at its own time: sessions, rebalances, transactions and
-        offsets expire. A member that is connected and not frozen is taken to have sent its heartbeats, and
-        gets `patience`, which is real time, for what a rebalance waits for; "silent" has all sessions end.
+        Everything due happens in order, each at its own time: sessions, rebalances, transactions and offsets
+        expire. A member that is connected and not frozen counts as having sent its heartbeats, and gets
+        `patience`, in real time, for what a rebalance waits for; "silent" lets all sessions expire.
         """
         if others not in ("kept", "silent"):
             raise ConfigError(f"others={others!r} is neither 'kept' nor 'silent'")
@@ -86,25 +86,25 @@ class Verbs(Kafka):
         return serving.call(serving.control.advance(by_ms, keep=keep, patience_s=patience_s))
 
     def expire(self, member: str, *, group: str | None = None) -> str:
-        """End a member's session now, without moving time, and return its member id."""
+        """Expire a member's session now, without moving time; return its member id."""
         serving = self._running()
         return serving.do(lambda: serving.control.expire(member, group)).member_id
 
     def freeze(self, member: str, *, group: str | None = None) -> str:
-        """Hear and answer nothing that a member sends to its coordinator; return its member id.
+        """Hold back everything that a member sends to its coordinator; return its member id.
 
-        As if its process had been stopped: what it sends waits for `thaw`. Records it still gets.
+        As if its process had been stopped: what it sends waits for `thaw`. It still receives records.
         """
         serving = self._running()
         return serving.do(lambda: serving.control.freeze(member, group)).member_id
 
     def thaw(self, member: str, *, group: str | None = None) -> str:
-        """Hear a frozen member again, first what it has sent meanwhile; return its member id."""
+        """Serve a frozen member again, first what it has sent meanwhile; return its member id."""
         serving = self._running()
         return serving.do(lambda: serving.control.thaw(member, group)).member_id
 
     def fault(self, *rules: Mapping[str, object], must_fire: bool = False, **rule: Unpack[Fields]) -> Fault:
-        """Have brokers answer wrong, late or not at all; return what shows which requests that met.
+        """Make brokers answer wrongly, late or not at all; return the requests that this met.
 
         A rule is given by its fields, `kafka.fault(keys=["Produce"], error="NOT_COORDINATOR", count=3)`,
         several as mappings of the same fields, which are those of kfake. With `must_fire`, the test fails for
@@ -123,22 +123,22 @@ class Verbs(Kafka):
         return fault
 
     def observe(self, **rule: Unpack[Fields]) -> Fault:
-        """Count the requests that a rule selects, and let them be served: `fired` has each of them."""
+        """Count the requests that a rule selects, and serve them normally: `fired` has each of them."""
         return self.fault({"count": -1, **rule, "observe": True})
 
     def faults(self) -> tuple[Fault, ...]:
-        """Return the faults that were set and not removed all together, also those that are spent."""
+        """Return all faults set and not removed together, including those that are spent."""
         self._running()
         return tuple(self._faults)
 
     def remove_faults(self) -> None:
-        """Have no rule act any more, and forget them all."""
+        """Disable and forget all rules."""
         for fault in self.faults():
             fault.remove()
         self._faults.clear()
 
     def stop_broker(self, node: int) -> None:
-        """Have a broker be down: its address refuses connections, and brokers with a replica lead instead.
+        """Stop a broker: its address refuses connections, and brokers with a replica lead instead.
 
         Partitions without another replica have no leader until `start_broker`.
         """
@@ -146,7 +146,7 @@ class Verbs(Kafka):
         serving.do(lambda: serving.control.brokers.stop(node))
 
     def start_broker(self, node: int) -> None:
-        """Have a broker be up again, at its address; what others lead by now stays with them."""
+        """Start a broker again, at its address; leaders stay where they are by now."""
         serving = self._running()
         serving.do(lambda: serving.control.brokers.start(node))
 
@@ -161,14 +161,14 @@ class Verbs(Kafka):
         serving.do(lambda: serving.control.brokers.thaw(node))
 
     def move(self, topic: str, partition: int, node: int) -> None:
-        """Have a broker lead a partition, in a new epoch."""
+        """Make a broker the leader of a partition, in a new epoch."""
         serving = self._running()
         serving.do(lambda: serving.control.brokers.move(topic, partition, node))
 
     def move_coordinator(
         self, group: str, node: int | None = None, *, loading: str | timedelta = "0s"
     ) -> int:
-        """Have another broker coordinate a group, the next one or `node`; return which.
+        """Make another broker coordinate a group, the next one or `node`; return which.
 
         For `loading`, in the brokers' time, it answers COORDINATOR_LOAD_IN_PROGRESS. Other groups of the same
         partition of __consumer_offsets move with it, and all their sessions begin again.
@@ -180,7 +180,7 @@ class Verbs(Kafka):
     def until_stable(
         self, group: str, *, members: int | None = None, timeout_s: float = 30.0
     ) -> GroupDescription:
-        """Return a group once it is stable, with so many members; TimedOut with its history."""
+        """Return a group once it is stable with that many members; TimedOut with its history."""
         serving = self._running()
         if not serving.call(serving.control.until_stable(group, members, timeout_s)):
             wanted = "" if members is None else f" with {members} members"
@@ -190,17 +190,17 @@ class Verbs(Kafka):
         return self.describe(group)
 
     def until(self, condition: Callable[[], T], *, group: str | None = None, timeout_s: float = 30.0) -> T:
-        """Return what `condition` returns, once that is true; TimedOut with the history of `group`.
+        """Return what `condition` returns once that is true; TimedOut with the history of `group`.
 
-        It is called again and again in this thread, and what it raises is raised. Without `group`, the error
-        has the history of all that have changed.
+        It is called repeatedly in this thread, and what it raises is raised. Without `group`, the error has
+        the history of all groups that have changed.
         """
         since_ms, end = self.now_ms(), time.monotonic() + timeout_s
         while not (found := condition()):
             if time.monotonic() >= end:
                 touched = [group] if group is not None else self.groups_since(since_ms)
-                told = "\n".join(map(self.last_events, touched)) or "no group has changed"
-                raise TimedOut(f"what was waited for did not hold in {timeout_s:g} s", told)
+                histories = "\n".join(map(self.last_events, touched)) or "no group has changed"
+                raise TimedOut(f"the condition did not hold in {timeout_s:g} s", histories)
             time.sleep(LOOK_S)
         return found
 
@@ -215,12 +215,12 @@ class Verbs(Kafka):
     ) -> tuple[Event, ...]:
         """Play the scenario that `kgroup replay-log GROUP --scenario` wrote; return the group's history.
 
-        All members are played, except `part`, a member's name, instance id or client id: that one is your
-        client, with the same id. `act` is called with "start", "stop" and "restart" when it is to do that,
-        `meanwhile` again and again, for example to poll it; both in this thread. Time moves as it did.
-        Members stay in the group until the cluster stops. Topics that are missing are created. ConfigError
-        for a file or a part that makes no sense, and where the group is there already; TimedOut, with the
-        group's history, for a step that did not happen in `timeout_s`.
+        All members are played, except `part`, a member's name, instance id or client id: that is your client,
+        with the same id. `act` is called with "start", "stop" and "restart" when it must do so, `meanwhile`
+        repeatedly, for example to poll it; both in this thread. Time moves as it did. Members stay in the
+        group until the cluster stops. Missing topics are created. ConfigError for an invalid file or part,
+        and if the group already exists; TimedOut, with the group's history, for a step that did not happen in
+        `timeout_s`.
         """
         from kgroup.scenario.playing.cast import play_of
         from kgroup.scenario.recorded import read_scenario
@@ -251,11 +251,11 @@ class Verbs(Kafka):
             elif there[name] < partitions:
                 raise ConfigError(
                     f"topic {name} has {there[name]} partitions, and the scenario needs {partitions}",
-                    "leave the topic out of topics=: play creates it",
+                    "omit the topic from topics=: play creates it",
                 )
 
     def groups_since(self, since_ms: int) -> tuple[str, ...]:
-        """Return the groups with an event at that time or later, deleted ones, too, and those without any."""
+        """Return the groups with an event at that time or later, also deleted ones and those with none."""
         listed = [group.group_id for group in self.groups()]
         with self.admin() as admin:
             events = admin.history().events

@@ -1,1 +1,1 @@
-"""A scenario played on a cluster that runs: the course, its actors, the gates of both kinds of groups."""
+"""Plays a scenario on a running cluster: the course, its actors, and a gate per kind of group."""

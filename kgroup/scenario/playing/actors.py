@@ -1,4 +1,4 @@
-"""The members that are played, each in a thread of its own, over the wire; and one that leaves no trace."""
+"""The played members, each in its own thread, over the wire; and one that leaves no record."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kgroup.protocol.messages.join_group import JoinGroupRequest, JoinGroupRespo
 
 
 class Halted(Exception):
-    """The member is to send nothing any more."""
+    """The member may send nothing more."""
 
 
 class _Line(SocketTransport):
@@ -35,7 +35,7 @@ class _Line(SocketTransport):
 
 
 class Actor:
-    """A member that runs from `start` until it fails or is halted; its connection closes then."""
+    """A member that runs from `start` until it fails or is halted; then its connection closes."""
 
     def __init__(self, name: str, member: GroupMember, settings: ConnectionSettings) -> None:
         self.name = name
@@ -50,20 +50,20 @@ class Actor:
         self._thread = threading.Thread(target=self._run, name=f"kgroup plays {name}", daemon=True)
 
     def start(self) -> None:
-        """Have it join."""
+        """Make it join."""
         self._thread.start()
 
     def do(self, what: Callable[[GroupMember, int], list[Effect]]) -> None:
-        """Have the member do something, given the time, once it has no request under way."""
+        """Make the member do something, given the time, once it has no request in flight."""
         self._ask(lambda: self._driver.act(what(self.member, _now_ms())))
 
     def halt(self) -> None:
-        """Have it send nothing any more, as if its process were killed."""
+        """Stop it from sending, as if its process were killed."""
         self._transport.halted = True
         self._ask(_end)
 
     def join(self) -> None:
-        """Wait until it has ended; it must be able to."""
+        """Wait until it has ended; nothing may block it."""
         self._thread.join()
 
     def _ask(self, what: Callable[[], None]) -> None:
@@ -91,9 +91,9 @@ class Actor:
 
 
 class Passer:
-    """A member of a classic group that joins once, and that nobody sees if it is removed in time.
+    """A member of a classic group that joins once and leaves no record if it is removed in time.
 
-    What set a rebalance off is often in no record, as is who was in a generation that did not complete.
+    The cause of a rebalance often has no record; nor do the members of a generation that did not complete.
     """
 
     def __init__(self, join: JoinGroupRequest, settings: ConnectionSettings, coordinator: int) -> None:
@@ -105,7 +105,7 @@ class Passer:
         self._thread.start()
 
     def join(self) -> None:
-        """Wait until its join is answered, or its connection closed."""
+        """Wait until its join is answered or its connection is closed."""
         self._thread.join()
 
     def _run(self) -> None:

@@ -1,4 +1,4 @@
-"""Which play a scenario is of: of the protocol that its group spoke."""
+"""Chooses the play of a scenario by its group's protocol."""
 
 from typing import Unpack
 
@@ -9,6 +9,6 @@ from kgroup.scenario.recorded import Recorded
 
 
 def play_of(recorded: Recorded, stage: Stage, **how: Unpack[How]) -> Play:
-    """Return the play of a scenario; ConfigError for a part that makes no sense."""
+    """Return the play of a scenario; ConfigError for an invalid part."""
     made = ConsumerPlay if recorded.head.protocol == "consumer" else ClassicPlay
     return made(recorded, stage, **how)

@@ -1,4 +1,4 @@
-"""The gate of a classic group: one generation at a time, with whom the scenario has in it."""
+"""The gate of a classic group: one generation at a time, with the members of the scenario."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ class ClassicGate:
                 return self.gathered and group.committed.generation < self.goal
             return self.part_is_due or not self.is_part(body.group_instance_id, call.client_id)
         if isinstance(body, SyncGroupRequest) and group is not None:
-            # A generation that did not complete is left before anybody is assigned anything in it.
+            # A generation that did not complete ends before any member is assigned anything in it.
             return group.state is not ClassicState.COMPLETING or group.generation >= self.goal
         return True
 
     def served(self, call: AnyCall) -> None:
-        """See `Gate`. An empty group waits until all have joined of whom its first generation is."""
+        """See `Gate`. An empty group waits until all members of its first generation have joined."""
         group = self.group
         if group is not None and isinstance(call.body, JoinGroupRequest):
             forming = group.forming
@@ -74,29 +74,29 @@ class ClassicGate:
                 self.control.postpone(join_timer(group), LONG_MS)
 
     def begin(self) -> None:
-        """End the wait of an empty group for those who join."""
+        """End the empty group's wait for its first members."""
         group = self.group
         if group is not None and group.forming is not None and group.forming.from_empty:
             self.control.fire(join_timer(group))
 
     def now(self) -> tuple[int, bool]:
-        """Return the generation of the group, and whether it is without members."""
+        """Return the generation of the group, and whether it has no members."""
         group = self.group
         return (0, True) if group is None else (group.committed.generation, not group.members)
 
     def formed(self) -> int | None:
-        """Return the generation that members know of while they await assignments; None without one."""
+        """Return the generation that members know while they await assignments; None if there is none."""
         group = self.group
         return group.generation if group is not None and group.state is ClassicState.COMPLETING else None
 
     def waiting(self) -> dict[str, str]:
-        """Return the members whose join waits for the others, the names of their clients by member id."""
+        """Return the client names, by member id, of members whose join waits for the others."""
         group = self.group
         there = {} if group is None else group.members
         return {m.member_id: m.instance_id or m.client_id for m in there.values() if m.join is not None}
 
     def is_done(self) -> bool:
-        """Whether the generation is there, and every member has what it was assigned."""
+        """Return whether the generation has begun, and every member has its assignment."""
         group = self.group
         if group is None or group.forming is not None or group.committed.generation != self.goal:
             return False
@@ -105,7 +105,7 @@ class ClassicGate:
 
 @dataclass(slots=True)
 class Shared:
-    """What the leader of the generation under way assigns: `shares` by name, `names` of the member ids."""
+    """What the leader of the current generation assigns: `shares` by name, `names` of the member ids."""
 
     shares: Shares = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class Shared:
 
 @dataclass(frozen=True, slots=True)
 class RecordedAssignor:
-    """An assignor of that name which assigns what was assigned when the scenario was recorded."""
+    """An assignor of that name that repeats the recorded assignment."""
 
     name: str
     shared: Shared
@@ -148,7 +148,7 @@ class ClassicPlay(Play):
         self._shared = Shared()
         self._holder = ""
         self.gate: ClassicGate = ClassicGate(self._control, self.group_id, self._is_part)
-        # A group that was there before begins at generation 1 here.
+        # A group that existed before begins at generation 1 here.
         self._shift = 0 if recorded.head.from_nothing or not rebalances else rebalances[0].generation - 1
 
     def _close(self, changes: list[OfMember], last: Step) -> None:
@@ -159,7 +159,7 @@ class ClassicPlay(Play):
                 self._changes(changes)
             case _:
                 raise ConfigError(
-                    f"the last {type(last).__name__.lower()} has no generation that came of it",
+                    f"the last {type(last).__name__.lower()} is followed by no generation",
                     "end the steps with a rebalance",
                 )
 
@@ -200,10 +200,10 @@ class ClassicPlay(Play):
                 f"generation {to.generation} does not follow what {self.group_id} has",
                 "generations only grow",
             )
-        # A departure sets it off, and a join, but no restart: a stable group survives one.
+        # A departure or a join causes it, but not a restart: a stable group survives one.
         by_join = bool(changes) and isinstance(changes[0], Start)
         alone = not any(isinstance(step, Stop) for step in changes) and not by_join
-        # Once its last member is gone a group is empty on record: somebody is there before.
+        # Without its last member a group would be recorded as empty: another one joins first.
         stopped = {step.member for step in changes if isinstance(step, Stop)}
         emptied = set(self._serving.do(self._names).values()) <= stopped
         early = alone or (emptied and (skipped or to.assigned))
@@ -222,13 +222,13 @@ class ClassicPlay(Play):
         )
 
     def _skip(self, passer: Passer, to: Rebalance, generation: int, skipped: int) -> Passer | None:
-        """Have so many generations come and go, and leave no record; return who sets off the next one."""
+        """Run that many generations without a record; return the member that causes the next one."""
         last: Passer | None = passer
         for number in range(1, skipped + 1):
             self._open(to)
             self._until_formed(generation + number)
             self.gate.gathered = False
-            # The next one joins first: without members, the group is empty on record, as it is in the end.
+            # The next one joins first: a group without members is recorded as empty, as it is in the end.
             last = self._pass_by(to) if to.assigned or number < skipped else None
             self._remove(passer.member_id, Way.LEFT)
             passer = last or passer
@@ -256,14 +256,14 @@ class ClassicPlay(Play):
     def _announce(self, to: Rebalance) -> str:
         """Return the id of a member that does not join: until it is removed, the group waits for it.
 
-        Else the generation would begin once those who are in have rejoined, without those who are to come.
+        Otherwise the generation would begin once the present members have rejoined, without the new ones.
         """
         answer = self._ask(self._join(to))
         assert isinstance(answer, JoinGroupResponse)
         return answer.member_id
 
     def _join(self, to: Rebalance) -> JoinGroupRequest:
-        """Return the first join of a member that can be in the generation, whatever the others offer."""
+        """Return the first join of a member that fits the generation, whatever the others offer."""
         topics = tuple(sorted({topic for wanted in self._topics.values() for topic in wanted}))
         metadata = Subscription(topics, None, (), -1, None).encode()
         names = dict.fromkeys((*([to.assignor] if to.assignor else []), *self._assignors))
@@ -280,7 +280,7 @@ class ClassicPlay(Play):
         return [RecordedAssignor(assignor, self._shared) for assignor in self._assignors]
 
     def _offer(self, to: Rebalance) -> None:
-        """Have all members prefer the assignor of the generation."""
+        """Make all members prefer the generation's assignor."""
         if to.assignor is None or self._assignors[0] == to.assignor:
             return
         self._assignors = tuple(dict.fromkeys((to.assignor, *self._assignors)))
@@ -302,7 +302,7 @@ class ClassicPlay(Play):
         self.over.append(passer)
         self._wait(
             lambda: passer.member_id and passer.member_id in self._serving.do(self.gate.waiting),
-            lambda: "a member that sets off the rebalance could not join",
+            lambda: "a member that triggers the rebalance could not join",
         )
         return passer
 

@@ -1,4 +1,4 @@
-"""The gate of a consumer group: one heartbeat at a time, by the member that sent it when it was recorded."""
+"""The gate of a consumer group: one heartbeat at a time, from the member that sent it in the recording."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _STATES = {
 
 @dataclass(slots=True, eq=False)
 class ConsumerGate:
-    """Admits heartbeats of the member in `turn`, or of `anybody`, until what is `expected` is there."""
+    """Admits heartbeats of the member in `turn`, or of `anybody`, until the `expected` state is there."""
 
     control: Control
     group_id: str
     name_of: Callable[[str, str | None, str], str | None]
-    """The name of a member by its member id, instance id and client id."""
+    """Returns a member's name by its member id, instance id and client id."""
     member_of: Callable[[str], str | None]
-    """The member id of a name."""
+    """Returns the member id of a name."""
     expected: Heartbeat | None = None
     turn: str | None = None
     anybody: bool = False
@@ -66,13 +66,13 @@ class ConsumerGate:
         return self.serves
 
     def served(self, call: AnyCall) -> None:
-        """See `Gate`. Nobody has a turn any more once the heartbeat did what is on record."""
+        """See `Gate`. No member has a turn any more once the heartbeat did what is on record."""
         self.serves = False
         if self.is_done():
             self.expected = None
 
     def is_done(self) -> bool:
-        """Whether the group is as it was after the heartbeat."""
+        """Return whether the group is as it was after the heartbeat."""
         to, group = self.expected, self.group
         if to is None:
             return True
@@ -101,7 +101,7 @@ class ConsumerGate:
 
 @dataclass(frozen=True, slots=True)
 class RecordedTargets:
-    """A server-side assignor which assigns to the played group what was assigned when it was recorded."""
+    """A server-side assignor that repeats the recorded assignment in the played group."""
 
     inner: Assignor
     gate: ConsumerGate
@@ -152,11 +152,11 @@ class ConsumerPlay(Play):
     def _close(self, changes: list[OfMember], last: Step) -> None:
         if not isinstance(last, Heartbeat):
             raise ConfigError(
-                f"the last {type(last).__name__.lower()} has no heartbeat that came of it",
+                f"the last {type(last).__name__.lower()} is followed by no heartbeat",
                 "end the steps with a heartbeat",
             )
         gate = self.gate
-        # The user's client, when it closes, sends its last heartbeat behind the one that the gate holds back.
+        # The user's client, when it closes, sends its last heartbeat after the one that the gate holds back.
         stopped = [step.member for step in changes if isinstance(step, Stop)]
         leaving = next((name for name in stopped if not self._plays(name)), None)
 
@@ -238,7 +238,7 @@ class ConsumerPlay(Play):
         return -1 if group is None else group.members[member_id].epoch
 
     def _name_of(self, member_id: str, instance_id: str | None, client_id: str) -> str | None:
-        """Return a member's name; where the brokers run."""
+        """Return a member's name; call in the brokers' thread."""
         for name, actor in self.actors.items():
             if actor.member.member_id == member_id:
                 return name

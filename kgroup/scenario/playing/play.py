@@ -1,4 +1,4 @@
-"""The course of a scenario: each step is done, and the next one begins once the group is where it was."""
+"""The course of a scenario: each step runs, and the next begins once the group is where it was then."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ from kgroup.scenario.recorded import (
 T = TypeVar("T")
 LOOK_S = 0.002
 SILENT = (Way.SESSION_ENDED, Way.FENCED)
-"""Ways of members that the coordinator takes out, as time passes."""
+"""Ways in which the coordinator removes members as time passes."""
 START, STOP, RESTART = "start", "stop", "restart"
-"""What the user's client is to do."""
+"""What the user's client must do."""
 DEFAULT_REBALANCE_MS = 300_000
 
 
 class Serving(Protocol):
-    """Brokers that run in another thread, under control."""
+    """Brokers in another thread, under control."""
 
     @property
     def control(self) -> Control: ...
@@ -71,7 +71,7 @@ class Serving(Protocol):
 
 
 class Stage(Protocol):
-    """Where a scenario is played: the brokers, connections to them, and requests that no gate is before."""
+    """The place where a scenario is played: brokers, connections, and requests that bypass the gate."""
 
     @property
     def serving(self) -> Serving: ...
@@ -82,7 +82,7 @@ class Stage(Protocol):
 
 
 class How(TypedDict):
-    """How a scenario is played, as `Play` says."""
+    """How a scenario is played; see `Play`."""
 
     part: str | None
     act: Callable[[str], object] | None
@@ -97,14 +97,14 @@ class PartGate(Gate, Protocol):
 
 
 class Play(ABC):
-    """One scenario on one stage. `part` is the member that the user's client is, None if all are played.
+    """One scenario on one stage. `part` is the member that is the user's client, None if all are played.
 
-    `act` is called with START, STOP or RESTART when the user's client is to do that, `meanwhile` again and
-    again while something is waited for; every wait ends after `timeout_s`.
+    `act` is called with START, STOP or RESTART when the user's client must do that, `meanwhile` repeatedly
+    while something is awaited; every wait ends after `timeout_s`.
     """
 
     gate: PartGate
-    """What decides which requests are served."""
+    """Decides which requests are served."""
 
     def __init__(
         self,
@@ -135,11 +135,11 @@ class Play(ABC):
 
     @abstractmethod
     def _member(self, name: str, spec: Member) -> ClassicMember | ConsumerMember:
-        """Return a member of our own."""
+        """Return a played member."""
 
     @abstractmethod
     def _resubscribe(self, name: str, actor: Actor) -> None:
-        """Have a member of our own want what `_topics` says now."""
+        """Make a played member subscribe to what `_topics` says now."""
 
     @abstractmethod
     def _await_join(self, name: str) -> None:
@@ -147,18 +147,18 @@ class Play(ABC):
 
     @abstractmethod
     def _remove(self, member_id: str, way: str) -> None:
-        """Take a member out by a request in its name, which is recorded as if it had left."""
+        """Remove a member by a request in its name, which is recorded as if it had left."""
 
     @abstractmethod
     def _close(self, changes: list[OfMember], last: Step) -> None:
-        """Do what changed in the group, and what came of it."""
+        """Make the group's changes and their result happen."""
 
     @abstractmethod
     def _epoch_of(self, member_id: str) -> int:
-        """Return the generation or epoch at which a member commits; called where the brokers run."""
+        """Return the generation or epoch at which a member commits; call in the brokers' thread."""
 
     def run(self) -> None:
-        """Do all that was recorded, in order; TimedOut says what did not happen."""
+        """Do everything recorded, in order; TimedOut says what did not happen."""
         self._serving.do(self._begin)
         try:
             for _, steps in groupby(self._tied(), lambda pair: pair[0]):
@@ -170,7 +170,7 @@ class Play(ABC):
             self._serving.do(self._end)
 
     def halt(self) -> None:
-        """Have all members that are played send nothing any more."""
+        """Stop all played members from sending."""
         for actor in self.actors.values():
             actor.halt()
 
@@ -195,7 +195,7 @@ class Play(ABC):
                 self._control.thaw(member.member_id, self.group_id)
 
     def _tied(self) -> Iterator[tuple[int, Step]]:
-        """Yield the steps with numbers: those of one generation have the same."""
+        """Yield the steps with numbers: steps of one generation share a number."""
         number = 0
         for step in self.recorded.steps:
             yield number, step
@@ -203,7 +203,7 @@ class Play(ABC):
             number += not changes
 
     def _together(self, steps: list[Step]) -> None:
-        """Do what belongs together: what changed in the group, and the generation that came of it."""
+        """Do the steps of one generation: the changes in the group, and the generation that follows."""
         last = steps[-1]
         self._move(steps)
         match last:
@@ -219,7 +219,7 @@ class Play(ABC):
                 self._close([step for step in steps if isinstance(step, OfMember)], last)
 
     def _move(self, steps: list[Step]) -> None:
-        """Have it be the time of the steps: members whose sessions end then have fallen silent before."""
+        """Move time to the steps: members whose sessions end then have gone silent before."""
         for step in steps:
             if isinstance(step, Stop) and way_of(step) in SILENT:
                 self._silence(step.member)
@@ -229,7 +229,7 @@ class Play(ABC):
             self._serving.call(self._control.advance(left_ms))
 
     def _silence(self, name: str) -> None:
-        """Have a member be heard no more; its session ends when the step does, and not before."""
+        """Silence a member; its session ends when the step does, and not before."""
         member_id = self._member_id(name)
         if name in self.actors:
             self._retire(name).halt()
@@ -264,11 +264,11 @@ class Play(ABC):
             self.gate.part_is_due = False
 
     def _go(self, name: str, member_id: str | None, way: str) -> None:
-        """Have a member leave, or be removed."""
+        """Make a member leave, or remove it."""
         if member_id is None:
-            raise KgroupError(f"{name} is not in {self.group_id}, and is to go", self._seen())
+            raise KgroupError(f"{name} is not in {self.group_id}, but must leave", self._seen())
         if not self._plays(name) and way != Way.REMOVED:
-            self._tell_part(STOP)
+            self._instruct_part(STOP)
             self._wait(
                 lambda: self._has_gone(name, member_id),
                 lambda: f"{name}, your client, did not leave: close it",
@@ -291,7 +291,7 @@ class Play(ABC):
         elif way_of(step) == RESTARTED:
             self.gate.part_is_due = True
             self._serving.do(lambda: self._let_in(name))
-            self._tell_part(RESTART)
+            self._instruct_part(RESTART)
         else:
             self._part_is_out = True
             self._enter(name)
@@ -310,18 +310,18 @@ class Play(ABC):
         else:
             self.gate.part_is_due = True
             self._serving.do(lambda: self._let_in(name))
-            self._tell_part(START)
+            self._instruct_part(START)
         self._await_join(name)
 
     def _not_joined(self, name: str) -> str:
         return f"{name} did not join" + ("" if self._plays(name) else f": {self._part_hint()}")
 
-    def _tell_part(self, what: str) -> None:
+    def _instruct_part(self, what: str) -> None:
         if self._act is not None:
             self._act(what)
 
     def _let_in(self, name: str) -> None:
-        """Have all be answered that a member has sent, as far as the gate admits it."""
+        """Wait until everything that a member has sent is answered, as far as the gate admits it."""
         for member in tuple(self._control.frozen()):
             if member.group_id == self.group_id and self._keys[name] in member[1:]:
                 self._control.thaw(member.member_id, self.group_id)
@@ -335,13 +335,13 @@ class Play(ABC):
         return f"your client needs {what}={self._part_key}, group.id={self.group_id}, and to read {topics}"
 
     def _enter(self, name: str, *, back: bool = False) -> None:
-        """Have a member of our own join; one that is `back` has the member id that it had."""
+        """Make a played member join; one that is `back` has its former member id."""
         spec = self.recorded.members[name]
         member = self._member(name, spec)
         if back and name in self._ids:
             member.member_id = self._ids[name]
         self._ids[name] = member.member_id
-        # The gate knows it before it speaks.
+        # The gate must know it before it sends anything.
         self.actors[name] = Actor(name, member, self._stage.settings(spec.client_id or name))
         self.actors[name].start()
 
@@ -350,7 +350,7 @@ class Play(ABC):
         return actor
 
     def _commit(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Commit in the name of the owners; what nobody owns in anybody's, what the part owns it commits."""
+        """Commit in the owners' names; without an owner in any member's; the part commits its own."""
         owners = {place: name for name, share in self._held.items() for place in share}
         names = self._serving.do(self._names)
         there = {name: member_id for member_id, name in names.items()}
@@ -419,14 +419,14 @@ class Play(ABC):
         return self._stage.ask(node, request, max_version)
 
     def _plays(self, name: str) -> bool:
-        """Whether a member is our own."""
+        """Return whether a member is played."""
         return name != self._part or self._part_is_out
 
     def _is_part(self, instance_id: str | None, client_id: str) -> bool:
         return self._part_key is not None and (instance_id or client_id) == self._part_key
 
     def _names(self) -> dict[str, str]:
-        """Return the names of the members that are in the group now, by member id; where the brokers run."""
+        """Return the names of the group's current members by member id; call in the brokers' thread."""
         ours = {actor.member.member_id: name for name, actor in self.actors.items()}
         static = {
             spec.instance_id: name
@@ -466,12 +466,12 @@ class Play(ABC):
 
 
 def way_of(step: Stop | Restart) -> str:
-    """Return how a member went, or came back: the first possible way where it is not known."""
+    """Return how a member left or came back: the first possible way if it is unknown."""
     return step.cause if step.cause != UNKNOWN else step.possible[0]
 
 
 def _part_of(recorded: Recorded, part: str) -> str:
-    """Return the name of a member by its name, instance id or client id; ConfigError unless it is one."""
+    """Return the member with this name, instance id or client id; ConfigError unless there is exactly one."""
     if part in recorded.members:
         return part
     found = [name for name, spec in recorded.members.items() if part in (spec.instance_id, spec.client_id)]
@@ -485,7 +485,7 @@ def _part_of(recorded: Recorded, part: str) -> str:
 
 
 def _key_of(members: Mapping[str, Member], name: str) -> str:
-    """Return the instance id or client id of the user's client; the name, where others have the same."""
+    """Return the instance id or client id of the user's client; the name if others share them."""
     spec = members[name]
     if spec.instance_id is not None:
         return spec.instance_id

@@ -367,7 +367,7 @@ steps:
         ("'orders:0-5'", "'orders'", "'orders' is no partitions.*orders:0-3"),
         ("generation: 1", "generation: one", "generation: 'one' is not a number"),
         ("- rebalance", "- stop: {member: a, cause: unknown}\n- rebalance", "step 2.*nothing is possible"),
-        ("- rebalance", "- stop: {member: a, cause: died}\n- rebalance", "cause: 'died' is not known.*left"),
+        ("- rebalance", "- stop: {member: a, cause: died}\n- rebalance", "cause: 'died' is unknown.*left"),
         ("steps:", "steps: [", "cannot read scenario"),
         ("generation: 1", "generation: 0", "generation 0 does not follow"),
     ],
