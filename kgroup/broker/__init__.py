@@ -2,10 +2,10 @@
 
 `server` has one event loop for all brokers, `connection` one client's bytes, `routes` turns them into
 calls; `dispatch` finds the handler of each API in `handlers`, with `rights` before it and `locks` before
-everything. `tickets` remembers which call waits for which reply of a shard, `wakeups` every deadline of the
+everything. `tickets` records which call waits for which reply of a shard, `wakeups` every deadline of the
 process. `embedded` is the same dispatch without a socket. `produced` and `producers` check what is
 appended; `transactions` writes markers. `legacy` hosts the coordinators of the ZooKeeper era.
 
-To be used from above: `server.serve`, `EmbeddedTransport`. Promised: one call of a connection is carried
-out at a time and answered in order; no client can make the others wait for longer than a turn (`turns`).
+Entry points: `server.serve`, `EmbeddedTransport`. Guarantees: each connection's calls are carried out one at
+a time and answered in order; no client can make the others wait for longer than a turn (`turns`).
 """

@@ -1,4 +1,4 @@
-"""A request on its way through the broker, and what a handler is."""
+"""A request on its way through the broker, and its handler."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kgroup.protocol.codec import Message
 from kgroup.security.principals import ANONYMOUS, Principal
 
 R = TypeVar("R", bound=Message, covariant=True)
-"""Whoever takes a call of any class at all takes a `Call[Message]`."""
+"""A `Call[Message]` takes a call of any class."""
 
 
 class Peer(Protocol):
@@ -22,11 +22,11 @@ class Peer(Protocol):
     def is_open(self) -> bool: ...
 
     def cut_after(self, size: int) -> None:
-        """Close it once so many bytes more were sent."""
+        """Close it after so many more bytes."""
         ...
 
 
-def _nobody(response: Message | None) -> None:
+def _discard(response: Message | None) -> None:
     """Discard the answer to a call that has no sender any more."""
 
 
@@ -34,14 +34,14 @@ def _nobody(response: Message | None) -> None:
 class Call(Request, Generic[R]):
     """A request of class R that `principal` sent to broker `node`, by the listener of that name.
 
-    `answer` takes the response of a call that was parked, once, and never while the handler still runs;
-    None says that no response is to be sent. `forget`, if the handler set it, is called when the peer is
-    gone and the answer is not wanted any more.
+    `answer` takes the response of a parked call, once, and never while the handler still runs; None means
+    that no response is to be sent. `forget`, if the handler set it, is called when the peer is gone and
+    the answer is not wanted any more.
     """
 
     body: R
     node: int = 0
-    answer: Callable[[Message | None], None] = _nobody
+    answer: Callable[[Message | None], None] = _discard
     forget: Callable[[], None] | None = field(default=None)
     principal: Principal = ANONYMOUS
     listener: str = ""
@@ -66,15 +66,15 @@ class Call(Request, Generic[R]):
 
 
 AnyCall: TypeAlias = Call[Any]
-"""A call whatever its request."""
+"""A call with any request."""
 
 
 class NoResponse(Enum):
-    """What is said to a request that gets no response (Produce with acks=0)."""
+    """The answer to a request that gets no response (Produce with acks=0)."""
 
     NO_OP = auto()
     CLOSE_CONNECTION = auto()
-    """The only way to say that it went wrong."""
+    """The only way to report a failure."""
 
 
 Answer: TypeAlias = Message | NoResponse | None

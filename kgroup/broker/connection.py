@@ -31,11 +31,11 @@ READ_AHEAD = 64 * 1024  # bytes taken in while a call is parked or the peer does
 WRITE_AHEAD = 256 * 1024  # bytes of answers waiting for the peer, beyond which no more is read
 TURN_REQUESTS = 16  # served before the others have their turn
 TURN_BYTES = 64 * 1024  # taken in and answered, likewise; the last request may go over it
-AT_ONCE = 16 * 1024  # bytes that may be served as they come; who sends more waits for a turn
+AT_ONCE = 16 * 1024  # bytes that may be served at once; more than that waits for a turn
 PLAIN_REQUEST_BYTES = 8 << 20  # the longest request that carries no records
 PRODUCE, API_VERSIONS = 0, 18
 LENGTH = struct.Struct(">i")
-KEY_END = 6  # bytes of a frame that tell its length and its API
+KEY_END = 6  # bytes of a frame that hold its length and its API
 
 
 class Host(Protocol):
@@ -52,7 +52,7 @@ class Host(Protocol):
 
 
 class Serving(Enum):
-    """What becomes of the next request."""
+    """What happens to the next request."""
 
     READY = auto()  # it is served as it comes
     QUEUED = auto()  # this connection's next turn is arranged
@@ -70,8 +70,8 @@ class Reading(Enum):
 class Connection(asyncio.Protocol):
     """Requests are served in order, the next one when the answer to the last is on its way (as Kafka does).
 
-    What a peer can make us keep is bounded: one frame, a read-ahead, one answer; so is what it can have done
-    before it is another's turn. Bytes that are no request close this connection and touch nothing else.
+    What a peer can make us keep is bounded: one frame, a read-ahead, one answer. So is its work in one
+    turn. Bytes that are no request close this connection and touch nothing else.
     """
 
     def __init__(self, server: Host, node: int, listener: str = "") -> None:
@@ -87,7 +87,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._buffer = bytearray()
         self._needed = 4  # bytes in the buffer before another frame may be complete
-        self._out = bytearray()  # answers that are not sent yet
+        self._out = bytearray()  # answers not sent yet
         self._answers_size = 0  # bytes of all answers of this turn
         self._serving = Serving.READY
         self._reading = Reading.OPEN
@@ -141,7 +141,7 @@ class Connection(asyncio.Protocol):
             self._queue()
 
     def eof_received(self) -> bool:
-        """Whether to stay open: only for requests that came whole and wait for their turn."""
+        """Return whether to stay open: only for requests that came whole and wait for their turn."""
         if self._serving is Serving.QUEUED and self._peer_reads:
             self._reading = Reading.ENDED
             return True
@@ -161,7 +161,7 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def abort(self) -> None:
-        """Close at once, whatever is not sent yet."""
+        """Close at once, without sending the rest."""
         if self._transport is not None:
             self._transport.abort()
 
@@ -207,7 +207,7 @@ class Connection(asyncio.Protocol):
             self._pause()
 
     def _may_be_long(self, size: int, key: bytes | bytearray) -> bool:
-        """Whether a frame may have this size, as far as is known: one that begins with Produce's `key`."""
+        """Return whether a frame may have this size, as far as known: one that begins with Produce's key."""
         known = len(key) == KEY_END - 4
         return 0 <= size <= self._limit and (not known or int.from_bytes(key, "big") == PRODUCE)
 
@@ -237,7 +237,7 @@ class Connection(asyncio.Protocol):
             self._serving, self._parked = Serving.PARKED, (route, correlation, call)
         elif isinstance(answer, NoResponse):
             if answer is NoResponse.CLOSE_CONNECTION:
-                self._give_up("what could not be done, and wants no answer")
+                self._give_up("a failed request that expects no answer")
         else:
             self._send(route, correlation, call, answer)
 
@@ -250,7 +250,7 @@ class Connection(asyncio.Protocol):
         self._queue_out(out)
 
     def _send_refusal(self, route: Route, correlation: int, call: Call[Message], error: Exception) -> None:
-        """In place of an answer that has no encoding, as one with a string longer than strings can be."""
+        """Answer in place of a response that has no encoding, such as one with too long a string."""
         name = registry.name_of(call.body.API)
         self._server.complaints.say(
             log,
@@ -316,7 +316,7 @@ class Connection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def _waits(self) -> bool:
-        """Whether what is in the buffer is for later."""
+        """Return whether what is in the buffer is for later."""
         return self._serving is not Serving.READY or not self._peer_reads
 
     def _has_more(self) -> bool:
@@ -331,7 +331,7 @@ class Connection(asyncio.Protocol):
             self._transport.pause_reading()
 
     def _not_served(self, error: NotServed) -> None:
-        """Another version of ApiVersions is answered in version 0 (KIP-511); all else ends the connection."""
+        """Answer another version of ApiVersions in version 0 (KIP-511); end the connection for all else."""
         if error.key != API_VERSIONS:
             self._give_up(f"a request of {registry.name_of(error.key)} v{error.version}, which is not served")
             return

@@ -1,4 +1,4 @@
-"""A transport that ends after so many bytes: how a test has a connection break in the middle of an answer."""
+"""A transport that ends after so many bytes, for a connection that breaks in the middle of an answer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 
 class CutTransport(asyncio.Transport):
-    """Another one, until `left` bytes were written; with the last of them it is closed."""
+    """A wrapper of another transport that closes it once `left` bytes were written."""
 
     def __init__(self, transport: asyncio.Transport, left: int) -> None:
         super().__init__()

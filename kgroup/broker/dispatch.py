@@ -24,7 +24,7 @@ from kgroup.log.interface import DamagedLog
 from kgroup.protocol import registry
 from kgroup.protocol.codec import Message
 from kgroup.runtime.cluster import Cluster
-from kgroup.runtime.complaints import told
+from kgroup.runtime.complaints import line_of
 
 if TYPE_CHECKING:
     from kgroup.broker.locks.described import Described
@@ -51,7 +51,7 @@ class Api(Generic[R]):
 
 
 AnyApi: TypeAlias = Api[Any]
-"""One of a table: whoever looks it up by the key of a request has the API of just that request's class."""
+"""An API from a table; looked up by a request's key it is the API of that request's class."""
 
 
 def refusing(response: type[Any], **always: object) -> Callable[[Any, ErrorCode, str | None], Message]:
@@ -62,8 +62,8 @@ def refusing(response: type[Any], **always: object) -> Callable[[Any, ErrorCode,
     has_message = any(each.name == "error_message" for each in fields(response))
 
     def refuse(request: Message, code: ErrorCode, message: str | None) -> Message:
-        told = {"error_message": message} if has_message else {}
-        made: Message = response(error_code=code, **told, **always)
+        text = {"error_message": message} if has_message else {}
+        made: Message = response(error_code=code, **text, **always)
         return made
 
     return refuse
@@ -115,7 +115,7 @@ class Dispatcher:
         return found
 
     def disconnected(self, peer: Peer) -> None:
-        """Make available what members had acquired whose connection is gone (KIP-932)."""
+        """Release what members acquired whose connection is gone (KIP-932)."""
         for sessions in self._share_sessions.values():
             sessions.disconnected(peer)
 
@@ -130,7 +130,7 @@ class Dispatcher:
     def handle(self, call: Call[Message]) -> Answer:
         """Return the response to a call, NoResponse, or None when `call.answer` will be called later.
 
-        Never raises: what goes wrong is logged and answered with UNKNOWN_SERVER_ERROR.
+        Never raises: errors are logged and answered with UNKNOWN_SERVER_ERROR.
         """
         api = self.apis[call.body.API]
         try:
@@ -145,16 +145,16 @@ class Dispatcher:
             return api.refuse(call.body, ErrorCode.UNKNOWN_SERVER_ERROR, None)
 
     def complain(self, call: Call[Message], error: StorageError) -> None:
-        """Tell the operator what the disk refused a request, now and again; each damage by itself."""
+        """Log requests that the disk refused, with limited frequency; each damage by itself."""
         api, complaints = registry.name_of(call.body.API), self.cluster.complaints
         if isinstance(error, DamagedLog):
-            complaints.say(log, told(error), f"{api} is refused")
+            complaints.say(log, line_of(error), f"{api} is refused")
         else:
-            complaints.say(log, api, told(error))
+            complaints.say(log, api, line_of(error))
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """All changes of topics and settings inside are written once; StorageError undoes them all."""
+        """Write all changes of topics and settings inside once; StorageError undoes them all."""
         with self.cluster.together() as replies:
             yield
         self.tickets.topics_changed(replies)
@@ -166,7 +166,7 @@ class Dispatcher:
         call.answer(None if isinstance(response, NoResponse) else response)
 
     def partition_of(self, group_id: str) -> int:
-        """Return the offsets partition of a group, remembered: the hash costs more than the lookup."""
+        """Return the offsets partition of a group, cached: the hash costs more than the lookup."""
         found = self._partitions.get(group_id)
         if found is None:
             found = offsets_partition_of(group_id, len(self.cluster.shards))

@@ -38,10 +38,10 @@ class EmbeddedTransport:
 
     Requests and responses pass through their encoding, so that nothing gets across that a socket would
     not carry. While an answer is parked, the cluster's clock is waited on deadline by deadline: with a
-    ManualClock no real time passes. For one thread, and not beside a Server on the same cluster.
+    ManualClock no real time passes. For one thread, and without a Server on the same cluster.
 
-    Who has the cluster in his process may do everything with it, whatever its access rules say; with
-    `principal`, only what they allow that one.
+    The owner of the process may do everything, whatever the cluster's access rules say; with `principal`,
+    only what they allow that one.
     """
 
     concurrent = False
@@ -62,7 +62,7 @@ class EmbeddedTransport:
     ) -> Message:
         """Return the response of broker `node` (None: the first), in the highest version within the limits.
 
-        Unreachable for a broker there is not, or when no answer came in time (of the cluster's clock).
+        Unreachable for a missing broker, or when no answer came in time (of the cluster's clock).
         """
         if node is None:
             node = min(self.cluster.endpoints)
@@ -80,11 +80,11 @@ class EmbeddedTransport:
         return type(answer).decode(answer.encode(version), version)
 
     def versions(self, node: int | None, api_key: int) -> range | None:
-        """Return the versions of an API that every broker here serves; None when they do not serve it."""
+        """Return the versions of an API that every broker here serves; None if they do not serve it."""
         return self.dispatcher.versions(api_key)
 
     def nodes(self) -> Mapping[int, tuple[str, int]]:
-        """Return the brokers: id → (host, port); port 0, as nobody listens."""
+        """Return the brokers: id → (host, port); port 0, as there is no listener."""
         return dict(self.cluster.endpoints)
 
     def close(self) -> None:

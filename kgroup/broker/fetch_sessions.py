@@ -1,7 +1,7 @@
-"""Fetch sessions (KIP-227): a broker remembers what a client fetches, so that only changes travel.
+"""Fetch sessions (KIP-227): a broker keeps what a client fetches, so that only changes travel.
 
-Kafka's FetchManager, FetchContext and FetchSession are the source. Followers and their privilege are left
-out: nobody replicates from this broker.
+Kafka's FetchManager, FetchContext and FetchSession are the source. Followers and their privilege are
+omitted: no follower replicates from this broker.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 INT32_MAX = (1 << 31) - 1
 STALE_MS = 120_000
-"""For so long, a larger session does not put out one (MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS)."""
+"""How long a larger session does not evict one (MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS)."""
 IDS_SINCE = 13
 
 Named: TypeAlias = tuple[str | bytes, int]
@@ -29,7 +29,7 @@ Named: TypeAlias = tuple[str | bytes, int]
 
 @dataclass(slots=True)
 class Wanted:
-    """A partition that is fetched: how it was named, its topic's name if known, and what was told last."""
+    """A fetched partition: how it was named, its topic's name if known, and the last answer's offsets."""
 
     topic: str
     topic_id: bytes
@@ -39,14 +39,14 @@ class Wanted:
     log_start_offset: int = -1
 
     def news_in(self, data: PartitionData) -> bool:
-        """Whether a client that knows what was told last must be told this, too; remembers it."""
+        """Return whether this differs from the last answer, and must be sent; keep it as the last."""
         news = (
             bool(data.records)
             or data.error_code != 0
             or data.high_watermark != self.high_watermark
             or data.log_start_offset != self.log_start_offset
         )
-        # after an error all is told again, whatever was told before it
+        # after an error everything is sent again
         self.high_watermark = data.high_watermark if not data.error_code else -1
         self.log_start_offset = data.log_start_offset
         return news
@@ -72,8 +72,8 @@ class Plan:
     """What one Fetch request reads, and how its answer is made.
 
     `session` is the one it continues, None for a request that stands alone; with `opens`, the answer opens
-    one. `unknown` are the partitions nobody knew when the request came: they are told, but without hurry.
-    `readable` tells which topics may be read; None for all.
+    one. `unknown` are the partitions that were unknown when the request came: they do not end its wait.
+    `readable` returns whether a topic may be read; None for all.
     """
 
     __slots__ = ("by_id", "opens", "partitions", "readable", "session", "session_epoch", "unknown")
@@ -93,9 +93,9 @@ class Plan:
 class FetchSessions:
     """The sessions of one broker, at most `slots` of them.
 
-    One more puts out the session that was used longest ago, if that was over STALE_MS ago; else, of the
+    One more evicts the session that was used longest ago, if that was over STALE_MS ago; else, of the
     sessions older than that, the one with the fewest partitions, if it has no more than the new one. If none
-    can go, the new client gets no session and sends full requests.
+    can be evicted, the new client gets no session and sends full requests.
     """
 
     def __init__(self, slots: int) -> None:
@@ -110,14 +110,14 @@ class FetchSessions:
         return iter(self._by_id.values())
 
     def partitions_of(self, session_id: int) -> Iterable[Wanted]:
-        """Return the partitions of a session; none of one that is not there."""
+        """Return the partitions of a session; none of one that does not exist."""
         session = self._by_id.get(session_id)
         return () if session is None else tuple(session.partitions.values())
 
     def plan(self, request: FetchRequest, version: int, wanted: dict[Named, Wanted], now_ms: int) -> Plan:
         """Return what to read for a request that names `wanted`.
 
-        Refused with FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH or FETCH_SESSION_TOPIC_ID_ERROR.
+        Raise FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH or FETCH_SESSION_TOPIC_ID_ERROR.
         """
         by_id = version >= IDS_SINCE
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
@@ -144,9 +144,9 @@ class FetchSessions:
         return Plan(session.partitions, by_id, session, opens=False)
 
     def answered(self, plan: Plan, answers: Answers, now_ms: int) -> tuple[int, Answers]:
-        """Return the session id for the answer, and what of `answers` goes into it.
+        """Return the session id for the answer, and the part of `answers` that it contains.
 
-        Refused with INVALID_FETCH_SESSION_EPOCH if the session went on while this request waited.
+        Raise INVALID_FETCH_SESSION_EPOCH if the session went on while this request waited.
         """
         if plan.opens:
             return self._opened(plan, answers, now_ms), answers
@@ -155,15 +155,15 @@ class FetchSessions:
             return NO_SESSION, answers
         if session.epoch != plan.session_epoch:
             raise Refused(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
-        told = []
+        changed = []
         for answer in answers:
             key, wanted, data = answer
             if wanted.news_in(data):
-                told.append(answer)
+                changed.append(answer)
                 if data.records:
-                    # the others come first the next time, lest this one takes all the room again
+                    # the others come first the next time: this one must not fill it again
                     session.partitions[key] = session.partitions.pop(key)
-        return session.id, told
+        return session.id, changed
 
     def _opened(self, plan: Plan, answers: Answers, now_ms: int) -> int:
         if len(self._by_id) >= self._slots and not self._evict(len(answers), now_ms):
@@ -193,7 +193,7 @@ class FetchSessions:
 
 
 def next_epoch(epoch: int) -> int:
-    """Return the epoch of the request behind one with this epoch."""
+    """Return the epoch of the request after one with this epoch."""
     return 1 if epoch == INT32_MAX else epoch + 1
 
 

@@ -1,4 +1,4 @@
-"""A listening socket that takes connections while there are descriptors, and says when there are none left.
+"""A listening socket that accepts connections while there are descriptors, and logs when there are none.
 
 asyncio's own accepts in a loop that logs a traceback for each try when descriptors run out.
 """
@@ -34,7 +34,7 @@ class Listener:
     """Accepts on `host` and `port` (0: any free one) for as long as it is open; OSError if it cannot be had.
 
     A connection that would take one of the last descriptors is closed at once: segments are opened and
-    rolled with those. With `tls`, what `make` makes is told of a connection when its handshake is done;
+    rolled with those. With `tls`, a connection is passed to what `make` makes once its handshake is done;
     until then it is one of the newcomers.
     """
 
@@ -58,7 +58,7 @@ class Listener:
         self._listen()
 
     def close(self) -> None:
-        """Accept nothing more; connections that are there stay, handshakes under way end."""
+        """Stop accepting; existing connections stay, handshakes under way end."""
         if self._retry is not None:
             self._retry.cancel()
         self._loop.remove_reader(self._socket)
@@ -73,7 +73,7 @@ class Listener:
         self._socket = _reserved(self.address)
 
     def accept_again(self) -> None:
-        """Listen again where `refuse` ended it; OSError if another took the port."""
+        """Listen again after `refuse`; OSError if another took the port."""
         self._socket.close()
         self._socket = _bound(*self.address)
         self._socket.setblocking(False)

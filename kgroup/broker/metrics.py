@@ -1,7 +1,7 @@
-"""The cluster's numbers under the names of Kafka's metrics: computed from the state when asked.
+"""The cluster's numbers under the names of Kafka's metrics: computed from the state on request.
 
-What Kafka keeps per broker is here per process, as all brokers of a cluster share one. Metrics of queues
-and write batches are left out, since a request is served as it is read (docs/not-built.md).
+Metrics that Kafka keeps per broker are per process here, as all brokers of a cluster share one. Metrics of
+queues and write batches are omitted, since a request is served as it is read (docs/not-built.md).
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ WINDOWS = 2
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One number. `mbean` and `name` are Kafka's; a `total` only grows, anything else is a gauge.
+    """One number. `mbean` and `name` are Kafka's; a `total` only grows, any other is a gauge.
 
-    `value` is None where there is nothing to compute it from yet, as a rate just after the start.
+    `value` is None if there is nothing to compute it from yet, such as a rate just after the start.
     """
 
     mbean: str
@@ -57,7 +57,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """Where the counters and the thread's use of the processor stood at a time."""
+    """The counters and the thread's processor time at one moment."""
 
     at_ms: int
     counters: Counters
@@ -79,7 +79,7 @@ class Activity:
         self._marks.append(_Mark(now_ms, replace(counters), busy_s))
 
     def rate(self, name: str, now_ms: int, counters: Counters) -> float:
-        """Events a second of one counter; a window that has just begun counts as a whole one."""
+        """Return events per second of one counter; a window that has just begun counts as a whole one."""
         oldest = self._marks[0]
         elapsed_ms = max(now_ms - oldest.at_ms, WINDOW_MS)
         grown: int = getattr(counters, name) - getattr(oldest.counters, name)
@@ -95,9 +95,9 @@ class Activity:
 
 
 def snapshot(cluster: Cluster, activity: Activity | None = None, busy_s: float = 0.0) -> list[Metric]:
-    """Every metric as it is now; without `activity` those that look back are None.
+    """Return every metric as it is now; without `activity` those that need marks are None.
 
-    Call it where no request is being served: it reads the live state of every shard.
+    Call it while no request is being served: it reads the live state of every shard.
     """
     shards = list(cluster.live_shards())
     return [
@@ -142,7 +142,7 @@ def _counted(cluster: Cluster, activity: Activity | None) -> Iterator[Metric]:
 
 def _partitions(cluster: Cluster) -> Iterator[Metric]:
     active = sum(shard is not None for shard in cluster.shards)
-    # Loading ends before anything else is served, so nobody ever sees a partition in it.
+    # Loading ends before anything else is served, so a partition in it is never seen.
     states = {"loading": 0, "active": active, "failed": len(cluster.shards) - active}
     for state, count in states.items():
         yield Metric(COORDINATOR, "num-partitions", count, {"state": state})

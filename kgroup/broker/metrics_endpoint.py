@@ -29,9 +29,9 @@ ANSWER_S = 10.0
 
 
 class MetricsEndpoint:
-    """Serves a cluster's metrics from a thread of its own; the numbers are taken on the event loop.
+    """Serves a cluster's metrics from a thread of its own; the numbers are read on the event loop.
 
-    Made, started and stopped on the loop that serves the cluster's requests; `more` tell theirs there, too.
+    Made, started and stopped on the loop that serves the cluster's requests; `more` are called there, too.
     """
 
     def __init__(self, cluster: Cluster, *more: Callable[[], Iterable[Metric]]) -> None:
@@ -44,21 +44,21 @@ class MetricsEndpoint:
         self._thread: threading.Thread | None = None
 
     def start(self, port: int) -> str:
-        """Listen on `port` of loopback (0: any free one); its host:port. KgroupError if it is in use."""
+        """Listen on `port` of loopback (0: any free one); return host:port. KgroupError if it is in use."""
         registry = CollectorRegistry(auto_describe=False)
         registry.register(_Families(self))
         try:
             self._server = make_server(HOST, port, self._app(registry), _Threading, _Quiet)
         except (OSError, OverflowError) as error:
-            told = error.strerror if isinstance(error, OSError) else "it is above 65535"
+            why = error.strerror if isinstance(error, OSError) else "it is above 65535"
             hint = "take another with --metrics, or 0 for any free one"
-            raise KgroupError(f"metrics port {port} on {HOST} cannot be used: {told}", hint) from None
+            raise KgroupError(f"metrics port {port} on {HOST} cannot be used: {why}", hint) from None
         self._thread = threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True)
         self._thread.start()
         return f"{HOST}:{self._server.server_port}"
 
     async def stop(self) -> None:
-        """Stop listening; scrapes under way are let go."""
+        """Stop listening; end scrapes under way."""
         self._timer.cancel()
         if self._server is not None and self._thread is not None:
             await asyncio.to_thread(self._server.shutdown)
@@ -66,12 +66,12 @@ class MetricsEndpoint:
             self._server.server_close()
 
     def now(self) -> list[Metric]:
-        """Return the metrics as they are, for any thread but the loop's own."""
+        """Return the metrics as they are, for any thread except the loop's own."""
         return asyncio.run_coroutine_threadsafe(self._take(), self._loop).result(ANSWER_S)
 
     async def _take(self) -> list[Metric]:
         found = snapshot(self._cluster, self._activity, time.thread_time())
-        return [*found, *(metric for tell in self._more for metric in tell())]
+        return [*found, *(metric for source in self._more for metric in source())]
 
     def _mark(self) -> None:
         self._activity.mark(self._cluster.clock.now_ms(), self._cluster.counters, time.thread_time())
@@ -112,7 +112,7 @@ class _Families(Collector):
 
 
 def prometheus_name(metric: Metric) -> str:
-    """`kafka_server_group_coordinator_metrics_group_count` for group-count, and so on."""
+    """Return `kafka_server_group_coordinator_metrics_group_count` for group-count, and so on."""
     name = f"{metric.mbean.replace('type=', '')}_{metric.name}"
     if metric.mbean == MANAGER:
         name = name.lower()
@@ -120,11 +120,11 @@ def prometheus_name(metric: Metric) -> str:
 
 
 class _Threading(ThreadingMixIn, WSGIServer):
-    """A scrape that hangs keeps no other one waiting, nor the end of the process."""
+    """A scrape that hangs delays no other one, nor the end of the process."""
 
     daemon_threads = True
 
 
 class _Quiet(WSGIRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
-        """Scrapes are not news."""
+        """Do not log scrapes."""

@@ -1,4 +1,4 @@
-"""Connections that have not shown who they are: in a TLS handshake, or before the end of SASL."""
+"""Connections that are not authenticated yet: in a TLS handshake, or before the end of SASL."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ ROOM_OF_ADDRESS = 256
 
 
 class Newcomers:
-    """Those of all listeners, the oldest first; `timeout_s` is how long a handshake may take, and SASL.
+    """Those of all listeners, the oldest first; `timeout_s` bounds a handshake, and SASL.
 
     At most ROOM in all and ROOM_OF_ADDRESS from one address. One more ends the oldest, of the address or of
-    all: a client that means to come in is done in milliseconds, and one that only holds a place grows old.
+    all: an honest client is done in milliseconds, and one that only keeps a place grows old.
     """
 
     def __init__(self, timeout_s: float, complaints: Complaints) -> None:

@@ -1,6 +1,6 @@
-"""What serving needs and other commands do not: imported before the first request, not by it.
+"""Modules that serving needs and other commands do not, imported before the first request.
 
-An import opens files, and when a request first needs one the descriptors may be used up, or the disk gone.
+An import opens files. During a request the descriptors may be used up, or the disk gone.
 """
 
 from __future__ import annotations
@@ -20,6 +20,6 @@ NEEDED = (
 
 
 def import_all() -> None:
-    """Import what handlers, coordinators and logs import where they use it."""
+    """Import what handlers, coordinators and logs otherwise import where they use it."""
     for name in NEEDED:
         import_module(name)

@@ -1,4 +1,4 @@
-"""What Kafka checks of produced records, in its order and with its codes, before they reach a log.
+"""Kafka's checks of produced records, in its order and with its codes, before they reach a log.
 
 Source: ProduceRequest.validateRecords, UnifiedLog.analyzeAndValidateRecords and LogValidator of 4.3.1.
 Where Kafka stores what no reader could use, a batch is put right (offsets of records that do not count up)
@@ -44,13 +44,13 @@ class InvalidRecords(Refused):
 
 
 def transactional(records: bytes | None) -> bool:
-    """Whether the first batch belongs to a transaction; Refused if there is none for sure."""
+    """Return whether the first batch belongs to a transaction; Refused unless it is certain."""
     size = _batch_size(records or b"", 0)
     return bool(records and size and records[MAGIC_AT] == 2 and records[ATTRIBUTES_AT] & TRANSACTIONAL)
 
 
 def sole_batch(records: bytes | None, version: int) -> bytes:
-    """Return the one batch there has to be, not looked into; an incomplete one behind it is dropped."""
+    """Return the required single batch, not parsed; an incomplete one behind it is dropped."""
     data = records or b""
     size = _batch_size(data, 0)
     many = f"Produce requests with version {version}"
@@ -74,7 +74,7 @@ def sole_batch(records: bytes | None, version: int) -> bytes:
 
 
 def _batch_size(data: bytes, at: int) -> int | None:
-    """Of the batch that starts there, None if it is not all there; CORRUPT_MESSAGE if it cannot be one."""
+    """Return the size of the batch that starts there, None if incomplete; CORRUPT_MESSAGE if invalid."""
     left = len(data) - at
     if left < LENGTH_OFFSET:
         return None
@@ -90,7 +90,7 @@ def _batch_size(data: bytes, at: int) -> int | None:
 
 
 def header_of(raw: bytes) -> Batch:
-    """Return the header of a batch that nothing else is known of yet."""
+    """Return the header of a batch that was not checked yet."""
     if len(raw) < HEADER_BYTES:
         raise Refused(ErrorCode.CORRUPT_MESSAGE, f"the record batch has only {len(raw)} bytes")
     return Batch(raw)

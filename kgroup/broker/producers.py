@@ -1,7 +1,7 @@
-"""What each partition knows of its producers: epochs, sequence numbers and open transactions.
+"""The producers known to each partition: epochs, sequence numbers and open transactions.
 
 A retried batch is stored once, a fenced producer writes no more, and readers learn how far records are
-decided and which are void (KIP-98, KIP-360, KIP-890).
+decided and which are aborted (KIP-98, KIP-360, KIP-890).
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class PartitionProducers:
     def check(self, batch: Batch, *, starts_at_zero: bool = False) -> int | None:
         """Return the base offset if the batch is stored already, None if it is the next one; else Refused.
 
-        With `starts_at_zero`, a producer nobody knows here is no old one whose records are gone.
+        With `starts_at_zero`, an unknown producer is not an old one whose records are gone.
         """
         known = self.known.get(batch.producer_id)
         if known is None:
@@ -117,7 +117,7 @@ class PartitionProducers:
     def check_marker(self, producer_id: int, epoch: int, *, newer: bool) -> None:
         """Refuse the marker of a fenced producer; with `newer` one that ends no open transaction, too.
 
-        A marker that comes a second time is not refused (KIP-1228).
+        A repeated marker is not refused (KIP-1228).
         """
         known = self.known.get(producer_id)
         if known is None or epoch > known.epoch:
@@ -127,7 +127,7 @@ class PartitionProducers:
             raise fenced(producer_id, epoch, known.epoch)
 
     def appended(self, batch: Batch, base_offset: int) -> None:
-        """Note that the batch that was checked is in the log now, at this offset."""
+        """Note that the checked batch is in the log now, at this offset."""
         if self._next_offset != base_offset:
             self.catch_up()
             return
@@ -157,7 +157,7 @@ def fenced(producer_id: int, epoch: int, current: int) -> Refused:
 
 
 class ProducerStates:
-    """The producers of every partition, read from its log when somebody asks for them."""
+    """The producers of every partition, read from its log on first use."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

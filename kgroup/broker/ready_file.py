@@ -1,4 +1,4 @@
-"""The file by which a program in any language learns that the brokers serve, and where."""
+"""The file that shows programs in any language where the brokers serve."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from kgroup.errors import ConfigError
 
 
 class ReadyFile:
-    """A file of JSON that is there while clients may connect; one left over from before is removed at once.
+    """A file of JSON that exists while clients may connect; one left over from before is removed at once.
 
-    It has `bootstrap`, the addresses of all brokers, behind "PROTOCOL://" where a listener has a lock, and
-    `pid`, and what else is written. Only its owner may read it. ConfigError where it cannot be written.
+    It has `bootstrap`, the addresses of all brokers, behind "PROTOCOL://" if a listener is secured, and
+    `pid`, and what else is written. Only its owner may read it. ConfigError if it cannot be written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -26,7 +26,7 @@ class ReadyFile:
             raise self._refusal(error) from None
 
     def write(self, addresses: Sequence[str], more: Mapping[str, str]) -> None:
-        """Have the file there, whole."""
+        """Write the file, whole."""
         content = {"bootstrap": ",".join(addresses), "pid": os.getpid(), **more}
         unfinished = self.path.with_name(f".{self.path.name}.{os.getpid()}")
         try:
@@ -38,7 +38,7 @@ class ReadyFile:
             raise self._refusal(error) from None
 
     def remove(self) -> None:
-        """Have it gone; safe to call when it is."""
+        """Remove the file; safe to repeat."""
         self.path.unlink(missing_ok=True)
 
     def _refusal(self, error: OSError) -> ConfigError:

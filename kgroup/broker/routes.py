@@ -50,7 +50,7 @@ class Route:
     flexible_request: bool
     head: bytes  # room for length and correlation id, and the empty tags of a flexible header
     requests: Memory[bytes, Message] | None
-    """By their bytes, where clients say the same all day long: nobody changes a request."""
+    """By their bytes, since clients repeat them all day long; requests are immutable."""
     answers: Memory[int, tuple[Message, bytes]] | None
     """By their identity, with their encoding."""
 
@@ -63,7 +63,7 @@ class Routes:
         self._routes: dict[int, Route] = {}
 
     def find(self, key: int, version: int) -> Route | None:
-        """None for an API or a version that is not served."""
+        """Return None for an API or a version that is not served."""
         index = key << 16 | version
         found = self._routes.get(index)
         if found is None:
@@ -84,11 +84,11 @@ class Routes:
         return found
 
     def read(self, frame: bytes, pos: int) -> tuple[Route, int, str, Message]:
-        """Route, correlation id, client id and body of the request that begins at `pos`.
+        """Return route, correlation id, client id and body of the request that begins at `pos`.
 
-        Raises NotServed, or DecodeError for bytes that are no request.
+        Raise NotServed, or DecodeError for bytes that are no request.
         """
-        # by hand, as it is done for every request; RequestHeader.decode is what it is held against
+        # by hand, as it is done for every request; tests compare it with RequestHeader.decode
         try:
             key, version, correlation, size = _HEADER.unpack_from(frame, pos)
             route = self.find(key, version)
@@ -120,7 +120,7 @@ def _body(route: Route, frame: bytes, pos: int) -> Message:
         known = route.requests.get(said)
         if known is not None:
             return known
-    # bytes behind the body are no offence: librdkafka sends some, and Kafka does not look
+    # bytes behind the body are allowed: librdkafka sends some, and Kafka ignores them
     body, _ = route.read(frame, pos, len(frame))
     if route.requests is not None and len(said) <= LONGEST_REMEMBERED:
         route.requests.keep(said, body)
@@ -128,7 +128,7 @@ def _body(route: Route, frame: bytes, pos: int) -> Message:
 
 
 def encoded(route: Route, correlation: int, answer: Message) -> bytearray:
-    """Return an answer as it goes over the wire; raises whatever there is for one that has no encoding."""
+    """Return an answer as bytes; raise any exception for one that has no encoding."""
     answers = route.answers
     known = None if answers is None else answers.get(id(answer))
     # The table holds the answer as well, so that no other can have its identity.

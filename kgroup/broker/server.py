@@ -1,4 +1,4 @@
-"""The brokers on TCP: one event loop, one listener a broker, one timer for every deadline."""
+"""The brokers on TCP: one event loop, one listener per broker, one timer for every deadline."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Controls(Protocol):
 
 
 class Control(NamedTuple):
-    """How a cluster is put under control: its way in, and the port for whoever has the token."""
+    """How a cluster is put under control: its entry, and the port for clients that have the token."""
 
     dispatcher: Callable[[Cluster, Iterable[AnyApi]], Dispatcher]
     port: Callable[[Server], Controls]
@@ -73,8 +73,8 @@ class Control(NamedTuple):
 class Server:
     """All brokers of a cluster, each on its own ports; `metrics_at` is announced with them.
 
-    Without `listeners` they listen on loopback, and whoever reaches that may come in. `make` makes the way in
-    to the cluster. ConfigError for a listener's lock that cannot be made.
+    Without `listeners` they listen on loopback, open to all clients there. `make` makes the dispatcher of the
+    cluster. ConfigError for a listener whose security cannot be set up.
     """
 
     def __init__(
@@ -104,9 +104,9 @@ class Server:
         self._reading_on = False  # what is due waits until all that has come is read
 
     async def start(self, port: int = 0) -> list[int]:
-        """Listen where the listeners say, else on `port` of loopback and the ones behind it (0: any free).
+        """Listen where the listeners say, else on `port` of loopback and the next ones (0: any free).
 
-        The ports of the first listener, by node id. KgroupError if one is in use.
+        Return the ports of the first listener, by node id. KgroupError if one is in use.
         """
         import_all()
         self._loop = asyncio.get_running_loop()
@@ -128,7 +128,7 @@ class Server:
         return [number for _, number in bound[listeners[0].name].values()]
 
     def addresses(self) -> list[str]:
-        """Where clients find each listener of each broker, "HOST:PORT", and its protocol if it has a lock."""
+        """Return the listeners' addresses by broker, "HOST:PORT", and the protocol if secured."""
         protocols = {
             each.name: "" if each.protocol == PLAIN else f"{each.protocol}://" for each in self._settings
         }
@@ -139,7 +139,7 @@ class Server:
         ]
 
     async def stop(self) -> None:
-        """Answer who is parked, close every connection and listener. The cluster stays open."""
+        """Answer parked calls, close every connection and listener. The cluster stays open."""
         self.dispatcher.wakeups.on_earlier = None
         for timer in (self._timer, self._idle_timer, self._cleaner_timer):
             if timer is not None:
@@ -160,7 +160,7 @@ class Server:
         self._of_nodes.clear()
 
     def close_broker(self, node: int) -> None:
-        """Refuse connections to one broker, and end those that are there, whatever is not sent yet."""
+        """Refuse connections to one broker, and end existing ones without sending the rest."""
         for listener in self._of_nodes[node]:
             listener.refuse()
         for connection in tuple(self.connections):
@@ -183,7 +183,7 @@ class Server:
         self.dispatcher.disconnected(connection)
 
     def close_idle(self) -> int:
-        """Close the connections that sent nothing since the last call and wait for nothing; how many."""
+        """Close connections that sent nothing since the last call and wait for nothing; return how many."""
         idle = [c for c in self.connections if not c.active and not c.parked]
         for connection in self.connections:
             connection.active = False
@@ -250,8 +250,8 @@ class Server:
         A loop or machine that was held up finds deadlines and unread heartbeats at once: one that came in
         time must not lose because we were late. In Kafka, too, a timer that fires only puts its work into the
         queue of its partition, behind all requests read so far, and a heartbeat among those cancels it
-        (CoordinatorTimerImpl); there, other threads read on meanwhile. One round, however long
-        it takes: what sends without end cannot keep the members of others alive.
+        (CoordinatorTimerImpl); there, other threads read on meanwhile. One round, however long it takes: a
+        client that sends without end cannot keep the members of others alive.
         """
         self._timer = None
         self._reading_on = True
@@ -275,7 +275,7 @@ class Server:
         self._idle_timer = self._loop.call_later(seconds, self._look_for_idle)
 
     def _keep_logs_short(self) -> None:
-        """Compact at most one log of state, then leave the loop to its requests again; whatever happens."""
+        """Compact at most one log of state, then return to the loop's requests; errors do not end it."""
         assert self._loop is not None
         seconds = self.cluster.settings.cleaner_backoff_ms / 1000
         self._cleaner_timer = self._loop.call_later(seconds, self._keep_logs_short)
@@ -297,9 +297,9 @@ def serve(
 
     `listeners` say where to listen; without any it is 127.0.0.1, from `port` on. `legacy` makes the
     coordinators of the ZooKeeper era that run with it. `say` gets the lines that say where the metrics and
-    those coordinators are and, last, that clients may connect; `ready` is there meanwhile, with the address
-    and token of `control`. KgroupError for a
-    port in use. The soft limit on open files is raised to the hard one.
+    those coordinators are and, last, that clients may connect; `ready` exists meanwhile, with the address
+    and token of `control`. KgroupError for a port in use. The soft limit on open files is raised to the
+    hard one.
     """
     raise_file_limit()
     try:
@@ -344,7 +344,7 @@ async def _serve(
             say("kgroup: legacy coordinators on " + ",".join(await coordinators.start()))
             if coordinators.tree_at is not None:
                 say(f"kgroup: legacy groups are seen with --zookeeper {coordinators.tree_at}")
-                say("kgroup: they end with this process, positions too; serve --zookeeper keeps them")
+                say("kgroup: they end with this process, offsets included; serve --zookeeper keeps them")
         more = {}
         if control is not None:
             controls = control.port(server)
@@ -359,7 +359,7 @@ async def _serve(
 
 
 def _doors(listeners: Sequence[ListenerSettings], cluster: Cluster) -> dict[str, Door]:
-    """Return the listeners with locks, made ready, by name."""
+    """Return the secured listeners, made ready, by name."""
     locked = [each for each in listeners if each.protocol != PLAIN]
     if not locked:
         return {}

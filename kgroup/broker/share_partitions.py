@@ -2,7 +2,7 @@
 
 Kafka's SharePartitionManager is the source. A share partition is made when it is first fetched, from the
 state that the share coordinator has. It is soft: one that the share coordinator fences, whose topic is gone,
-or whose group has no session here any more is forgotten, and made again from that state.
+or whose group has no session here any more is dropped, and made again from that state.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FENCED = frozenset(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
-"""Refusals behind which a share partition knows too little: it is to be made again."""
+"""Refusals that show an outdated share partition: it must be made again."""
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class Led:
 
 
 class SharePartitions:
-    """The share partitions of all brokers of a cluster, and who waits for one to change."""
+    """The share partitions of all brokers of a cluster, and the fetches waiting for them."""
 
     def __init__(self, cluster: Cluster, state: ShareState, wakeups: Wakeups) -> None:
         self._cluster = cluster
@@ -62,12 +62,12 @@ class SharePartitions:
         return share_settings(self._cluster.group_config, own)
 
     def get(self, key: StateKey) -> SharePartition | None:
-        """Return a share partition that is there; None for one that nobody has fetched yet."""
+        """Return an existing share partition; None for one that was never fetched."""
         led = self._led.get(key)
         return None if led is None else led.share
 
     def of(self, key: StateKey, log: Log, node: int) -> SharePartition:
-        """Return a share partition, made from its stored state if need be; Refused where there is none."""
+        """Return a share partition, made from its stored state if need be; Refused if there is none."""
         led = self._led.get(key)
         if led is not None and led.share.leader_epoch != log.leader_epoch:
             self.drop(key)  # another broker leads it now
@@ -85,7 +85,7 @@ class SharePartitions:
         return led.share
 
     def acknowledge(self, key: StateKey, member: str, batches: Iterable[AcknowledgementBatch]) -> None:
-        """Settle records as a member says, all or nothing; Refused says why nothing."""
+        """Settle records as a member says, all or nothing; Refused gives the reason."""
         self._settle(key, lambda share, now_ms: share.acknowledge(member, batches, now_ms))
 
     def release(self, key: StateKey, member: str) -> None:
@@ -93,19 +93,19 @@ class SharePartitions:
         self._settle(key, lambda share, now_ms: share.release(member, now_ms))
 
     def drop(self, key: StateKey) -> None:
-        """Forget a share partition: its locks with it."""
+        """Drop a share partition with its locks."""
         led = self._led.pop(key, None)
         if led is not None and led.deadline is not None:
             led.deadline.cancel()
         self.changed(key)
 
     def group_left(self, group_id: str, node: int) -> None:
-        """Forget the share partitions of a group that has no session at a broker any more."""
+        """Drop the share partitions of a group that has no session at a broker any more."""
         for key in [k for k, led in self._led.items() if k.group_id == group_id and led.node == node]:
             self.drop(key)
 
     def topics_changed(self) -> None:
-        """Forget the share partitions of topics that are gone."""
+        """Drop the share partitions of deleted topics."""
         by_id = self._cluster.catalog.image.by_id
         for key in [key for key in self._led if key.topic_id not in by_id]:
             self.drop(key)
@@ -118,7 +118,7 @@ class SharePartitions:
         self._watchers.unwatch(map(_watched, keys), callback)
 
     def changed(self, key: StateKey) -> None:
-        """Wake those who wait for a share partition, and see to the timer of its locks."""
+        """Wake the fetches that wait for a share partition, and set the timer of its locks."""
         self.arm(key)
         if self._watchers:
             self._watchers.notify(_watched(key))
@@ -187,7 +187,7 @@ def _watched(key: StateKey) -> Key:
 
 
 def _first(log: Log, reset: str, now_ms: int) -> int:
-    """Where a group begins that has read nothing, by its setting share.auto.offset.reset."""
+    """Return where a new group begins, by its setting share.auto.offset.reset."""
     if reset == "earliest":
         return log.start_offset
     if reset.startswith(BY_DURATION):

@@ -1,7 +1,7 @@
 """Share sessions: which partitions a member of a share group fetches from one broker (KIP-932).
 
 Kafka's ShareSessionCache and SharePartitionManager are the source. A session belongs to its connection: when
-that ends, what the member has acquired is available to others at once.
+that ends, the records the member has acquired are released at once.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ShareSessions:
     def find(self, group_id: str, member: str, epoch: int) -> ShareSession:
         """Return the member's session, at this epoch unless it is the last request of the session.
 
-        Refused with SHARE_SESSION_NOT_FOUND or INVALID_SHARE_SESSION_EPOCH.
+        Raise SHARE_SESSION_NOT_FOUND or INVALID_SHARE_SESSION_EPOCH.
         """
         session = self._sessions.get((group_id, member))
         if session is None:
@@ -70,7 +70,7 @@ class ShareSessions:
         session.epoch = 1 if session.epoch == INT32_MAX else session.epoch + 1
 
     def close(self, session: ShareSession) -> None:
-        """End a session: what its member has acquired is available again."""
+        """End a session and release the records its member has acquired."""
         if self._sessions.get((session.group_id, session.member)) is session:
             del self._sessions[session.group_id, session.member]
         for key in session.partitions:
@@ -78,7 +78,7 @@ class ShareSessions:
                 if self._partitions.get(key) is not None:
                     self._partitions.release(key, session.member)
             except Refused as refused:
-                # Its locks end by themselves.
+                # Its locks expire by themselves.
                 log.warning("what %s has of %s is not released: %s", session.member, key, refused.message)
 
     def disconnected(self, peer: Peer) -> None:

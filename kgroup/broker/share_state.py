@@ -1,4 +1,4 @@
-"""The share coordinators of all brokers: what share groups have delivered of each partition (KIP-932)."""
+"""The share coordinators of all brokers: the deliveries of share groups in each partition (KIP-932)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages import initialize_share_group_state as initializing
 from kgroup.protocol.messages import read_share_group_state_summary as summarizing
 from kgroup.runtime.cluster import Cluster
-from kgroup.runtime.complaints import told
+from kgroup.runtime.complaints import line_of
 from kgroup.runtime.share_shard import ShareShard
 from kgroup.share.coordinator import Change, ShareCoordinator, ShareStateConfig, StateKey
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 R = TypeVar("R")
 
 TOPIC_CONFIG = {"cleanup.policy": "delete", "compression.type": "producer", "retention.ms": "-1"}
-"""As in Kafka: records go when snapshots supersede all before them, and not by compaction."""
+"""As in Kafka: records are deleted once snapshots supersede all before them, not by compaction."""
 
 
 class ShareState:
@@ -76,7 +76,7 @@ class ShareState:
     def initialize(
         self, group_id: str, state_epoch: int, offsets: Mapping[bytes, Mapping[int, int]]
     ) -> dict[StateKey, Refused | None]:
-        """Begin the state of partitions at offsets, by topic id and number; why each could not be begun."""
+        """Initialize the state of partitions at offsets, by topic id and number; return the failures."""
 
         def begin(key: StateKey) -> None:
             asked = initializing.PartitionState(
@@ -91,15 +91,15 @@ class ShareState:
     def delete(
         self, group_id: str, partitions: Mapping[bytes, Iterable[int]]
     ) -> dict[StateKey, Refused | None]:
-        """Forget the state of partitions; why each could not be forgotten."""
+        """Remove the state of partitions; return the failures."""
         return self._each(_keys(group_id, partitions), lambda key: self.run(key, lambda c: c.delete(key)))
 
     def summary(self, key: StateKey) -> summarizing.PartitionResult:
-        """Return where a partition stands; Refused if that cannot be told."""
+        """Return where a partition stands; Refused if that is unknown."""
         return self.run(key, lambda coordinator: (None, coordinator.summary(key)))
 
     def topics_changed(self) -> None:
-        """Let every shard know of the topics there are now; the state of deleted ones goes."""
+        """Give every shard the present topics; the state of deleted ones is removed."""
         for shard in self.shards:
             if shard is not None:
                 with suppress(Refused):  # the process's log says why
@@ -131,7 +131,7 @@ class ShareState:
         self._keep_later()
 
     def _reload(self, partition: int) -> None:
-        """Make a shard again from its log. One whose log cannot be read is not led any more."""
+        """Make a shard again from its log. One whose log cannot be read is no longer led."""
         self.shards[partition] = None
         settings, cluster = self._cluster.settings, self._cluster
         config = ShareStateConfig(settings.share_updates_per_snapshot, settings.share_cold_snapshot_ms)
@@ -142,7 +142,7 @@ class ShareState:
             shard.load()
         except Exception as error:
             where = f"{SHARE_STATE_TOPIC}-{partition}"
-            log.error("%s cannot be loaded, its share partitions are not served: %s", where, told(error))
+            log.error("%s cannot be loaded, its share partitions are not served: %s", where, line_of(error))
             return
         self.shards[partition] = shard
 

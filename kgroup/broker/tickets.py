@@ -1,4 +1,4 @@
-"""Between calls and shards: hands requests in, and every reply to the call that waits for it."""
+"""Between calls and shards: passes requests in, and every reply to the call that waits for it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class Tickets:
-    """The numbering of requests handed to shards, and the calls parked there."""
+    """The numbering of requests passed to shards, and the calls parked there."""
 
     def __init__(self, cluster: Cluster, watchers: Watchers) -> None:
         self._cluster = cluster
@@ -76,14 +76,14 @@ class Tickets:
         return replies
 
     def deliver(self, replies: Iterable[Reply]) -> None:
-        """Answer the parked calls; replies nobody waits for are dropped."""
+        """Answer the parked calls; drop replies that no call waits for."""
         for reply in replies:
             call = self._parked.pop(reply.ticket, None)
             if call is not None:
                 call.answer(reply.response)
 
     def topics_changed(self, replies: Iterable[Reply]) -> None:
-        """Every shard heard of a change of topics: answer whom that released, and look at the timers."""
+        """Apply a change of topics to every shard: answer the calls it released, and check the timers."""
         self.deliver(replies)
         self.wakeups.look()
         if self._watchers:
@@ -100,13 +100,13 @@ class Tickets:
         self.topics_changed(cluster.create_topic(topic))
 
     def reload(self, partition: int) -> None:
-        """Have a coordinator begin again from its log, as at a broker that takes it over."""
+        """Make a coordinator restart from its log, as at a broker that takes it over."""
         shard = self._cluster.shards[partition]
         if shard is not None:
             self._replace(shard, self._clock.now_ms())
 
     def abandon(self) -> None:
-        """Answer every parked call: the shards are about to go."""
+        """Answer every parked call: the shards are about to close."""
         for shard in self._cluster.live_shards():
             self.deliver(shard.abandon())
 

@@ -21,7 +21,7 @@ _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def check_name(name: str) -> None:
-    """Refused with INVALID_TOPIC_EXCEPTION for a name Kafka would not take."""
+    """Raise INVALID_TOPIC_EXCEPTION for a name that Kafka rejects."""
     problem = None
     if not name:
         problem = "the empty string is not allowed"
@@ -36,7 +36,7 @@ def check_name(name: str) -> None:
 
 
 def check_new_name(cluster: Cluster, name: str) -> None:
-    """Refused also for a topic that exists, or that differs from one only in '.' and '_'."""
+    """Refuse also a topic that exists, or that differs from one only in '.' and '_'."""
     check_name(name)
     if name in cluster.catalog.topics:
         raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
@@ -48,7 +48,7 @@ def check_new_name(cluster: Cluster, name: str) -> None:
 
 
 def check_config(cluster: Cluster, config: Mapping[str, str]) -> None:
-    """Refused with INVALID_CONFIG for a setting topics do not have, or a value it cannot take."""
+    """Raise INVALID_CONFIG for a setting topics do not have, or a value it cannot take."""
     for name in config:
         if name not in SETTINGS and name not in INTERNAL:
             raise Refused(
@@ -60,7 +60,7 @@ def check_config(cluster: Cluster, config: Mapping[str, str]) -> None:
 def new_topic(
     cluster: Cluster, name: str, partitions: int, replication_factor: int, config: Mapping[str, str]
 ) -> CatalogTopic:
-    """Return a checked topic that may be created; -1 is the broker's default. Refused says what is wrong."""
+    """Return a checked topic that may be created; -1 is the broker's default. Refused gives the reason."""
     check_new_name(cluster, name)
     settings = cluster.settings
     if partitions == -1:
@@ -91,5 +91,5 @@ def new_topic(
 
 
 def may_auto_create(cluster: Cluster, name: str) -> bool:
-    """Whether a topic that is asked for may be created on the spot."""
+    """Return whether a topic that is asked for may be created on the spot."""
     return cluster.settings.auto_create_topics and name not in INTERNAL_TOPICS

@@ -12,7 +12,7 @@ from kgroup.domain import OFFSETS_TOPIC, TRANSACTION_TOPIC, EndMarker, TopicPart
 from kgroup.errors import ErrorCode, Refused, StorageError
 from kgroup.protocol.batches import LogRecord, end_marker_record
 from kgroup.runtime.cluster import Cluster
-from kgroup.runtime.complaints import told
+from kgroup.runtime.complaints import line_of
 from kgroup.runtime.transaction_shard import TransactionShard
 from kgroup.transactions.config import TransactionConfig
 from kgroup.transactions.coordinator import TransactionCoordinator
@@ -62,7 +62,7 @@ class Transactions:
         return self._shard(transactional_id, node).coordinator
 
     def coordinators_at(self, node: int) -> list[TransactionCoordinator]:
-        """All coordinators that broker `node` leads, to read from."""
+        """Return all coordinators that broker `node` leads, to read from."""
         return [
             shard.coordinator
             for shard in self.shards
@@ -75,7 +75,7 @@ class Transactions:
         operation: Callable[[TransactionCoordinator, int], Outcome],
         node: int | None = None,
     ) -> Outcome:
-        """Carry out an operation (told the time) on the id's coordinator; Refused as it says."""
+        """Carry out an operation (with the time) on the id's coordinator; Refused as it says."""
         shard = self._shard(transactional_id, node)
         now_ms = self._cluster.clock.now_ms()
         try:
@@ -92,7 +92,7 @@ class Transactions:
     def admit(
         self, transactional_id: str, producer: ProducerEpoch, wanted: Collection[TopicPartition], *, add: bool
     ) -> ErrorCode:
-        """Whether the producer's transaction has these partitions; with `add` it has from now on.
+        """Return whether the producer's transaction has these partitions; `add` adds them.
 
         TRANSACTION_ABORTABLE if it has not, INVALID_PRODUCER_EPOCH for a fenced producer.
         """
@@ -119,9 +119,9 @@ class Transactions:
             return ErrorCode.INVALID_PRODUCER_EPOCH if fenced else refused.code
 
     def write_marker(self, partition: TopicPartition, marker: EndMarker) -> None:
-        """Append the end of a transaction to one partition, and let its readers know.
+        """Append the end of a transaction to one partition, and notify its readers.
 
-        Refused for a partition that is not there; StorageError if it could not be appended.
+        Refused for a missing partition; StorageError if it could not be appended.
         """
         topic, number = partition.topic, partition.partition
         found = self._cluster.log(topic, number)
@@ -149,7 +149,7 @@ class Transactions:
         self._grown(topic, number)
 
     def _write(self, markers: Markers) -> bool:
-        """Write all markers of a transaction; False if one has to be tried again."""
+        """Write all markers of a transaction; False if one has to be retried."""
         written = True
         for partition in sorted(markers.partitions):
             try:
@@ -157,7 +157,7 @@ class Transactions:
             except Refused:
                 continue  # the topic is gone, and the transaction's records with it
             except StorageError as error:
-                text = f"that of {markers.transactional_id} is tried again: {told(error)}"
+                text = f"that of {markers.transactional_id} is tried again: {line_of(error)}"
                 self._cluster.complaints.say(log, f"markers for {partition}", text)
                 written = False
         return written
@@ -191,7 +191,7 @@ class Transactions:
                 self._arm(shard.partition)
 
     def _reload(self, partition: int) -> None:
-        """Make a shard again from its log. One whose log cannot be read is not led any more."""
+        """Make a shard again from its log. One whose log cannot be read is no longer led."""
         settings = self._cluster.settings
         config = TransactionConfig(
             settings.transaction_max_timeout_ms, settings.transactional_id_expiration_ms
@@ -211,7 +211,7 @@ class Transactions:
                 "%s-%d cannot be loaded, its ids are not served: %s",
                 TRANSACTION_TOPIC,
                 partition,
-                told(error),
+                line_of(error),
             )
             return
         self.shards[partition] = shard

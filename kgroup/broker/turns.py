@@ -1,4 +1,4 @@
-"""Whose turn it is: of the connections that want more than a turn, one is served in each turn of the loop."""
+"""Turns of the event loop: of the connections that want more than one, one is served in each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable
 class Turns:
     """Calls back in the order of `add`, one for each turn of the event loop.
 
-    In between, the loop reads what everybody else has sent: a request of a connection that sends one at a
+    In between, the loop reads what all others have sent: a request of a connection that sends one at a
     time waits for one turn of one of these, however many they are.
     """
 

@@ -1,4 +1,4 @@
-"""Deadlines of the whole process: the shards' timers and whatever else waits for time to pass."""
+"""Deadlines of the whole process: the shards' timers and anything else that waits for time to pass."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Deadline:
 
 
 class Wakeups:
-    """One deadline at a time, earliest first, so that nobody is ever woken past two of them.
+    """One deadline at a time, earliest first, so that no step is ever late by two of them.
 
     `due_ms` is never later than the earliest deadline. `on_earlier` is called when it moves forward: an
     event loop re-arms its one timer there.
@@ -55,14 +55,14 @@ class Wakeups:
         return deadline
 
     def note(self, ms: int) -> None:
-        """Somebody's next deadline may now be `ms`."""
+        """Note that a next deadline may now be `ms`."""
         if ms < self.due_ms:
             self.due_ms = ms
             if self.on_earlier is not None:
                 self.on_earlier()
 
     def next_ms(self) -> int | None:
-        """Return the earliest deadline there is; None when nobody waits for time."""
+        """Return the earliest deadline there is; None if there is none."""
         while self._deadlines and self._deadlines[0].callback is None:
             heapq.heappop(self._deadlines)
         found = self._deadlines[0].ms if self._deadlines else FAR
@@ -74,7 +74,7 @@ class Wakeups:
         return found if found < FAR else None
 
     def look(self) -> None:
-        """Timers may have moved without a `note`."""
+        """Note that timers may have moved without a `note`."""
         before = self.due_ms
         self.next_ms()
         if self.due_ms < before and self.on_earlier is not None:
@@ -83,17 +83,17 @@ class Wakeups:
     def before_request(self, now_ms: int) -> None:
         """Do what fell due before a request that is made now, unless the request lay unread since.
 
-        An event loop that was held up meets both at once and cannot tell which came first: there, what is
+        An event loop that was held up meets both at once and cannot know which came first: there, what is
         due waits until all has been read (Server), and never for a request.
         """
         if self.on_earlier is None:
             self.run(now_ms)
 
     def run(self, due_ms: int, now_ms: int | None = None) -> None:
-        """Everything due by `due_ms`, in the order of the deadlines and each at its own time.
+        """Do everything due by `due_ms`, in the order of the deadlines and each at its own time.
 
-        A host that is late says what time it is now: whoever is then told to rejoin has the whole of its
-        time before it, however long nothing could be heard.
+        A host that is late passes the present time: a member that is then asked to rejoin has all its time
+        before it, however long nothing could be received.
         """
         while (due := self.next_ms()) is not None and due <= due_ms:
             for shard in self._shards():

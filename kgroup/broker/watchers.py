@@ -1,4 +1,4 @@
-"""Who wants to know that a partition has grown: parked fetches."""
+"""Parked fetches that wait for a partition to grow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Watcher: TypeAlias = Callable[[Key], None]
 
 
 class Watchers:
-    """Callbacks by partition, told which; empty (false) when nobody waits, so that asking costs nothing."""
+    """Callbacks by partition; empty (false) without waiting ones, so that asking costs nothing."""
 
     __slots__ = ("_by_key",)
 
@@ -34,6 +34,6 @@ class Watchers:
                     del self._by_key[key]
 
     def notify(self, key: Key) -> None:
-        """Wake who waits for the partition, which has grown or is gone."""
+        """Wake those that wait for the partition, which has grown or is gone."""
         for callback in tuple(self._by_key.get(key, ())):
             callback(key)

@@ -21,7 +21,7 @@ HELLO_VERSION = 3
 
 
 class Connection:
-    """The client's side of one connection; `peer` is what errors call the broker."""
+    """The client's side of one connection; `peer` is the broker's name in errors."""
 
     def __init__(self, client_id: str, peer: str) -> None:
         self.peer = peer
@@ -33,17 +33,17 @@ class Connection:
         self._heard = b""
 
     def hello(self, version: int = HELLO_VERSION) -> bytes:
-        """Return the first bytes to send: ask what the broker serves."""
+        """Return the first bytes: ask what the broker serves."""
         request = ApiVersionsRequest(client_software_name="kgroup", client_software_version=__version__)
         return self.send(request, version)
 
     def greeted(self, answer: Message) -> bytes | None:
-        """Learn from the answer to `hello`; the bytes to send if it must be asked in an older version.
+        """Read the answer to `hello`; return the bytes to send if an older version must be asked for.
 
         BrokerRefused when the broker answers with any other error.
         """
         assert isinstance(answer, ApiVersionsResponse)
-        # What begins below 0 or ends before it begins is served in no version.
+        # A range that begins below 0 or ends before it begins is not served.
         listed = {
             a.api_key: range(a.min_version, a.max_version + 1)
             for a in answer.api_keys
@@ -61,7 +61,7 @@ class Connection:
         return None
 
     def assume_oldest(self) -> None:
-        """Take it that the broker serves what all of Kafka 0.8.2 to 3.9 do, and ask it for no more."""
+        """Assume that the broker serves what all of Kafka 0.8.2 to 3.9 do, and ask it for no more."""
         self.served = dict(_SERVED_BY_ALL)
 
     def pick_version(self, request: Message, lowest: int = 0, highest: int | None = None) -> int:
@@ -80,7 +80,7 @@ class Connection:
 
         too_old = theirs is None or theirs[-1] < low
         release = first_release(request.API, low) if too_old else None
-        hint = "the broker is of another age than this operation; see kgroup docs protocol-coverage"
+        hint = "the broker is too old or too new for this; see kgroup docs protocol-coverage"
         raise BrokerRefused(
             ErrorCode.UNSUPPORTED_VERSION,
             f"{self.peer} {has}, kgroup needs {low}-{high}",

@@ -32,7 +32,7 @@ RENEWED_AT = 0.85
 class Link:
     """An open connection to one broker, used for one request at a time.
 
-    After any exception but BrokerRefused it must be closed: answers could no longer be told apart.
+    After any exception except BrokerRefused it must be closed: answers could no longer be matched.
     """
 
     def __init__(
@@ -43,9 +43,9 @@ class Link:
         clock: Callable[[], float] = time.monotonic,
         login: Login | None = None,
     ) -> None:
-        """Open it before `deadline` (on `clock`); Unreachable or BrokerRefused say which step failed.
+        """Open it before `deadline` (on `clock`); Unreachable or BrokerRefused name the failed step.
 
-        `login` is who we are to a broker that asks; needed where the settings hold credentials.
+        `login` is our identity for a broker that asks; needed if the settings hold credentials.
         """
         self.address = address
         self.peer = address_text(*address)
@@ -78,13 +78,13 @@ class Link:
         return self.ask(request, version, deadline)
 
     def ask(self, request: Message, version: int, deadline: float) -> Message:
-        """As `call`, whatever the session's age: for authenticating itself."""
+        """As `call`, whatever the session's age: for authentication itself."""
         answer = self._exchange(self.connection.send(request, version), name_of(request.API), deadline)
         self._served_one = True
         return answer
 
     def stale(self) -> bool:
-        """Whether the broker has closed the idle connection, or said something unasked."""
+        """Return whether the broker has closed the idle connection, or sent something unasked."""
         try:
             self._socket.settimeout(0)
             self._socket.recv(1)
@@ -93,7 +93,7 @@ class Link:
         except OSError as error:
             import ssl
 
-            # A TLS socket that wants more has only taken in a session ticket.
+            # A readable TLS socket without data has only received a session ticket.
             return not isinstance(error, ssl.SSLWantReadError)
         return True
 
@@ -150,7 +150,7 @@ class Link:
         return Unreachable(f"{self.peer}: TLS failed: {reason(error)}", hint_for(error))
 
     def _greet(self, deadline: float) -> None:
-        # Who authenticates as kgroup does serves ApiVersions: Kafka 1.0 and later.
+        # Clusters that authenticate as kgroup does serve ApiVersions: Kafka 1.0 and later.
         if not self._settings.asks_versions and self._login is None:
             self.connection.assume_oldest()
             return
@@ -196,7 +196,7 @@ class Link:
                 return answer
 
     def _unsent(self, name: str, error: OSError) -> Unreachable:
-        """Why nothing could be sent; over TLS the broker may have said it before it hung up."""
+        """Return why nothing could be sent; over TLS the broker may have said it before it hung up."""
         if self._settings.security.tls is not None:
             import ssl
 
@@ -237,10 +237,10 @@ R = TypeVar("R", bound=Message)
 
 
 def authenticate(link: Link, login: Login, deadline: float) -> float:
-    """Prove who we are; the seconds until the broker wants it proved again, 0 for never.
+    """Authenticate; return the seconds until the broker wants it repeated, 0 for never.
 
-    BrokerRefused when it does not take the credentials, Unreachable when it does not answer. What has to be
-    fetched first (a token, a ticket) is fetched first, so that no broker waits for it.
+    BrokerRefused when it rejects the credentials, Unreachable when it does not answer. Tokens and tickets
+    are fetched first, so that no broker waits for them.
     """
     tokens = login.exchange(link.address[0], until(deadline, link.clock))
     _shake_hands(link, login.mechanism, deadline)

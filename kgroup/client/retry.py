@@ -1,4 +1,4 @@
-"""When to try again, and when that would be wrong.
+"""When to retry, and when that would be wrong.
 
 A request that may have been processed is repeated only if doing it twice is the same as once.
 """
@@ -24,7 +24,7 @@ NOT_PROCESSED = frozenset(
         ErrorCode.THROTTLING_QUOTA_EXCEEDED,
     }
 )
-"""Codes with which a broker says that it has not touched the request."""
+"""Codes with which a broker reports that it has not touched the request."""
 
 _RETRIABLE = frozenset(int(code) for code in ErrorCode if code.retriable)
 
@@ -33,7 +33,7 @@ class OutcomeUnknown(Unreachable):
     """A request was sent whole and no reply came: the broker may or may not have acted on it.
 
     `futile` when the broker hung up on the first request of a fresh connection, as it does when it wants
-    SASL: asking again would end the same way.
+    SASL: a retry would end the same way.
     """
 
     def __init__(self, message: str, hint: str | None = None, *, futile: bool = False) -> None:
@@ -50,7 +50,7 @@ class Backoff:
     jitter: float = 0.2
 
     def delays(self, chance: Callable[[], float] = random.random) -> Iterator[float]:
-        """Delays without end, each within `jitter` of its nominal length."""
+        """Yield delays without end, each within `jitter` of its nominal length."""
         delay = self.first_s
         while True:
             yield delay * (1 + self.jitter * (2 * chance() - 1))
@@ -68,7 +68,7 @@ class Retry:
     chance: Callable[[], float] = random.random
 
     def call(self, attempt: Callable[[float], T], *, idempotent: bool) -> T:
-        """`attempt(seconds left)`'s result; its last error when time is up or repeating is not safe.
+        """Return `attempt(seconds left)`'s result; raise its last error if out of time or unsafe.
 
         A non-idempotent attempt is repeated only after a code in NOT_PROCESSED.
         """
@@ -94,10 +94,10 @@ class Retry:
 
 
 def may_repeat(error: Unreachable | BrokerRefused, idempotent: bool) -> bool:
-    """Whether the failed request may be sent again.
+    """Return whether the failed request may be sent again.
 
-    A broker that cannot be connected to is not tried again here: the transport has already tried every
-    address it knows, and an operator who mistyped one should not wait.
+    A broker that cannot be connected to is not retried here: the transport has already tried every address
+    it knows, and an operator who mistyped one should not wait.
     """
     if isinstance(error, OutcomeUnknown):
         return idempotent and not error.futile

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kgroup.domain import value
 
 if TYPE_CHECKING:
-    # Every command imports this, and most reach a cluster that wants neither.
+    # Every command imports this, and most reach a cluster without either.
     from kgroup.client.auth.credentials import Credentials
     from kgroup.client.tls.values import Tls
 
@@ -16,7 +16,7 @@ PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 @value
 class Security:
-    """TLS (None: nothing is encrypted) and who we are (None: nobody asks)."""
+    """TLS (None: no encryption) and credentials (None: no authentication)."""
 
     tls: Tls | None = None
     credentials: Credentials | None = None

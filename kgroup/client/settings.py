@@ -9,7 +9,7 @@ DEFAULT_PORT = 9092
 
 @value
 class ConnectionSettings:
-    """Addresses, security and limits of a remote cluster; ConfigError for a combination that cannot work.
+    """Addresses, security and limits of a remote cluster; ConfigError for an impossible combination.
 
     `request_timeout_s` is the budget of one request, connecting and authenticating included.
     `asks_versions` is off for brokers that may be older than ApiVersions (Kafka 0.10): they hang up when
@@ -50,5 +50,5 @@ def _address(text: str) -> tuple[str, int]:
 
 
 def address_text(host: str, port: int) -> str:
-    """host:port, with brackets where an IPv6 address needs them."""
+    """Return host:port, with brackets if an IPv6 address needs them."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

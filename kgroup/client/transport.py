@@ -1,4 +1,4 @@
-"""Requests to a remote cluster over blocking sockets: one connection a broker, opened on first use."""
+"""Requests to a remote cluster over blocking sockets: one connection per broker, opened on first use."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class SocketTransport:
     """The admin layer's Transport over TCP, TLS and SASL.
 
     Nothing is opened before the first request. A request is never sent twice: a connection found closed
-    before anything was sent is replaced, everything else is left to the caller's retry. Threads may share it:
-    a connection serves one of them at a time. Pickled, it is one to the same cluster in another process, with
-    the time that is left and connections of its own.
+    before anything was sent is replaced, all else is left to the caller's retry. Threads may share it: a
+    connection serves one of them at a time. A pickled one reaches the same cluster from another process,
+    with the time that is left and connections of its own.
     """
 
     concurrent = True
@@ -43,7 +43,7 @@ class SocketTransport:
         return _another, (self.settings, self._until - self._clock())
 
     def end_within(self, seconds: float) -> None:
-        """Let no request take longer than until so many seconds from now, whatever its own time."""
+        """Let no request last longer than so many seconds from now, whatever its own timeout."""
         self._until = self._clock() + seconds
 
     def request(
@@ -74,7 +74,7 @@ class SocketTransport:
             return link.connection.served.get(api_key)
 
     def nodes(self) -> Mapping[int, tuple[str, int]]:
-        """Return the brokers alive now, as any broker's Metadata tells."""
+        """Return the brokers alive now, from any broker's Metadata."""
         self._learn_nodes(self._deadline(None))
         return dict(self._nodes)
 
@@ -95,7 +95,7 @@ class SocketTransport:
 
     @contextmanager
     def _link(self, node: int | None, deadline: float) -> Iterator[Link]:
-        """Give this thread a connection to broker `node`, or to any, meanwhile."""
+        """Yield a connection to broker `node`, or to any, for this thread alone."""
         if node is None:
             with self._any_link(deadline) as link:
                 yield link
@@ -118,7 +118,7 @@ class SocketTransport:
 
     @contextmanager
     def _turn(self, address: tuple[str, int], deadline: float) -> Iterator[None]:
-        """Give this thread the connection to an address; Unreachable if another has it until `deadline`."""
+        """Reserve the connection to an address for this thread; Unreachable if not free by `deadline`."""
         lock = self._turns.setdefault(address, Lock())
         if not lock.acquire(timeout=max(deadline - self._clock(), 0.001)):
             raise Unreachable(f"{address_text(*address)}: the requests before this one took too long")

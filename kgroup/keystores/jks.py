@@ -35,7 +35,7 @@ class KeyEntry:
 
 @dataclass(frozen=True, slots=True)
 class JavaStore:
-    """What a JKS file holds: keys, and certificates that are trusted (DER), each in the file's order."""
+    """The content of a JKS file: keys, and trusted certificates (DER), each in the file's order."""
 
     keys: tuple[KeyEntry, ...]
     trusted: tuple[bytes, ...]
@@ -44,7 +44,7 @@ class JavaStore:
 def parse(data: bytes, password: str | None) -> JavaStore:
     """Return the store's entries; without a password its integrity is not checked, as in Java.
 
-    WrongPassword when the digest does not match, ValueError for what is no JKS.
+    WrongPassword when the digest does not match, ValueError for an invalid JKS.
     """
     body, digest = data[:-_DIGEST], data[-_DIGEST:]
     if body[:4] != MAGIC or len(data) < 12 + _DIGEST:
@@ -136,7 +136,7 @@ def _octets(protected: bytes) -> bytes:
 
 
 def _der(data: bytes) -> tuple[int, bytes]:
-    """Tag and content of the first DER value."""
+    """Return tag and content of the first DER value."""
     if len(data) < 2:
         raise ValueError("DER that ends early")
     length, start = data[1], 2

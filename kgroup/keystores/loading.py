@@ -19,7 +19,7 @@ from kgroup.keystores.values import JKS, KINDS, PEM, PKCS12, Pem, PemPair, Store
 
 
 def trust(context: ssl.SSLContext, source: Store | Pem) -> None:
-    """Whoever the store or text trusts is trusted from now on, in addition; ConfigError names it.
+    """Trust what the store or text trusts, in addition; ConfigError names it.
 
     As in Java, an authority in the middle of a chain or a peer's own certificate is enough.
     """
@@ -42,12 +42,12 @@ def trust(context: ssl.SSLContext, source: Store | Pem) -> None:
 
 
 def _ascii(certificates: str | bytes) -> str | bytes:
-    """PEM may have remarks in any script around its blocks; OpenSSL's reader takes ASCII."""
+    """Drop remarks in any script around PEM blocks; OpenSSL's reader takes ASCII."""
     return certificates.encode("ascii", "replace").decode() if isinstance(certificates, str) else certificates
 
 
 def show(context: ssl.SSLContext, identity: Store | PemPair) -> None:
-    """Show this key and its certificates from now on; ConfigError if they cannot be used."""
+    """Send this certificate chain, with its key; ConfigError if they cannot be used."""
     if isinstance(identity, PemPair):
         _show_pem(context, identity)
     else:
@@ -64,7 +64,7 @@ def _show_pem(context: ssl.SSLContext, pair: PemPair) -> None:
     if isinstance(certificate, Store) and (key is None or isinstance(key, Store)):
         _show_files(context, certificate, key, pair.key_password)
         return
-    # OpenSSL's reader of keys wants a file: the text is put into one under a password that nobody knows.
+    # OpenSSL's reader of keys wants a file: the text is put into one under a random, unknown password.
     chain, secret = pem_text(certificate), pem_text(key or certificate)
     named = (key or certificate).setting
     _show(context, _identity_of_pem(chain, secret, pair.key_password, named), named)
@@ -145,7 +145,7 @@ def _identity_of_pem(chain: str, key: str, password: str | None, named: str) -> 
 
 
 def _show(context: ssl.SSLContext, identity: Identity, named: str) -> None:
-    """Show an identity in memory: OpenSSL takes files only, so it gets one that is locked, and then gone."""
+    """Use an identity in memory: OpenSSL takes files only, so it gets an encrypted, short-lived one."""
     from cryptography.hazmat.primitives import serialization as pem
 
     try:
@@ -171,7 +171,7 @@ def _show(context: ssl.SSLContext, identity: Identity, named: str) -> None:
 
 
 def reason(error: ssl.SSLError) -> str:
-    """OpenSSL's reason in plain words, without source file and line."""
+    """Return OpenSSL's reason in plain words, without source file and line."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return error.verify_message.rstrip(".")
     said = re.sub(r"\s*\(_?ssl\.c:\d+\)|^\[\w+\]\s*", "", error.reason or str(error))
@@ -203,7 +203,7 @@ def content_of(store: Store) -> bytes:
 
 
 def kind_of(store: Store, data: bytes) -> str:
-    """PEM, PKCS12 or JKS, told by the content; ConfigError when it is none, or not as claimed."""
+    """Return PEM, PKCS12 or JKS, by the content; ConfigError if it is none, or not as claimed."""
     claimed = store.kind.upper() if store.kind else None
     if claimed is not None and claimed not in KINDS:
         raise ConfigError(
@@ -246,7 +246,7 @@ def _kind_seen(data: bytes) -> str | None:
 def trusted_in(store: Store, data: bytes, kind: str) -> tuple[bytes, ...]:
     """Return the certificates (DER) that a PKCS12 or JKS store trusts; ConfigError when there are none.
 
-    Of a key's entry Java trusts the key's own certificate and so does this.
+    Like Java, this trusts the key's own certificate of a key's entry.
     """
     if kind == JKS:
         found = _java(store, data)

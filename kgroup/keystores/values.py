@@ -8,10 +8,10 @@ KINDS = (JKS, PKCS12, PEM)
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """A file of certificates, or of keys with theirs; `kind` None is told by the content.
+    """A file of certificates, or of keys with theirs; the content decides if `kind` is None.
 
-    `setting` is the property that named it, as errors call it. A store says itself whether it is PKCS12
-    or JKS, whichever of the two `kind` claims: Java reads either by either name.
+    `setting` is the property that named it, for errors. A store's content shows whether it is PKCS12 or JKS,
+    whichever of the two `kind` claims: Java reads either by either name.
     """
 
     location: str
@@ -23,7 +23,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Pem:
-    """PEM text in a property itself; `setting` names it. It may hold a key."""
+    """PEM text in a property itself; `setting` names it. It may contain a key."""
 
     text: str = field(repr=False)
     setting: str
@@ -31,7 +31,7 @@ class Pem:
 
 @dataclass(frozen=True, slots=True)
 class PemPair:
-    """A certificate chain and its key, each a file or PEM text; without `key` it holds both."""
+    """A certificate chain and its key, each a file or PEM text; without `key` it has both."""
 
     certificate: Store | Pem
     key: Store | Pem | None = None

@@ -36,11 +36,11 @@ def dirty_ratio(log: PartitionLog, stable: int | None = None) -> float:
 
 
 def is_dirty(log: PartitionLog, more_than: float) -> bool:
-    """Whether the share of what a pass could clean and none has is larger than that.
+    """Return whether the share of what a pass could clean and none has is larger than that.
 
-    Raises StorageError for damaged segments.
+    Raise StorageError for damaged segments.
     """
-    # What an open transaction holds back makes the share only smaller, and to know it the log must be read.
+    # Records held by an open transaction only make the share smaller, and to find them the log must be read.
     if dirty_ratio(log) <= more_than:
         return False
     return dirty_ratio(log, log.transactions().first_unstable_offset(log.end_offset)) > more_than
@@ -73,7 +73,7 @@ def _first_dirty(log: PartitionLog) -> int:
 
 
 def _groups(segments: Sequence[Segment], segment_bytes: int) -> Iterator[list[Segment]]:
-    """Neighbours that fit one segment together, so that passes do not leave ever smaller files."""
+    """Return neighbours that fit one segment together, so that passes do not leave ever smaller files."""
     group: list[Segment] = []
     for segment in segments:
         if group and (
@@ -123,7 +123,7 @@ class _Cleaner:
     _with_data: set[int] = field(default_factory=set)
 
     def note_latest(self, batches: Iterator[Batch]) -> None:
-        """Learn each key's last offset; aborted records hide nothing."""
+        """Note each key's last offset; aborted records hide nothing."""
         for batch in batches:
             if batch.control or self._aborted(batch):
                 continue

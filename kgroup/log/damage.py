@@ -1,4 +1,4 @@
-"""Where a segment stops being the batches that were stored in it: found by reading, told to the operator."""
+"""Where a segment's stored batches end because of damage: found by reading, reported to the operator."""
 
 import os
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from kgroup.protocol.batches import CRC_START, Batch, batches_in
 
 CHUNK_BYTES = 1 << 20
 HEAD_BYTES = CRC_START
-"""Of a batch: what its own checksum does not cover, and that checksum."""
+"""The part of a batch that its own checksum does not cover, and that checksum."""
 OTHER_BATCHES = "its batches are not those that were stored"
 
 
@@ -58,7 +58,7 @@ def scan(path: Path, position: int, end: int) -> Iterator[tuple[int, Batch]]:
 
 
 def head_of(batch: Batch) -> bytes:
-    """Return what a segment's digest is made of."""
+    """Return the input of a segment's digest."""
     return batch.data[batch.position : batch.position + HEAD_BYTES]
 
 

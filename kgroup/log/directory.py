@@ -1,4 +1,4 @@
-"""A data folder with one owner at a time: who holds it, and which cluster it belongs to."""
+"""A data folder with one owner at a time: its process, and the cluster it belongs to."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _PAUSE_SECONDS = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The process that holds a data folder.
+    """The process that owns a data folder.
 
-    `bootstrap` is its `host:port`, empty while it starts; `metrics` that of its metrics endpoint, empty
-    when it has none.
+    `bootstrap` is its `host:port`, empty while it starts; `metrics` that of its metrics endpoint, empty if it
+    has none.
     """
 
     pid: int
@@ -41,13 +41,13 @@ class Owner:
 
 
 class DataDirectory:
-    """The data folder `path`, created if missing and held until `close` or the process's end.
+    """The data folder `path`, created if missing and owned until `close` or the process's end.
 
-    A new folder gets `cluster_id`, or a random one; an existing one keeps its own. Raises StorageError
-    if another process holds it (naming that one), if it belongs to another cluster or broker than asked for,
-    if it no longer says which, or if its layout is newer than this version of kgroup. `created` tells a
-    folder that became one of kgroup's just now. The first `node_id` that is asked for stays, too: the id of
-    its first broker; before, that is 0.
+    A new folder gets `cluster_id`, or a random one; an existing one keeps its own. Raise StorageError if
+    another process owns it (naming that one), if it belongs to another cluster or broker than asked for, if
+    it no longer says which, or if its layout is newer than this version of kgroup. `created` is whether the
+    folder became one of kgroup's just now. The first `node_id` that is asked for stays, too: the id of its
+    first broker; before, that is 0.
     """
 
     def __init__(
@@ -79,12 +79,12 @@ class DataDirectory:
             raise
 
     def announce(self, bootstrap: str, metrics: str = "") -> None:
-        """Tell `owner_of` where this process now listens."""
+        """Record for `owner_of` where this process now listens."""
         self._owner = replace(self._owner, bootstrap=bootstrap, metrics=metrics)
         self._write_owner()
 
     def close(self) -> None:
-        """Give the folder up; safe to call twice."""
+        """Release the folder; safe to call twice."""
         if self._lock >= 0:
             os.ftruncate(self._lock, 0)
             os.close(self._lock)
@@ -179,9 +179,9 @@ def holds_cluster(path: Path) -> bool:
 
 
 def owner_of(path: Path) -> Owner | None:
-    """Return the process that holds the data folder now, None if none does or the folder does not exist.
+    """Return the process that owns the data folder now, None if none does or the folder does not exist.
 
-    Its `pid` is 0 if the holder has not said who it is.
+    Its `pid` is 0 if the owner has not recorded it.
     """
     try:
         lock = os.open(path / LOCK_FILE, os.O_RDONLY | os.O_CLOEXEC)

@@ -1,8 +1,8 @@
 """The files of a partition's folder, named as Kafka names them, and what an interrupted change leaves.
 
 `<20 digits>.log`, `.index` and `.timeindex` belong to the segment that starts at that offset.
-Compaction writes `.cleaned` files, renames them to `.swap` once whole, deletes what they replace,
-and renames them into place; indexes can always be rebuilt, so only the `.log` files decide.
+Compaction writes `.cleaned` files, renames them to `.swap` once whole, deletes what they replace, and renames
+them into place; indexes can always be rebuilt, so only the `.log` files decide.
 """
 
 import os
@@ -14,11 +14,11 @@ from kgroup.errors import StorageError
 
 INDEX_SUFFIXES = (".index", ".timeindex")
 CATALOG = "catalog"
-"""Of a data folder: what the cluster remembers besides its logs."""
+"""In a data folder: the cluster's state outside its logs."""
 ACLS = "acls.json"
-"""Of a data folder: the access rules, once an authorizer was switched on."""
+"""In a data folder: the access rules, once an authorizer was switched on."""
 CREDENTIALS = "credentials.json"
-"""Of a data folder: what the cluster keeps of its users' passwords; only its owner may read it."""
+"""In a data folder: the stored credentials of users; only its owner may read it."""
 CLEANED = ".cleaned"
 SWAP = ".swap"
 START_OFFSET = "log-start-offset"
@@ -91,7 +91,7 @@ def write_checkpoint(folder: Path, name: str, offset: int) -> None:
 
 
 def replace_file(path: Path, content: str | bytes, *, durable: bool = True, private: bool = False) -> None:
-    """Give a small file new content in one step, durable on return unless told otherwise.
+    """Replace a small file's content in one step, durable on return unless `durable` is off.
 
     A `private` one can never be read by others (mode 0600).
     """
@@ -162,7 +162,7 @@ def adopt_start_offsets(folder: Path) -> None:
 
 
 def _start_offsets(text: str) -> dict[str, int]:
-    """Partition folder → offset, from Kafka's form: version, count, then `topic partition offset` lines."""
+    """Return partition folder → offset, from Kafka's form: version, count, `topic partition offset` lines."""
     version, count, *lines = text.splitlines()
     entries = [line.split() for line in lines]
     starts = {f"{topic}-{int(partition)}": int(offset) for topic, partition, offset in entries}

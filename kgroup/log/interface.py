@@ -1,4 +1,4 @@
-"""What every log promises, whether it lives in memory or in a folder."""
+"""The interface of every log, whether it lives in memory or in a folder."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +18,7 @@ from kgroup.protocol.batches import (
 
 
 class DamagedLog(StorageError):
-    """What was stored is missing or not what it was; no file was touched."""
+    """Stored data is missing or changed; no file was touched."""
 
 
 class OffsetOutOfRange(StorageError):
@@ -51,7 +51,7 @@ class Log(Protocol):
     """
 
     leader_epoch: int
-    """What batches carry that are appended without an epoch of their own."""
+    """The epoch of batches that are appended without an epoch of their own."""
 
     @property
     def start_offset(self) -> int:
@@ -69,44 +69,44 @@ class Log(Protocol):
         ...
 
     def append(self, records: Appended, **head: Unpack[BatchHead]) -> int:
-        """Append the records as one batch, durable on return; the base offset."""
+        """Append the records as one batch, durable on return; return the base offset."""
         ...
 
     def append_batches(
         self, raw: bytes, *, leader_epoch: int | None = None, append_time_ms: int | None = None
     ) -> tuple[int, int]:
-        """Append produced batches whole, giving them offsets; the first and last offset.
+        """Append produced batches whole, giving them offsets; return the first and last offset.
 
         With `append_time_ms`, the records take that time (message.timestamp.type=LogAppendTime).
-        Raises DecodeError if `raw` is not one or more intact batches, nothing appended.
+        Raise DecodeError if `raw` is not one or more intact batches, nothing appended.
         """
         ...
 
     def read(self, offset: int, max_bytes: int) -> bytes:
-        """Whole batches from the one that holds `offset` (or the next, if compacted away) on.
+        """Return whole batches from the one that has `offset` (or the next, if compacted away) on.
 
-        At most `max_bytes` but at least one batch; empty at the end. Raises OffsetOutOfRange.
+        At most `max_bytes` but at least one batch; empty at the end. Raise OffsetOutOfRange.
         """
         ...
 
     def batches(self, start: int = 0) -> Iterator[Batch]:
-        """Every batch that holds `start` or a later offset, checksums verified, up to the current end."""
+        """Yield every batch that has `start` or a later offset, checksums verified, up to the current end."""
         ...
 
     def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
-        """Offset and timestamp of the first record not older than `timestamp_ms`, None if all are."""
+        """Return offset and timestamp of the first record not older than `timestamp_ms`, None if all are."""
         ...
 
     def delete_before(self, offset: int) -> None:
-        """Make `offset` the start of the log; raises OffsetOutOfRange past its end."""
+        """Make `offset` the start of the log; raise OffsetOutOfRange past its end."""
         ...
 
     def configure(self, *, segment_bytes: int, fsync: bool) -> None:
-        """How large segments become from now on, and whether every append is synced."""
+        """Set the size of segments from now on, and whether every append is synced."""
         ...
 
     def close(self, *, gone: bool = False) -> None:
-        """Release files; safe to call twice. Of a log that is `gone`, nothing is brought to disk first."""
+        """Release files; safe to call twice. Of a log that is `gone`, nothing is synced first."""
         ...
 
 

@@ -1,9 +1,9 @@
-"""What a partition's folder held when that was last on disk for certain, kept in its file `segments`.
+"""The files of a partition's folder when they were last certainly on disk, kept in its file `segments`.
 
-It tells damage from a torn write. What is listed was whole once: if it is missing, shorter or other than
-listed, something outside kgroup changed it, and nothing of it may be cut. Only what was appended since may
-end in a write that a kill or a power loss interrupted. The list is made again at a clean stop, whenever the
-set of segments changes, and when a log is opened after an unclean stop (docs/decisions/0015).
+It distinguishes damage from a torn write. What is listed was whole once: if it is missing, shorter or other
+than listed, something outside kgroup changed it, and nothing of it may be cut. Only what was appended since
+may end in a write that a kill or a power loss interrupted. The list is made again at a clean stop, whenever
+the set of segments changes, and when a log is opened after an unclean stop (docs/decisions/0015).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _VERSION = 1
 class Listed(NamedTuple):
     """A segment: its first `size` bytes are whole batches whose headers have this digest.
 
-    `first` is that of the first batch alone, `indexes` the checksum of its index files. None for what is not
-    known: a segment that came from elsewhere, indexes that have to be made again.
+    `first` is that of the first batch alone, `indexes` the checksum of its index files. None for what is
+    unknown: a segment that came from elsewhere, indexes that have to be made again.
     """
 
     base_offset: int
@@ -46,16 +46,16 @@ class Manifest(NamedTuple):
         return next((each for each in self.segments if each.base_offset == base_offset), None)
 
     def replaced(self, end_offset: int, by: Listed) -> Manifest:
-        """`by` in place of the segments that start from its own base offset to before `end_offset`."""
+        """Return it with `by` in place of the segments from its own base offset to before `end_offset`."""
         gone = range(by.base_offset, end_offset)
         kept = [each for each in self.segments if each.base_offset not in gone]
         return Manifest(self.start_offset, tuple(sorted([*kept, by])))
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """Return what the folder should hold, None if nothing says so; DamagedLog for a damaged list; or OSError.
+    """Return the folder's listed content, None without a list; DamagedLog for a damaged list; or OSError.
 
-    An empty file, or one of zeros, is what a power loss leaves of a new one: it says nothing either.
+    An empty file, or one of zeros, is what a power loss leaves of a new one: it counts as no list.
     """
     path = folder / MANIFEST
     try:
@@ -96,7 +96,7 @@ def _sum(text: str) -> int | None:
 
 
 def draft_manifest(folder: Path, manifest: Manifest) -> Path:
-    """Write the list into a file beside its place, durable; `Path.replace` puts it there. Raises OSError."""
+    """Write the list, durable, into a file next to its own, for `Path.replace`. Raise OSError."""
     draft = folder / f"{MANIFEST}.tmp"
     with draft.open("wb") as file:
         file.write(_text(folder, manifest))
@@ -106,7 +106,7 @@ def draft_manifest(folder: Path, manifest: Manifest) -> Path:
 
 
 def write_manifest(folder: Path, manifest: Manifest, *, durable: bool = True) -> None:
-    """Replace the list in one step; the caller syncs the folder if not `durable`. Raises OSError."""
+    """Replace the list in one step; the caller syncs the folder if not `durable`. Raise OSError."""
     replace_file(folder / MANIFEST, _text(folder, manifest), durable=durable)
 
 

@@ -88,7 +88,7 @@ class MemoryLog:
         del self._batches[:gone], self._last_offsets[:gone], self._max_timestamps[:gone]
 
     def configure(self, *, segment_bytes: int, fsync: bool) -> None:
-        """Nothing to set: there are no segments, and nothing outlives the process."""
+        """Do nothing: there are no segments, and nothing outlives the process."""
 
     def close(self, *, gone: bool = False) -> None:
-        """Nothing to release: the log stays readable, as one reopened from a folder would be."""
+        """Do nothing: the log stays readable, as one reopened from a folder would be."""

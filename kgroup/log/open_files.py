@@ -18,7 +18,7 @@ class Closable(Protocol):
     def close(self) -> None: ...
 
     def reopen(self) -> int:
-        """Open it again; its descriptor. Raises OSError."""
+        """Open it again; return its descriptor. Raise OSError."""
         ...
 
 
@@ -63,7 +63,7 @@ def raise_file_limit() -> None:
 
 
 def file_limit() -> int:
-    """How many descriptors this process may have; they are numbered from 0, the lowest free one is next."""
+    """Return how many descriptors this process may have; numbered from 0, the lowest free one is next."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return 1 << 31 if limit == resource.RLIM_INFINITY else limit
 
@@ -74,5 +74,5 @@ def spare_files() -> int:
 
 
 def most_files() -> int:
-    """How many files of logs may stay open."""
+    """Return how many files of logs may stay open."""
     return max((file_limit() - spare_files()) // 2, 1)

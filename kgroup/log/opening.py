@@ -1,8 +1,8 @@
-"""Opening a partition's folder: what an interrupted change leaves, a torn tail, and damage told apart.
+"""Opening a partition's folder: clean up an interrupted change, cut a torn tail, refuse damage.
 
 After a kill or a power loss, the last append may be there in part. Those bytes are cut off, and kept in a
-file beside the segment. Anything else that is missing or wrong is damage: the log does not open, and no
-file is touched.
+file next to the segment. Anything else that is missing or wrong is damage: the log does not open, and no file
+is touched.
 """
 
 import os
@@ -29,11 +29,11 @@ from kgroup.log.segment import MAX_RELATIVE_OFFSET, Segment, Write
 from kgroup.protocol.batches import HEADER_BYTES, LENGTH_OFFSET, MAGIC_AT, batches_in
 
 KAFKAS_CLEAN_STOP = ".kafka_cleanshutdown"
-"""Beside the partitions of a Kafka that was stopped cleanly; removed by its next start."""
+"""Next to the partitions of a Kafka that was stopped cleanly; removed by its next start."""
 
 
 class Opened(NamedTuple):
-    """The segments of a folder, the first offset that may be read, and what the folder said of itself."""
+    """The segments of a folder, the first offset that may be read, and the folder's own manifest."""
 
     segments: list[Segment]
     start_offset: int
@@ -81,7 +81,7 @@ def _recover(segment: Segment, listed: Listed | None, stopped_cleanly: bool) -> 
 
 
 def _cut(segment: Segment, size: int, damage: Damage) -> TornTail:
-    """Move what follows a segment's last whole batch into a file that nobody takes for one of the log's."""
+    """Move what follows a segment's last whole batch into a file that is not taken for a log's."""
     name = f"cut-from-{segment.base_offset:020d}-at-byte-{damage.position}"
     kept = keep_rest(segment.path, damage.position, name)
     os.truncate(segment.path, damage.position)
@@ -91,9 +91,9 @@ def _cut(segment: Segment, size: int, damage: Damage) -> TornTail:
 
 
 def finish_interrupted(folder: Path) -> None:
-    """Undo or complete what a killed process had begun: the order of steps Kafka takes at start.
+    """Undo or complete the steps of a killed process, in the order that Kafka uses at start.
 
-    Half-written files go; a segment that was being swapped in replaces those it was made from.
+    Half-written files are deleted; a segment that was being swapped in replaces those it was made from.
     """
     for name in os.listdir(folder):
         if name.endswith((CLEANED, ".deleted", ".tmp")):
@@ -131,9 +131,9 @@ def _swap_in(folder: Path, base: int) -> None:
 
 
 def valid_batch_after(path: Path, position: int, next_offset: int) -> bool:
-    """Whether any whole, checksummed batch that continues the log starts behind `position`.
+    """Return whether any whole, checksummed batch that continues the log starts behind `position`.
 
-    Looks at every byte: the length field at `position` may be what is damaged.
+    Check every byte: the length field at `position` may be what is damaged.
     """
     with path.open("rb", buffering=0) as file:
         data = os.pread(file.fileno(), os.fstat(file.fileno()).st_size - position, position)

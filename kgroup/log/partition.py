@@ -31,10 +31,10 @@ SEGMENT_BYTES = 100 << 20
 class PartitionLog:
     """A `Log` in `folder`, which is created if missing; one process at a time may have it open.
 
-    An append is one write of whole batches: after a killed process the log holds all of it or a
-    prefix of its batches. With `fsync`, an append also survives a power loss. `torn_tail` tells what
-    opening had to cut, None for a clean log. Raises StorageError for a folder that cannot be used, or where
-    something that was stored is missing or damaged.
+    An append is one write of whole batches: after a killed process the log has all of it or a prefix of its
+    batches. With `fsync`, an append also survives a power loss. `torn_tail` is what opening had to cut, None
+    for a clean log. Raise StorageError for a folder that cannot be used, or if stored data is missing or
+    damaged.
     `write` is the system call; tests replace it. `files` may close the active segment's file between appends.
     """
 
@@ -94,7 +94,7 @@ class PartitionLog:
         return self._segments
 
     def _note(self) -> None:
-        """Write down what the folder holds, once all of it is on disk; raises OSError."""
+        """Record the folder's content, once all of it is on disk; raise OSError."""
         sealed = tuple(segment.listed for segment in self._segments[:-1])
         found = Manifest(self._start, (*sealed, self._active.listed._replace(indexes=None)))
         if found != self._noted:
@@ -134,7 +134,7 @@ class PartitionLog:
         try:
             active.append(raw, placed, sync=self._fsync)
         except SyncFailed as error:
-            # The kernel may have dropped the pages: what is on disk is unknown until it is read again.
+            # The kernel may have dropped the pages: the content on disk is unknown until it is read again.
             self._refusal = f"fsync failed ({error.strerror})"
             raise _os_error(active.path, "synced", error) from None
         except OSError as error:
@@ -142,7 +142,7 @@ class PartitionLog:
             raise _os_error(active.path, "appended to", error) from None
 
     def _undo(self, cause: OSError) -> None:
-        """Take back a half-done append; if even that fails, stop, so that nothing lands behind it."""
+        """Undo a half-done append; if even that fails, stop, so that nothing is appended behind it."""
         try:
             self._active.cut_to_size()
         except OSError as error:

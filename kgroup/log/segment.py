@@ -41,7 +41,7 @@ Write = Callable[[int, bytes], int]
 
 
 class SyncFailed(OSError):
-    """Bytes were written, but whether they are on disk cannot be told."""
+    """Bytes were written, but it is unknown whether they are on disk."""
 
 
 class Segment:
@@ -77,7 +77,7 @@ class Segment:
 
     @property
     def listed(self) -> Listed:
-        """What a manifest says of this segment."""
+        """The manifest's entry for this segment."""
         return Listed(self.base_offset, self.size, self.digest, self.first, self.indexes)
 
     # -- writing -----------------------------------------------------------------------------------
@@ -88,9 +88,9 @@ class Segment:
         self._fd = os.open(self.path, flags, 0o644)
 
     def reopen(self) -> int:
-        """Open the log file again if it is closed; its descriptor.
+        """Open the log file again if it is closed; return its descriptor.
 
-        Raises OSError, also for a file that is not as long as it was left: nothing may be appended to that.
+        Raise OSError, also for a file whose length has changed: nothing may be appended to that.
         """
         if self._fd is None:
             fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
@@ -121,7 +121,7 @@ class Segment:
         os.ftruncate(self._fd, self.size)
 
     def sync(self) -> None:
-        """Bring to disk what was appended, also if the file was closed since; raises OSError."""
+        """Sync what was appended, also if the file was closed since; raise OSError."""
         was_closed = self._fd is None
         try:
             os.fsync(self.reopen())
@@ -173,10 +173,10 @@ class Segment:
     # -- loading -----------------------------------------------------------------------------------
 
     def load(self, end_offset: int, listed: Listed | None = None) -> None:
-        """Take over a sealed segment that ends where the next one starts.
+        """Load a sealed segment that ends where the next one starts.
 
-        Its batches are checked if the indexes have to be made again, or it is longer than `listed`; else
-        when they are read. Raises StorageError if it is damaged; or OSError.
+        Its batches are checked if the indexes have to be made again, or it is longer than `listed`; else when
+        they are read. Raise StorageError if it is damaged; or OSError.
         """
         size = self.path.stat().st_size
         if listed is not None and size < listed.size:
@@ -239,9 +239,9 @@ class Segment:
         return True
 
     def recover(self, size: int, listed: Listed | None = None) -> Damage | None:
-        """Read the file's batches, making the indexes again; where and why that ended early, if it did.
+        """Read the file's batches, making the indexes again; return where and why that ended early, or None.
 
-        The first ones have to be those `listed`; what was appended behind them leaves no offset out.
+        The first ones have to be those `listed`; those appended behind them omit no offset.
         """
         sure = listed is None or listed.digest is None
         appended = size if listed is None else listed.size
@@ -261,7 +261,7 @@ class Segment:
         return None
 
     def _misplaced(self, batch: Batch, *, gaps: bool) -> str | None:
-        """Why the batch cannot be the segment's next, None if it can; compaction leaves gaps."""
+        """Return why the batch cannot be the segment's next, None if it can; compaction leaves gaps."""
         base, due, end = batch.base_offset, self.end_offset, self.base_offset + MAX_RELATIVE_OFFSET
         fits = due <= base <= batch.last_offset <= end and (gaps or base == due)
         return None if fits else f"offset {base} where {due} is due"
@@ -269,7 +269,7 @@ class Segment:
     # -- reading -----------------------------------------------------------------------------------
 
     def read(self, offset: int, max_bytes: int) -> bytes:
-        """Whole batches from the first that ends at or behind `offset`; empty if there is none."""
+        """Return whole batches from the first that ends at or behind `offset`; empty if there is none."""
         position = self.position_of(offset)
         if position == self.size:
             return b""
@@ -286,7 +286,7 @@ class Segment:
         return data[:end] if end < len(data) else data
 
     def position_of(self, offset: int) -> int:
-        """Where the first batch that ends at or behind `offset` starts; the size if there is none."""
+        """Return where the first batch that ends at or behind `offset` starts; the size if there is none."""
         entry = bisect_right(self._index_offsets, offset) - 1
         position = self._index_positions[entry] if entry >= 0 else 0
         due = self.base_offset
@@ -345,7 +345,7 @@ class Segment:
         return data
 
     def _hop(self, data: bytes, at: int, position: int, due: int) -> tuple[int, int]:
-        """Size of the batch that starts there, and the offset behind it; its place has to be sane."""
+        """Return the size of the batch there, and the offset behind it; its place must be sane."""
         base, length, delta = EXTENT.unpack_from(data, at)
         size = length + LENGTH_OFFSET
         if size < HEADER_BYTES or position + at + size > self.size:

@@ -1,4 +1,4 @@
-"""Which transactions a log holds, read from its batch headers and markers (KIP-98)."""
+"""The transactions of a log, read from its batch headers and markers (KIP-98)."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ class Transactions:
     _stable: list[int] = field(default_factory=list)  # the last stable offset when each was aborted
 
     def saw(self, batch: Batch) -> None:
-        """Take in the next batch of the log."""
+        """Add the next batch of the log."""
         if not batch.transactional or batch.producer_id < 0:
             return
         if not batch.control:
@@ -43,7 +43,7 @@ class Transactions:
             self._by_producer.setdefault(batch.producer_id, []).append(aborted)
 
     def is_aborted(self, producer_id: int, offset: int) -> bool:
-        """Whether the data batch of this producer at this offset belongs to an aborted transaction."""
+        """Return whether the data batch of this producer at this offset belongs to an aborted transaction."""
         known = self._by_producer.get(producer_id, [])
         # A producer has one transaction at a time: they are disjoint and in order.
         at = bisect_right(known, offset, key=lambda aborted: aborted.first_offset) - 1
@@ -57,7 +57,7 @@ class Transactions:
             if self.aborted[index].first_offset < end:
                 found.append(self.aborted[index])
             if self._stable[index] >= end:
-                break  # whatever is aborted later began behind it
+                break  # any transaction aborted later began behind it
         return found
 
     def first_unstable_offset(self, end_offset: int) -> int:

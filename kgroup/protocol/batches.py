@@ -28,7 +28,7 @@ CRC_START = 21
 ATTRIBUTES_AT = 22
 """Where the lower byte of the attributes is."""
 EXTENT = struct.Struct(">qi11xi")
-"""Base offset, length and last offset delta, which tell where the next batch starts."""
+"""Base offset, length and last offset delta, from which the next batch's start follows."""
 LATEST = struct.Struct(">23xi8xq")
 """Last offset delta and largest timestamp, by which a log indexes a batch."""
 COMPRESSION_MASK = 0x07
@@ -60,7 +60,7 @@ class TransactionEnd(NamedTuple):
 
 
 class ProducerHead(TypedDict, total=False):
-    """What a batch says of its producer; `encode_batch` says what stands for what is left out."""
+    """A batch's producer fields; `encode_batch` has the values for omitted ones."""
 
     producer_id: int
     producer_epoch: int
@@ -70,7 +70,7 @@ class ProducerHead(TypedDict, total=False):
 
 
 class BatchHead(ProducerHead, total=False):
-    """What a batch says of its records, besides where they lie."""
+    """A batch's fields about its records, except their place."""
 
     timestamp_ms: int
     leader_epoch: int
@@ -129,7 +129,7 @@ class Batch:
 
     @property
     def compression(self) -> int:
-        """The codec's number: a `Compression`, or one that no codec has yet."""
+        """The codec's number: a `Compression`, or one that is not defined yet."""
         return int(self.attributes) & COMPRESSION_MASK
 
     @property
@@ -152,7 +152,7 @@ class Batch:
 
     @property
     def records(self) -> list[LogRecord]:
-        """The batch's records; raises DecodeError if they are not what the header says."""
+        """The batch's records; DecodeError if they are not what the header says."""
         if self._records is None:
             body = self.data[self.position + HEADER_BYTES : self.position + self.size]
             if self.compression:
@@ -210,8 +210,8 @@ class Batch:
 class BatchReader:
     """Iterates over the whole batches of `data`; the bytes of a partial last one are counted, not read.
 
-    `position` is where the next batch starts. After the last batch, `trailing_bytes` tells how many
-    bytes of a partial one follow (a Fetch response may end in one); 0 if the data ends with a batch.
+    `position` is where the next batch starts. After the last batch, `trailing_bytes` is the number of
+    bytes of a partial one (a Fetch response may end in one); 0 if the data ends with a batch.
     """
 
     __slots__ = ("data", "origin", "position")
@@ -254,7 +254,7 @@ class BatchReader:
 def batches_in(data: bytes, start: int = 0, *, origin: int = 0) -> BatchReader:
     """Return the whole batches of `data` from byte `start` on, each with length, magic and checksum verified.
 
-    Raises DecodeError, naming the position, at the first corrupt batch. A partial last batch is no
+    Raise DecodeError, naming the position, at the first corrupt batch. A partial last batch is no
     error: see `BatchReader.trailing_bytes`. `origin` is where `data` lies in its file, for messages.
     """
     return BatchReader(data, start, origin)
@@ -269,9 +269,9 @@ def encode_batch(
     compression: Compression = Compression.NONE,
     **producer: Unpack[ProducerHead],
 ) -> bytes:
-    """One batch with these records at `base_offset` and on; their own offsets are not looked at.
+    """Return one batch with these records from `base_offset` on; their own offsets are ignored.
 
-    `timestamp_ms` stands in for records that have none. What is not said of the producer is -1, or False.
+    `timestamp_ms` stands in for records that have none. Omitted producer fields are -1, or False.
     """
     if isinstance(records, EncodedRecords):
         body, count = records
@@ -286,7 +286,7 @@ def encode_batch(
         raise ValueError("a batch holds at least one record")
     attributes = int(compression)
     producer_id = epoch = sequence = -1
-    if producer:  # what the coordinator writes has none, and is most of what is encoded
+    if producer:  # the coordinator's records have none, and are most of what is encoded
         if producer.get("transactional"):
             attributes |= TRANSACTIONAL
         if producer.get("control"):
@@ -302,10 +302,10 @@ def encode_batch(
 
 
 def rebuild_batch(batch: Batch, kept: Sequence[LogRecord], delete_horizon_ms: int | None = None) -> bytes:
-    """`batch` with only the records `kept`, at their own offsets, and everything else as it was.
+    """Return `batch` with only the records `kept`, at their own offsets, all else unchanged.
 
-    Base and last offset stay, so that offsets and sequence numbers keep their meaning (what Kafka's
-    log cleaner does). With `delete_horizon_ms`, the batch says from when on its tombstones may go.
+    Base and last offset stay, so that offsets and sequence numbers keep their meaning (as in Kafka's
+    log cleaner). With `delete_horizon_ms`, the batch records from when on its tombstones may be deleted.
     """
     attributes = int(batch.attributes)
     first, latest = int(batch.first_timestamp), int(batch.max_timestamp)
@@ -377,7 +377,7 @@ def end_marker_record(committed: bool, coordinator_epoch: int = 0) -> LogRecord:
 
 
 def records_in(batches: Iterable[Batch]) -> Iterator[LogRecord]:
-    """Yield the records of all data batches, in order; control records are left out."""
+    """Yield the records of all data batches, in order; omit control records."""
     for batch in batches:
         if not batch.attributes & _CONTROL:
             yield from batch.records

@@ -28,7 +28,7 @@ class Message(Struct):
         """Return the body's bytes in `version`.
 
         ValueError for a version the message does not have, and for a number or length that does not fit.
-        A field that the version does not have is left out, whatever its value.
+        A field that the version does not have is omitted, whatever its value.
         """
         out = bytearray()
         self.encode_into(out, version)

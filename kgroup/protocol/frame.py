@@ -30,13 +30,13 @@ class FrameBuffer:
         self._passed = 0  # bytes of the stream that came before _data
 
     def __len__(self) -> int:
-        """How many bytes wait for the rest of their frame."""
+        """Return how many bytes wait for the rest of their frame."""
         return len(self._data)
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Take in bytes and give the frames they complete, without their lengths.
+        """Take in bytes and yield the frames they complete, without their lengths.
 
-        The frames before a bad length are given first; then DecodeError tells its position in the stream.
+        The frames before a bad length are yielded first; then DecodeError names its position in the stream.
         Frames not asked for stay inside until the next call.
         """
         self._data += data

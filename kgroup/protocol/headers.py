@@ -91,7 +91,7 @@ def encode_response(response: Message, version: int, correlation_id: int) -> byt
 
 
 def correlation_id_of(frame: bytes) -> int:
-    """Return the correlation id a response begins with, which tells whose answer it is."""
+    """Return the correlation id a response begins with, which identifies its request."""
     if len(frame) < 4:
         raise DecodeError(f"response header: cut short at {len(frame)} bytes")
     correlation: int = _CORRELATION.unpack_from(frame)[0]

@@ -1,7 +1,7 @@
-"""The records of a commit, encoded together: what they have alike is made once.
+"""The records of a commit, encoded together: their common parts are made once.
 
-A group commits the same topics all the time, and what one commit says of a topic's partitions differs in
-offset and leader epoch. The bytes are those of `encode_key`, `encode_value` and `encode_records`.
+A group commits the same topics all the time, and the parts of one commit about a topic's partitions differ
+in offset and leader epoch. The bytes are those of `encode_key`, `encode_value` and `encode_records`.
 """
 
 import struct
@@ -19,7 +19,7 @@ _OFFSET_AND_EPOCH_BYTES = 12
 
 
 class Committed(Protocol):
-    """What a commit's value says, times in ms; no leader epoch nor topic id beside a time of expiry."""
+    """A commit's value, times in ms; with a time of expiry it has no leader epoch nor topic id."""
 
     @property
     def offset(self) -> int: ...
@@ -75,14 +75,14 @@ def value_of(commit: Committed) -> OffsetCommitValue:
 
 
 def _expiring(group: str, topic: str, partition: int, commit: Committed, delta: int) -> bytes:
-    """Return a record with a time of expiry, which is rare and laid out otherwise (version 1)."""
+    """Return a record with a time of expiry, which is rare and has another layout (version 1)."""
     key = encode_key(OffsetCommitKey(group=group, topic=topic, partition=partition))
     return encode_records([LogRecord(key, encode_value(value_of(commit)))], [delta], 0, 0)[0]
 
 
 @lru_cache(maxsize=256)
 def _frame(nth: int, key: int, version: int, tail: int) -> tuple[bytes, Callable[..., bytes]]:
-    """Return what stands before the offset delta of a record with parts of these sizes, and their joiner."""
+    """Return the bytes before the offset delta of a record with parts of these sizes, and their joiner."""
     size = 2 + nth + key + _INT32_BYTES + version + _OFFSET_AND_EPOCH_BYTES + tail
     # Its attributes, and no time of its own; see `encode_records`.
     lead = varint(size) + b"\0\0"
@@ -98,7 +98,7 @@ def _key_start(group: str, topic: str) -> bytes:
 
 @lru_cache(maxsize=256)
 def _value_around(metadata: str, commit_timestamp: int, topic_id: bytes) -> tuple[bytes, bytes]:
-    """Return what stands before a value's offset and leader epoch, its length first, and behind."""
+    """Return the bytes before a value's offset and leader epoch, its length first, and those behind."""
     value = encode_value(
         OffsetCommitValue(offset=0, metadata=metadata, commit_timestamp=commit_timestamp, topic_id=topic_id)
     )

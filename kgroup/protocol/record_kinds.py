@@ -1,4 +1,4 @@
-"""What every key and every value of a coordinator's topic is."""
+"""The common parts of all keys and values of a coordinator's topic."""
 
 import struct
 from typing import ClassVar

@@ -94,7 +94,7 @@ PRIVATE_APIS = tuple(_PRIVATE)
 
 
 def known(key: int) -> bool:
-    """Whether kgroup has the messages of this API."""
+    """Return whether kgroup has the messages of this API."""
     return key in _NAMES
 
 

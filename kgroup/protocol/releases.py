@@ -1,6 +1,6 @@
-"""What each release of Kafka brought: versions of requests, levels of features, ways to behave.
+"""What each release of Kafka brought: versions of requests, levels of features, changes of behaviour.
 
-No other module knows a release. The client looks here which one to name to people with an older broker, the
+No other module knows a release. The client looks here which one to recommend to users of an older broker, the
 embedded cluster what it serves as one. The versions, in kgroup/protocol/since.py, are those that the jars of
 each release declare (`make kafka-since`); `make versions` compares them with what its broker announces. The
 sources of the rest are the release notes of the KIPs, and the jars of 4.3 and 4.4 (`make kafka-release`).
@@ -66,7 +66,7 @@ class Release(NamedTuple):
 
     @property
     def levels(self) -> dict[str, int]:
-        """The highest level of each feature that it supports."""
+        """The highest supported level of each feature."""
         found = {
             name: max((level for level, since in levels.items() if _release(since) <= self), default=0)
             for name, levels in _LEVELS.items()
@@ -74,11 +74,11 @@ class Release(NamedTuple):
         return {name: highest for name, highest in found.items() if highest}
 
     def has_setting(self, name: str) -> bool:
-        """Whether this release knows a setting, of those that kgroup knows."""
+        """Return whether this release knows a setting, of those that kgroup knows."""
         return name not in _SETTINGS or self >= _release(_SETTINGS[name])
 
     def has(self, change: Change) -> bool:
-        """Whether this release behaves so; one before 4.3 does what 4.3 does."""
+        """Return whether this release behaves so; one before 4.3 does what 4.3 does."""
         since, _ = change.value
         return self >= since
 
@@ -98,7 +98,7 @@ _4_4 = Release(4, 4)
 
 
 class Change(Enum):
-    """What brokers do otherwise since a release, beyond requests, features and settings."""
+    """Changes of brokers' behaviour since a release, beyond requests, features and settings."""
 
     TOPIC_IDS_IN_TRANSACTIONS = _4_4, "Offsets committed in a transaction are stored with their topic's id"
     STATIC_STREAMS_MEMBERS = _4_4, "Streams groups have static members and take task offsets"

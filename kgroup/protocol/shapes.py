@@ -1,4 +1,4 @@
-"""What a message's annotations say of each field, read once when a codec is compiled."""
+"""The wire shapes of a message's fields, read from annotations when a codec is compiled."""
 
 from __future__ import annotations
 

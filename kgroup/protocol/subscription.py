@@ -1,7 +1,7 @@
-"""What consumers of the classic protocol say to each other through the group: subscriptions and assignments.
+"""What consumers of the classic protocol send each other through the group: subscriptions and assignments.
 
 Both are a version and a body: JoinGroup metadata and SyncGroup assignment. As in Kafka, a version newer
-than 3 is read as 3 and trailing bytes are left alone, since new versions only add at the end.
+than 3 is read as 3 and trailing bytes are ignored, since new versions only add at the end.
 
 - 1: the partitions a member owns (KIP-429)
 - 2: the generation in which it owned them (KIP-792)
@@ -106,10 +106,10 @@ class Assignment:
 
 
 def subscribed_topics(data: bytes) -> tuple[str, ...]:
-    """Return the topics of a subscription of any version, read as version 0, which all of them begin with.
+    """Return the topics of a subscription of any version, read as version 0, with which all of them begin.
 
-    So a group's topics are known even where later fields are cut short or unknown, as in Kafka
-    (ClassicGroup.computeSubscribedTopics). Raises only DecodeError.
+    So a group's topics are known even if later fields are cut short or unknown, as in Kafka
+    (ClassicGroup.computeSubscribedTopics). Raise only DecodeError.
     """
     if len(data) < _VERSION.size:
         raise DecodeError(f"no version in {len(data)} bytes")

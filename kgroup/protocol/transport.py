@@ -1,4 +1,4 @@
-"""The one way to ask the brokers of a cluster: sockets and the embedded cluster both offer it."""
+"""The one way to send requests to a cluster: sockets and the embedded cluster both offer it."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -9,15 +9,15 @@ from kgroup.protocol.codec import Message
 class Transport(Protocol):
     """Requests to the brokers of one cluster, one at a time for each broker.
 
-    `concurrent` says whether several threads may ask at once. Every method may raise Unreachable. From
-    `request`, plain Unreachable promises that no broker acted on the request; where one may have, it is the
+    `concurrent` is whether several threads may use it at once. Every method may raise Unreachable. From
+    `request`, plain Unreachable guarantees that no broker acted on the request; if one may have, it is the
     subclass OutcomeUnknown (kgroup.client.retry). An answer with an error code in it is an answer, not an
     exception.
     """
 
     @property
     def concurrent(self) -> bool:
-        """Whether threads may use it side by side; else it is for one alone."""
+        """Whether several threads may use it at once."""
         ...
 
     def request(
@@ -45,5 +45,5 @@ class Transport(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of connections; the transport is not used afterwards."""
+        """Close connections; the transport is not used afterwards."""
         ...

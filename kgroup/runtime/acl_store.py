@@ -1,7 +1,7 @@
 """The rules of a cluster on disk: every change is there when the call returns.
 
-A file of its own beside the catalog. A file that is damaged, of another cluster, or gone is an error: without
-it nobody could tell what is allowed, and "no rules" may mean that everything is.
+A file of its own next to the catalog. A damaged or missing file, or one of another cluster, is an error:
+without it nothing is known of what is allowed, and "no rules" may mean that everything is.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def access_rules(
 ) -> AclStore | None:
     """Return the rules of a cluster with an authorizer; None without one, whatever is in the folder.
 
-    The catalog remembers that there were some: from then on, a folder without is one they were taken from.
+    The catalog records that there were some: from then on, rules are missing from a folder without them.
     """
     if not settings.authorizer:
         return None
@@ -40,7 +40,7 @@ class AclStore:
     """An authorizer whose rules survive the process; in memory without a folder.
 
     StorageError for a file that cannot be read or written, is damaged or of another cluster than
-    `cluster_id`, or is gone though it was there once (`known`).
+    `cluster_id`, or is gone though it existed once (`known`).
     """
 
     def __init__(

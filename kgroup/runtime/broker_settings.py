@@ -1,4 +1,4 @@
-"""A broker's settings where they may be given: its own, the cluster's, at the start, by default.
+"""A broker's settings by where they are given: its own, the cluster's, at the start, by default.
 
 The first two are changed by request while it runs (KIP-226) and kept in the catalog; those of one broker are
 under its id, those of all under "". Kafka's DynamicBrokerConfig is the source.
@@ -17,12 +17,12 @@ ALL_BROKERS = ""
 FROM_TOPIC, FROM_BROKER, FROM_ALL_BROKERS, FROM_FILE, FROM_DEFAULT = 1, 2, 3, 4, 5  # config sources
 
 OF_TOPICS = {setting.broker_name: setting for setting in SETTINGS.values() if setting.broker_name}
-"""What topics have that set nothing of their own, by the broker's names."""
+"""The values of topics that set nothing of their own, by the broker's names."""
 OF_THE_PROCESS = {
     name: TopicSetting(kind, BrokerSettings().as_text()[name], "", between(*BrokerSettings.bounds(name)))
     for name, kind in {"log.cleaner.backoff.ms": LONG, "max.connections": INT}.items()
 }
-"""What acts on the whole process and may be changed while it runs."""
+"""Settings that act on the whole process and may be changed while it runs."""
 _THROTTLES = {
     name: TopicSetting(LONG, str((1 << 63) - 1), "", at_least(0))
     for name in (
@@ -32,11 +32,11 @@ _THROTTLES = {
     )
 }
 DYNAMIC: dict[str, TopicSetting] = {**OF_TOPICS, **OF_THE_PROCESS, **_THROTTLES}
-"""What may be changed while a broker runs; the throttles only for Kafka's tools, as nothing is replicated."""
+"""Settings that may be changed while a broker runs; throttles only for Kafka's tools, without effect."""
 NULL_BY_DEFAULT = frozenset(
     {"log.flush.interval.ms", "log.retention.ms", "log.roll.jitter.ms", "log.roll.ms"}
 )
-"""What has no default of its own on a broker: Kafka has a second, coarser setting behind each."""
+"""Settings without a default of their own: Kafka has a second, coarser setting behind each."""
 
 
 class Layer(NamedTuple):
@@ -48,12 +48,12 @@ class Layer(NamedTuple):
 
 
 def in_force(name: str, layers: Sequence[Layer]) -> Layer:
-    """Return the layer that decides on a topic setting; its default where no layer gives a value."""
+    """Return the layer that decides on a topic setting; its default if no layer gives a value."""
     return layers[0] if layers else Layer(name, SETTINGS[name].default, FROM_DEFAULT)
 
 
 class BrokerConfigs:
-    """The layers of one cluster: what it was given at its start, and what its catalog holds now."""
+    """The layers of one cluster: what it was given at its start, and what its catalog contains now."""
 
     def __init__(self, given: Mapping[str, str], catalog: Catalog) -> None:
         self.given = given
@@ -65,11 +65,11 @@ class BrokerConfigs:
         return self._catalog.broker_configs
 
     def layers(self, name: str, default: str | None, node: int | None) -> list[Layer]:
-        """Every place that gives a broker setting a value, the one that decides first."""
+        """Return every place that gives a broker setting a value, the one that decides first."""
         return list(self._layers(name, default, node))
 
     def topic_layers(self, name: str, own: Mapping[str, str], node: int | None) -> list[Layer]:
-        """Every place that gives a topic setting a value, the one that decides first."""
+        """Return every place that gives a topic setting a value, the one that decides first."""
         setting = SETTINGS[name]
         found = [Layer(name, own[name], FROM_TOPIC)] if name in own else []
         if setting.broker_name:
@@ -109,7 +109,7 @@ class BrokerConfigs:
 
 
 def check_dynamic(settings: Mapping[str, str], *, one_of_many: bool) -> None:
-    """Refused with INVALID_REQUEST, as Kafka does, for settings that cannot be changed while a broker runs.
+    """Raise INVALID_REQUEST, as Kafka does, for settings that cannot be changed while a broker runs.
 
     `one_of_many`: they are meant for one broker of several, which share a process.
     """
@@ -133,7 +133,7 @@ def check_dynamic(settings: Mapping[str, str], *, one_of_many: bool) -> None:
 
 
 def is_list(name: str) -> bool:
-    """Whether a broker setting is a list; Refused with INVALID_CONFIG for none there is."""
+    """Return whether a broker setting is a list; INVALID_CONFIG for an unknown one."""
     if name in DYNAMIC:
         return DYNAMIC[name].type == LIST
     if name in BrokerSettings.names() or name in GroupConfig.names():

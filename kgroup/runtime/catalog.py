@@ -1,4 +1,4 @@
-"""What a cluster remembers besides its logs: topics, settings of groups, producer ids handed out."""
+"""A cluster's state outside its logs: topics, settings of groups, producer ids handed out."""
 
 import secrets
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
@@ -35,9 +35,9 @@ class Features:
 
 @dataclass(frozen=True, slots=True)
 class CatalogTopic:
-    """A topic as it was created; `config` holds only what was set, under Kafka's names.
+    """A topic as it was created; `config` has only what was set, under Kafka's names.
 
-    `placements` holds the partitions that somebody placed; the others follow the rule.
+    `placements` has the partitions that were placed by request; the others follow the rule.
     """
 
     name: str
@@ -53,7 +53,7 @@ class CatalogTopic:
 
 
 class _Table(Generic[V]):
-    """One kind of entries by name; what was changed since the last `done` can be undone."""
+    """One kind of entries by name; changes since the last `done` can be undone."""
 
     def __init__(self, written: Callable[[V], object], read: Callable[[Any], V]) -> None:
         self.entries: dict[str, V] = {}
@@ -61,7 +61,7 @@ class _Table(Generic[V]):
         self._before: dict[str, V | None] = {}
 
     def put(self, name: str, entry: V | None) -> None:
-        """Give a name another entry; None takes it away."""
+        """Give a name another entry; None removes it."""
         self._before.setdefault(name, self.entries.get(name))
         self._set(name, entry)
 
@@ -71,7 +71,7 @@ class _Table(Generic[V]):
         return {name: pair for name, pair in found.items() if pair[0] != pair[1]}
 
     def done(self, *, undo: bool = False) -> None:
-        """Let the changes be, or take them back."""
+        """Keep the changes, or undo them."""
         if undo:
             for name, before in self._before.items():
                 self._set(name, before)
@@ -86,7 +86,7 @@ class _Table(Generic[V]):
         return {name: self._written(entry) for name, entry in self.entries.items()}
 
     def apply(self, found: Mapping[str, Any]) -> None:
-        """Take over what `changes` or `everything` wrote."""
+        """Apply what `changes` or `everything` wrote."""
         for name, entry in found.items():
             self._set(name, None if entry is None else self._read(entry))
 
@@ -160,7 +160,7 @@ class Catalog:
 
     @property
     def settled(self) -> Container[str]:
-        """What was there once, so that one that is missing now was taken away: topics of state whose
+        """What existed once, so that it was removed if it is missing now: topics of state whose
         partitions all had a folder, and ACLS."""
         return self._settled.entries
 
@@ -220,7 +220,7 @@ class Catalog:
         return next(iter(self._alike.get(_confusable(name), ())), None)
 
     def grow(self, name: str, partitions: int, placements: Mapping[int, Placement]) -> None:
-        """Give a topic more partitions; those in `placements` lie where that says."""
+        """Give a topic more partitions; those in `placements` are placed so."""
         topic = self.topics[name]
         self.add(replace(topic, partitions=partitions, placements={**topic.placements, **placements}))
 
@@ -244,7 +244,7 @@ class Catalog:
             self._features.put(ONLY, Features(dict(levels), self.features.epoch + 1))
 
     def settle(self, name: str) -> None:
-        """Remember that every partition of a topic of state has its folder, or that there is a file."""
+        """Record that every partition of a topic of state has its folder, or that a file exists."""
         with self.together():
             self._settled.put(name, True)
 
@@ -263,13 +263,13 @@ class Catalog:
         return self._next_producer_id - 1
 
     def reserve_producer_ids(self, below: int) -> None:
-        """Give out no id below this one any more: they are in a log that came from elsewhere."""
+        """Never return an id below this one: they are in a log that came from elsewhere."""
         if below > self._next_producer_id:
             self._reserve(below)
             self._next_producer_id = below
 
     def close(self) -> None:
-        """Bring the file into the form in which any damage to it is noticed; safe to call twice."""
+        """Rewrite the file in the form in which any damage to it is noticed; safe to call twice."""
         if self._file is not None:
             with suppress(OSError):  # what is there is whole: a full disk must not fail a shutdown
                 self._file.shorten(self._everything)
@@ -349,9 +349,9 @@ def _features(found: Noted) -> Features:
 
 
 def adopt_topics(folder: Path, catalog: Catalog) -> None:
-    """Take over the topics whose partitions lie in a folder without a catalog, such as a copy of a Kafka's.
+    """Adopt the topics whose partitions lie in a folder without a catalog, such as a copy of a Kafka's.
 
-    All or none: of a catalog that holds some of them, the others would be no topics and in the way.
+    All or none: topics missing from a partial catalog would be unknown, and their folders in the way.
     """
     with catalog.together():
         for topic in _topics_of(folder, catalog):
@@ -369,7 +369,7 @@ def _topics_of(folder: Path, catalog: Catalog) -> Iterable[CatalogTopic]:
 
 
 def _topic_id_in(path: Path) -> bytes | None:
-    """Return the topic id Kafka keeps beside a partition's segments (KIP-516)."""
+    """Return the topic id Kafka keeps next to a partition's segments (KIP-516)."""
     try:
         lines = path.read_text().splitlines()
         return next(uuid_bytes(line.split(":")[1].strip()) for line in lines if line.startswith("topic_id:"))

@@ -1,12 +1,12 @@
-"""What the catalog keeps on disk: a line with everything there was, then one line for each change since.
+"""The catalog's file: a line with the whole state, then one line for each change since.
 
-A line is a checksum, a space and JSON. The JSON holds the line's number `n`, one more than that of the line
-before, also when that has been rewritten. A change is one write and one fsync, however much there is. When
-the changes are as long as the first line, one line with everything replaces the file in a rename.
+A line is a checksum, a space and JSON. The JSON has the line's number `n`, one more than that of the line
+before, also when that has been rewritten. A change is one write and one fsync, however large the state. When
+the changes are as long as the first line, one line with the whole state replaces the file in a rename.
 
 A kill or a power loss can leave only the last change incomplete: without its newline, or with zeros where a
 block never reached the disk. Those bytes are cut off and kept. Any other line that is not as it was written
-is damage: the file is refused and left alone.
+is damage: the file is refused and not changed.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ class ChangeFile:
         self.torn_tail: TornTail | None = None
 
     def read(self) -> list[Noted]:
-        """Everything, then the changes in order; ValueError for a damaged file, OSError."""
+        """Return the state, then the changes in order; ValueError for damage, OSError."""
         raw = self.path.read_bytes()
         found: list[Noted] = []
         at = 0
@@ -73,7 +73,7 @@ class ChangeFile:
                 written += os.write(fd, line[written:])
             os.fsync(fd)
         except OSError:
-            self._rewrite_next = True  # after a failed fsync nothing tells what is on disk
+            self._rewrite_next = True  # after a failed fsync the content on disk is unknown
             with contextlib.suppress(OSError):
                 os.ftruncate(fd, self._size)
             raise
@@ -83,7 +83,7 @@ class ChangeFile:
         self._size += len(line)
 
     def rewrite(self, everything: Noted) -> None:
-        """Put one line with everything in place of the file; OSError."""
+        """Replace the file by one line with the whole state; OSError."""
         line = _line({"n": self._number + 1, **everything})
         self._rewrite_next = True
         replace_file(self.path, line)
@@ -92,7 +92,7 @@ class ChangeFile:
         self._size = self._first_size = len(line)
 
     def shorten(self, everything: Callable[[], Noted]) -> None:
-        """Leave one line with everything: if a part of it is missing later, that is noticed. OSError."""
+        """Leave one line with the whole state: if a part of it is missing later, that is noticed. OSError."""
         if self._rewrite_next or self._size > self._first_size:
             self.rewrite(everything())
 
@@ -103,7 +103,7 @@ class ChangeFile:
             return False
 
     def _cut(self, raw: bytes, at: int, *, first: bool) -> None:
-        """Keep what the last append left of itself in a file of its own; ValueError for anything else."""
+        """Keep the rest of the last append in a file of its own; ValueError for anything else."""
         rest = raw[at:]
         incomplete = not rest.endswith(b"\n") or b"\0" in rest
         if first or not incomplete or _holds_a_line(rest):
@@ -119,7 +119,7 @@ def _line(content: Noted) -> bytes:
 
 
 def _parsed(line: bytes) -> Noted | None:
-    """Return what a line says, None if it is not as it was written; the newline may be missing."""
+    """Return a line's content, None if it is not as it was written; the newline may be missing."""
     body = line[_PREFIX:].removesuffix(b"\n")
     if line[:_PREFIX] != b"%08x " % zlib.crc32(body):
         return None
@@ -128,6 +128,6 @@ def _parsed(line: bytes) -> Noted | None:
 
 
 def _holds_a_line(rest: bytes) -> bool:
-    """Whether a whole line starts behind the first byte: then what is before it was once complete too."""
+    """Return whether a whole line starts behind the first byte: then what precedes it was complete once."""
     starts = (match.start() for match in _STARTS.finditer(rest, 1))
     return any(_parsed(rest[at:].partition(b"\n")[0]) is not None for at in starts)

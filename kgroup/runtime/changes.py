@@ -1,4 +1,4 @@
-"""What is being changed of a cluster together, so that it is written once and told once."""
+"""Changes of a cluster that belong together, written once and announced once."""
 
 from dataclasses import dataclass, field
 

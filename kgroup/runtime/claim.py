@@ -1,4 +1,4 @@
-"""A data folder and who holds it."""
+"""A data folder and its owner."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ if TYPE_CHECKING:
 
 
 class Claim(NamedTuple):
-    """A folder to lock, and the command that others are told when they find it in use."""
+    """A folder to lock, and the command that others see if they find it in use."""
 
     folder: Path
     owner: str = "kgroup"
 
     def lock(self, node_id: int | None = None) -> DataDirectory:
-        """Return the folder, locked and identified; StorageError if another process or broker holds it."""
+        """Return the folder, locked and identified; StorageError if another process or broker owns it."""
         from kgroup.log.directory import DataDirectory
 
         return DataDirectory(self.folder, command=self.owner, node_id=node_id)

@@ -11,7 +11,7 @@ from kgroup.log.interface import Log
 from kgroup.log.partition import PartitionLog
 from kgroup.runtime.catalog import Catalog
 from kgroup.runtime.clock import Clock
-from kgroup.runtime.complaints import Complaints, told
+from kgroup.runtime.complaints import Complaints, line_of
 from kgroup.runtime.topic_settings import TopicSettings
 
 log = logging.getLogger(__name__)
@@ -33,9 +33,9 @@ class Logs(Protocol):
 
 
 def compact_one(cluster: Logs) -> bool:
-    """Compact the first log of state that has more history than state; whether there was one.
+    """Compact the first log of state that has more history than state; return whether there was one.
 
-    A pass reads the whole log while everybody waits: at most one per call, with time between two calls.
+    A pass reads the whole log while all others wait: at most one per call, with time between two calls.
     """
     now_ms = cluster.clock.now_ms()
     for topic in (OFFSETS_TOPIC, TRANSACTION_TOPIC):
@@ -46,14 +46,14 @@ def compact_one(cluster: Logs) -> bool:
 
 
 def clean(cluster: Logs, topic: str, partition: int, now_ms: int) -> bool:
-    """Compact a log of state that is mostly history; whether it was done."""
+    """Compact a log of state that is mostly history; return whether it was done."""
     if cluster.folder is None:
         return False
 
     try:
         found = cluster.log(topic, partition)
     except StorageError:
-        return False  # who loads it says so
+        return False  # the loader logs it
     settings = cluster.topic_settings(topic, cluster.leader_of(topic, partition))
     try:
         if isinstance(found, PartitionLog) and is_dirty(found, settings.min_cleanable_dirty_ratio):
@@ -61,5 +61,5 @@ def clean(cluster: Logs, topic: str, partition: int, now_ms: int) -> bool:
             return done is not None
     except Exception as error:
         subject = f"compaction of {topic}-{partition}"
-        cluster.complaints.say(log, subject, f"tried again later: {told(error)}")
+        cluster.complaints.say(log, subject, f"tried again later: {line_of(error)}")
     return False

@@ -1,4 +1,4 @@
-"""Where hosts get the time. The coordinator itself is told the time with every call."""
+"""The hosts' time. The coordinator itself gets the time with every call."""
 
 import time
 from typing import Protocol
@@ -17,7 +17,7 @@ class Clock(Protocol):
 class SystemClock:
     """Wall-clock time read once, carried on by the monotonic clock.
 
-    Setting the machine's clock while the process runs moves neither deadlines nor record timestamps.
+    Setting the machine's clock while the process runs changes neither deadlines nor record timestamps.
     """
 
     __slots__ = ("_offset_ns",)
@@ -34,17 +34,17 @@ class SystemClock:
 
 
 class MovableClock(SystemClock):
-    """System time that is moved forward on command: a test's "45 s later", without waiting for them."""
+    """System time that can be moved forward: a test's "45 s later", without waiting for them."""
 
     __slots__ = ()
 
     def move_to(self, ms: int) -> None:
-        """Have it be `ms` now; nothing for a time that has passed."""
+        """Set the time to `ms`; do nothing for a time that has passed."""
         self._offset_ns += max(ms - self.now_ms(), 0) * 1_000_000
 
 
 class ManualClock:
-    """Time that moves only when told to, or when somebody waits for it."""
+    """Time that moves only when it is set, or when a caller waits for it."""
 
     __slots__ = ("_now_ms",)
 

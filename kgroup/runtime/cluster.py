@@ -23,7 +23,7 @@ from kgroup.runtime.changes import Changes
 from kgroup.runtime.claim import Claim
 from kgroup.runtime.cleaning import clean
 from kgroup.runtime.clock import Clock, SystemClock
-from kgroup.runtime.complaints import Complaints, told
+from kgroup.runtime.complaints import Complaints, line_of
 from kgroup.runtime.credentials import Credentials
 from kgroup.runtime.partition_folders import all_there, discard, open_partition
 from kgroup.runtime.placement import Placement
@@ -40,13 +40,12 @@ OFFSETS_CONFIG = {"cleanup.policy": "compact", "compression.type": "producer"}
 class Cluster:
     """Everything durable, opened and loaded: ready when the constructor returns.
 
-    `data` None keeps all in memory. `config` holds Kafka's setting names; a name that is none raises
-    ConfigError with near misses as hint. The number of offsets partitions is fixed by the first start on
-    a folder: one asked for later that differs raises ConfigError. `seed` makes member ids and assignments
-    repeatable; without it they are random. `nodes` are the ids of the brokers, from the setting node.id on,
-    or else from the one that a folder was made with. They lead a topic's partitions in turn, but for those
-    that somebody placed elsewhere. Versions, features and, from 4.3 on, behaviour are those of the release
-    `kafka`.
+    `data` None keeps all in memory. `config` has Kafka's setting names; an unknown name raises ConfigError
+    with similar names as hint. The number of offsets partitions is fixed by the first start on a folder: a
+    different one later raises ConfigError. `seed` makes member ids and assignments repeatable; without it
+    they are random. `nodes` are the ids of the brokers, from the setting node.id on, or else from the one
+    that a folder was made with. They lead a topic's partitions in turn, except those that were placed
+    elsewhere. Versions, features and, from 4.3 on, behaviour are those of the release `kafka`.
     """
 
     def __init__(
@@ -69,7 +68,7 @@ class Cluster:
         self.complaints = Complaints(self.clock)
         self.scheme = ""
         self._seed = secrets.randbits(63) if seed is None else seed
-        self._reloads = 0  # a shard made again on a log that did not grow must not hand out the same ids
+        self._reloads = 0  # a shard made again on a log that did not grow must not reuse the same ids
         self._logs: dict[tuple[str, int], Log] = {}
         self._files = OpenFiles()
         self._placed: dict[tuple[str, int], Placement] = {}
@@ -94,7 +93,7 @@ class Cluster:
             new = self._directory is None or self._directory.created
             self.catalog = Catalog(self.folder, self.cluster_id, new=new, kafka=kafka)
             _refuse_newer(self.catalog.features.levels, kafka)
-            self._tell_torn(self.catalog.torn_tail)
+            self._warn_of_torn(self.catalog.torn_tail)
             self.credentials = Credentials(self.folder, self.cluster_id)
             self.configs = BrokerConfigs(config or {}, self.catalog)
             self.in_force = SettingsInForce(static, self.configs, self.catalog, self.nodes)
@@ -110,9 +109,9 @@ class Cluster:
         return self.in_force.process
 
     def announce(self, endpoints: Mapping[int, tuple[str, int]], metrics: str = "", scheme: str = "") -> None:
-        """Where the brokers listen now, for clients and for whoever finds the folder in use.
+        """Record where the brokers listen, for clients and for processes that find the folder in use.
 
-        `scheme`, as "SASL_SSL://", tells that a plain connection is not taken there.
+        `scheme`, as "SASL_SSL://", means that plain connections are refused there.
         """
         self.endpoints.update(endpoints)
         self.scheme = scheme
@@ -131,17 +130,17 @@ class Cluster:
 
     @property
     def controller(self) -> int:
-        """The broker that clients are told to ask for changes: the first that is up."""
+        """The broker that clients send changes to: the first that is up."""
         return next((node for node in self.nodes if node not in self.down), self.nodes[0])
 
     def placement_of(self, topic: CatalogTopic, partition: int) -> Placement:
-        """Where a partition lies."""
+        """Return where a partition lies."""
         placed = topic.placements.get(partition) if topic.placements else None
         left = placed.among(self.nodes) if placed is not None else None
         return left or Placement.by_rule(partition, topic.replication_factor, self.nodes)
 
     def offline(self, topic: str, partition: int) -> bool:
-        """Whether nobody leads a partition: its log was found damaged, or its only broker is down."""
+        """Return whether a partition has no leader: its log was found damaged, or its only broker is down."""
         unloaded = topic == OFFSETS_TOPIC and self.shards[partition] is None
         if unloaded or (topic, partition) in self._damaged:
             return True
@@ -157,7 +156,7 @@ class Cluster:
     def log(self, topic: str, partition: int) -> Log | None:
         """Return the log of a partition, opened on first use; None if there is no such partition.
 
-        DamagedLog for one that was found damaged, until the process is started again; StorageError.
+        DamagedLog for one that was found damaged, until the process is restarted; StorageError.
         """
         found = self._logs.get((topic, partition))
         if found is None:
@@ -169,7 +168,7 @@ class Cluster:
         return found
 
     def wrap_log(self, topic: str, partition: int, wrap: Callable[[Log], Log]) -> None:
-        """Have everything that is read or appended go through what `wrap` makes of a partition's log."""
+        """Make all reads and appends go through what `wrap` makes of a partition's log."""
         found = self.log(topic, partition)
         assert found is not None
         wrapped = self._logs[topic, partition] = wrap(found)
@@ -179,9 +178,9 @@ class Cluster:
 
     @contextmanager
     def together(self) -> Iterator[list[Reply]]:
-        """Make one change of those of topics and settings inside: written, then told, as the block ends.
+        """Make one change of those of topics and settings inside: written, then announced, as the block ends.
 
-        Then the list holds the replies to answers that waited for it. If the block raises, or what it changed
+        Then the list has the replies to answers that waited for it. If the block raises, or its changes
         cannot be written (StorageError), nothing is changed.
         """
         if self._changes is not None:
@@ -197,7 +196,7 @@ class Cluster:
         self._apply(changes)
 
     def _apply(self, changes: Changes) -> None:
-        """Carry out what the catalog has now, and tell the shards."""
+        """Apply the catalog's changes, and announce them to the shards."""
         for where in ((name, p) for name, partitions in changes.deleted.items() for p in range(partitions)):
             self._damaged.pop(where, None)
             self._placed.pop(where, None)
@@ -221,7 +220,7 @@ class Cluster:
             changes.replies += self._topics_changed()
 
     def size_of(self, topic: str, partition: int) -> int:
-        """Return the bytes of a partition's segments; of one that nobody wrote to, 0. Raises OSError."""
+        """Return the bytes of a partition's segments, 0 if nothing was ever written. Raise OSError."""
         opened = self._logs.get((topic, partition))
         if opened is not None:
             return opened.size
@@ -230,7 +229,7 @@ class Cluster:
         return sum(path.stat().st_size for path in (self.folder / f"{topic}-{partition}").glob("*.log"))
 
     def create_topic(self, topic: CatalogTopic) -> list[Reply]:
-        """Create a topic that is not there yet; replies to answers that waited for it."""
+        """Create a new topic; return replies to answers that waited for it."""
         with self._change() as changes:
             self.catalog.add(topic)
             changes.created += ((topic.name, partition) for partition in range(topic.partitions))
@@ -244,7 +243,7 @@ class Cluster:
     ) -> list[Reply]:
         """Give a topic more partitions, on the brokers that `replicas` names for each, else by the rule.
 
-        Replies to answers that waited for them.
+        Return replies to answers that waited for them.
         """
         with self._change() as changes:
             first = self.catalog.topics[name].partitions
@@ -259,7 +258,7 @@ class Cluster:
         """Move partitions of a topic to where `placements` says."""
         with self._change() as changes:
             topic = self.catalog.topics[name]
-            # those nobody moved stay where they are, whatever partition 0 says of replicas from now on
+            # the others stay where they are, whatever partition 0 says of replicas from now on
             kept = {p: self.placement_of(topic, p) for p in range(topic.partitions)}
             factor = len(placements[0].replicas) if 0 in placements else topic.replication_factor
             self.catalog.add(replace(topic, replication_factor=factor, placements={**kept, **placements}))
@@ -275,25 +274,25 @@ class Cluster:
         return changes.replies
 
     def configure_topic(self, name: str, config: Mapping[str, str]) -> None:
-        """Replace the settings of a topic; they act from the next request on."""
+        """Replace the settings of a topic; they apply from the next request on."""
         with self._change() as changes:
             self.catalog.add(replace(self.catalog.topics[name], config=dict(config)))
             changes.settings.add(name)
 
     def configure_broker(self, broker: str, settings: dict[str, str]) -> None:
-        """Replace the dynamic settings of one broker, or of all (""); they act from the next request on."""
+        """Replace the dynamic settings of one broker, or of all (""); they apply from the next request on."""
         with self._change() as changes:
             self.catalog.configure_broker(broker, settings)
             changes.of_brokers = True
 
     def configure_group(self, group_id: str, settings: dict[str, str]) -> None:
-        """Replace a group's dynamic settings; they act from its next request on."""
+        """Replace a group's dynamic settings; they apply from its next request on."""
         with self._change() as changes:
             self.catalog.configure_group(group_id, settings)
             changes.of_groups[group_id] = settings
 
     def reload(self, partition: int, now_ms: int) -> None:
-        """Make a shard again from its log. One whose log cannot be read is not led any more."""
+        """Make a shard again from its log. One whose log cannot be read is no longer led."""
         self.shards[partition] = None
         started_ms = self.clock.now_ms()
         try:
@@ -309,7 +308,10 @@ class Cluster:
             shard.load(now_ms)
         except Exception as error:
             log.error(
-                "%s-%d cannot be loaded, its groups are not served: %s", OFFSETS_TOPIC, partition, told(error)
+                "%s-%d cannot be loaded, its groups are not served: %s",
+                OFFSETS_TOPIC,
+                partition,
+                line_of(error),
             )
             return
         self.shards[partition] = shard
@@ -385,13 +387,13 @@ class Cluster:
             opened = open_partition(folder, settings, self._files, was_there=there)
         except DamagedLog as error:
             self._damaged[topic, partition] = error
-            if topic not in INTERNAL_TOPICS:  # of these, those who load them say so
-                log.error("%s-%d is not served: %s", topic, partition, told(error))
+            if topic not in INTERNAL_TOPICS:  # the loaders of these log it themselves
+                log.error("%s-%d is not served: %s", topic, partition, line_of(error))
             raise
-        self._tell_torn(opened.torn_tail)
+        self._warn_of_torn(opened.torn_tail)
         return opened
 
-    def _tell_torn(self, torn: TornTail | None) -> None:
+    def _warn_of_torn(self, torn: TornTail | None) -> None:
         if torn is not None:
             self.torn_tails += 1
             log.warning("%s", torn)
@@ -413,7 +415,7 @@ class Cluster:
 
     @contextmanager
     def _change(self) -> Iterator[Changes]:
-        """One change, or a part of those being made together, whose replies are the whole's."""
+        """Make one change, or a part of the changes made together, whose replies belong to the whole."""
         with self.together():
             assert self._changes is not None
             yield self._changes

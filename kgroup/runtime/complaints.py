@@ -1,4 +1,4 @@
-"""What may go wrong a thousand times a second is said once, and then now and again with how often it did."""
+"""Rate-limited logging: a repeated failure is logged once, and then now and again with its count."""
 
 import logging
 
@@ -10,11 +10,11 @@ SUBJECTS_KEPT = 1000
 
 
 class Complaints:
-    """Errors for the log: of each subject at most one line in EVERY_MS, with the number of those left out."""
+    """Errors for the log: for each subject at most one line in EVERY_MS, with the number of omitted ones."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._said: dict[str, tuple[int, int]] = {}  # subject → when, and how many were left out since
+        self._said: dict[str, tuple[int, int]] = {}  # subject → when, and how many were omitted since
 
     def say(self, log: logging.Logger, subject: str, text: str) -> None:
         """Log `subject: text`, unless the subject had its line a moment ago."""
@@ -29,8 +29,8 @@ class Complaints:
         log.error("%s: %s%s", subject, text, f" ({left_out} more since the last line)" if left_out else "")
 
 
-def told(error: Exception) -> str:
-    """One line about a failure, with what to do about it."""
+def line_of(error: Exception) -> str:
+    """Return one line about a failure, with what to do about it."""
     if not isinstance(error, KgroupError):
         return repr(error)
     return f"{error.message} ({error.hint})" if error.hint else error.message

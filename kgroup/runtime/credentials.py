@@ -1,4 +1,4 @@
-"""The SCRAM users of a cluster: what is kept of their passwords, in a file of its own (KIP-554)."""
+"""The SCRAM users of a cluster: their salted passwords, in a file of its own (KIP-554)."""
 
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
@@ -35,11 +35,11 @@ class Credentials:
         return self._known
 
     def find(self, user: str, mechanism: ScramMechanism) -> ScramCredential | None:
-        """Return what is kept of a user's password for this mechanism; None for a user who has none."""
+        """Return a user's credential for this mechanism; None for a user without one."""
         return self._known.get((user, mechanism))
 
     def change(self, changes: Mapping[Key, ScramCredential | None]) -> None:
-        """Set or, where it is None, take away credentials: all of them, or with StorageError none."""
+        """Set credentials, or remove those that are None: all of them, or with StorageError none."""
         known = {**self._known}
         for key, credential in changes.items():
             if credential is None:

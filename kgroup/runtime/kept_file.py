@@ -19,8 +19,8 @@ E = TypeVar("E")
 class KeptFile:
     """The file at `path`, with its entries under the name `entries`.
 
-    What is in doubt is refused rather than read in part: `not_it` says of a damaged file, or one of another
-    cluster, what it is not, and `hint` what to do.
+    A doubtful file is refused rather than read in part: for a damaged file, or one of another cluster,
+    `not_it` says what it is not, and `hint` what to do.
     """
 
     path: Path
@@ -30,7 +30,7 @@ class KeptFile:
     hint: str
 
     def read(self, entry: Callable[[dict[str, Any]], E]) -> list[E]:
-        """Every entry, made by `entry`; StorageError if the file cannot be read, or must not be believed."""
+        """Return every entry, made by `entry`; StorageError if the file cannot be read or trusted."""
         try:
             found = json.loads(self.path.read_bytes())
             if found["format"] != FORMAT:
@@ -46,7 +46,7 @@ class KeptFile:
             raise StorageError(f"{self.path} {self.not_it}: {error}", hint=self.hint) from None
 
     def write(self, entries: list[Document], *, private: bool = False) -> None:
-        """Put these in the place of all there were, with `private` for the owner alone; StorageError."""
+        """Replace all entries by these, with `private` for the owner alone; StorageError."""
         content: Document = {"format": FORMAT, "cluster_id": self.cluster_id, self.entries: entries}
         content["checksum"] = _checksum(content)
         try:

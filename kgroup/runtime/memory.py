@@ -1,4 +1,4 @@
-"""What came lately, to be known again: hosts give a request of the same bytes as the same object."""
+"""A cache of recent values: hosts return a request of the same bytes as the same object."""
 
 from typing import TypeVar
 
@@ -11,7 +11,7 @@ class Memory(dict[K, V]):
     """A table that is emptied when it is full, so that no client can make it grow."""
 
     def keep(self, key: K, value: V) -> V:
-        """Remember the value, and return it."""
+        """Store the value, and return it."""
         if len(self) >= REMEMBERED:
             self.clear()
         self[key] = value

@@ -1,4 +1,4 @@
-"""A data folder and the folders of partitions in it: held, opened, found to be gone, deleted."""
+"""A data folder and the folders of partitions in it: opened, found missing, deleted."""
 
 import logging
 from collections.abc import Mapping
@@ -10,24 +10,24 @@ from kgroup.log.interface import DamagedLog
 from kgroup.log.open_files import OpenFiles
 from kgroup.log.partition import PartitionLog
 from kgroup.runtime.catalog import CatalogTopic
-from kgroup.runtime.complaints import told
+from kgroup.runtime.complaints import line_of
 from kgroup.runtime.topic_settings import TopicSettings
 
 log = logging.getLogger(__name__)
 
 
 def all_there(data: Path, topic: CatalogTopic) -> bool:
-    """Whether every partition of a topic has its folder."""
+    """Return whether every partition of a topic has its folder."""
     return all((data / f"{topic.name}-{number}").is_dir() for number in range(topic.partitions))
 
 
 def discard(data: Path | None, topics: Mapping[str, int]) -> None:
-    """Delete all partitions of topics that are no more, given with their number; log one that stays."""
+    """Delete all partitions of deleted topics, given with their number; log one that stays."""
     gone = ((name, number) for name, partitions in topics.items() for number in range(partitions))
     try:
         remove_partitions(data, gone)
     except StorageError as error:
-        log.error("%s", told(error))
+        log.error("%s", line_of(error))
 
 
 def open_partition(
@@ -35,7 +35,7 @@ def open_partition(
 ) -> PartitionLog:
     """Return the log in `folder`, which is made unless it `was_there` once.
 
-    DamagedLog for one that somebody took away: an empty log in its place would lose what it held in silence.
+    DamagedLog for one that was removed: an empty log in its place would silently lose what it had.
     """
     if was_there and not folder.is_dir():
         raise DamagedLog(

@@ -1,7 +1,8 @@
 """Where a partition lives: its replicas, its leader, and the epochs of its leaders.
 
-All brokers of the cluster share one process and one log a partition, so a partition moves at once, and every
-replica is in sync. Kafka's ReplicationControlManager and LeaderEpochFileCache are the source of the rules.
+All brokers of the cluster share one process and one log per partition, so a partition moves at once, and
+every replica is in sync. Kafka's ReplicationControlManager and LeaderEpochFileCache are the source of the
+rules.
 """
 
 from __future__ import annotations
@@ -31,20 +32,20 @@ class Placement:
 
     @classmethod
     def by_rule(cls, partition: int, replicas: int, nodes: Sequence[int]) -> Placement:
-        """Of a partition nobody placed: the brokers lead in turn, the next ones follow."""
+        """Return the default placement: the brokers lead in turn, the next ones follow."""
         count = len(nodes)
         chosen = tuple(nodes[(partition + i) % count] for i in range(min(replicas, count)))
         return cls(chosen, chosen[0])
 
     @classmethod
     def at(cls, replicas: Iterable[int]) -> Placement:
-        """Of a new partition on these brokers."""
+        """Return it new, on these brokers."""
         chosen = tuple(replicas)
         return cls(chosen, chosen[0])
 
     @classmethod
     def read(cls, found: Noted) -> Placement:
-        """As it was written to a catalog."""
+        """Return it as it was written to a catalog."""
         epochs = tuple((int(epoch), int(start)) for epoch, start in found["epochs"])
         return cls(tuple(int(r) for r in found["replicas"]), int(found["leader"]), epochs)
 
@@ -54,25 +55,25 @@ class Placement:
         return self.epochs[-1][0]
 
     def moved(self, replicas: Iterable[int], end_offset: int) -> Placement:
-        """On other brokers, with the old leader if it is among them; a new epoch unless all just stay."""
+        """Return it on other brokers, led by the old leader if among them; a new epoch unless all stay."""
         chosen = tuple(replicas)
         leader = self.leader if self.leader in chosen else chosen[0]
         after = replace(self, replicas=chosen, leader=leader)
         return after if set(self.replicas) <= set(chosen) else after._begun(end_offset)
 
     def elected(self, end_offset: int) -> Placement:
-        """Led by the preferred replica, in a new epoch."""
+        """Return it led by the preferred replica, in a new epoch."""
         return replace(self, leader=self.replicas[0])._begun(end_offset)
 
     def led_by(self, node: int, end_offset: int) -> Placement:
-        """Led by that broker, in a new epoch; if it is no replica, it takes the old leader's place."""
+        """Return it led by that broker, in a new epoch; if not a replica, it takes the old leader's place."""
         replicas = self.replicas
         if node not in replicas:
             replicas = tuple(node if replica == self.leader else replica for replica in replicas)
         return replace(self, replicas=replicas, leader=node)._begun(end_offset)
 
     def among(self, nodes: Container[int]) -> Placement | None:
-        """Return what is left of it when only these brokers are there; None for nothing."""
+        """Return what is left if only these brokers are up; None for nothing."""
         left = tuple(replica for replica in self.replicas if replica in nodes)
         if not left:
             return None
@@ -99,7 +100,7 @@ class Placement:
 
 
 def check_replicas(replicas: Collection[int], nodes: Container[int], others: int | None = None) -> None:
-    """Refused with INVALID_REPLICA_ASSIGNMENT for a choice of brokers that cannot be.
+    """Raise INVALID_REPLICA_ASSIGNMENT for an impossible choice of brokers.
 
     `others` is the number of replicas of the topic's other partitions, None for any.
     """

@@ -48,7 +48,7 @@ _GROUPS = {
     "consumer.session.timeout.ms": "How long a member of a consumer group may be silent.",
     "share.assignment.interval.ms": "The least time between two target assignments of a share group.",
     "share.auto.offset.reset": "Where a share group begins: earliest, latest or by_duration:PT1H.",
-    "share.delivery.count.limit": "How often a share group delivers a record before it gives it up.",
+    "share.delivery.count.limit": "How often a share group delivers a record before archiving it.",
     "share.heartbeat.interval.ms": "How often members of a share group send heartbeats.",
     "share.isolation.level": "Whether a share group reads records of open and aborted transactions.",
     "share.partition.max.record.locks": "The most records of a partition that a share group has in flight.",
@@ -93,7 +93,7 @@ _BROKERS = {
     "kgroup.client.assignors.enable": "Whether client-side assignors of the consumer protocol are served.",
     "kgroup.connections.setup.timeout.ms": "How long a TLS handshake may take, and SASL after it.",
     "leader.replication.throttled.rate": "Stored for Kafka's tools; nothing is replicated here.",
-    "log.cleaner.backoff.ms": "Pause between two looks for logs to compact.",
+    "log.cleaner.backoff.ms": "Pause between two checks for logs to compact.",
     "max.connections": "The most connections of this broker.",
     "max.incremental.fetch.session.cache.slots": "The most fetch sessions of this broker.",
     "node.id": "The id of this broker.",
@@ -115,7 +115,7 @@ _BROKERS = {
     "transaction.state.log.num.partitions": "Partitions of __transaction_state; fixed once it exists.",
     "transaction.state.log.replication.factor": "Replicas of __transaction_state.",
     "transaction.state.log.segment.bytes": "Size of segments of __transaction_state, in bytes.",
-    "transactional.id.expiration.ms": "How long an unused transactional id is remembered.",
+    "transactional.id.expiration.ms": "How long an unused transactional id is kept.",
 }
 _LISTENERS = {
     "advertised.listeners": "Addresses that clients of each listener are sent to.",

@@ -68,8 +68,8 @@ def _number(key: str, default: int, low: int = 0, high: int = INT32_MAX) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class BrokerSettings:
-    """What the broker around the coordinator can be told; defaults are Kafka's, but for one replica and
-    shorter segments of the logs of state: compacting one stops everybody for as long as it takes to read it.
+    """Settings of the broker around the coordinator; defaults are Kafka's, except one replica and
+    shorter segments of the logs of state: compacting one stops all requests while it is read.
     """
 
     node_id: int = _number("node.id", 0)
@@ -115,7 +115,7 @@ class BrokerSettings:
 
     @classmethod
     def names(cls) -> dict[str, str]:
-        """Kafka's setting name → the field that holds it."""
+        """Return Kafka's setting name → the field that has it."""
         return {f.metadata["kind"].key: f.name for f in fields(cls)}
 
     def given_node_id(self, settings: Mapping[str, str]) -> int | None:
@@ -135,7 +135,7 @@ class BrokerSettings:
 
     @classmethod
     def of(cls, settings: Mapping[str, str]) -> Self:
-        """Return the settings given, on top of the defaults; names not known here raise ConfigError."""
+        """Return the settings given, on top of the defaults; unknown names raise ConfigError."""
         values: dict[str, Any] = {}
         kinds = {f.metadata["kind"].key: (f.name, f.metadata["kind"]) for f in fields(cls)}
         for key, text in settings.items():
@@ -146,6 +146,6 @@ class BrokerSettings:
         return cls(**values)
 
     def as_text(self) -> dict[str, str]:
-        """Kafka's setting name → the value in force, as Kafka writes it."""
+        """Return Kafka's setting name → the value in force, as Kafka writes it."""
         found = ((key, getattr(self, name)) for key, name in self.names().items())
         return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in found}

@@ -1,4 +1,4 @@
-"""The settings that act now: of the process, and of each topic at each broker."""
+"""The settings in force: of the process, and of each topic at each broker."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
@@ -14,7 +14,7 @@ from kgroup.runtime.topic_settings import TopicSettings, parse
 
 
 class SettingsInForce:
-    """Worked out when first asked for, and kept until something changes."""
+    """Computed on first use, and kept until something changes."""
 
     def __init__(
         self, static: BrokerSettings, configs: BrokerConfigs, catalog: Catalog, nodes: Sequence[int]
@@ -23,7 +23,7 @@ class SettingsInForce:
         self._configs = configs
         self._catalog = catalog
         self.only_node = nodes[0] if len(nodes) == 1 else None
-        """The broker whose own settings hold for all partitions; None where each has its own."""
+        """The broker whose own settings apply to all partitions; None if each has its own."""
         self._of_topics: dict[str, dict[int | None, TopicSettings]] = {}
         self.process = static
         self.forget_all()
@@ -40,7 +40,7 @@ class SettingsInForce:
         return found
 
     def own_of(self, topic: CatalogTopic) -> Mapping[str, str]:
-        """Return what a topic sets of its own; topics of state are born with smaller segments than others."""
+        """Return what a topic sets of its own; topics of state start with smaller segments than others."""
         if topic.name == OFFSETS_TOPIC:
             return {"segment.bytes": str(self.process.offsets_segment_bytes), **topic.config}
         if topic.name == TRANSACTION_TOPIC:
@@ -50,11 +50,11 @@ class SettingsInForce:
         return topic.config
 
     def forget(self, topic: str) -> None:
-        """Forget the settings of a topic that changed or is gone."""
+        """Drop the settings of a changed or deleted topic."""
         self._of_topics.pop(topic, None)
 
     def forget_all(self) -> None:
-        """Forget all settings, as a broker's changed."""
+        """Drop all settings, as a broker's changed."""
         self._of_topics.clear()
         changed = self._configs.of_the_process(self.only_node)
         self.process = BrokerSettings.of({**self._static.as_text(), **changed})
@@ -78,7 +78,7 @@ def read_settings(config: Mapping[str, str], kafka: Release) -> tuple[BrokerSett
 
 
 def is_setting(name: str) -> bool:
-    """Whether `read_settings` knows a setting of this name."""
+    """Return whether `read_settings` knows a setting of this name."""
     return name in BrokerSettings.names() or name in GroupConfig.names() or name in OF_TOPICS
 
 

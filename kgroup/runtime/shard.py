@@ -1,4 +1,4 @@
-"""One `__consumer_offsets` partition: a coordinator, its log, and the order in which the two are touched."""
+"""One `__consumer_offsets` partition: a coordinator, its log, and the order in which they change."""
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
@@ -33,11 +33,11 @@ class Telemetry(NamedTuple):
 
 
 class Shard:
-    """Appends what the coordinator decides before anybody hears of it.
+    """Appends what the coordinator decides before anything is answered.
 
-    An outcome that cannot be appended never happened: the coordinator is thrown away and loaded from
-    the log again, the request is answered COORDINATOR_NOT_AVAILABLE and every parked one NOT_COORDINATOR.
-    Generations that members were told of are not given out again. One whose records have no encoding is
+    An outcome that cannot be appended never happened: the coordinator is dropped and loaded from the log
+    again, the request is answered COORDINATOR_NOT_AVAILABLE and every parked one NOT_COORDINATOR.
+    Generations that were sent to members are not reused. An outcome whose records have no encoding is
     refused with UNKNOWN_SERVER_ERROR before anything is appended, and the coordinator stays.
     `telemetry` may be shared by shards; a reload goes on counting where it was.
     """
@@ -70,8 +70,8 @@ class Shard:
 
         Raises StorageError or DecodeError for a log that cannot be read or contradicts itself.
         """
-        # A log that has not grown since the last load must not bring the same member ids again: those
-        # handed out meanwhile are still held by clients.
+        # A log that has not grown since the last load must not produce the same member ids again: clients
+        # still use those handed out meanwhile.
         again = f"/{self._loads}" if self._loads else ""
         seed = f"{self._seed}/{self.partition}/{self.log.end_offset}{again}"
         self._loads += 1
@@ -97,16 +97,16 @@ class Shard:
         return replies
 
     def next_wake_ms(self) -> int | None:
-        """When `wake` has something to do next, or None."""
+        """Return when `wake` has something to do next, or None."""
         return self.coordinator.next_wake_ms()
 
     def topics_changed(self, image: TopicImage, now_ms: int) -> list[Reply]:
-        """Tell the coordinator of a new topic image."""
+        """Apply a new topic image."""
         self._image = image
         return self._settle(self.coordinator.topics_changed(image, now_ms), now_ms)
 
     def end_transaction(self, marker: EndMarker, now_ms: int) -> tuple[bool, list[Reply]]:
-        """Append a transaction's end and apply it: whether that was done, and the replies this released."""
+        """Append a transaction's end and apply it; return whether that was done, and the released replies."""
         try:
             self._append(Outcome(marker=marker), [], now_ms)
         except StorageError as error:
@@ -114,9 +114,9 @@ class Shard:
         return True, []
 
     def group_config_changed(self, group_id: str, settings: dict[str, str], now_ms: int) -> list[Reply]:
-        """Replace a group's dynamic settings; they act from its next request on.
+        """Replace a group's dynamic settings; they apply from its next request on.
 
-        Returns the replies this released. A shard that is not loaded yet has them when it is.
+        Return the replies this released. A shard that is not loaded yet applies them when it is.
         """
         if self._coordinator is None:
             put(self._group_configs, group_id, settings)
@@ -138,12 +138,12 @@ class Shard:
         return result
 
     def abandon(self) -> list[Reply]:
-        """Give the shard up: every parked request is answered NOT_COORDINATOR."""
+        """Abandon the shard: every parked request is answered NOT_COORDINATOR."""
         waiting, self._waiting = self._waiting, {}
         return [Reply(t, refusal(r.body, ErrorCode.NOT_COORDINATOR)) for t, r in waiting.items()]
 
     def forget(self, ticket: Ticket) -> None:
-        """Nobody waits for this ticket any more; its reply may still come, and can be dropped."""
+        """Forget this ticket, which no call waits for; its reply may still come, and can be dropped."""
         self._waiting.pop(ticket, None)
 
     def _settle(self, outcome: Outcome, now_ms: int, ticket: Ticket | None = None) -> list[Reply]:
@@ -163,7 +163,7 @@ class Shard:
     def _append(self, outcome: Outcome, encoded: Appended, now_ms: int) -> None:
         """Replay the records, then append them: what a restart could not replay must never reach the log.
 
-        Whatever is raised leaves the coordinator ahead of the log, or in between: it must be reloaded.
+        After any exception the coordinator is ahead of the log, or in between: it must be reloaded.
         """
         records, coordinator = outcome.records, self.coordinator
         producer = outcome.producer
@@ -193,7 +193,7 @@ class Shard:
             coordinator.end_transaction(marker.producer_id, committed=marker.committed)
 
     def _refuse(self, outcome: Outcome, ticket: Ticket | None, error: Exception) -> list[Reply]:
-        """Refuse whoever the outcome was for: what has no encoding was neither appended nor replayed."""
+        """Refuse the requests of the outcome: what has no encoding was neither appended nor replayed."""
         subject = f"a record of {OFFSETS_TOPIC}-{self.partition}"
         self._complaints.say(log, subject, f"cannot be encoded, its request is refused: {error}")
         tickets = dict.fromkeys(reply.ticket for reply in outcome.replies)

@@ -1,4 +1,4 @@
-"""One `__share_group_state` partition: a share coordinator, its log, and which is touched first."""
+"""One `__share_group_state` partition: a share coordinator, its log, and their order of changes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kgroup.log.interface import Log
 from kgroup.protocol.batches import LogRecord
 from kgroup.protocol.group_records import encode_key, encode_value
 from kgroup.protocol.share_state_records import decode_key, decode_value
-from kgroup.runtime.complaints import Complaints, told
+from kgroup.runtime.complaints import Complaints, line_of
 from kgroup.share.coordinator import Change, Record, ShareCoordinator, ShareStateConfig
 
 log = logging.getLogger(__name__)
@@ -20,7 +20,7 @@ R = TypeVar("R")
 
 
 class ShareShard:
-    """Appends what the share coordinator decides before anybody hears of it.
+    """Appends what the share coordinator decides before anything is answered.
 
     After a failed append the coordinator is loaded from the log again: what was refused never happened.
     """
@@ -47,7 +47,7 @@ class ShareShard:
         self.coordinator = fresh
 
     def run(self, operation: Callable[[ShareCoordinator], Change[R]], now_ms: int) -> R:
-        """Carry out an operation; its answer, once what it decided is in the log.
+        """Carry out an operation; return its answer, once what it decided is in the log.
 
         Refused as the operation says, or with COORDINATOR_NOT_AVAILABLE when nothing could be appended.
         """
@@ -57,13 +57,13 @@ class ShareShard:
         return answer
 
     def topics_changed(self, image: TopicImage, now_ms: int) -> None:
-        """Take over a new topic image; the state of partitions of deleted topics goes."""
+        """Apply a new topic image; remove the state of partitions of deleted topics."""
         gone = image.changes_since(self.coordinator.image).gone
         self.coordinator.image = image
         self._append(self.coordinator.topics_deleted({topic.topic_id for topic in gone.values()}), now_ms)
 
     def keep_short(self, now_ms: int) -> None:
-        """Write snapshots of what had none for long, and let go what all snapshots supersede."""
+        """Write snapshots of what had none for long, and delete what all snapshots supersede."""
         self._append(self.coordinator.snapshot_cold(now_ms), now_ms)
         offset = self.coordinator.redundant_offset
         if offset != NO_OFFSET and offset > self.log.start_offset:
@@ -80,7 +80,7 @@ class ShareShard:
         except StorageError as error:
             subject = f"{SHARE_STATE_TOPIC}-{self.partition}"
             self._complaints.say(
-                log, subject, f"nothing can be appended, requests are refused: {told(error)}"
+                log, subject, f"nothing can be appended, requests are refused: {line_of(error)}"
             )
             self.load()
             raise Refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message) from None

@@ -1,8 +1,8 @@
 """The settings a topic may have: Kafka's names, types, defaults and bounds, and the values in force.
 
-Kafka 4.3.1's LogConfig is the source. A value that was not given is the broker's, under the name a broker
-knows it by, else the default. Retention alone differs: nothing is deleted by default, as the embedded cluster
-may hold a copy of somebody's data (docs/decisions/0017-topic-settings.md).
+Kafka 4.3.1's LogConfig is the source. A value that was not given is the broker's, under the broker's name
+for it, else the default. Retention alone differs: nothing is deleted by default, as the embedded cluster
+may contain a copy of a user's data (docs/decisions/0017-topic-settings.md).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from kgroup.errors import ErrorCode, Refused
 
 INT32_MAX, INT64_MAX = (1 << 31) - 1, (1 << 63) - 1
-BOOLEAN, STRING, INT, LONG, DOUBLE, LIST = 1, 2, 3, 5, 6, 7  # config types, as DescribeConfigs tells them
+BOOLEAN, STRING, INT, LONG, DOUBLE, LIST = 1, 2, 3, 5, 6, 7  # config types, as DescribeConfigs reports them
 MAX_VALUE = (1 << 15) - 1  # length of a value
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
@@ -55,7 +55,7 @@ def one_of(*choices: str) -> Callable[[object], str | None]:
 
 def _policies(value: object) -> str | None:
     assert isinstance(value, list)
-    return next((told for each in value if (told := one_of("compact", "delete")(each))), None)
+    return next((error for each in value if (error := one_of("compact", "delete")(each))), None)
 
 
 def _gzip_level(value: object) -> str | None:
@@ -122,7 +122,7 @@ SETTINGS: dict[str, TopicSetting] = {
 """Kafka's 33 topic settings, by name."""
 
 INTERNAL = {"internal.segment.bytes": TopicSetting(INT, "", "")}
-"""Settings Kafka takes without ever listing them: segments smaller than `segment.bytes` may be, for tests."""
+"""Settings Kafka accepts without listing them: segments smaller than `segment.bytes` may be, for tests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ class TopicSettings:
 
 
 def parse(name: str, text: str, setting: TopicSetting) -> object:
-    """Return the value of a setting as Kafka reads it; Refused with INVALID_CONFIG for one it cannot have."""
+    """Return the value of a setting as Kafka reads it; INVALID_CONFIG for an invalid one."""
     value, problem = _read(text, setting)
     if problem is None:
         problem = setting.check(value)
@@ -178,7 +178,7 @@ def parse(name: str, text: str, setting: TopicSetting) -> object:
 
 
 def _read(text: str, setting: TopicSetting) -> tuple[object, str | None]:
-    """Return the value, and why there is none."""
+    """Return the value, and the error if there is none."""
     trimmed = text.strip()
     value: object = trimmed
     problem: str | None = None
@@ -198,15 +198,15 @@ def _read(text: str, setting: TopicSetting) -> tuple[object, str | None]:
             problem = "Not a number of type DOUBLE"
     elif setting.type == LIST:
         parts = _COMMA.split(trimmed) if trimmed else []
-        # Kafka drops what is named again where it knows all that may be named
+        # Kafka drops repeated items if it knows all valid ones
         value = list(dict.fromkeys(parts)) if setting.check is _policies else parts
     return value, problem
 
 
 def written(name: str, text: str) -> str:
-    """Return a value as Kafka tells it: read and written again, so without the blanks around it.
+    """Return a value as Kafka reports it: read and written again, so without the blanks around it.
 
-    One in force that could not be set, as the length of a segment of state, is told all the same.
+    One in force that could not be set, as a segment length of state, is reported all the same.
     """
     setting = SETTINGS.get(name) or INTERNAL[name]
     value, problem = _read(text, setting)
@@ -218,7 +218,7 @@ def written(name: str, text: str) -> str:
 
 
 def check(own: Mapping[str, str], broker: Mapping[str, str]) -> None:
-    """Refused with INVALID_CONFIG for a value that a topic cannot have, or two that contradict each other.
+    """Raise INVALID_CONFIG for a value that a topic cannot have, or two that contradict each other.
 
     The names are known ones.
     """

@@ -1,4 +1,4 @@
-"""One `__transaction_state` partition: a transaction coordinator, its log, and which is touched first."""
+"""One `__transaction_state` partition: a transaction coordinator, its log, and their order of changes."""
 
 import logging
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from kgroup.protocol.batches import LogRecord
 from kgroup.protocol.group_records import encode_key, encode_value
 from kgroup.protocol.transaction_records import TransactionLogKey, decode_key, decode_value
 from kgroup.runtime.clock import SystemClock
-from kgroup.runtime.complaints import Complaints, told
+from kgroup.runtime.complaints import Complaints, line_of
 from kgroup.transactions.config import TransactionConfig
 from kgroup.transactions.coordinator import TransactionCoordinator
 from kgroup.transactions.outcome import Markers, Outcome
@@ -22,8 +22,8 @@ log = logging.getLogger(__name__)
 class TransactionShard:
     """Appends what the coordinator decides, has the markers written, and appends that they are.
 
-    `write_markers` says whether every partition has its marker now, or is gone; if not, it is asked again
-    after a while. `new_producer_id` gives an id never given out before.
+    `write_markers` returns whether every partition has its marker now, or is gone; if not, it is called
+    again after a while. `new_producer_id` returns an id never used before.
     """
 
     def __init__(
@@ -55,11 +55,11 @@ class TransactionShard:
         self.coordinator = fresh
 
     def begin(self, now_ms: int) -> None:
-        """Start to serve: ends that were decided before the last stop are carried out."""
+        """Start to serve: carry out ends that were decided before the last stop."""
         self._carry_out(self.coordinator.loaded().markers, now_ms)
 
     def run(self, operation: Callable[[TransactionCoordinator], Outcome], now_ms: int) -> Outcome:
-        """Carry out an operation; its outcome, which is in the log.
+        """Carry out an operation; return its outcome, which is in the log.
 
         Refused as the operation says, or with COORDINATOR_NOT_AVAILABLE when nothing could be appended.
         """
@@ -83,7 +83,7 @@ class TransactionShard:
             self.run(lambda coordinator: coordinator.wake(now_ms), now_ms)
 
     def next_wake_ms(self) -> int | None:
-        """When `wake` has something to do next, or None."""
+        """Return when `wake` has something to do next, or None."""
         return self.coordinator.next_wake_ms()
 
     def _carry_out(self, all_markers: list[Markers], now_ms: int) -> None:
@@ -95,7 +95,7 @@ class TransactionShard:
                     self._append(self.coordinator.markers_written(name, now_ms).records, now_ms)
                 except StorageError as error:
                     subject = f"{TRANSACTION_TOPIC}-{self.partition}"
-                    self._complaints.say(log, subject, f"the end of {name} is tried again: {told(error)}")
+                    self._complaints.say(log, subject, f"the end of {name} is tried again: {line_of(error)}")
                     written = False
             if not written:
                 self.coordinator.markers_delayed(name, now_ms)
@@ -110,7 +110,7 @@ class TransactionShard:
 
 
 def _replay(coordinator: TransactionCoordinator, stored: LogRecord) -> None:
-    """Replay a record; types that are not ours are skipped, as Kafka does."""
+    """Replay a record; unknown types are skipped, as in Kafka."""
     key = stored.key or b""
     if int.from_bytes(key[:2], "big") != TransactionLogKey.TYPE:
         return

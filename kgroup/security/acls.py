@@ -76,7 +76,7 @@ IMPLIED_BY = {
     _O.DESCRIBE: frozenset({_O.DESCRIBE, _O.READ, _O.WRITE, _O.DELETE, _O.ALTER}),
     _O.DESCRIBE_CONFIGS: frozenset({_O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS}),
 }
-"""An operation → those that allow it, too, where a rule allows them; what a rule forbids implies nothing."""
+"""An operation → those that allow it, too, if a rule allows them; what a rule forbids implies nothing."""
 OPERATIONS = {
     ResourceType.TOPIC: (
         _O.READ,
@@ -102,7 +102,7 @@ OPERATIONS = {
     ResourceType.DELEGATION_TOKEN: (_O.DESCRIBE,),
     ResourceType.USER: (_O.CREATE_TOKENS, _O.DESCRIBE_TOKENS),
 }
-"""What can be done with a resource of each type (AclEntry.supportedOperations)."""
+"""The operations on a resource of each type (AclEntry.supportedOperations)."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -118,13 +118,13 @@ class Acl:
     permission: Permission
 
     def concerns(self, name: str) -> bool:
-        """Whether a resource of the rule's type, by its name, is one that the rule is about."""
+        """Return whether the rule is about a resource of its type, by name."""
         if self.pattern is PatternType.PREFIXED:
             return name.startswith(self.name)
         return self.name in (name, WILDCARD)
 
     def speaks_of(self, operation: Operation) -> bool:
-        """Whether the rule allows, or forbids, the operation on the resources it is about."""
+        """Return whether the rule allows, or forbids, the operation on its resources."""
         if self.operation in (operation, Operation.ALL):
             return True
         return self.permission is Permission.ALLOW and self.operation in IMPLIED_BY.get(operation, ())
@@ -146,7 +146,7 @@ class AclFilter:
     permission: Permission = Permission.ANY
 
     def matches(self, acl: Acl) -> bool:
-        """Whether this rule is among those meant."""
+        """Return whether this rule is among those meant."""
         return (
             self.resource_type in (ResourceType.ANY, acl.resource_type)
             and self.pattern in (PatternType.ANY, PatternType.MATCH, acl.pattern)
@@ -165,7 +165,7 @@ Kind = TypeVar("Kind", ResourceType, PatternType, Operation, Permission)
 
 
 def known(kind: type[Kind], number: int) -> Kind:
-    """Return the value of this number; Refused with INVALID_REQUEST for one unknown to Kafka 4.3.1."""
+    """Return the value of this number; INVALID_REQUEST for one unknown to Kafka 4.3.1."""
     try:
         found = kind(number)
     except ValueError:
@@ -176,7 +176,7 @@ def known(kind: type[Kind], number: int) -> Kind:
 
 
 def check_new(acl: Acl) -> None:
-    """Refused with INVALID_REQUEST for what is no rule but a filter (AclControlManager.validateNewAcl)."""
+    """Raise INVALID_REQUEST for what is no rule but a filter (AclControlManager.validateNewAcl)."""
     cluster = acl.resource_type is ResourceType.CLUSTER
     wrong = {
         f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}": cluster

@@ -1,8 +1,8 @@
-"""Who may do what: the decisions of Kafka 4.3.1's StandardAuthorizer.
+"""The decisions of Kafka 4.3.1's StandardAuthorizer.
 
-A rule that forbids comes before any that allows. Where no rule is about a resource, the default decides;
-where some are, but none allows what is asked, it is forbidden. Super users may do everything
-(StandardAuthorizerData; Authorizer.authorizeByResourceType).
+A rule that forbids comes before any that allows. If no rule is about a resource, the default decides; if some
+are, but none allows what is asked, it is forbidden. Super users may do everything (StandardAuthorizerData;
+Authorizer.authorizeByResourceType).
 """
 
 from collections.abc import Iterable, Iterator
@@ -59,7 +59,7 @@ class _Rules:
 class Authorizer:
     """The rules of one cluster, and what follows from them.
 
-    `changes` grows with every rule that comes or goes: who remembers decisions forgets them then.
+    `changes` grows with every rule added or removed: cached decisions are then outdated.
     """
 
     def __init__(
@@ -75,30 +75,30 @@ class Authorizer:
 
     @property
     def acls(self) -> frozenset[Acl]:
-        """All rules, as of now."""
+        """All present rules."""
         return frozenset(self._acls)
 
     def add(self, acl: Acl) -> None:
-        """From now on this rule holds; one that is there already is left."""
+        """Add a rule; one that exists already is left."""
         if acl not in self._acls:
             self._acls.add(acl)
             self._rules[acl.resource_type].add(acl)
             self.changes += 1
 
     def remove(self, acl: Acl) -> None:
-        """Remove a rule; KeyError for one that is not there."""
+        """Remove a rule; KeyError for a missing one."""
         self._acls.remove(acl)
         self._rules[acl.resource_type].remove(acl)
         self.changes += 1
 
     def is_super(self, principal: Principal) -> bool:
-        """Whether no rule binds this principal."""
+        """Return whether no rule binds this principal."""
         return str(principal) in self.super_users
 
     def allows(
         self, principal: Principal, host: str, operation: Operation, kind: ResourceType, name: str
     ) -> bool:
-        """Whether a principal at an address may do this with the resource of this name."""
+        """Return whether a principal at an address may do this with the resource of this name."""
         who = str(principal)
         if who in self.super_users:
             return True
@@ -114,9 +114,9 @@ class Authorizer:
     def allows_somewhere(
         self, principal: Principal, host: str, operation: Operation, kind: ResourceType
     ) -> bool:
-        """Whether there may be a resource of this type with which the principal may do this (KIP-679).
+        """Return whether there may be a resource of this type with which the principal may do this (KIP-679).
 
-        As Kafka, it takes the resource "hardcode" for one that no rule is about.
+        As Kafka, it uses the resource "hardcode" for one that no rule is about.
         """
         if self.allows(principal, host, operation, kind, "hardcode"):
             return True
@@ -137,7 +137,7 @@ def _is_for(acl: Acl, who: str, host: str) -> bool:
 
 
 def _dominated(acl: Acl, denied: set[tuple[PatternType, str]]) -> bool:
-    """Whether all that a rule allows is forbidden; what is allowed on everything never is."""
+    """Return whether all that a rule allows is forbidden; what is allowed on everything never is."""
     literal = acl.pattern is PatternType.LITERAL
     if literal and acl.name == WILDCARD:
         return False

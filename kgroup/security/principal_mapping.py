@@ -38,7 +38,7 @@ class Rule:
     case: str = ""
 
     def apply(self, name: str) -> str | None:
-        """Return what the rule makes of a name; None where it does not match as a whole."""
+        """Return the mapped name; None if the rule does not match as a whole."""
         if self.pattern is None:
             return name
         if self.pattern.fullmatch(name) is None:
@@ -68,13 +68,13 @@ class Rule:
 
 
 class PrincipalMapping:
-    """The rules in their order, the first that matches decides; ValueError for a text that is none."""
+    """The rules in their order, the first that matches decides; ValueError for an invalid text."""
 
     def __init__(self, text: str = DEFAULT_RULES) -> None:
         self.rules = tuple(_rules(text.strip() or DEFAULT_RULES))
 
     def name_of(self, distinguished_name: str) -> str | None:
-        """Return the principal's name, or None where no rule applies: whoever it is does not get in."""
+        """Return the principal's name, or None if no rule applies: the connection is then refused."""
         for rule in self.rules:
             made = rule.apply(distinguished_name)
             if made is not None:

@@ -1,4 +1,4 @@
-"""Who is at the other end of a connection, as access rules name them."""
+"""The identity of a connection's client, as access rules name it."""
 
 from __future__ import annotations
 
@@ -27,4 +27,4 @@ class Principal:
 
 
 ANONYMOUS = Principal(USER, "ANONYMOUS")
-"""Whoever comes without authentication."""
+"""A client without authentication."""

@@ -1,4 +1,4 @@
-"""A right as Kafka's ACLs have it: an operation on a resource, and which one a refusal says is missing."""
+"""A right as in Kafka's ACLs: an operation on a resource, and the right that a refusal reports missing."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ OPERATION_CODES = {
     DESCRIBE_CONFIGS: 10,
     ALTER_CONFIGS: 11,
 }
-"""Kafka's AclOperation by its name in kafka-acls; the bits, too, in which brokers tell what is allowed."""
+"""Kafka's AclOperation by its name in kafka-acls; also the bits in which brokers report what is allowed."""
 GROUP, TOPIC, CLUSTER, TRANSACTIONAL_ID = "Group", "Topic", "Cluster", "TransactionalId"
 EVERY = "*"
 """The name of a resource in an ACL for every resource of the kind."""
@@ -27,7 +27,7 @@ _RESOURCE_OF = {
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: TRANSACTIONAL_ID,
 }
 REFUSALS = frozenset(code.name for code in _RESOURCE_OF)
-"""The names of the codes with which a broker says that a right is missing."""
+"""The names of the codes with which a broker reports a missing right."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -55,7 +55,7 @@ def on_cluster(operation: str) -> Right:
 
 
 def lacking(code: int, *needed: Right) -> str | None:
-    """Return what a refusal with `code` says of a request that needs these rights; None for other codes."""
+    """Return the missing right in a refusal with `code` of a request with these; None for other codes."""
     resource = next((name for known, name in _RESOURCE_OF.items() if known == code), None)
     if resource is None:
         return None

@@ -1,7 +1,7 @@
-"""SCRAM as a broker does it: what it keeps of a password, and its side of the exchange (RFC 5802, RFC 7677).
+"""SCRAM on the broker's side: its stored credentials, and the exchange (RFC 5802, RFC 7677).
 
-Kafka's rules where they differ from the RFCs (ScramSaslServer, ScramMessages): no channel binding, salts of
-any length, names taken as they are, and what a client adds to its first message is passed over.
+Kafka's rules if they differ from the RFCs (ScramSaslServer, ScramMessages): no channel binding, salts of any
+length, names taken as they are, and a client's additions to its first message are ignored.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ScramMechanism(IntEnum):
 
     @property
     def spelling(self) -> str:
-        """As SASL names it."""
+        """Its name in SASL."""
         return self.name.replace("_", "-")
 
     @property
@@ -58,7 +58,7 @@ class ScramMechanism(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ScramCredential:
-    """What is kept of a password: enough to check a proof, too little to make one."""
+    """A stored password: enough to check a proof, too little to make one."""
 
     salt: bytes = field(repr=False)
     stored_key: bytes = field(repr=False)
@@ -76,27 +76,27 @@ class ScramCredential:
 
 
 def salted(mechanism: ScramMechanism, password: str, salt: bytes, iterations: int) -> bytes:
-    """Return the salted password, which is all that a broker is told of one."""
+    """Return the salted password, all of a password that a broker receives."""
     return hashlib.pbkdf2_hmac(mechanism.digest, password.encode(), salt, iterations)
 
 
 class ScramRefused(Exception):
     """The exchange ends here; the text is for the log.
 
-    The client learns no more than that it was refused, unless `told`, and not even that when `silent`.
+    The client learns only that it was refused, unless there is a `message`; not even that when `silent`.
     """
 
-    def __init__(self, why: str, told: str | None = None, *, silent: bool = False) -> None:
+    def __init__(self, why: str, message: str | None = None, *, silent: bool = False) -> None:
         super().__init__(why)
-        self.told = told
+        self.message = message
         self.silent = silent
 
 
 class ScramServer:
-    """One exchange: `step` is given what the client says and returns the answer, twice.
+    """One exchange: `step` takes a client's message and returns the answer, twice.
 
-    `user` is whose it is once `done`. Raises ScramRefused for a message that is none, a user `find` does not
-    know (it returns None), or a proof that is wrong.
+    `user` is its owner once `done`. Raise ScramRefused for an invalid message, a user `find` does not know
+    (it returns None), or a proof that is wrong.
     """
 
     def __init__(
@@ -115,13 +115,13 @@ class ScramServer:
         try:
             text = said.decode()
         except UnicodeDecodeError:
-            raise ScramRefused("a message that is no text") from None
+            raise ScramRefused("a message that is not text") from None
         return self._final_step(text) if self._first is not None else self._first_step(text)
 
     def _first_step(self, text: str) -> bytes:
         first = _FIRST.fullmatch(text)
         if first is None:
-            raise ScramRefused("a first message that is none")
+            raise ScramRefused("an invalid first message")
         name = first["name"].replace("=2C", ",").replace("=3D", "=")
         credential = self._find(name)
         if credential is None:
@@ -138,26 +138,26 @@ class ScramServer:
         final, first, credential = _FINAL.fullmatch(text), self._first, self._credential
         assert first is not None and credential is not None
         if final is None or self.done:
-            raise ScramRefused("a final message that is none")
+            raise ScramRefused("an invalid final message")
         if final["nonce"] != self._nonce:
             raise ScramRefused("its nonce is not the one of this exchange")
-        told = f"{first['bare']},{self._server_first},{final['without_proof']}".encode()
-        signature = _hmac(self._mechanism, credential.stored_key, told)
+        signed = f"{first['bare']},{self._server_first},{final['without_proof']}".encode()
+        signature = _hmac(self._mechanism, credential.stored_key, signed)
         proof = _decoded(final["proof"])
         if len(proof) != len(signature):
-            raise ScramRefused("a proof of another length", silent=True)
+            raise ScramRefused("a proof of the wrong length", silent=True)
         key = bytes(a ^ b for a, b in zip(proof, signature, strict=True))
         if not hmac.compare_digest(hashlib.new(self._mechanism.digest, key).digest(), credential.stored_key):
             raise ScramRefused("the proof is wrong: another password")
         self.done = True
-        return b"v=" + b64encode(_hmac(self._mechanism, credential.server_key, told))
+        return b"v=" + b64encode(_hmac(self._mechanism, credential.server_key, signed))
 
 
 def _decoded(text: str) -> bytes:
     try:
         return b64decode(text, validate=True)
     except ValueError:
-        raise ScramRefused("a final message that is none") from None
+        raise ScramRefused("an invalid final message") from None
 
 
 def _hmac(mechanism: ScramMechanism, key: bytes, message: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Which of the batches that were read are of transactions that were aborted: nobody gets those (KIP-98)."""
+"""The batches of aborted transactions among those that were read: no member gets them (KIP-98)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kgroup.share.acquire import Extent
 
 
 def aborted_extents(batches: Iterable[Batch], aborted: Iterable[tuple[int, int]]) -> list[Extent]:
-    """The batches of transactions given as producer id and first offset; their markers are none of them."""
+    """Return batches of transactions given as producer id and first offset, without their markers."""
     waiting = sorted(aborted, key=lambda each: each[1], reverse=True)
     open_ids: set[int] = set()
     found = []

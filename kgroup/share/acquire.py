@@ -1,4 +1,4 @@
-"""Acquiring: which of the records that were read a member is given, and how they are tracked from then on."""
+"""Acquiring: which records a member gets of those that were read, and how they are tracked afterwards."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Extent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a group's settings say of its partitions: times in ms, the others numbers of records or
+    """A group's settings for its partitions: times in ms, the others numbers of records or
     deliveries."""
 
     lock_ms: int = 30_000
@@ -30,13 +30,13 @@ class Terms:
 
     @property
     def throttled_from(self) -> int:
-        """Records delivered so often go out in ever smaller portions: one may be what kills its reader."""
+        """From this delivery count on, portions get ever smaller: one record may be what kills its reader."""
         return max(2, -(-self.most_deliveries // 2))
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What a member asks for: whole batches, or with `by_record` no more than `most` records."""
+    """A member's request: whole batches, or with `by_record` no more than `most` records."""
 
     member: str
     most: int
@@ -45,7 +45,7 @@ class Wish:
 
 
 class Acquired(NamedTuple):
-    """What a member has got, and how many records of its `most` that takes."""
+    """The acquired records, and how many of the member's `most` they use."""
 
     records: list[AcquiredRecords]
     size: int
@@ -65,7 +65,7 @@ def acquire(
         return NOTHING
     first = read[0].base
     _archive_missing(flight, fetch_offset, first)
-    if first > last:  # there was room for what the log has no more, and is none for what follows
+    if first > last:  # there was room for records the log lacks, and is none for what follows
         flight.move_start()
         return NOTHING
     begin = _begin(flight, first)
@@ -83,7 +83,7 @@ def acquire(
 
 
 def _limits(flight: InFlight, terms: Terms, most: int, fetch_offset: int, last: int) -> tuple[int, int]:
-    """How many records may be taken, and up to which."""
+    """Return how many records may be taken, and up to which."""
     free = min(most, terms.most_in_flight - flight.size)
     # What is in flight already may be taken again, however much there is.
     if free <= 0 and fetch_offset <= flight.end:
@@ -92,7 +92,7 @@ def _limits(flight: InFlight, terms: Terms, most: int, fetch_offset: int, last: 
 
 
 def _archive_missing(flight: InFlight, fetch_offset: int, first: int) -> None:
-    """Give up what the log has no more: it was asked for, and what was read begins behind it."""
+    """Archive records that the log lacks: they were asked for, and what was read begins behind them."""
     if not flight.batches or fetch_offset >= first:
         return
     low = flight.floor(fetch_offset)
@@ -103,7 +103,7 @@ def _archive_missing(flight: InFlight, fetch_offset: int, first: int) -> None:
 
 
 def _begin(flight: InFlight, first: int) -> int:
-    """Where the first of the batches concerned begins: the one in flight that has the record, if one has."""
+    """Return the start of the first batch concerned: the one in flight that has the record, if one has."""
     low = flight.floor(first)
     if low is None:
         return max(first, flight.start)
@@ -134,7 +134,7 @@ class _Acquiring:
         self.count = 0
 
     def take_known(self, batches: Iterable[Batch], begin: int) -> None:
-        """What is available of batches that are in flight, and what lies unseen between them."""
+        """Take what is available of batches in flight, and what lies unseen between them."""
         unseen = begin
         for batch in batches:
             if self.count >= self.most:
@@ -173,7 +173,7 @@ class _Acquiring:
         return got
 
     def _throttled(self, batch: Batch) -> bool:
-        """Whether something that is available in the batch has been delivered often."""
+        """Return whether an available record of the batch has been delivered often."""
         fates = (
             [batch.whole]
             if batch.whole is not None
@@ -183,7 +183,7 @@ class _Acquiring:
         return most >= self.terms.throttled_from
 
     def _take_records(self, batch: Batch, left: int) -> int:
-        """Records of a split batch; one on its last delivery goes alone."""
+        """Take records of a split batch; one on its last delivery goes alone."""
         limit, portion, got = self.terms.most_deliveries, 0, 0
         runs: list[tuple[int, int, int]] = []
         for offset, fate in batch.fates(self.first, self.last):
@@ -210,7 +210,7 @@ class _Acquiring:
         fate.lock = self.flight.lock(first, last, self.due_ms)
 
     def take_new(self, first: int, last: int) -> None:
-        """Records that nobody has seen yet, as whole batches of the log where that is asked for."""
+        """Take records never seen before, as whole batches of the log if that is asked for."""
         flight, most = self.flight, self.most - self.count
         if not flight.batches and flight.end > first:
             first = flight.end
@@ -230,14 +230,14 @@ class _Acquiring:
         self.count += end - first + 1
 
     def _end_of_batch(self, offset: int) -> int:
-        """The end of the log's batch that has an offset; the offset if none has."""
+        """Return the end of the log's batch that has an offset; the offset if none has."""
         for extent in self.read:
             if extent.base <= offset <= extent.last:
                 return extent.last
         return offset
 
     def _in_order(self, first: int, last: int) -> list[AcquiredRecords]:
-        """Put new batches of some `batch_size` records, cut where batches of the log begin."""
+        """Add new batches of some `batch_size` records, cut where batches of the log begin."""
         made: list[AcquiredRecords] = []
         if self.wish.by_record:
             end = min(last, first + self.most - self.count - 1)
@@ -257,7 +257,7 @@ class _Acquiring:
         return made
 
     def _put(self, first: int, end: int, last: int) -> None:
-        """A batch up to `last`, of which the records up to `end` are acquired."""
+        """Add a batch up to `last`, of which the records up to `end` are acquired."""
         flight, member = self.flight, self.wish.member
         if end == last:
             lock = flight.lock(first, last, self.due_ms)
@@ -276,7 +276,7 @@ def _acquired(first: int, last: int, count: int) -> AcquiredRecords:
 
 
 def without(records: Iterable[AcquiredRecords], gone: Sequence[Extent]) -> list[AcquiredRecords]:
-    """The records outside of some batches, both in order."""
+    """Return the records outside of some batches, both in order."""
     left: list[AcquiredRecords] = []
     for each in records:
         first = each.first_offset

@@ -13,9 +13,9 @@ _Span: TypeAlias = tuple[int, int, int, int]
 
 
 def combine(batches: Iterable[StateBatch], start_offset: int) -> tuple[StateBatch, ...]:
-    """What the batches say from `start_offset` on (-1: of all offsets), none overlapping another.
+    """Return the batches from `start_offset` on (-1: of all offsets), none overlapping another.
 
-    Where two overlap, the one that was delivered more often counts, then the one in the higher state.
+    Of two that overlap, the one that was delivered more often counts, then the one in the higher state.
     """
     spans = [
         (max(batch.first_offset, start_offset), batch.last_offset, batch.delivery_count, batch.delivery_state)
@@ -29,7 +29,7 @@ def combine(batches: Iterable[StateBatch], start_offset: int) -> tuple[StateBatc
 
 
 def _merged(spans: list[_Span]) -> list[_Span]:
-    """The spans in order, without overlaps, neighbours that are alike as one."""
+    """Return the spans in order, without overlaps, equal neighbours merged."""
     heapify(spans)
     done: list[_Span] = []
     while spans:
@@ -45,7 +45,7 @@ def _merged(spans: list[_Span]) -> list[_Span]:
 
 
 def _pieces(one: _Span, other: _Span) -> Iterable[_Span]:
-    """Two overlapping spans without their overlap in the lesser one; `one` is sorted before `other`."""
+    """Cut the overlap of two spans out of the lesser one; `one` is sorted before `other`."""
     first, end = one[:2]
     if other[2:] <= one[2:]:
         yield one

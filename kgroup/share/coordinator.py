@@ -1,4 +1,4 @@
-"""The share coordinator of one `__share_group_state` partition: what its share groups have delivered
+"""The share coordinator of one `__share_group_state` partition: the deliveries of its share groups
 (KIP-932).
 
 Requests are about one partition of one group each; the host takes apart those that name several. An operation
@@ -27,7 +27,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class ShareStateConfig:
-    """How many updates follow a snapshot at most; how long a partition may go without one, in ms."""
+    """The most updates after a snapshot; how long a partition may go without one, in ms."""
 
     updates_per_snapshot: int = 500
     cold_snapshot_ms: int = 300_000
@@ -41,7 +41,7 @@ class StateKey(NamedTuple):
     partition: int
 
     def __str__(self) -> str:
-        """As FindCoordinator names it."""
+        """FindCoordinator's name for it."""
         return f"{self.group_id}:{uuid_text(self.topic_id)}:{self.partition}"
 
     @property
@@ -72,7 +72,7 @@ class ShareCoordinator:
         self.image = image
         self.states: dict[StateKey, r.ShareSnapshotValue] = {}
         self.redundant_offset = NO_OFFSET
-        """Whatever lies before it is not needed to load the state; NO_OFFSET while that is not known."""
+        """Records before it are not needed to load the state; NO_OFFSET while that is unknown."""
         self._leader_epochs: dict[StateKey, int] = {}
         self._state_epochs: dict[StateKey, int] = {}
         self._updates: dict[StateKey, int] = {}
@@ -92,7 +92,7 @@ class ShareCoordinator:
     def initialize(
         self, key: StateKey, asked: initializing.PartitionState, now_ms: int
     ) -> Change[initializing.PartitionResult]:
-        """Begin anew at an offset, or where the group's settings say (NO_OFFSET); forget all deliveries."""
+        """Start at an offset, or where the group's settings say (NO_OFFSET); drop all deliveries."""
         _refuse_negative(key, state_epoch=asked.state_epoch)
         if self._state_epochs.get(key, 0) > asked.state_epoch:
             raise _fenced_state()
@@ -112,7 +112,7 @@ class ShareCoordinator:
     def read(
         self, key: StateKey, asked: reading.PartitionOfLeader, now_ms: int
     ) -> Change[reading.PartitionResult]:
-        """All of the state, for the leader of an epoch; it fences those of earlier epochs."""
+        """Return all of the state, for the leader of an epoch; it fences those of earlier epochs."""
         _refuse_negative(key, leader_epoch=asked.leader_epoch)
         known = self.states.get(key)
         if known is None:
@@ -137,7 +137,7 @@ class ShareCoordinator:
     def write(
         self, key: StateKey, asked: writing.PartitionState, now_ms: int
     ) -> Change[initializing.PartitionResult]:
-        """Take over what the leader of a partition says has changed."""
+        """Record what the leader of a partition reports as changed."""
         _refuse_negative(key, leader_epoch=asked.leader_epoch, state_epoch=asked.state_epoch)
         known = self.states.get(key)
         if known is None:
@@ -150,14 +150,14 @@ class ShareCoordinator:
         return record, initializing.PartitionResult(partition=key.partition)
 
     def delete(self, key: StateKey) -> Change[initializing.PartitionResult]:
-        """Forget a partition; one that is not known is no error."""
+        """Remove a partition; an unknown one is no error."""
         _refuse_negative(key)
         self._refuse_absent(key)
         record = Record(key.snapshot, None) if key in self.states else None
         return record, initializing.PartitionResult(partition=key.partition)
 
     def summary(self, key: StateKey) -> summarizing.PartitionResult:
-        """Where a partition stands; NO_OFFSET for one that is not known."""
+        """Return where a partition stands; NO_OFFSET for an unknown one."""
         _refuse_negative(key)
         self._refuse_absent(key)
         known = self.states.get(key)
@@ -172,7 +172,7 @@ class ShareCoordinator:
         )
 
     def snapshot_cold(self, now_ms: int) -> list[Record]:
-        """Snapshots of partitions that had none for long, so that what lies before them can go."""
+        """Return snapshots of partitions that had none for long, so that older records can go."""
         if all(state.create_timestamp != state.write_timestamp for state in self.states.values()):
             return []
         return [
@@ -185,7 +185,7 @@ class ShareCoordinator:
         ]
 
     def topics_deleted(self, topic_ids: Collection[bytes]) -> list[Record]:
-        """Tombstones of all partitions of topics that are gone."""
+        """Return tombstones of all partitions of deleted topics."""
         return [Record(key.snapshot, None) for key in self.states if key.topic_id in topic_ids]
 
     def _changed(
@@ -196,7 +196,7 @@ class ShareCoordinator:
         leader_epoch: int,
         now_ms: int,
     ) -> Record:
-        """The record of a change: an update, or a snapshot when there have been many."""
+        """Return the record of a change: an update, or a snapshot when there have been many."""
         start = max(asked.start_offset, known.start_offset)
         complete = asked.delivery_complete_count
         if asked.start_offset == known.start_offset:
@@ -240,7 +240,7 @@ class ShareCoordinator:
         self._leader_epochs[key] = max(self._leader_epochs.get(key, 0), value.leader_epoch)
         self._updates[key] = self._updates.get(key, 0) + 1
         known = self.states.get(key)
-        if known is None:  # its snapshot is gone: what the update says is all there is
+        if known is None:  # its snapshot is gone: the update has all that is known
             known = r.ShareSnapshotValue(
                 snapshot_epoch=value.snapshot_epoch,
                 state_epoch=0,
@@ -259,7 +259,7 @@ class ShareCoordinator:
         )
 
     def _note_snapshot(self, key: StateKey, offset: int, *, gone: bool) -> None:
-        """Every partition's state begins at its newest snapshot: the first of them is the first needed."""
+        """Note a snapshot: each partition's state begins at its newest; the oldest of these is needed."""
         self._snapshots[key] = offset
         self.redundant_offset = min(self._snapshots.values()) or NO_OFFSET
         if gone:

@@ -1,7 +1,7 @@
-"""The records of a share partition that are in flight: acquired, available again, or done with out of order.
+"""The records of a share partition that are in flight: acquired, available again, or settled out of order.
 
 Kafka's SharePartition, InFlightBatch and InFlightState are the source, down to when a batch is split into its
-records: that shows in what members are given.
+records: that shows in what members receive.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ NO_MEMBER = ""
 
 
 class Delivery(IntEnum):
-    """What has become of records; the numbers are those of `__share_group_state`."""
+    """The states of records; the numbers are those of `__share_group_state`."""
 
     AVAILABLE = 0
     ACQUIRED = 1
@@ -24,7 +24,7 @@ class Delivery(IntEnum):
     ARCHIVING = 3
     """On its way to the dead letters."""
     ARCHIVED = 4
-    """Given up: rejected, delivered too often, aborted, deleted, or a gap in the log."""
+    """Rejected, delivered too often, aborted, deleted, or a gap in the log."""
 
 
 DONE = frozenset({Delivery.ACKNOWLEDGED, Delivery.ARCHIVED})
@@ -43,7 +43,7 @@ class Lock:
 
 
 class Fate:
-    """Where records stand: one of a whole batch, or one of each record of a batch that was split."""
+    """The state of records: one for a whole batch, or one for each record of a split batch."""
 
     __slots__ = ("count", "lock", "member", "state")
 
@@ -59,13 +59,13 @@ class Fate:
             self.lock = None
 
     def archive(self) -> None:
-        """Give the records up, whatever they were."""
+        """Archive the records, whatever they were."""
         self.state, self.member = Delivery.ARCHIVED, NO_MEMBER
         self.unlock()
 
 
 class Batch:
-    """Records acquired together first; `each` has a fate per offset once they went separate ways."""
+    """Records acquired together; `each` has a fate per offset once they differ."""
 
     __slots__ = ("each", "first", "last", "whole")
 
@@ -79,7 +79,7 @@ class Batch:
         return self.last - self.first + 1
 
     def fates(self, first: int, last: int) -> Iterator[tuple[int, Fate]]:
-        """Offset and fate of the records of a split batch within a range."""
+        """Return offset and fate of the records of a split batch within a range."""
         begin = max(first, self.first)
         for at in range(begin, min(last, self.last) + 1):
             yield at, self.each[at - self.first]
@@ -88,7 +88,7 @@ class Batch:
 class Gap(NamedTuple):
     """Between batches that were loaded, offsets from `start` on may not have been seen yet.
 
-    It holds while `end` is the end of what is in flight.
+    It is valid while `end` is the end of what is in flight.
     """
 
     end: int
@@ -98,8 +98,8 @@ class Gap(NamedTuple):
 class InFlight:
     """The batches of a share partition in order, and the offsets around them.
 
-    `start` is the first record not done with; `end` the last that was looked at, or the first to look at
-    while there are no batches; `complete` the number of records behind `start` that are done with.
+    `start` is the first record not settled; `end` the last that was seen, or the first to see while there
+    are no batches; `complete` the number of records behind `start` that are settled.
     """
 
     def __init__(self, start: int) -> None:
@@ -128,16 +128,16 @@ class InFlight:
             self.batches.insert(at, batch)
 
     def floor(self, offset: int) -> Batch | None:
-        """The last batch that begins at or before an offset."""
+        """Return the last batch that begins at or before an offset."""
         at = bisect_right(self._firsts, offset)
         return self.batches[at - 1] if at else None
 
     def between(self, first: int, last: int) -> list[Batch]:
-        """The batches that begin within a range."""
+        """Return the batches that begin within a range."""
         return self.batches[bisect_left(self._firsts, first) : bisect_right(self._firsts, last)]
 
     def lock(self, first: int, last: int, due_ms: int) -> Lock:
-        """A new lock, that falls due behind those made before for the same time."""
+        """Return a new lock, which falls due behind earlier ones for the same time."""
         lock = Lock(due_ms, first, last)
         self._locked += 1
         heappush(self._locks, (due_ms, self._locked, lock))
@@ -147,13 +147,13 @@ class InFlight:
         return lock
 
     def next_due_ms(self) -> int | None:
-        """When the next lock falls due, or None."""
+        """Return when the next lock falls due, or None."""
         while self._locks and self._locks[0][2].ended:
             heappop(self._locks)
         return self._locks[0][0] if self._locks else None
 
     def pop_due(self, now_ms: int) -> Lock | None:
-        """Take the lock that fell due first."""
+        """Remove the lock that fell due first."""
         due = self.next_due_ms()
         if due is None or due > now_ms:
             return None
@@ -180,11 +180,11 @@ class InFlight:
         batch.whole = None
 
     def has_gap(self) -> bool:
-        """Whether there may be offsets between the batches that nobody has looked at."""
+        """Return whether there may be unseen offsets between the batches."""
         return self.gap is not None and self.gap.end == self.end
 
     def seen_up_to(self, offset: int) -> None:
-        """Everything before an offset has been looked at."""
+        """Note that everything before an offset has been seen."""
         if self.gap is None:
             return
         if self.has_gap() and offset <= self.gap.end:
@@ -193,11 +193,11 @@ class InFlight:
             self.gap = None
 
     def is_behind(self) -> bool:
-        """Whether the start has passed every batch, or there is none."""
+        """Return whether the start has passed every batch, or there is none."""
         return not self.batches or self.start > self.batches[-1].last
 
     def next_offset(self) -> int:
-        """The offset to read from: the first available record or unseen gap, else what follows the end."""
+        """Return the offset to read from: the first available record or unseen gap, else the end."""
         if not self.look_back:
             return self.end if self.is_behind() else self.end + 1
         if self.is_behind():
@@ -226,19 +226,19 @@ class InFlight:
         return None
 
     def counted(self, first: int, last: int) -> int:
-        """How many records of a range lie behind the start."""
+        """Return how many records of a range lie behind the start."""
         return max(0, last - max(self.start, first) + 1)
 
     def starts_within(self, first: int, last: int) -> bool:
-        """Whether the start lies in a range, behind its first offset."""
+        """Return whether the start lies in a range, behind its first offset."""
         return first < self.start <= last
 
     def archive(
         self, first: int, last: int, batches: Iterable[Batch], state: Delivery, *, count: bool
     ) -> bool:
-        """Give up the records of a range that are in a state; whether there were any.
+        """Archive the records of a range that are in a state; return whether there were any.
 
-        `count` says whether they are counted as done with from now on.
+        `count` is whether they count as settled from now on.
         """
         any_archived = False
         for batch in batches:
@@ -262,7 +262,7 @@ class InFlight:
         return any_archived
 
     def log_start_moved(self, offset: int) -> None:
-        """Records before `offset` are gone from the log; those acquired are left to their members."""
+        """Note that records before `offset` are gone from the log; acquired ones stay with their members."""
         if offset <= self.start:
             return
         if not self.batches:
@@ -277,7 +277,7 @@ class InFlight:
         self.end = max(self.end, offset)
 
     def _done_before(self, offset: int) -> int:
-        """How many records between the start and an offset are done with."""
+        """Return how many records between the start and an offset are settled."""
         count = 0
         for batch in self.batches:
             if batch.first >= offset:
@@ -289,7 +289,7 @@ class InFlight:
         return count
 
     def move_start(self) -> bool:
-        """Move the start past the records that are done with, and forget those; whether it moved."""
+        """Move the start past the settled records, and drop those; return whether it moved."""
         if not self._can_move():
             return False
         last, count = self._last_done()
@@ -314,16 +314,16 @@ class InFlight:
         return True
 
     def _can_move(self) -> bool:
-        """Whether the record at the start is done with."""
+        """Return whether the record at the start is settled."""
         batch = self.floor(self.start)
-        if batch is None:  # there is a gap at the beginning, which has not been looked at
+        if batch is None:  # there is a gap at the beginning, which has not been seen
             return False
         if batch.whole is not None:
             return batch.whole.state in DONE
         return self.start <= batch.last and batch.each[self.start - batch.first].state in DONE
 
     def _last_done(self) -> tuple[int | None, int]:
-        """The last record of those at the beginning that are done with; how many lie behind the start."""
+        """Return the last settled record of the beginning, and how many lie behind the start."""
         last, count = None, 0
         for batch in self.batches:
             if self.gap is not None and self.has_gap() and batch.last >= self.gap.start:

@@ -1,7 +1,7 @@
 """A partition as one share group reads it, on the broker that leads it: Kafka's SharePartition (KIP-932).
 
-What changes for good goes to `store` before the call returns, and is undone if that refuses it. Time is an
-argument; `next_wake_ms` tells when the next lock ends and `wake` ends it.
+Durable changes go to `store` before the call returns, and are undone if that refuses them. Time is an
+argument; `next_wake_ms` returns when the next lock ends and `wake` ends it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kgroup.share.in_flight import DONE, NO_MEMBER, Batch, Delivery, Fate, Gap, 
 from kgroup.share.settle import REJECTED, TOO_OFTEN, Settling
 
 Store: TypeAlias = Callable[[PartitionState], None]
-"""Has the share coordinator keep a change; Refused if it does not."""
+"""Stores a change with the share coordinator; Refused if rejected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class Stored:
 
 @dataclass(slots=True)
 class DeadLetters:
-    """Records that were given up and are to be told of in the group's topic for that, before they are done
-    with."""
+    """Archived records that are to be written to the group's dead-letter topic, before they are
+    settled."""
 
     first: int
     last: int
@@ -61,13 +61,13 @@ _AS_IT_IS = frozenset(
 
 
 def seen_by_members(refused: Refused) -> Refused:
-    """What a member is told when the share coordinator refuses something."""
+    """Return a member's error if the share coordinator refuses something."""
     code = refused.code if refused.code in _AS_IT_IS else _SEEN.get(refused.code)
     return Refused(code or ErrorCode.UNKNOWN_SERVER_ERROR, refused.message)
 
 
 class SharePartition:
-    """The machine. `terms` are the group's settings as they are now; the host keeps them up to date."""
+    """The machine. `terms` are the group's present settings; the host keeps them up to date."""
 
     def __init__(self, partition: int, leader_epoch: int, stored: Stored, terms: Terms, store: Store) -> None:
         self.partition = partition
@@ -75,13 +75,13 @@ class SharePartition:
         self.terms = terms
         self.flight = InFlight(stored.start_offset)
         self.dead: list[DeadLetters] = []
-        """Given up and to be told of: the host takes them, and says so by `told`."""
+        """Archived and to be written: the host takes them, and calls `dead_letters_done`."""
         self._state_epoch = stored.state_epoch
         self._store = store
         self._load(stored.batches)
 
     def _load(self, batches: Iterable[StateBatch]) -> None:
-        """Take over the batches; records between them may never have been looked at."""
+        """Load the batches; records between them may never have been seen."""
         flight, gap, following = self.flight, None, self.flight.start
         for each in batches:
             if not flight.start <= each.first_offset <= each.last_offset:
@@ -105,11 +105,11 @@ class SharePartition:
         flight.move_start()
 
     def next_offset(self) -> int:
-        """Where to read next."""
+        """Return where to read next."""
         return self.flight.next_offset()
 
     def can_acquire(self) -> bool:
-        """Whether there is anything to give out, or room for more."""
+        """Return whether anything is available, or there is room for more."""
         flight = self.flight
         return self.next_offset() != flight.end + 1 or flight.size < self.terms.most_in_flight
 
@@ -123,13 +123,13 @@ class SharePartition:
     ) -> Acquired:
         """Give a member what is available of the batches that were read from `fetch_offset` on.
 
-        `aborted` are those of them that a read_committed group never gets: they are given up.
+        `aborted` are those of them that a read_committed group never gets: they are archived.
         """
         got = acquire.acquire(self.flight, self.terms, wish, fetch_offset, read, now_ms)
         return self._without(got, aborted) if aborted and got.records else got
 
     def acknowledge(self, member: str, batches: Iterable[AcknowledgementBatch], now_ms: int) -> None:
-        """Take what a member says of its records, all of it or nothing; Refused says why nothing."""
+        """Acknowledge a member's records, all of them or none; Refused gives the reason."""
         settling = Settling(self.flight, self.terms, now_ms)
         try:
             for batch in batches:
@@ -140,19 +140,19 @@ class SharePartition:
         self._settle(settling)
 
     def release(self, member: str, now_ms: int) -> None:
-        """Make available what a member has that is gone."""
+        """Release the records of a member that is gone."""
         settling = Settling(self.flight, self.terms, now_ms)
         settling.release(member)
         self._settle(settling)
 
     def next_wake_ms(self) -> int | None:
-        """When the next lock ends, or None."""
+        """Return when the next lock ends, or None."""
         return self.flight.next_due_ms()
 
     def wake(self, now_ms: int) -> bool:
-        """End the lock that fell due first; whether anything is available now that was not.
+        """End the lock that fell due first; return whether records became available.
 
-        What cannot be stored is available all the same: the member is silent, whatever the disk does.
+        They do even if that cannot be stored: the member is silent, whatever the disk does.
         """
         lock = self.flight.pop_due(now_ms)
         if lock is None:
@@ -167,11 +167,11 @@ class SharePartition:
         return True
 
     def log_start_moved(self, offset: int) -> None:
-        """The log begins at `offset` now."""
+        """Note that the log begins at `offset` now."""
         self.flight.log_start_moved(offset)
 
-    def told(self, letters: DeadLetters) -> None:
-        """The dead letters are written, or never will be: the records are done with."""
+    def dead_letters_done(self, letters: DeadLetters) -> None:
+        """Settle the records of dead letters that are written, or never will be."""
         letters.fate.archive()
         self.flight.complete += self.flight.counted(letters.first, letters.last)
         batch = StateBatch(
@@ -218,7 +218,7 @@ class SharePartition:
             raise seen_by_members(refused) from None
 
     def _without(self, got: Acquired, aborted: Sequence[Extent]) -> Acquired:
-        """What is left without the aborted batches, which are given up."""
+        """Return what is left without the aborted batches, which are archived."""
         for extent in aborted:
             low = self.flight.floor(extent.base)
             batches = self.flight.between(extent.base if low is None else low.first, extent.last)

@@ -1,4 +1,4 @@
-"""Acknowledging, releasing and the end of locks: what becomes of records that a member has acquired."""
+"""Acknowledging, releasing and expiring the records that a member has acquired."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kgroup.share.in_flight import DONE, NO_MEMBER, Batch, Delivery, Fate, InFli
 
 
 class Acknowledge(IntEnum):
-    """What a member says of a record."""
+    """A member's acknowledgement of a record."""
 
     GAP = 0
     ACCEPT = 1
@@ -35,7 +35,7 @@ TOO_OFTEN = "Offset delivery count exceeded the threshold."
 
 @dataclass(slots=True)
 class Settled:
-    """Records that are about to change: what they were, for the case that it cannot be stored."""
+    """Records that are about to change, with their old state in case it cannot be stored."""
 
     fate: Fate
     first: int
@@ -47,7 +47,7 @@ class Settled:
 
 
 class Settling:
-    """One request or deadline under way: what it changes, to be stored or undone as one."""
+    """One request or deadline under way: its changes, to be stored or undone as one."""
 
     def __init__(self, flight: InFlight, terms: Terms, now_ms: int) -> None:
         self.flight = flight
@@ -56,7 +56,7 @@ class Settling:
         self.settled: list[Settled] = []
 
     def state_batches(self) -> tuple[StateBatch, ...]:
-        """What is to be stored; neighbours that are alike as one."""
+        """Return what is to be stored; equal neighbours are merged."""
         found: list[tuple[int, int, Delivery, int]] = []
         for each in self.settled:
             alike = (each.fate.state, each.fate.count)
@@ -70,21 +70,21 @@ class Settling:
         )
 
     def stored(self) -> None:
-        """The change is stored: the locks end."""
+        """Complete a stored change: the locks end."""
         for each in self.settled:
             each.fate.unlock()
             if each.fate.state is Delivery.AVAILABLE:
                 self.flight.look_back = True
 
     def undo(self) -> None:
-        """The change is refused, or could not be stored: the members have what they had."""
+        """Undo a change that was refused or not stored: the members have what they had."""
         for each in self.settled:
             if each.fate.state in DONE:
                 self.flight.complete -= self.flight.counted(each.first, each.last)
             each.fate.state, each.fate.member = each.before, each.member
 
     def acknowledge(self, member: str, batch: AcknowledgementBatch) -> None:
-        """Take what a member says of a batch; Refused leaves what came before it to `undo`."""
+        """Acknowledge a member's batch; Refused leaves what came before it to `undo`."""
         if batch.last_offset < self.flight.start:
             return
         for found in self._named(batch):
@@ -100,7 +100,7 @@ class Settling:
                 self._each(member, found, batch)
 
     def _named(self, batch: AcknowledgementBatch) -> list[Batch]:
-        """The batches in flight that have the records; Refused unless they have all of them."""
+        """Return the batches in flight that have the records; Refused unless they have all of them."""
         first, last = batch.first_offset, batch.last_offset
         low = self.flight.floor(first)
         if low is None and self.flight.starts_within(first, last):
@@ -149,12 +149,12 @@ class Settling:
         self._settle(fate, first, last, state, cause)
 
     def release(self, member: str) -> None:
-        """Make available what a member has; what is gone from the log is given up."""
+        """Release a member's records; those gone from the log are archived."""
         for batch in self.flight.batches:
             self._release(batch, batch.first, batch.last, member)
 
     def expire(self, first: int, last: int) -> None:
-        """Make available what a lock held whose time is over."""
+        """Release the records of a lock whose time is over."""
         low = self.flight.floor(first)
         if low is None:
             return
@@ -162,7 +162,7 @@ class Settling:
             self._release(batch, first, last)
 
     def _release(self, batch: Batch, first: int, last: int, member: str | None = None) -> None:
-        """Of a batch, or of a range of a split one, what is acquired, by `member` if one is named."""
+        """Release the acquired records of a batch, or of a range of a split one, by `member` if named."""
         whole = batch.whole
         acquired = whole is not None and whole.state is Delivery.ACQUIRED and member in (None, whole.member)
         if acquired and self.flight.starts_within(batch.first, batch.last):
@@ -183,7 +183,7 @@ class Settling:
 
 
 def _parts(batch: Batch, first: int, last: int) -> Iterator[tuple[int, int, Fate]]:
-    """The batch as a whole, or those of its records within a range."""
+    """Return the batch as a whole, or its records within a range."""
     if batch.whole is not None:
         yield batch.first, batch.last, batch.whole
         return

@@ -1,4 +1,4 @@
-"""What a store's library says went wrong → one sentence, of the kind that has the right exit code."""
+"""A failure of a store's library → one sentence, of the kind that has the right exit code."""
 
 import re
 
@@ -24,7 +24,7 @@ _DENIED = (
     "PermissionDenied",
     "AccessControlException",
     "Permission denied",
-    # object_store's own words, in which deltalake tells it.
+    # object_store's own words, in which deltalake reports it.
     "lacked the necessary privileges",
     "lacked valid authentication credentials",
 )
@@ -47,8 +47,8 @@ _CREDENTIALS = {
 }
 
 
-def told(error: Exception, at: Location, options: StorageOptions) -> StorageError:
-    """Return the failure of a call at a location, fit for a user; never holds a credential."""
+def failure(error: Exception, at: Location, options: StorageOptions) -> StorageError:
+    """Return the failure of a call at a location, fit for a user; never contains a credential."""
     if isinstance(error, StorageError):
         return error
     text = _as_lines(options.hidden(str(error)))
@@ -76,7 +76,7 @@ def _as_lines(text: str) -> str:
 
 
 def changed(at: Location) -> StorageChanged:
-    """For an object that is another one now than when it was found."""
+    """Return the error for an object that changed since it was found."""
     hint = "run again once nothing writes there; what was read is not used"
     return StorageChanged(f"{at} changed while it was read", hint)
 
@@ -90,7 +90,7 @@ def _not_let_in(text: str, code: str, status: str, name: str, at: Location) -> S
     denied = name in ("UnauthenticatedError", "PermissionDeniedError") or status in ("401", "403")
     if denied or code in _DENIED or any(word in text for word in _DENIED):
         why = f" ({code})" if code else ""
-        return StorageDenied(f"{at} does not let us in{why}", _CREDENTIALS[at.kind])
+        return StorageDenied(f"{at} denies us access{why}", _CREDENTIALS[at.kind])
     return None
 
 

@@ -14,7 +14,7 @@ from kgroup.storage.waiting import Pending
 
 @dataclass(frozen=True, slots=True, order=True)
 class RemoteFile:
-    """An object as it was found, with all that is needed to read it: other processes are sent it."""
+    """An object as it was found, with all that is needed to read it: it can be sent to other processes."""
 
     location: Location
     size: int
@@ -27,7 +27,7 @@ class RemoteFile:
 
     @classmethod
     def at(cls, location: Location, options: StorageOptions) -> RemoteFile:
-        """Return the object that is there now; StorageMissing if none is."""
+        """Return the present object; StorageMissing if there is none."""
         return cls.of(open_store(location, options).look(location), options)
 
     @property
@@ -48,7 +48,7 @@ class RemoteFile:
         return RangeReader(self)
 
     def read_bytes(self) -> bytes:
-        """All of it, for small ones."""
+        """Return all of it, for small ones."""
         return open_store(self.location, self.options).read(self.found, 0, self.size)
 
     def __str__(self) -> str:
@@ -58,8 +58,8 @@ class RemoteFile:
 class RangeReader:
     """Reads an object in ranges of the size asked for; for `with`.
 
-    Who reads on gets the next range fetched beside, so that the network and the reader work at once; two
-    ranges are held at most. Raises what `Store.read` does.
+    For sequential reads the next range is fetched in the background, so that network and reader work at
+    once; two ranges are kept at most. Raises what `Store.read` does.
     """
 
     def __init__(self, file: RemoteFile) -> None:
@@ -87,7 +87,7 @@ class RangeReader:
         data = self._taken(start, end)
         self._at = start + len(data)
         following = min(self._at + size, self._file.size)
-        # One read may be a look at the head; the second one is a reader of the whole.
+        # One read may be for the head alone; the second one is from a reader of the whole.
         if self._at < following and (self._runs or size >= _LARGE):
             self._ahead = (self._at, following, self._fetched(self._at, following))
         self._runs = True

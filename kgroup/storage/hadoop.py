@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
 from kgroup.errors import ConfigError, StorageMissing
-from kgroup.storage.failures import changed, told
+from kgroup.storage.failures import changed, failure
 from kgroup.storage.location import Location
 from kgroup.storage.options import StorageOptions
 from kgroup.storage.store import Found
@@ -58,7 +58,7 @@ class Hadoop:
             return b""
         at, path = found.location, _path(found.location)
         data = self._call(at, lambda: self._client.read(path).read_range(start, end - start))
-        # Asked behind the read: a file that was replaced before or meanwhile is another one now.
+        # Checked after the read: a file that was replaced before or meanwhile is another one now.
         if self.look(at).version != found.version:
             raise changed(at)
         return data
@@ -67,13 +67,13 @@ class Hadoop:
         from hdfs_native import WriteOptions
 
         path = _path(location)
-        beside = f"{path}.{os.getpid()}.tmp"
+        temporary = f"{path}.{os.getpid()}.tmp"
 
         def put() -> None:
             options = WriteOptions(overwrite=True, create_parent=True)
-            with self._client.create(beside, options) as file:
+            with self._client.create(temporary, options) as file:
                 file.write(data)
-            self._client.rename(beside, path, overwrite=True)
+            self._client.rename(temporary, path, overwrite=True)
 
         self._call(location, put)
         return self.look(location)
@@ -95,7 +95,7 @@ class Hadoop:
         except ConfigError:
             raise
         except Exception as error:
-            raise told(error, at, self._options) from None
+            raise failure(error, at, self._options) from None
 
 
 def _path(location: Location) -> str:

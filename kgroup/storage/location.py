@@ -11,7 +11,7 @@ from kgroup.errors import ConfigError
 S3, GCS, AZURE, HDFS = "s3", "gs", "abfs", "hdfs"
 _SCHEMES = {
     "s3": S3,
-    "s3a": S3,  # Hadoop's name for the same, as people have it in their Spark jobs
+    "s3a": S3,  # Hadoop's name for the same, as in users' Spark jobs
     "gs": GCS,
     "abfs": AZURE,
     "abfss": AZURE,
@@ -40,7 +40,7 @@ class Location:
 
     @classmethod
     def parse(cls, text: str | Path) -> Location:
-        """Return what a user named; ConfigError for a URL that nothing here can open."""
+        """Return what a user named; ConfigError for a URL that cannot be opened."""
         if isinstance(text, Path) or "://" not in text:
             return cls("", "", str(text))
         scheme, _, rest = text.partition("://")

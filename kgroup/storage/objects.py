@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kgroup.errors import ConfigError, StorageDenied, require_extra
-from kgroup.storage.failures import changed, told
+from kgroup.storage.failures import changed, failure
 from kgroup.storage.location import AZURE, GCS, S3, Location
 from kgroup.storage.options import StorageOptions, check_url
 from kgroup.storage.store import Found
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _PAGE = 1000
 _FRESH = timedelta(minutes=10)
-"""How long credentials that expire are used before they are asked for again."""
+"""How long expiring credentials are used before they are fetched again."""
 
 
 class Objects:
-    """A bucket or container; see `Store`. ConfigError for options that make no sense together."""
+    """A bucket or container; see `Store`. ConfigError for contradictory options."""
 
     def __init__(self, location: Location, options: StorageOptions) -> None:
         self._options = options
@@ -48,7 +48,7 @@ class Objects:
         end = min(end, found.size)
         if start >= end:
             return b""
-        # Not all stores heed If-Match, so what comes is compared as well.
+        # Not all stores obey If-Match, so the version received is compared as well.
         meta, data = self._call(found.location, lambda: self._range(found, start, end))
         if _version(meta) != found.version:
             raise changed(found.location)
@@ -79,27 +79,27 @@ class Objects:
             return
 
     def _call(self, at: Location, call: Callable[[], T]) -> T:
-        # The library gives up in time by itself; the wait is for the case that it does not.
+        # The library times out by itself; the wait is for the case that it does not.
         try:
             return within(self._options.timeout_s + 1, call)
         except ConfigError:
             raise
         except Exception as error:
-            raise told(error, at, self._options) from None
+            raise failure(error, at, self._options) from None
 
 
-def _found(beside: Location, meta: ObjectMeta) -> Found:
-    return Found(Location(beside.scheme, beside.host, meta["path"]), meta["size"], _version(meta))
+def _found(place: Location, meta: ObjectMeta) -> Found:
+    return Found(Location(place.scheme, place.host, meta["path"]), meta["size"], _version(meta))
 
 
 def _version(meta: ObjectMeta) -> str:
-    """Its tag, where there is none its time and size."""
+    """Return its tag, or if there is none its time and size."""
     return _tag(meta["e_tag"]) or f"{meta['last_modified'].timestamp()}/{meta['size']}"
 
 
-def _tag(told: str | None) -> str:
+def _tag(tag: str | None) -> str:
     """Return a tag in quotes, as If-Match needs it and Azure's lists omit it; "" for none or a weak one."""
-    return f'"{told.strip(chr(34))}"' if told and not told.startswith("W/") else ""
+    return f'"{tag.strip(chr(34))}"' if tag and not tag.startswith("W/") else ""
 
 
 _ENDPOINTS = {
@@ -107,7 +107,7 @@ _ENDPOINTS = {
     GCS: ("base_url", "GOOGLE_BASE_URL"),
     AZURE: ("endpoint", "AZURE_STORAGE_ENDPOINT"),
 }
-"""Where another endpoint may be told: the option, then the environment."""
+"""Where another endpoint may be set: the option, then the environment."""
 
 
 def _opened(location: Location, options: StorageOptions) -> ObjectStore:
@@ -118,7 +118,7 @@ def _opened(location: Location, options: StorageOptions) -> ObjectStore:
     half = timedelta(seconds=options.timeout_s / 2)
     client: Any = {"timeout": half, "connect_timeout": min(half, timedelta(seconds=5))}
     client |= {name: given.pop(name) for name in ("allow_http", "proxy_url") if name in given}
-    # One that says http:// is meant so.
+    # An endpoint with http:// is meant so.
     if _endpoint(given, location.kind).startswith("http://") or "use_emulator" in given:
         client["allow_http"] = True
     retry: RetryConfig = {"max_retries": 10, "retry_timeout": half, "backoff": {}}
@@ -153,13 +153,13 @@ def _endpoint(given: dict[str, str], kind: str) -> str:
 
 
 def _aws(given: dict[str, str], location: Location) -> Callable[[], dict[str, Any]] | None:
-    """Credentials as every AWS tool finds them; None where they are given, or none are needed.
+    """Return credentials as every AWS tool finds them; None if they are given, or none are needed.
 
     `given` gets the region that goes with them.
     """
     profile = given.pop("profile", None)
-    told_already = given.get("access_key_id") or (os.environ.get("AWS_ACCESS_KEY_ID") and not profile)
-    if told_already or given.get("skip_signature", os.environ.get("AWS_SKIP_SIGNATURE")) in (
+    has_key = given.get("access_key_id") or (os.environ.get("AWS_ACCESS_KEY_ID") and not profile)
+    if has_key or given.get("skip_signature", os.environ.get("AWS_SKIP_SIGNATURE")) in (
         "true",
         "1",
         "True",

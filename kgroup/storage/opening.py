@@ -10,9 +10,10 @@ from kgroup.storage.store import Store
 
 
 def open_store(location: Location, options: StorageOptions) -> Store:
-    """Return what holds a location that is not on this machine.
+    """Return the store of a location that is not on this machine.
 
-    ConfigError if the extra for it is missing or options make no sense; StorageDenied without credentials.
+    ConfigError if the extra for it is missing or options contradict each other; StorageDenied without
+    credentials.
     """
     return _opened(location.scheme, location.host, tuple(sorted(options.values.items())), options.timeout_s)
 

@@ -1,7 +1,7 @@
 """`--storage-option KEY=VALUE`: one vocabulary for our own readers and for the library of tables.
 
-The names are those of the `object_store` library, which delta-rs and obstore share: what AWS's tools take
-from the environment, and the like for Azure and Google. Each is also taken in lower case.
+The names are those of the `object_store` library, which delta-rs and obstore share: the environment variables
+of AWS's tools, and the like for Azure and Google. Each is also taken in lower case.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _HADOOP = ("dfs.", "fs.", "hadoop.")
 
 
 def check_url(value: str, name: str) -> None:
-    """ConfigError, without the value, for an endpoint that is no URL: the library would end the process."""
+    """Raise ConfigError, without the value, for an invalid endpoint: the library would end the process."""
     if not re.fullmatch(r"https?://[^\s/@?#]+(/\S*)?", value):
         raise ConfigError(f"{name} is not a URL of http:// or https://", "as in http://127.0.0.1:9000")
 
@@ -71,7 +71,7 @@ def check_url(value: str, name: str) -> None:
 class StorageOptions:
     """How stores are reached: values by `KEYS`, and the seconds after which a call is given up.
 
-    Goes to other processes as a value. Neither its text nor an error shows a value.
+    Sent to other processes as a value. Neither its text nor an error shows a value.
     """
 
     values: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -79,7 +79,7 @@ class StorageOptions:
 
     @classmethod
     def parse(cls, given: Iterable[str], timeout_s: float = TIMEOUT_S) -> StorageOptions:
-        """From `KEY=VALUE` texts; ConfigError, without the value, for one that is nothing known."""
+        """Read `KEY=VALUE` texts; ConfigError, without the value, for an unknown one."""
         values = {}
         for text in given:
             name, equals, value = text.partition("=")
@@ -90,7 +90,7 @@ class StorageOptions:
 
     @classmethod
     def of(cls, values: Mapping[str, str], timeout_s: float = TIMEOUT_S) -> StorageOptions:
-        """From values by name; ConfigError for an unknown name."""
+        """Read values by name; ConfigError for an unknown name."""
         known = {}
         for name, value in values.items():
             key = name if name.startswith(_HADOOP) else name.upper()
@@ -102,11 +102,11 @@ class StorageOptions:
         return cls(known, timeout_s)
 
     def for_kind(self, kind: str) -> dict[str, str]:
-        """Those that matter to one kind of store, by obstore's names for them."""
+        """Return those that matter to one kind of store, by obstore's names for them."""
         return {KEYS[k].name: v for k, v in self.values.items() if k in KEYS and kind in KEYS[k].kinds}
 
     def hadoop(self) -> dict[str, str]:
-        """Hadoop's own settings among them."""
+        """Return Hadoop's own settings among them."""
         return {k: v for k, v in self.values.items() if k.startswith(_HADOOP)}
 
     def for_tables(self, location: Location) -> dict[str, str]:

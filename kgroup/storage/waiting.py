@@ -1,4 +1,4 @@
-"""Calls of libraries that may take any time: made beside, waited for no longer than agreed."""
+"""Library calls of unlimited duration, made in a thread and awaited for a limited time."""
 
 import threading
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What the transaction coordinator can be told."""
+"""The settings of the transaction coordinator."""
 
 from dataclasses import dataclass
 
@@ -12,4 +12,4 @@ class TransactionConfig:
     id_expiration_ms: int = 604_800_000
     """transactional.id.expiration.ms"""
     marker_retry_ms: int = 500
-    """How long to wait before markers that could not be written are tried again."""
+    """How long to wait before unwritten markers are retried."""

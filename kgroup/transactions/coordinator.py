@@ -1,8 +1,8 @@
 """The transaction coordinator of one `__transaction_state` partition (KIP-98, KIP-360, KIP-890).
 
-Deterministic and free of I/O. The host appends an outcome's records as one batch, gives each back through
-`replay`, writes the markers, and only then answers. State and timers follow from the records alone: a
-coordinator that is loaded again goes on where the last one ended.
+Deterministic and free of I/O. The host appends an outcome's records as one batch, passes each to `replay`,
+writes the markers, and only then answers. State and timers follow from the records alone: a coordinator
+that is loaded again resumes where the last one ended.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -19,7 +19,7 @@ from kgroup.transactions.state import Status, Transaction, replayed
 
 
 class TimerKind(StrEnum):
-    """What the timers of a transactional id are for: its transaction, the id, markers still to be written."""
+    """The purposes of a transactional id's timers: its transaction, the id, markers still to be written."""
 
     TIMEOUT = "timeout"
     EXPIRY = "expiry"
@@ -27,7 +27,7 @@ class TimerKind(StrEnum):
 
 
 class TransactionCoordinator:
-    """The state machine; `new_producer_id` gives an id that was never given out before.
+    """The state machine; `new_producer_id` returns an id that was never used before.
 
     Operations raise Refused for what they do not do; nothing has changed then.
     """
@@ -49,12 +49,12 @@ class TransactionCoordinator:
     ) -> Outcome:
         """Give the id's next producer its epoch, which fences all before it.
 
-        An open transaction is aborted first; CONCURRENT_TRANSACTIONS has the client ask again.
-        `expected` is the producer that wants to go on after an error (KIP-360).
+        An open transaction is aborted first; CONCURRENT_TRANSACTIONS makes the client retry.
+        `expected` is the producer that wants to continue after an error (KIP-360).
         """
         if not transactional_id:
             raise Refused(ErrorCode.INVALID_REQUEST)
-        # A transaction holds up whoever reads committed data: the broker has a say in for how long.
+        # A transaction delays all readers of committed data: the broker limits for how long.
         if not 0 < timeout_ms <= self.config.max_timeout_ms:
             raise Refused(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
         known = self._transactions.get(transactional_id)
@@ -92,7 +92,7 @@ class TransactionCoordinator:
     def verify_partitions(
         self, transactional_id: str, producer: producers.ProducerEpoch, wanted: Collection[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode]:
-        """For each partition whether the transaction has it: NONE, or TRANSACTION_ABORTABLE."""
+        """Return for each partition whether the transaction has it: NONE, or TRANSACTION_ABORTABLE."""
         return partitions.verify(self._owned(transactional_id, producer), wanted)
 
     def end(
@@ -119,7 +119,7 @@ class TransactionCoordinator:
         return self._prepare(known, status, version, now_ms)
 
     def markers_written(self, transactional_id: str, now_ms: int) -> Outcome:
-        """Every partition of a prepared transaction has its marker, or is gone: it is complete."""
+        """Complete a prepared transaction: every partition has its marker, or is gone."""
         known = self._transactions.get(transactional_id)
         if known is None or not known.status.prepared:
             return Outcome()
@@ -136,7 +136,7 @@ class TransactionCoordinator:
         if due is None or known is None:
             return Outcome()
         kind = due[0].kind
-        # Each looks at the status again: a timer that a later record made needless does nothing.
+        # Each checks the status again: a timer that a later record made needless does nothing.
         if kind == TimerKind.TIMEOUT and known.status is Status.ONGOING:
             return self._fence(known, now_ms, ErrorCode.NONE)
         if kind == TimerKind.EXPIRY and known.status.idle:
@@ -146,16 +146,16 @@ class TransactionCoordinator:
         return Outcome()
 
     def next_wake_ms(self) -> int | None:
-        """When the next timer falls due, or None."""
+        """Return when the next timer falls due, or None."""
         return self._timers.next_ms()
 
     def loaded(self) -> Outcome:
-        """Begin service after the last record was replayed: ends that were decided are carried out."""
+        """Begin service after the last record was replayed: carry out ends that were decided."""
         prepared = [t for t in self._transactions.values() if t.status.prepared]
         return Outcome(markers=[ending.markers_of(each) for each in prepared])
 
     def replay(self, key: TransactionLogKey, value: TransactionLogValue | None) -> None:
-        """Apply a record of the log; ValueError for one with a state that does not exist."""
+        """Apply a record of the log; ValueError for an unknown state."""
         name = key.transactional_id
         if value is None:
             self._transactions.pop(name, None)
@@ -165,7 +165,7 @@ class TransactionCoordinator:
             return
         now = self._transactions[name] = replayed(key, value)
         timeout, expiry = TimerKey(TimerKind.TIMEOUT, name), TimerKey(TimerKind.EXPIRY, name)
-        # From the start of the transaction, not from its last record: adding partitions wins no time.
+        # From the start of the transaction, not from its last record: adding partitions gains no time.
         if now.status is Status.ONGOING:
             self._timers.arm(timeout, now.started_ms + now.timeout_ms + 1)
         else:
@@ -190,7 +190,7 @@ class TransactionCoordinator:
             raise Refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
         if known.producer_epoch != producer.epoch:
             raise Refused(ErrorCode.PRODUCER_FENCED)
-        # The last transaction's markers are on their way: what is added now would be ended by them.
+        # The last transaction's markers are on their way and would end what is added now.
         if known.status.prepared:
             raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS)
         return known

@@ -13,7 +13,7 @@ TITLES = {status.title for status in Status}
 
 
 def describe(transactional_id: str, known: Transaction | None) -> described.TransactionState:
-    """One transactional id; with an error code if there is none of this name."""
+    """Return one transactional id; with an error code if there is none of this name."""
     if not transactional_id:
         return described.TransactionState(error_code=ErrorCode.INVALID_REQUEST)
     if known is None:
@@ -35,7 +35,7 @@ def describe(transactional_id: str, known: Transaction | None) -> described.Tran
 def list_transactions(
     request: listed.ListTransactionsRequest, known: Iterable[Transaction], now_ms: int
 ) -> listed.ListTransactionsResponse:
-    """Return the transactional ids that pass every filter; a filter for a state there is not is named."""
+    """Return the transactional ids that pass every filter, and the unknown states among the filters."""
     states = set(request.state_filters)
     producers = set(request.producer_id_filters)
     pattern = _pattern(request.transactional_id_pattern)

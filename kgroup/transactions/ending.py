@@ -1,8 +1,8 @@
-"""EndTxn: whether a transaction may end as its producer wants, and what its end looks like.
+"""EndTxn: whether a transaction may end as its producer wants, and the records of its end.
 
 The first protocol ends a transaction under the producer's epoch, so a late request of an ended
 transaction may fall into the next one. From transaction version 2 on, each end raises the epoch
-(KIP-890): a request with the epoch before is a retry of the last end, one with the epoch of now is new.
+(KIP-890): a request with the epoch before is a retry of the last end, one with the present epoch is new.
 """
 
 from dataclasses import replace
@@ -36,7 +36,7 @@ def second_protocol(known: Transaction, producer: ProducerEpoch, committed: bool
 
     They may also abort when nothing was added: they cannot know whether their first batch arrived.
     """
-    # The end it retries used up its epochs, and gave it a new id that it was not told of.
+    # The end it retries used up its epochs, and gave it a new id in the lost answer.
     overflowed = (
         known.previous_producer_id == producer.producer_id
         and producer.epoch == MAX_EPOCH - 1
@@ -46,11 +46,10 @@ def second_protocol(known: Transaction, producer: ProducerEpoch, committed: bool
     if known.producer_id != producer.producer_id and not overflowed:
         raise Refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
     current = known.producer_epoch == producer.epoch
-    # An end that is being carried out has raised the epoch: only the retry of that end comes with the one
-    # before.
+    # An end under way has raised the epoch: only its retry comes with the one before.
     if known.status.prepared:
         valid = bumped
-    # Complete: the retry of the end there was, or an end of the transaction that would be next.
+    # Complete: the retry of its end, or an end of the transaction that would be next.
     elif known.status in (Status.COMPLETE_COMMIT, Status.COMPLETE_ABORT):
         valid = bumped or overflowed or current
     else:
@@ -103,7 +102,7 @@ def _result(committed: bool) -> Status:
 
 
 def _refused(known: Transaction, committed: bool) -> Refused:
-    # Decided as it asks, and under way: it is to ask again. Anything else it asks for can never be.
+    # Decided as it asks, and under way: it must retry. Anything else it asks for can never be.
     if known.status is _decision(committed):
         return Refused(ErrorCode.CONCURRENT_TRANSACTIONS)
     return Refused(ErrorCode.INVALID_TXN_STATE)

@@ -1,4 +1,4 @@
-"""What one step of the transaction coordinator asks of its host."""
+"""What the transaction coordinator's step asks of its host."""
 
 from dataclasses import dataclass, field
 
@@ -11,8 +11,8 @@ from kgroup.transactions.state import Record
 class Markers:
     """The decided end of a transaction, to be written to each of its partitions.
 
-    Once all are written, or gone with their topic, the host says so with `markers_written`. Writing a
-    marker twice does no harm.
+    Once all are written, or gone with their topic, the host calls `markers_written`. Writing a marker twice
+    is harmless.
     """
 
     transactional_id: str

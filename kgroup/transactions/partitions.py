@@ -8,7 +8,7 @@ from kgroup.transactions.state import Record, Status, Transaction
 
 
 def add(known: Transaction, added: Collection[TopicPartition], version: int, now_ms: int) -> list[Record]:
-    """Return the record that says the transaction has these partitions too; none if it has."""
+    """Return the record that adds these partitions to the transaction; none if it has them."""
     # A retry, or a producer that sends to a partition again: nothing changes, so nothing is written.
     if known.status is Status.ONGOING and known.partitions.issuperset(added):
         return []
@@ -16,7 +16,7 @@ def add(known: Transaction, added: Collection[TopicPartition], version: int, now
 
 
 def verify(known: Transaction, wanted: Collection[TopicPartition]) -> dict[TopicPartition, ErrorCode]:
-    """NONE for each partition that the transaction has, TRANSACTION_ABORTABLE for the others."""
+    """Return NONE for each partition that the transaction has, TRANSACTION_ABORTABLE for the others."""
     return {
         each: ErrorCode.NONE if each in known.partitions else ErrorCode.TRANSACTION_ABORTABLE
         for each in wanted

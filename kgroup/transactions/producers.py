@@ -1,4 +1,4 @@
-"""InitProducerId: which id and epoch a transactional id's next producer gets (KIP-98, KIP-360)."""
+"""InitProducerId: the id and epoch of a transactional id's next producer (KIP-98, KIP-360)."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,7 +15,7 @@ from kgroup.transactions.state import (
 
 
 class ProducerEpoch(NamedTuple):
-    """Who a producer says it is."""
+    """A producer's id and epoch."""
 
     producer_id: int
     epoch: int
@@ -30,15 +30,15 @@ class Started(NamedTuple):
 
 def refuse_if_other(known: Transaction, expected: ProducerEpoch | None) -> None:
     """Refuse a producer that is not this id's current one, and any while an end is being carried out."""
-    # It names a producer to go on as (KIP-360): the one of now, the one before if its epochs were used up
-    # (the answer that told of the new id was lost), or any of an id whose epoch nobody was told yet.
+    # It names a producer to continue as (KIP-360): the present one, the one before if its epochs were used up
+    # (the answer with the new id was lost), or any of an id whose epoch was never sent.
     if expected is not None and not (
         known.producer_epoch == NO_PRODUCER_EPOCH
         or expected.producer_id == known.producer_id
         or (expected.producer_id == known.previous_producer_id and is_exhausted(expected.epoch))
     ):
         raise Refused(ErrorCode.PRODUCER_FENCED)
-    # Markers of the last end are on their way: they must be there before anything of a new transaction is.
+    # Markers of the last end are on their way: they must precede anything of a new transaction.
     if known.status.prepared:
         raise Refused(ErrorCode.CONCURRENT_TRANSACTIONS)
 
@@ -66,10 +66,10 @@ def next_producer(
         rotated = replace(fresh, producer_id=new_producer_id(), producer_epoch=0)
         return Started(rotated, NO_PRODUCER_EPOCH if expected is None else known.producer_epoch)
     bumped = known.producer_epoch + 1
-    # A new process: whatever ran under this transactional id before is fenced by the epoch (KIP-98).
+    # A new process: the epoch fences any earlier process under this transactional id (KIP-98).
     if expected is None:
         return Started(replace(fresh, producer_epoch=bumped), NO_PRODUCER_EPOCH)
-    # The same process goes on after an error that only a new epoch clears (KIP-360).
+    # The same process continues after an error that only a new epoch clears (KIP-360).
     if known.producer_epoch in (NO_PRODUCER_EPOCH, expected.epoch):
         return Started(replace(fresh, producer_epoch=bumped), known.producer_epoch)
     if expected.epoch == last_epoch:  # a retry whose first answer was lost: no other producer came between

@@ -1,4 +1,4 @@
-"""A transactional id as its newest record of `__transaction_state` has it, and the records it turns into."""
+"""A transactional id in its newest record of `__transaction_state`, and the records it turns into."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Transaction:
         return is_exhausted(self.producer_epoch)
 
     def record(self) -> Record:
-        """Return the record that makes a coordinator hold exactly this."""
+        """Return the record that gives a coordinator exactly this."""
         value = TransactionLogValue(
             producer_id=self.producer_id,
             previous_producer_id=self.previous_producer_id,
@@ -88,11 +88,11 @@ class Transaction:
         return TransactionLogKey(transactional_id=self.transactional_id), value
 
     def tombstone(self) -> Record:
-        """Return the record that makes a coordinator forget this id."""
+        """Return the tombstone that removes this id from a coordinator."""
         return TransactionLogKey(transactional_id=self.transactional_id), None
 
     def with_partitions(self, added: Iterable[TopicPartition], now_ms: int, version: int) -> Transaction:
-        """Ongoing, with more partitions; the transaction starts now unless it has."""
+        """Return it Ongoing, with more partitions; the transaction starts now unless it has."""
         return replace(
             self,
             status=Status.ONGOING,
@@ -104,7 +104,7 @@ class Transaction:
         )
 
     def completed(self, now_ms: int) -> Transaction:
-        """Return the transaction ended: every partition has its marker."""
+        """Return the ended transaction: every partition has its marker."""
         committed = self.status is Status.PREPARE_COMMIT
         moves_on = self.version >= LATEST_VERSION and self.next_producer_id != NO_PRODUCER_ID
         return replace(
@@ -120,12 +120,12 @@ class Transaction:
 
 
 def is_exhausted(epoch: int) -> bool:
-    """Whether an epoch is the last that a producer is given; one is kept for fencing it."""
+    """Return whether an epoch is a producer's last; one more is kept for fencing it."""
     return epoch >= MAX_EPOCH - 1
 
 
 def replayed(key: TransactionLogKey, value: TransactionLogValue) -> Transaction:
-    """Return the transaction a record tells of; ValueError for a state Kafka does not have."""
+    """Return the transaction in a record; ValueError for a state Kafka does not have."""
     return Transaction(
         transactional_id=key.transactional_id,
         producer_id=value.producer_id,

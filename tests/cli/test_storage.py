@@ -71,7 +71,7 @@ def test_credentials_of_the_environment_are_enough(
 def test_wrong_credentials_are_6(kgroup: Kgroup, s3: S3Server, at: str) -> None:
     with s3.locked():
         ran = kgroup("replay-log", "--files", at, *s3.flags)
-    assert ran.code == 6 and f"{at} does not let us in (InvalidAccessKeyId)" in ran.err
+    assert ran.code == 6 and f"{at} denies us access (InvalidAccessKeyId)" in ran.err
     assert not any(secret in ran.out + ran.err for secret in ACCESS)
     assert "Traceback" not in ran.err and ran.out == ""
 

@@ -67,7 +67,7 @@ def test_files_are_listed_looked_at_read_in_ranges_written_and_deleted(
 def test_what_goes_wrong_is_one_sentence(cluster: Hadoop, options: StorageOptions) -> None:
     _, at = opened(cluster, options, "x")
     stranger = open_store(at, StorageOptions.of({"HADOOP_USER_NAME": "stranger"}, 60))
-    with pytest.raises(StorageDenied, match="does not let us in"):
+    with pytest.raises(StorageDenied, match="denies us access"):
         stranger.write(at, b"")
     nobody = Location.parse("hdfs://127.0.0.1:1/x")
     with pytest.raises(StorageUnreachable, match="did not answer within 1 s"):

@@ -494,5 +494,5 @@ def test_a_bucket_that_is_not_there_and_a_key_that_is_not_let_in(log, s3):
     with pytest.raises(StorageMissing, match="there is no bucket nowhere"):
         run_at(s3, log, "s3://nowhere/tables")
     url = f"s3://{s3.bucket()}/tables"
-    with s3.locked(), pytest.raises(StorageDenied, match="does not let us in"):
+    with s3.locked(), pytest.raises(StorageDenied, match="denies us access"):
         run_at(s3, log, url)

@@ -1,4 +1,4 @@
-"""What is done to whole brokers: down and up again, frozen, and no longer the leader or the coordinator."""
+"""Control of whole brokers: stop, start, freeze, and move leaders and coordinators."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class Brokers:
         self._dispatcher = dispatcher
 
     def stop(self, node: int) -> None:
-        """Have a broker be down: its port refuses connections, and others lead what they have replicas of.
+        """Stop a broker: its port refuses connections, and others lead the partitions they have replicas of.
 
         Partitions that no other broker has are without a leader. ConfigError if it is down, or the last one.
         """
         self._check(node)
         down = self._cluster.down
         if node in down:
-            raise ConfigError(f"broker {node} is down already", "start_broker has it up again")
+            raise ConfigError(f"broker {node} is down already", "start_broker starts it again")
         if len(down) + 1 == len(self._cluster.nodes):
             raise ConfigError(
                 f"broker {node} is the only one that is up", "a cluster needs one; freeze it instead"
@@ -44,10 +44,10 @@ class Brokers:
         self._dispatcher.frozen_nodes.discard(node)
 
     def start(self, node: int) -> None:
-        """Have a broker be up again, at its address; what others lead by now stays with them."""
+        """Start a broker again, at its address; partitions that others lead by now stay with them."""
         self._check(node)
         if node not in self._cluster.down:
-            raise ConfigError(f"broker {node} is up", "stop_broker has it down")
+            raise ConfigError(f"broker {node} is up", "stop_broker stops it")
         self._server.open_broker(node)
         self._cluster.down.discard(node)
 
@@ -55,7 +55,7 @@ class Brokers:
         """Answer nothing that is sent to a broker, as if its process were stopped; ConfigError if it is."""
         self._check(node, up=True)
         if node in self._dispatcher.frozen_nodes:
-            raise ConfigError(f"broker {node} is frozen already", "thaw_broker has it go on")
+            raise ConfigError(f"broker {node} is frozen already", "thaw_broker resumes it")
         self._dispatcher.frozen_nodes.add(node)
 
     def thaw(self, node: int) -> None:
@@ -68,7 +68,7 @@ class Brokers:
         self._dispatcher.release(node)
 
     def move(self, topic: str, partition: int, node: int) -> None:
-        """Have a broker lead a partition, in a new epoch; it becomes a replica if it was none."""
+        """Make a broker lead a partition, in a new epoch; it becomes a replica if it was none."""
         self._check(node, up=True)
         known = self._cluster.catalog.topics.get(topic)
         if known is None or topic in INTERNAL_TOPICS:
@@ -86,10 +86,10 @@ class Brokers:
         self._lead(topic, partition, node)
 
     def move_coordinator(self, group_id: str, node: int | None, loading_ms: int = 0) -> int:
-        """Have a broker coordinate a group and those that share its partition; return which.
+        """Make a broker coordinate a group and those that share its partition; return which.
 
         None takes the next one that is up. It answers COORDINATOR_LOAD_IN_PROGRESS for so long, by the
-        brokers' time. Sessions begin again with its work, as in Kafka.
+        brokers' time. Sessions then restart, as in Kafka.
         """
         partition = self._dispatcher.partition_of(group_id)
         before = self._cluster.leader_of(OFFSETS_TOPIC, partition)
@@ -130,4 +130,4 @@ class Brokers:
         if node not in nodes:
             raise ConfigError(f"there is no broker {node}", f"there are {', '.join(map(str, nodes))}")
         if up and node in self._cluster.down:
-            raise ConfigError(f"broker {node} is down", "start_broker has it up again")
+            raise ConfigError(f"broker {node} is down", "start_broker starts it again")

@@ -1,4 +1,4 @@
-"""The verbs: what a test does to a cluster that runs. All are called on the event loop that serves it."""
+"""The verbs of a test on a running cluster. All are called on the event loop that serves it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kgroup.timers import TimerKey
 
 FOREVER_MS = 1 << 50
 PATIENCE_S = 10.0
-"""How long members have, of real time, to do what a rebalance waits for while time is moved."""
+"""How long members have, in real time, to do what a rebalance waits for while time is moved."""
 
 
 class Control:
@@ -39,7 +39,7 @@ class Control:
         self._presence = self.dispatcher.presence
 
     async def advance(self, by_ms: int, *, keep: bool = True, patience_s: float = PATIENCE_S) -> int:
-        """Move time forward, as `Move` does, and return what time it is then."""
+        """Move time forward, as `Move` does, and return the time it is then."""
         target_ms = self.clock.now_ms() + by_ms
         move = Move(self.dispatcher, self.clock, target_ms, keep=keep, patience_s=patience_s)
         await move.carry_out()
@@ -58,13 +58,13 @@ class Control:
         return member
 
     def freeze(self, name: str, group_id: str | None = None) -> MemberName:
-        """Hear nothing more that a member sends to its coordinator, until `thaw`."""
+        """Hold all that a member sends to its coordinator, until `thaw`."""
         member = self._member(name, group_id)
         self._presence.frozen[member.group_id, member.member_id] = member
         return member
 
     def thaw(self, name: str, group_id: str | None = None) -> MemberName:
-        """Hear what a frozen member has sent since, and from now on."""
+        """Serve what a frozen member has sent since, and from now on."""
         member = the_one(name, group_id, self._presence.frozen.values(), "frozen member")
         key = member.group_id, member.member_id
         del self._presence.frozen[key]
@@ -107,32 +107,32 @@ class Control:
         return self.cluster.leader_of(OFFSETS_TOPIC, self.dispatcher.partition_of(group_id))
 
     def keep(self, name: str, group_id: str) -> None:
-        """Have a member's session not end, however long it is frozen."""
+        """Keep a member's session alive, however long it is frozen."""
         session = session_of(self.state_of(group_id), self._member(name, group_id))
         if session is not None:
             self.postpone(session, FOREVER_MS)
 
     def postpone(self, key: TimerKey, by_ms: int) -> None:
-        """Have a timer of a group fall due so much later than now; nothing for one that is not armed."""
+        """Delay a timer of a group by so much; do nothing for one that is not armed."""
         timers = self.state_of(key.group_id).timers
         if key in timers:
             timers.postpone(key, self.clock.now_ms() + by_ms)
 
     def fire(self, key: TimerKey) -> None:
-        """Have a timer of a group fall due now."""
+        """Make a timer of a group fall due now."""
         now_ms = self.clock.now_ms()
         self.state_of(key.group_id).timers.arm(key, now_ms)
         self.dispatcher.wakeups.run(now_ms)
 
     def is_stable(self, group_id: str, size: int | None = None) -> bool:
-        """Whether a group has all of its members, `size` of them, where they are to be."""
+        """Return whether a group has all of its `size` members, with their final assignments."""
         group = self.state_of(group_id).groups.get(group_id)
         if group is None or group.state != "Stable" or size not in (None, len(group.members)):
             return False
         return not (isinstance(group, ClassicGroup) and group.pending_sync)
 
     def is_settled(self, group_id: str) -> bool:
-        """Whether no member of a group that is stable still waits for its assignment."""
+        """Return whether no member of a stable group still waits for its assignment."""
         group = self.state_of(group_id).groups.get(group_id)
         return group is None or group.state != "Stable" or self.is_stable(group_id)
 
@@ -149,11 +149,11 @@ class Control:
         return "absent" if group is None else f"{group.state}, members {len(group.members)}"
 
     async def until_stable(self, group_id: str, size: int | None, within_s: float) -> bool:
-        """Whether that is so before the time, which is real time, is over."""
+        """Return whether that is so before the time, in real time, is over."""
         return await until(lambda: self.is_stable(group_id, size), within_s)
 
     async def until_hit(self, found: FaultSet, hits: int, within_s: float) -> bool:
-        """Whether rules have acted on so many requests before the time, which is real time, is over."""
+        """Return whether rules have acted on so many requests before the time, in real time, is over."""
         return await until(lambda: len(found.hits) >= hits, within_s)
 
     def _member(self, name: str, group_id: str | None) -> MemberName:

@@ -1,4 +1,4 @@
-"""The way into a cluster under control: it knows who speaks, holds what is not heard yet, and obeys rules."""
+"""The entry of a cluster under control: it knows senders, holds frozen requests, and obeys rules."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from kgroup.protocol.messages.metadata import MetadataRequestTopic
 from kgroup.runtime.cluster import Cluster
 
 GATE = "gate"
-"""What is held before the gate of a group is held for (GATE, group)."""
+"""What the gate of a group holds is held for (GATE, group)."""
 
 
 class ControlledDispatcher(Dispatcher):
-    """As a Dispatcher; calls of whoever is frozen wait, and are served in their order when that is over.
+    """A Dispatcher; calls of a frozen member wait, and are served in their order once it is thawed.
 
-    So do those to a frozen broker. Without a rule in force, all that a request pays is one look at a list.
+    So do those to a frozen broker. Without a rule in force, a request costs one look at a list.
     """
 
     def __init__(self, cluster: Cluster, apis: Iterable[AnyApi]) -> None:
@@ -54,7 +54,7 @@ class ControlledDispatcher(Dispatcher):
                 self.answer(call, answer)
 
     def held(self, why: Hashable) -> int:
-        """How many calls wait for that reason."""
+        """Return how many calls wait for that reason."""
         return len(self._held.get(why, ()))
 
     def endpoints(self, call: AnyCall) -> Mapping[int, tuple[str, int]]:
@@ -63,7 +63,7 @@ class ControlledDispatcher(Dispatcher):
         return {node: at for node, at in found.items() if node not in down} if down else found
 
     def _admit(self, call: AnyCall) -> Answer:
-        """Serve a call, unless it or the broker it came to is frozen; by the rules, where there are any."""
+        """Serve a call by the rules, if there are any, unless it or its broker is frozen."""
         if call.client_id == OWN_CLIENT:
             return self._serve(call)
         if call.node in self.frozen_nodes:
@@ -113,7 +113,7 @@ class ControlledDispatcher(Dispatcher):
         return None
 
     def _judged(self, call: AnyCall, verdict: Verdict) -> Answer:
-        """Serve a call as the rules have it, its answer changed or lost as they say."""
+        """Serve a call as the rules say, and change or drop its answer."""
         if verdict.top_level is not None:
             answer: Message = registry.response_class_at(call.body.API, call.version)(  # type: ignore[call-arg]
                 error_code=verdict.top_level
@@ -149,7 +149,7 @@ class ControlledDispatcher(Dispatcher):
         return answer
 
     def _named(self, call: AnyCall) -> Message:
-        """Return the request, and for one about all topics, one that names them."""
+        """Return a request; one about all topics is replaced by one that names them."""
         body: Entry = call.body
         every = body.API == METADATA and (body.topics is None or (call.version == 0 and not body.topics))
         names = self.cluster.catalog.topics if every else ()
@@ -157,7 +157,7 @@ class ControlledDispatcher(Dispatcher):
         return named
 
     def _sites(self, call: AnyCall) -> list[Site]:
-        """Return the parts of a request, of one in a fetch session those that it does not repeat, too."""
+        """Return the parts of a request; in a fetch session also those that it does not repeat."""
         body: Entry = self._named(call)
         found = sites_of(body, call.version, self.cluster.catalog.image.name_of)
         if body.API != FETCH:

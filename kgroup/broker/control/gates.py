@@ -11,7 +11,7 @@ class Gate(Protocol):
     """Stands before one group; what it does not admit waits for the next `Control.open_gate`."""
 
     def admits(self, call: AnyCall) -> bool:
-        """Whether the request may be served now."""
+        """Return whether the request may be served now."""
         ...
 
     def served(self, call: AnyCall) -> None:

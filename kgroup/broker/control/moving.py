@@ -1,4 +1,4 @@
-"""Time moved forward, deadline by deadline; members that are there lose nothing by it."""
+"""Time moved forward, deadline by deadline, at no cost to connected members."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from kgroup.timers import TimerKey
 class Move:
     """One move of a clock to `target_ms`.
 
-    With `keep`, members that are connected and not frozen are taken to send their heartbeats; and where a
-    rebalance would go on without one of them, it gets `patience_s` of real time to do its part.
+    With `keep`, members that are connected and not frozen count as sending their heartbeats; a member
+    without which a rebalance would go on gets `patience_s` of real time to do its part.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Move:
         self._overdue: set[Key] = set()
 
     async def carry_out(self) -> None:
-        """Have all that falls due until the target happen, each at its own time."""
+        """Fire all that falls due until the target, each at its own time."""
         wakeups, clock = self._dispatcher.wakeups, self._clock
         while True:
             self._prolong()

@@ -1,4 +1,4 @@
-"""Which members are there: by which connection each was heard, and which of them are frozen."""
+"""The members that are present: the connection of each, and which of them are frozen."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Presence:
         self._heard: dict[Key, Peer] = {}
 
     def note(self, call: AnyCall, member_id: str) -> None:
-        """Note that the member speaks by this call's connection."""
+        """Note that the member uses this call's connection."""
         if call.peer is not None:
             if len(self._heard) >= PRUNED_AT:
                 self._heard = {key: peer for key, peer in self._heard.items() if peer.is_open}
             self._heard[call.body.group_id, member_id] = call.peer
 
     def lives(self, group_id: str, member_id: str) -> bool:
-        """Whether a member is taken to send its heartbeats: connected, and not frozen."""
+        """Return whether a member counts as sending heartbeats: connected, and not frozen."""
         key = group_id, member_id
         peer = self._heard.get(key)
         return peer is not None and peer.is_open and key not in self.frozen
@@ -49,7 +49,7 @@ class Presence:
 
 
 def sender(call: AnyCall) -> Key | None:
-    """Return the member that a call names as its sender; None where it names none."""
+    """Return the member that a call names as its sender; None if it names none."""
     body = call.body
     member_id = getattr(body, "member_id", "")
     return (body.group_id, member_id) if member_id and hasattr(body, "group_id") else None

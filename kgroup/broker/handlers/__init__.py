@@ -1,4 +1,4 @@
-"""What a broker does for each API: one file a concern, each with its table of APIs."""
+"""What a broker does for each API: one file per concern, each with its table of APIs."""
 
 from kgroup.broker.dispatch import AnyApi
 from kgroup.broker.handlers import (

@@ -38,7 +38,7 @@ from kgroup.security.acls import (
 
 
 def create_acls(broker: Dispatcher, call: Call[CreateAclsRequest]) -> CreateAclsResponse:
-    """Each rule on its own; one that is there already is fine."""
+    """Create each rule by itself; one that exists already is fine."""
     store = _store(broker)
     if any(map(_is_filter, call.body.creations)):
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "A rule is for one type, operation and permission.")
@@ -108,7 +108,7 @@ def _store(broker: Dispatcher) -> AclStore:
 
 
 def _is_filter(creation: AclCreation) -> bool:
-    """Whether a rule would be for ANY type: Kafka cannot read a request with one, and refuses it whole."""
+    """Return whether a rule would be for ANY type: Kafka refuses a request with one as a whole."""
     return (
         creation.resource_type == ResourceType.ANY
         or creation.resource_pattern_type in (PatternType.ANY, PatternType.MATCH)

@@ -32,7 +32,7 @@ SET, DELETE, APPEND, SUBTRACT = range(4)  # operations
 
 
 def alter_configs(broker: Dispatcher, call: Call[AnyRequest]) -> AnyResponse:
-    """Each resource on its own, all of its changes or none; one named twice is INVALID_REQUEST."""
+    """Change each resource by itself, completely or not at all; one named twice is INVALID_REQUEST."""
     request = call.body
     counts = Counter((r.resource_type, r.resource_name) for r in request.resources)
     responses = []
@@ -62,7 +62,7 @@ def _response(request: AnyRequest, responses: Iterable[AlterConfigsResourceRespo
 
 
 def _checked(broker: Dispatcher, node: int, resource: AnyResource) -> Callable[[], None]:
-    """Return the change to a resource, found to be allowed."""
+    """Return an allowed change to a resource."""
     check_changes(resource)
     if resource.resource_type == GROUP:
         return _group(broker, resource)
@@ -77,7 +77,7 @@ def _checked(broker: Dispatcher, node: int, resource: AnyResource) -> Callable[[
 
 
 def check_changes(resource: AnyResource) -> None:
-    """Refused with INVALID_REQUEST for changes that are none, whatever they are to."""
+    """Raise INVALID_REQUEST for invalid changes, whatever resource they are for."""
     changes = _changes(resource)
     if len({change.name for change in changes}) < len(changes):
         raise Refused(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
@@ -90,7 +90,7 @@ def check_changes(resource: AnyResource) -> None:
 
 
 def _changes(resource: AnyResource) -> tuple[AlterableConfig, ...]:
-    """Return what replaces all settings sets each that it names."""
+    """Return the changes for a full replacement: set each."""
     if isinstance(resource, AlterConfigsResource):
         return resource.configs
     return tuple(AlterableConfig(name=c.name, config_operation=SET, value=c.value) for c in resource.configs)

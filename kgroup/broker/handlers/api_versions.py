@@ -1,4 +1,4 @@
-"""ApiVersions: what this broker serves. No client gets far without it."""
+"""ApiVersions: what this broker serves. Every client needs it."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 def api_versions(broker: Dispatcher, call: Call[ApiVersionsRequest]) -> ApiVersionsResponse:
-    """Every API with its versions, and the features.
+    """Return every API with its versions, and the features.
 
     Odd software names, and a cluster without its broker, are INVALID_REQUEST. A client that means another
-    broker or cluster is to bootstrap again: it finds out before it authenticates (KIP-1242).
+    broker or cluster must bootstrap again: it finds out before it authenticates (KIP-1242).
     """
     request = call.body
     meant, named = request.cluster_id, (request.client_software_name, request.client_software_version)
@@ -64,7 +64,7 @@ def api_versions(broker: Dispatcher, call: Call[ApiVersionsRequest]) -> ApiVersi
 
 
 def of_any_cluster(request: ApiVersionsRequest) -> ApiVersionsRequest:
-    """Return the same question to any cluster and broker; one that names half of it stays as it was."""
+    """Return the same question to any cluster and broker; one that names half of it is unchanged."""
     halved = (request.cluster_id is None) != (request.node_id == NO_NODE)
     return request if halved else replace(request, cluster_id=None, node_id=NO_NODE)
 

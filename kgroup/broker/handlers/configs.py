@@ -1,4 +1,4 @@
-"""DescribeConfigs and ListConfigResources: settings of topics, brokers and groups, and what has some."""
+"""DescribeConfigs and ListConfigResources: settings of topics, brokers and groups, and which have some."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from kgroup.runtime.topic_settings import (
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32  # resource types
 FROM_GROUP = 8  # config source
 SHORT = 4  # config type, of settings of brokers only
-_UNTOLD = frozenset(
+_HIDDEN = frozenset(
     {
         "group.consumer.regex.refresh.interval.ms",
         "group.share.initialize.retry.interval.ms",
@@ -60,7 +60,7 @@ _UNTOLD = frozenset(
         "share.coordinator.state.topic.prune.interval.ms",
     }
 )
-"""Kafka's internal settings: a broker takes them and tells nobody."""
+"""Kafka's internal settings: a broker accepts but never shows them."""
 _LONGS = frozenset(
     {
         "connections.max.idle.ms",
@@ -71,7 +71,7 @@ _LONGS = frozenset(
 
 
 def describe_configs(broker: Dispatcher, call: Call[DescribeConfigsRequest]) -> DescribeConfigsResponse:
-    """Every setting of each resource, or only the ones named."""
+    """Return every setting of each resource, or only the named ones."""
     request = call.body
     results = []
     for resource in as_often_as_asked(request.resources, lambda r: (r.resource_type, r.resource_name)):
@@ -146,7 +146,7 @@ def _broker_entries(broker: Dispatcher, name: str, synonyms: bool) -> Iterable[D
     fixed = {**BrokerSettings().as_text(), **defaults_of_groups}
     defaults = {**fixed, **{key: setting.default for key, setting in DYNAMIC.items()}}
     for key, default in defaults.items():
-        if key in NODE_IDS or key in _UNTOLD:
+        if key in NODE_IDS or key in _HIDDEN:
             continue
         layers = configs.layers(key, None if key in NULL_BY_DEFAULT else default, node)
         known = DYNAMIC.get(key)
@@ -156,7 +156,7 @@ def _broker_entries(broker: Dispatcher, name: str, synonyms: bool) -> Iterable[D
 
 
 def _node(broker: Dispatcher, name: str) -> int:
-    """Return the broker with this id; all of them know of each other here."""
+    """Return the broker with this id; all brokers know each other here."""
     try:
         node = int(name)
     except ValueError:
@@ -178,7 +178,7 @@ def _group_entries(
         if key in own:
             layers.insert(0, Layer(key, group_settings.as_shown(key, own[key]), FROM_GROUP))
         yield _entry(key, layers[0], layers, synonyms, kind)
-    # Told only where they are made: to everybody else a group has the settings that Kafka knows.
+    # Shown only if set: to all other clients a group has the settings that Kafka knows.
     for key in roster.SETTINGS:
         if key in own:
             layer = Layer(key, own[key], FROM_GROUP)
@@ -186,7 +186,7 @@ def _group_entries(
 
 
 def _group_layers(broker: Dispatcher) -> Iterable[tuple[str, int, list[Layer]]]:
-    """Yield each setting of groups with its type and what it is where a group sets nothing."""
+    """Yield each setting of groups with its type and its value if a group sets nothing."""
     config, layers = broker.cluster.group_config, broker.cluster.configs.layers
     for key, bounds in group_settings.bounds(config).items():
         yield key, INT, layers(f"group.{key}", str(bounds.default), None)
@@ -200,7 +200,7 @@ def _group_layers(broker: Dispatcher) -> Iterable[tuple[str, int, list[Layer]]]:
 def _entry(
     name: str, first: Layer | None, layers: list[Layer], synonyms: bool, kind: int, *, read_only: bool = False
 ) -> DescribeConfigsResourceResult:
-    """Return the setting as the first layer gives it; one that no layer gives has no value by default."""
+    """Return the setting from its first layer; one without layers has no value by default."""
     return DescribeConfigsResourceResult(
         name=name,
         value=first.value if first else None,

@@ -1,4 +1,4 @@
-"""FindCoordinator: which broker to ask about a group or a transactional id."""
+"""FindCoordinator: the broker that coordinates a group or a transactional id."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MESSAGES = {
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "Transactional Id authorization failed.",
 }
-"""Kafka's own, which versions 1 to 3 carry even where there is no error; later ones carry an empty text."""
+"""Kafka's own, which versions 1 to 3 carry even without an error; later ones carry an empty text."""
 
 
 def find_coordinator(broker: Dispatcher, call: Call[FindCoordinatorRequest]) -> FindCoordinatorResponse:
@@ -74,7 +74,7 @@ def _coordinator(broker: Dispatcher, call: Call[FindCoordinatorRequest], key: st
 
 
 def _is_share_partition(key: str) -> bool:
-    """Whether a key is GROUP:TOPIC_ID:PARTITION; a group's id may have colons, too."""
+    """Return whether a key is GROUP:TOPIC_ID:PARTITION; a group's id may have colons, too."""
     group_id, _, rest = key.rpartition(":")
     group_id, _, topic_id = group_id.rpartition(":")
     try:

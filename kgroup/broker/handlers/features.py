@@ -19,7 +19,7 @@ RESULTS_UNTIL = 1
 
 
 def update_features(broker: Dispatcher, call: Call[UpdateFeaturesRequest]) -> UpdateFeaturesResponse:
-    """All of the updates or none; from the next ApiVersions on, clients are told the new levels."""
+    """Apply all of the updates or none; clients see the new levels from the next ApiVersions on."""
     request = call.body
     levels = dict(broker.cluster.catalog.features.levels)
     for update in request.feature_updates:

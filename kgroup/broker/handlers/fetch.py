@@ -48,7 +48,7 @@ def fetch(
 ) -> Answer:
     """Answer at once if there is enough to read or something to report; else park until there is.
 
-    `readable` tells which topics may be read; None for all.
+    `readable` returns whether a topic may be read; None for all.
     """
     request = call.body
     sessions = broker.sessions(call.node)
@@ -67,7 +67,7 @@ def fetch(
 
 
 def wanted_by(broker: Dispatcher, request: FetchRequest, version: int) -> dict[Named, Wanted]:
-    """Return the partitions a request names, each once, with what was asked for last."""
+    """Return the partitions a request names, each once, with its last request."""
     wanted: dict[Named, Wanted] = {}
     by_id = version >= IDS_SINCE
     for topic in request.topics:
@@ -80,16 +80,16 @@ def wanted_by(broker: Dispatcher, request: FetchRequest, version: int) -> dict[N
 
 
 class Found(NamedTuple):
-    """What was read, those partitions last that nobody knows; and whether that is worth an answer now."""
+    """What was read, unknown partitions last; and whether that is worth an answer now."""
 
     answers: Answers
     enough: bool
 
 
 def read(broker: Dispatcher, call: Call[FetchRequest], plan: Plan) -> Found:
-    """Return what there is as of now.
+    """Return what can be read now.
 
-    The first batch found is returned whatever its size, so that a consumer always gets on (KIP-74).
+    The first batch found is returned whatever its size, so that a consumer always proceeds (KIP-74).
     """
     request = call.body
     most = left = min(request.max_bytes, broker.cluster.settings.fetch_max_bytes)
@@ -119,7 +119,7 @@ def read(broker: Dispatcher, call: Call[FetchRequest], plan: Plan) -> Found:
 
 
 def _hidden(broker: Dispatcher, wanted: Wanted, readable: Callable[[str], bool]) -> bool:
-    """Whether a partition belongs to a topic that may not be read, as far as the topic is known."""
+    """Return whether a partition belongs to a topic that may not be read, as far as the topic is known."""
     name = wanted.name or broker.cluster.catalog.image.name_of(wanted.topic_id)
     return name is not None and not readable(name)
 
@@ -181,13 +181,13 @@ def _topic(wanted: Wanted, partitions: list[PartitionData]) -> FetchableTopicRes
 
 
 def leader_of(broker: Dispatcher, topic: str, partition: int) -> LeaderIdAndEpoch:
-    """Return whom to turn to for a partition that is there but led elsewhere (KIP-951)."""
+    """Return the leader of a partition that is led by another broker (KIP-951)."""
     placement = broker.cluster.placement_of(broker.cluster.catalog.topics[topic], partition)
     return LeaderIdAndEpoch(leader_id=placement.leader, leader_epoch=placement.epoch)
 
 
 def node_endpoints(broker: Dispatcher, call: Call[Message], nodes: Iterable[int]) -> tuple[NodeEndpoint, ...]:
-    """Return where these brokers are, but for those that are down."""
+    """Return the addresses of these brokers, except those that are down."""
     known = broker.endpoints(call)
     return tuple(
         NodeEndpoint(node_id=node, host=known[node][0], port=known[node][1])
@@ -197,7 +197,7 @@ def node_endpoints(broker: Dispatcher, call: Call[Message], nodes: Iterable[int]
 
 
 def refuse(request: FetchRequest, code: ErrorCode, message: str | None) -> FetchResponse:
-    """Nothing could be read, because of `code`."""
+    """Answer that nothing could be read: `code`."""
     return FetchResponse(
         error_code=code,
         responses=tuple(
@@ -214,7 +214,7 @@ def refuse(request: FetchRequest, code: ErrorCode, message: str | None) -> Fetch
 class ParkedFetch:
     """A fetch that waits for `min_bytes` to arrive, for a partition to fail, or for its time to run out.
 
-    When a partition has grown, only that one is looked at; all are read again once there is enough.
+    When a partition has grown, only that one is checked; all are read again once there is enough.
     """
 
     __slots__ = ("_call", "_deadline", "_broker", "_enough", "_plan", "_size", "_sizes", "_wanted")
@@ -238,7 +238,7 @@ class ParkedFetch:
         call.forget = self.forget
 
     def grown(self, key: Key) -> None:
-        """One of the partitions is not what it was; where there are others, it is first looked at alone."""
+        """A partition has changed; if there are others, it is first checked alone."""
         if len(self._plan.partitions) > 1 and not self._enough_with(key):
             return
         found = read(self._broker, self._call, self._plan)
@@ -246,7 +246,7 @@ class ParkedFetch:
             self._answer(found)
 
     def _enough_with(self, key: Key) -> bool:
-        """Whether there is enough to answer with what a partition holds now."""
+        """Return whether there is enough to answer with what a partition has now."""
         limit = self._broker.cluster.settings.fetch_max_bytes
         wanted = self._wanted[key]
         data = _data(self._broker, self._call, wanted, self._plan.by_id, limit, must_progress=True)
@@ -268,7 +268,7 @@ class ParkedFetch:
 
 
 def _name(broker: Dispatcher, wanted: Wanted, by_id: bool) -> str:
-    """Return the topic's name; a session keeps the one it found first, whatever the id stands for later."""
+    """Return the topic's name; a session keeps the first one found, whatever the id stands for later."""
     if wanted.name is None:
         wanted.name = topic_name(broker, wanted.topic, wanted.topic_id)
     elif by_id:

@@ -64,7 +64,7 @@ class Gather:
         self._left = count
 
     def put(self, index: int, response: Message | None) -> None:
-        """Take the response to a part that was parked; the last one ends the call."""
+        """Add the response to a parked part; the last one ends the call."""
         if (merged := self.take(index, response)) is not None:
             self._call.answer(merged)
 
@@ -81,7 +81,7 @@ def to_shard(broker: Dispatcher, call: Call[Any]) -> Answer:
 
 
 def leave(broker: Dispatcher, call: Call[LeaveGroupRequest]) -> Answer:
-    """To the shard of the group; members that name neither of their ids go to the server's log (KIP-345)."""
+    """Pass it to the group's shard; log members that name neither of their ids (KIP-345)."""
     request = call.body
     nameless = sum(not (member.member_id or member.group_instance_id) for member in request.members)
     if nameless:
@@ -93,14 +93,14 @@ def leave(broker: Dispatcher, call: Call[LeaveGroupRequest]) -> Answer:
 
 
 def consumer_heartbeat(broker: Dispatcher, call: Call[ConsumerGroupHeartbeatRequest]) -> Answer:
-    """To the shard of the group, if the feature behind the consumer protocol is on (KIP-848)."""
+    """Pass it to the group's shard, if the feature behind the consumer protocol is on (KIP-848)."""
     if not broker.cluster.catalog.features.levels.get(GROUP_VERSION):
         raise Refused(ErrorCode.UNSUPPORTED_VERSION, "The consumer group protocol is not enabled.")
     return to_shard(broker, call)
 
 
 def txn_offset_commit(broker: Dispatcher, call: Call[TxnOffsetCommitRequest]) -> Answer:
-    """To the shard of the group, once the producer's transaction has it; from version 5 on this adds it.
+    """Pass it to the group's shard, once the producer's transaction has it; from version 5 on this adds it.
 
     Kafka answers for topics that do not exist first, and asks neither if nothing else is left.
     """
@@ -125,7 +125,7 @@ def txn_offset_commit(broker: Dispatcher, call: Call[TxnOffsetCommitRequest]) ->
 
 
 def offset_fetch(broker: Dispatcher, call: Call[OffsetFetchRequest]) -> Answer:
-    """One group's offsets, or from version 8 those of many groups."""
+    """Return one group's offsets, or from version 8 those of many groups."""
     request = call.body
     if call.version < MANY_GROUPS_SINCE:
         return broker.tickets.submit(broker.partition_of(request.group_id), call)
@@ -135,17 +135,17 @@ def offset_fetch(broker: Dispatcher, call: Call[OffsetFetchRequest]) -> Answer:
 
 
 def describe_groups(broker: Dispatcher, call: Call[DescribeGroupsRequest]) -> Answer:
-    """Classic groups, each from its shard."""
+    """Return classic groups, each from its shard."""
     return by_group(broker, call, as_often_as_asked(call.body.groups, str), "groups")
 
 
 def describe_consumer_groups(broker: Dispatcher, call: Call[ConsumerGroupDescribeRequest]) -> Answer:
-    """Consumer groups, each from its shard."""
+    """Return consumer groups, each from its shard."""
     return by_group(broker, call, as_often_as_asked(call.body.group_ids, str), "group_ids")
 
 
 def delete_groups(broker: Dispatcher, call: Call[DeleteGroupsRequest]) -> Answer:
-    """Return groups of any kind, each by its shard; a group named twice is answered once."""
+    """Delete groups of any kind, each by its shard; a group named twice is answered once."""
     return by_group(broker, call, list(dict.fromkeys(call.body.groups_names)), "groups_names", "results")
 
 
@@ -171,8 +171,8 @@ def by_group(
 ) -> Answer:
     """Ask each shard about its groups among `asked`, which `field` of the request names.
 
-    The answer has the `entries` of theirs in the order asked. A shard answers each item, in order: a group
-    may be asked about twice, and for other topics.
+    The answer has their `entries` in the order asked. A shard answers each item, in order: a group may be
+    asked about twice, and for other topics.
     """
     by_partition: dict[int, list[int]] = {}
     for index, item in enumerate(asked):

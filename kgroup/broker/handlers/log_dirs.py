@@ -18,7 +18,7 @@ from kgroup.protocol.messages.describe_log_dirs import (
 from kgroup.runtime.catalog import CatalogTopic
 
 IN_MEMORY = "memory"
-"""The folder of a cluster that keeps its logs in memory; nobody knows how large that may become."""
+"""The folder of a cluster that keeps its logs in memory; its capacity is unknown."""
 
 
 def describe_log_dirs(broker: Dispatcher, call: Call[DescribeLogDirsRequest]) -> DescribeLogDirsResponse:

@@ -38,7 +38,7 @@ BROKERS, CONTROLLERS = 1, 2  # endpoint types
 CREATION_SINCE = 4  # before, a request could not forbid it
 PAGE_MAX = 2000
 NOT_ASKED = -(1 << 31)
-# a bit for each operation the resource knows: everybody may do everything
+# a bit for each operation the resource knows: all clients may do everything
 TOPIC_OPERATIONS = sum(1 << each for each in OPERATIONS[ResourceType.TOPIC])
 CLUSTER_OPERATIONS = sum(1 << each for each in OPERATIONS[ResourceType.CLUSTER])
 
@@ -203,7 +203,7 @@ def _page(
 
 
 def _state(broker: Dispatcher, topic: CatalogTopic, partition: int) -> dict[str, Any]:
-    """Return what both ways to ask tell of a partition, by the fields' names."""
+    """Return a partition's state for both kinds of answer, by the fields' names."""
     placement = broker.cluster.placement_of(topic, partition)
     offline = broker.cluster.offline(topic.name, partition)
     return {

@@ -1,4 +1,4 @@
-"""ListOffsets and OffsetForLeaderEpoch: which offset belongs to a time or a leader epoch."""
+"""ListOffsets and OffsetForLeaderEpoch: the offset of a time or a leader epoch."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def refuse_list(request: ListOffsetsRequest, code: ErrorCode, message: str | Non
 def offset_for_leader_epoch(
     broker: Dispatcher, call: Call[OffsetForLeaderEpochRequest]
 ) -> OffsetForLeaderEpochResponse:
-    """Where the epoch asked for ends: the end of the log for ours, undefined (-1) for a later one."""
+    """Return where the epoch asked for ends: the end of the log for ours, undefined (-1) for a later one."""
     request = call.body
     topics = []
     for topic in request.topics:
@@ -123,9 +123,9 @@ def _listed(
 
 
 def find_offset(log: Log, timestamp: int, end: int | None = None) -> tuple[int, int]:
-    """Offset and timestamp, each -1 for none: of the first record at or after a time, or a special one.
+    """Return offset and timestamp, each -1 for none: of the first record from a time on, or a special one.
 
-    Nothing behind `end` (None: the end of the log) is there for this reader.
+    Nothing behind `end` (None: the end of the log) exists for this reader.
     """
     if end is None:
         end = log.end_offset

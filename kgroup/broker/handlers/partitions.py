@@ -1,4 +1,4 @@
-"""What every request about partitions checks first: does the topic exist, and is it led here? If not, why."""
+"""The first check of every request about partitions: whether the topic exists, and is led here."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def topic_name(broker: Dispatcher, name: str, topic_id: bytes) -> str:
 
 
 def code_of(broker: Dispatcher, call: Call[Message], error: Refused | StorageError) -> ErrorCode:
-    """Why a client cannot have a partition; what is wrong with the disk, the operator is told as well."""
+    """Return why a client cannot have a partition; disk faults are logged for the operator as well."""
     if isinstance(error, Refused):
         return error.code
     if isinstance(error, OffsetOutOfRange):
@@ -36,7 +36,7 @@ def partition_log(
 ) -> tuple[CatalogTopic, Log]:
     """Return the topic and the log of a partition that broker `node` leads.
 
-    Refused also for a client that knows an older or a newer leader epoch than there is (KIP-320).
+    Refuse also a client that knows an older or a newer leader epoch than there is (KIP-320).
     """
     cluster = broker.cluster
     log = cluster.log(topic, partition)

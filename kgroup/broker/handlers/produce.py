@@ -1,4 +1,4 @@
-"""Produce: check a batch, append it, tell who waits for it."""
+"""Produce: check a batch, append it, notify its readers."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _check(request: ProduceRequest) -> None:
 
 
 def refuse(request: ProduceRequest, code: ErrorCode, message: str | None) -> ProduceResponse:
-    """Nothing was appended anywhere, because of `code`."""
+    """Answer that nothing was appended anywhere: `code`."""
     return ProduceResponse(
         responses=tuple(
             TopicProduceResponse(
@@ -96,7 +96,7 @@ def _refused(
 def _topic(
     broker: Dispatcher, call: Call[ProduceRequest], topic: TopicProduceData, leaders: set[int]
 ) -> TopicProduceResponse:
-    """Append to the topic's partitions; who leads those that are led elsewhere goes to `leaders`."""
+    """Append to the topic's partitions; the leaders of those led elsewhere are added to `leaders`."""
     found = []
     for data in topic.partition_data:
         try:

@@ -1,6 +1,6 @@
 """DescribeClientQuotas: there are none here, and Kafka's own tools ask before they show a user.
 
-What is asked is checked as Kafka's ClientQuotasImage does.
+The request is checked as Kafka's ClientQuotasImage does.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MATCHES = {EXACT: "MATCH_TYPE_EXACT", DEFAULT: "MATCH_TYPE_DEFAULT", SPECIFIED: 
 
 
 def describe(broker: Dispatcher, call: Call[DescribeClientQuotasRequest]) -> DescribeClientQuotasResponse:
-    """No entries: nobody is held back here. INVALID_REQUEST for a filter that makes no sense."""
+    """Return no entries: no client is throttled here. INVALID_REQUEST for an invalid filter."""
     seen: set[str] = set()
     for component in call.body.components:
         kind = component.entity_type

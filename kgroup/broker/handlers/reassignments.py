@@ -1,6 +1,6 @@
-"""AlterPartitionReassignments, ListPartitionReassignments and ElectLeaders: who holds a partition, who leads.
+"""AlterPartitionReassignments, ListPartitionReassignments and ElectLeaders: replicas and leaders.
 
-All brokers share one log a partition: a move is done when it is answered, so none is ever under way.
+All brokers share one log per partition: a move is done when it is answered, so none is ever under way.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PREFERRED, UNCLEAN = 0, 1  # election types
 def reassign(
     broker: Dispatcher, call: Call[alter.AlterPartitionReassignmentsRequest]
 ) -> alter.AlterPartitionReassignmentsResponse:
-    """Each partition on its own; those that may move lie on their new brokers when this returns."""
+    """Move each partition by itself; those that may move lie on their new brokers when this returns."""
     request = call.body
     moves = _Moves(broker, call)
     responses = []
@@ -71,12 +71,12 @@ def refuse_reassign(
 
 
 def list_reassignments(broker: Dispatcher, call: Call[Message]) -> ListPartitionReassignmentsResponse:
-    """None: a move is over at once."""
+    """Return none: a move is over at once."""
     return ListPartitionReassignmentsResponse()
 
 
 def elect_leaders(broker: Dispatcher, call: Call[elect.ElectLeadersRequest]) -> elect.ElectLeadersResponse:
-    """Each partition on its own; when all are asked for, those that are led as they should be go unsaid."""
+    """Elect each partition's leader; if all are asked for, those with the right leader are omitted."""
     request = call.body
     if request.election_type not in (PREFERRED, UNCLEAN):
         raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
@@ -137,7 +137,7 @@ class _Moves:
         return ErrorCode.NONE, None
 
     def carry_out(self) -> None:
-        """Move what can be moved, and tell who waits at the old leaders."""
+        """Move what can be moved, and notify those that wait at the old leaders."""
         with self._broker.together():
             for topic, placements in self._by_topic.items():
                 if placements:
@@ -173,7 +173,7 @@ def _elected(broker: Dispatcher, request: elect.ElectLeadersRequest, name: str, 
 
 
 def _known(broker: Dispatcher, name: str, partition: int) -> tuple[Placement, int]:
-    """Return a partition's place, and where its log ends."""
+    """Return a partition's place, and the end of its log."""
     topic = broker.cluster.catalog.topics.get(name)
     if topic is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")

@@ -1,4 +1,4 @@
-"""What a request names again and again: answered as often as asked, as Kafka does, unless it is an attack."""
+"""Repeated names in a request: each is answered, as in Kafka, unless it is an attack."""
 
 from __future__ import annotations
 

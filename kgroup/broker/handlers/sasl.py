@@ -1,6 +1,6 @@
-"""SaslHandshake and SaslAuthenticate where nothing is to be authenticated, answered as by KafkaApis.
+"""SaslHandshake and SaslAuthenticate if there is nothing to authenticate, answered as by KafkaApis.
 
-On listeners with SASL they are taken before they get here (kgroup.broker.locks).
+On listeners with SASL `kgroup.broker.locks` handles them earlier.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from kgroup.protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHa
 
 
 def handshake(broker: Dispatcher, call: Call[SaslHandshakeRequest]) -> SaslHandshakeResponse:
-    """ILLEGAL_SASL_STATE: not on a listener with SASL, or not in time."""
+    """Answer ILLEGAL_SASL_STATE: not on a listener with SASL, or too late."""
     return SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
 
 
 def authenticate(broker: Dispatcher, call: Call[SaslAuthenticateRequest]) -> SaslAuthenticateResponse:
-    """ILLEGAL_SASL_STATE, likewise."""
+    """Answer ILLEGAL_SASL_STATE, likewise."""
     return SaslAuthenticateResponse(
         error_code=ErrorCode.ILLEGAL_SASL_STATE,
         error_message="SaslAuthenticate request received after successful authentication",

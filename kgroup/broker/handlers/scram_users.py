@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials and AlterUserScramCredentials: the users that SCRAM lets in (KIP-554).
+"""DescribeUserScramCredentials and AlterUserScramCredentials: the users of SCRAM (KIP-554).
 
 The rules and their order are those of Kafka's ScramControlManager and ScramImage.
 """
@@ -71,7 +71,7 @@ def refuse_describe(
 def alter(
     broker: Dispatcher, call: Call[AlterUserScramCredentialsRequest]
 ) -> AlterUserScramCredentialsResponse:
-    """Every user by itself, those that can be changed together; one named twice is not changed at all."""
+    """Change every user by itself, all valid ones together; one named twice is not changed at all."""
     request, credentials = call.body, broker.cluster.credentials
     changes: dict[str, tuple[Key, ScramCredential | None]] = {}
     refused: dict[str, Refused] = {}

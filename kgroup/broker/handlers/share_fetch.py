@@ -1,4 +1,4 @@
-"""ShareFetch and ShareAcknowledge: records of a share session, and what becomes of them (KIP-932)."""
+"""ShareFetch and ShareAcknowledge: records of a share session, and their acknowledgement (KIP-932)."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ _MOVED = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EP
 
 Readable: TypeAlias = Callable[[str], bool]
 Acknowledged: TypeAlias = dict[StateKey, Refused | None]
-"""Why records could not be acknowledged; None where they are."""
+"""Why records could not be acknowledged; None if they are."""
 Batches: TypeAlias = Mapping[StateKey, tuple[AcknowledgementBatch, ...]]
 
 
 def refuse_if_off(broker: Dispatcher) -> None:
-    """UNSUPPORTED_VERSION while the feature behind share groups is off."""
+    """Raise UNSUPPORTED_VERSION while the feature behind share groups is off."""
     if not broker.cluster.catalog.features.levels.get(SHARE_VERSION):
         raise Refused(ErrorCode.UNSUPPORTED_VERSION, "The share group protocol is not enabled.")
 
@@ -60,7 +60,7 @@ def refuse_if_off(broker: Dispatcher) -> None:
 def fetch(broker: Dispatcher, call: Call[ShareFetchRequest], readable: Readable | None = None) -> Answer:
     """Acknowledge, then acquire what there is of the session's partitions, or park until there is something.
 
-    `readable` tells which topics may be read; None for all.
+    `readable` returns whether a topic may be read; None for all.
     """
     refuse_if_off(broker)
     request = call.body
@@ -106,7 +106,7 @@ def acknowledge(
 ) -> Answer:
     """Settle records of the member's session; the last request of a session releases all others.
 
-    `readable` tells which topics may be read; None for all.
+    `readable` returns whether a topic may be read; None for all.
     """
     refuse_if_off(broker)
     request = call.body
@@ -184,7 +184,7 @@ def settle(
 
 
 def _refuse_malformed(batches: Iterable[AcknowledgementBatch], *, may_renew: bool, renews: bool) -> None:
-    """INVALID_REQUEST for batches out of order, without types, or with types that do not go together."""
+    """Raise INVALID_REQUEST for batches out of order, without types, or with conflicting types."""
     end = -1
     highest = Acknowledge.RENEW if may_renew else Acknowledge.REJECT
     for batch in batches:
@@ -210,7 +210,7 @@ def _named(group_id: str | None, member: str | None) -> tuple[str, str]:
 
 
 def _change(session: ShareSession, group_id: str, request: ShareFetchRequest) -> None:
-    """Take partitions into the session and out of it; new ones are to be in the next answer."""
+    """Add partitions to the session and remove some; new ones are to be in the next answer."""
     for topic in request.topics:
         for each in topic.partitions:
             session.partitions.setdefault(StateKey(group_id, topic.topic_id, each.partition_index), True)
@@ -233,7 +233,7 @@ def _topic(broker: Dispatcher, key: StateKey, readable: Readable | None) -> str:
 
 @dataclass(slots=True)
 class Open:
-    """A partition that can be read now: from where, and what its log has there."""
+    """A partition that can be read now: its start, and what its log has there."""
 
     name: str
     share: SharePartition
@@ -244,7 +244,7 @@ class Open:
 
 
 class Looked(NamedTuple):
-    """The partitions that can be read, those that cannot and why, and the bytes there are."""
+    """The partitions that can be read, those that cannot and why, and the available bytes."""
 
     open: dict[StateKey, Open]
     refused: dict[StateKey, Refused]
@@ -328,7 +328,7 @@ class _Fetch:
         )
 
     def _is_news(self, key: StateKey, data: PartitionData) -> bool:
-        """Whether a partition is in the answer: with records, an error, or for the first time."""
+        """Return whether a partition is in the answer: with records, an error, or for the first time."""
         if self._call.body.share_session_epoch == INITIAL_EPOCH:
             return True
         news = bool(data.records) or data.error_code != 0 or self._session.partitions.get(key, False)
@@ -337,7 +337,7 @@ class _Fetch:
         return news
 
     def _look(self) -> Looked:
-        """Find the partitions that can be read, from another one on each time, and read their logs."""
+        """Find the partitions that can be read, each time from another one on, and read their logs."""
         keys = list(self._session.partitions)
         turn = self._call.body.share_session_epoch % len(keys) if keys else 0
         open_: dict[StateKey, Open] = {}
@@ -467,7 +467,7 @@ def _slice(records: bytes, acquired: list[AcquiredRecords]) -> bytes:
 def _leader(
     broker: Dispatcher, key: StateKey, refused: Refused | None, leaders: set[int]
 ) -> LeaderIdAndEpoch:
-    """Whom to turn to instead, for a partition that is led elsewhere (KIP-951)."""
+    """Return the other broker that leads a partition (KIP-951)."""
     name = broker.cluster.catalog.image.name_of(key.topic_id)
     if refused is None or refused.code not in _MOVED or name is None:
         return LeaderIdAndEpoch(leader_id=0, leader_epoch=0)

@@ -57,9 +57,9 @@ R = TypeVar("R")
 
 
 def heartbeat(broker: Dispatcher, call: Call[ShareGroupHeartbeatRequest]) -> Answer:
-    """To the shard of the group; the share coordinator begins the state it misses before the answer goes out.
+    """Pass it to the group's shard; the share coordinator initializes missing state before the answer.
 
-    The answer does not wait for that, as in Kafka: the next heartbeat is assigned what is ready by then.
+    The answer does not wait for that, as in Kafka: the next heartbeat assigns what is ready by then.
     """
     refuse_if_off(broker)
     answer = to_shard(broker, call)
@@ -72,13 +72,13 @@ def heartbeat(broker: Dispatcher, call: Call[ShareGroupHeartbeatRequest]) -> Ans
 
 
 def describe(broker: Dispatcher, call: Call[ShareGroupDescribeRequest]) -> Answer:
-    """Share groups, each from its shard."""
+    """Return share groups, each from its shard."""
     refuse_if_off(broker)
     return by_group(broker, call, as_often_as_asked(call.body.group_ids, str), "group_ids")
 
 
 def _begin(broker: Dispatcher, group_id: str, node: int, asked: Initialize) -> dict[StateKey, Refused | None]:
-    """Have the share coordinator begin state, and record whether it has; by partition, why not."""
+    """Have the share coordinator initialize state, and record the result; return the errors by partition."""
     done = broker.share_state.initialize(group_id, asked.state_epoch, asked.offsets)
     for key in done:
         broker.share_partitions.drop(key)
@@ -100,7 +100,7 @@ def _begin(broker: Dispatcher, group_id: str, node: int, asked: Initialize) -> d
 
 
 def alter_offsets(broker: Dispatcher, call: Call[AlterShareGroupOffsetsRequest]) -> Answer:
-    """Begin partitions of a group without members at other offsets: all that was delivered is forgotten."""
+    """Start partitions of a group without members at other offsets, and drop all deliveries."""
     refuse_if_off(broker)
     request = call.body
     if not request.group_id:
@@ -129,7 +129,7 @@ def _with_reasons(
 
 
 def delete_offsets(broker: Dispatcher, call: Call[DeleteShareGroupOffsetsRequest]) -> Answer:
-    """Have all that a group without members has read of topics forgotten."""
+    """Delete all that a group without members has read of topics."""
     refuse_if_off(broker)
     request = call.body
     group_id = request.group_id
@@ -155,7 +155,7 @@ def delete_offsets(broker: Dispatcher, call: Call[DeleteShareGroupOffsetsRequest
 
 
 def _forgotten(broker: Dispatcher, group_id: str, found: dict[bytes, set[int]]) -> dict[bytes, Refused]:
-    """Have the share coordinator forget partitions; by topic, why it did not."""
+    """Have the share coordinator remove partitions; return why not, by topic."""
     refused: dict[bytes, Refused] = {}
     for key, why in broker.share_state.delete(group_id, found).items():
         broker.share_partitions.drop(key)
@@ -165,9 +165,9 @@ def _forgotten(broker: Dispatcher, group_id: str, found: dict[bytes, set[int]]) 
 
 
 def delete_groups(broker: Dispatcher, call: Call[DeleteGroupsRequest]) -> Answer:
-    """Groups of any kind, each by its shard; of share groups, the share coordinator forgets the state first.
+    """Delete groups of any kind, each by its shard; of share groups first the share coordinator's state.
 
-    A group whose state could not be forgotten stays.
+    A group whose state could not be removed stays.
     """
     refused: dict[str, ErrorCode] = {}
     for group_id in dict.fromkeys(call.body.groups_names):
@@ -194,7 +194,7 @@ def _forget_state(broker: Dispatcher, group_id: str, node: int) -> None:
 
 
 def describe_offsets(broker: Dispatcher, call: Call[DescribeShareGroupOffsetsRequest]) -> Answer:
-    """Where groups begin in partitions, and how many records are left."""
+    """Return where groups begin in partitions, and how many records are left."""
     return DescribeShareGroupOffsetsResponse(
         groups=tuple(_described(broker, call.node, group) for group in call.body.groups)
     )
@@ -242,7 +242,7 @@ def _of_topic(
 
 
 def _of_partition(broker: Dispatcher, name: str, key: StateKey) -> DescribeShareGroupOffsetsResponsePartition:
-    """Where a group begins in a partition, -1 where it has no state, and what is left, -1 while not known."""
+    """Return where a group begins in a partition, -1 without state, and what is left, -1 if unknown."""
     try:
         found = broker.share_state.summary(key)
     except Refused:

@@ -32,7 +32,7 @@ from kgroup.protocol.messages.streams_group_topology_description_update import (
 from kgroup.protocol.releases import STREAMS_VERSION
 from kgroup.protocol.streams_records import TopicInfo
 
-ERRORS_TOLD = 3
+ERRORS_SHOWN = 3
 
 
 def heartbeat(
@@ -40,10 +40,10 @@ def heartbeat(
     call: Call[StreamsGroupHeartbeatRequest],
     creatable: Callable[[str], bool] | None = None,
 ) -> Answer:
-    """To the shard of the group; internal topics that it misses are created before the answer goes out.
+    """Pass it to the group's shard; create missing internal topics before the answer goes out.
 
-    As in Kafka the answer still says that they are missing: the next heartbeat finds them. `creatable` tells
-    which of them may be created, None for all; one that may not keeps the others from being.
+    As in Kafka the answer still reports them missing: the next heartbeat finds them. `creatable` returns
+    which of them may be created, None for all; one that may not blocks the others.
     """
     _refuse_if_off(broker)
     request = call.body
@@ -61,7 +61,7 @@ def heartbeat(
 
 
 def describe(broker: Dispatcher, call: Call[StreamsGroupDescribeRequest]) -> Answer:
-    """Streams groups, each from its shard."""
+    """Return streams groups, each from its shard."""
     _refuse_if_off(broker)
     return by_group(broker, call, as_often_as_asked(call.body.group_ids, str), "group_ids")
 
@@ -81,7 +81,7 @@ def _refuse_if_off(broker: Dispatcher) -> None:
 
 
 def topics_of(topology: Topology | DescribedTopology) -> list[str]:
-    """Every topic that a topology names, once."""
+    """Return every topic that a topology names, once."""
     return list(
         dict.fromkeys(
             name
@@ -97,7 +97,7 @@ def topics_of(topology: Topology | DescribedTopology) -> list[str]:
 
 
 def refuse_names(topology: Topology) -> None:
-    """STREAMS_INVALID_TOPOLOGY for topics that no application may read, write or create."""
+    """Raise STREAMS_INVALID_TOPOLOGY for topics that no application may read, write or create."""
     names = topics_of(topology)
     if prohibited := [name for name in names if name in INTERNAL_TOPICS]:
         raise _invalid(
@@ -140,15 +140,15 @@ def _created(
 def _unauthorized(
     answer: StreamsGroupHeartbeatResponse, topics: Iterable[str]
 ) -> StreamsGroupHeartbeatResponse:
-    told = f"Unauthorized to CREATE on topics {', '.join(topics)}."
+    text = f"Unauthorized to CREATE on topics {', '.join(topics)}."
     missing = StatusCode.MISSING_INTERNAL_TOPICS
     status = answer.status or ()
     if all(one.status_code != missing for one in status):
-        return replace(answer, status=(*status, Status(status_code=missing, status_detail=told)))
+        return replace(answer, status=(*status, Status(status_code=missing, status_detail=text)))
     return replace(
         answer,
         status=tuple(
-            replace(one, status_detail=f"{one.status_detail}; {told}") if one.status_code == missing else one
+            replace(one, status_detail=f"{one.status_detail}; {text}") if one.status_code == missing else one
             for one in status
         ),
     )
@@ -157,9 +157,9 @@ def _unauthorized(
 def _with_reasons(
     answer: StreamsGroupHeartbeatResponse, refused: Mapping[str, str]
 ) -> StreamsGroupHeartbeatResponse:
-    told = first_of([f"{name} ({why})" for name, why in refused.items()], ERRORS_TOLD)
+    reasons = first_of([f"{name} ({why})" for name, why in refused.items()], ERRORS_SHOWN)
     status = tuple(
-        replace(one, status_detail=f"{one.status_detail}; Creation failed: {told}.")
+        replace(one, status_detail=f"{one.status_detail}; Creation failed: {reasons}.")
         if one.status_code == StatusCode.MISSING_INTERNAL_TOPICS
         else one
         for one in answer.status or ()

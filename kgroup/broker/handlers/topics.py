@@ -39,7 +39,7 @@ BY_ID_SINCE = 6
 
 
 def create_topics(broker: Dispatcher, call: Call[CreateTopicsRequest]) -> CreateTopicsResponse:
-    """Each topic on its own; one named twice is INVALID_REQUEST."""
+    """Create each topic by itself; one named twice is INVALID_REQUEST."""
     request = call.body
     counts = Counter(topic.name for topic in request.topics)
     _check_total(broker, request.topics)
@@ -63,7 +63,7 @@ def refuse_create(request: CreateTopicsRequest, code: ErrorCode, message: str | 
 
 
 def delete_topics(broker: Dispatcher, call: Call[DeleteTopicsRequest]) -> DeleteTopicsResponse:
-    """Each topic on its own, by name or by id; the coordinator's own topic is not given up."""
+    """Delete each topic by itself, by name or by id; the coordinator's own topic is refused."""
     request = call.body
     results, gone = [], []
     with broker.together():
@@ -87,7 +87,7 @@ def refuse_delete(request: DeleteTopicsRequest, code: ErrorCode, message: str | 
 
 
 def create_partitions(broker: Dispatcher, call: Call[CreatePartitionsRequest]) -> CreatePartitionsResponse:
-    """Each topic on its own; a topic named twice is INVALID_REQUEST."""
+    """Add partitions by topic; a topic named twice is INVALID_REQUEST."""
     request = call.body
     counts = Counter(topic.name for topic in request.topics)
     results = {}
@@ -113,7 +113,7 @@ def refuse_growth(
 
 
 def _check_total(broker: Dispatcher, topics: Iterable[CreatableTopic]) -> None:
-    """POLICY_VIOLATION for a request that would create more partitions than one may."""
+    """Raise POLICY_VIOLATION for a request that would create more partitions than one may."""
     default = broker.cluster.settings.num_partitions
     counts = (
         len(t.assignments) or (default if t.num_partitions == -1 else max(t.num_partitions, 0))
@@ -144,7 +144,7 @@ def _planned(broker: Dispatcher, wanted: CreatableTopic) -> CatalogTopic:
 
 
 def _placed(broker: Dispatcher, wanted: CreatableTopic) -> dict[int, Placement]:
-    """Return a manual assignment, found to be one; by Kafka's rules and in its order."""
+    """Return a valid manual assignment; checked by Kafka's rules and in its order."""
     for given, what in (
         (wanted.replication_factor, "replication factor"),
         (wanted.num_partitions, "numPartitions"),
@@ -227,7 +227,7 @@ def _check_growth(broker: Dispatcher, wanted: CreatePartitionsTopic) -> None:
     if topic is None:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic.")
     if wanted.name in INTERNAL_TOPICS:
-        raise Refused(ErrorCode.INVALID_PARTITIONS, "Groups would be looked for in other partitions.")
+        raise Refused(ErrorCode.INVALID_PARTITIONS, "Groups would move to other partitions.")
     if not topic.partitions < wanted.count <= rules.MAX_PARTITIONS:
         raise Refused(
             ErrorCode.INVALID_PARTITIONS,

@@ -1,4 +1,4 @@
-"""Requests of transactional producers, and what operators ask about transactions."""
+"""Requests of transactional producers, and operators' requests about transactions."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from kgroup.transactions.state import LATEST_VERSION
 
 FENCED_SINCE = 2  # of AddPartitionsToTxn, AddOffsetsToTxn and EndTxn: PRODUCER_FENCED is understood
 BATCHED_SINCE, ABORTABLE_SINCE = 4, 5  # of AddPartitionsToTxn
-BUMPED_SINCE = 5  # of EndTxn: the client goes on under the epoch it is told
+BUMPED_SINCE = 5  # of EndTxn: the client continues under the epoch in the answer
 
 
 def understood(code: ErrorCode, version: int, since: int = FENCED_SINCE) -> ErrorCode:
-    """PRODUCER_FENCED only for clients that know it."""
+    """Return PRODUCER_FENCED only to clients that know it."""
     fenced = code is ErrorCode.PRODUCER_FENCED and version < since
     return ErrorCode.INVALID_PRODUCER_EPOCH if fenced else code
 
 
 def add_partitions(broker: Dispatcher, call: Call[AddPartitionsToTxnRequest]) -> AddPartitionsToTxnResponse:
-    """Partitions of one transaction, or from version 4 those of many: all of a transaction's or none."""
+    """Add partitions of one transaction, or from version 4 of many: all of a transaction's or none."""
     request = call.body
     if call.version >= BATCHED_SINCE:
         return AddPartitionsToTxnResponse(
@@ -95,7 +95,7 @@ def _codes(
 
 
 def without_abortable(code: ErrorCode) -> ErrorCode:
-    """For clients that do not know TRANSACTION_ABORTABLE yet."""
+    """Return the code for clients that do not know TRANSACTION_ABORTABLE."""
     return ErrorCode.INVALID_TXN_STATE if code is ErrorCode.TRANSACTION_ABORTABLE else code
 
 
@@ -139,7 +139,7 @@ def add_offsets(broker: Dispatcher, call: Call[AddOffsetsToTxnRequest]) -> AddOf
 
 
 def end(broker: Dispatcher, call: Call[EndTxnRequest]) -> EndTxnResponse:
-    """Commit or abort; when the answer comes, the transaction has ended for every reader."""
+    """Commit or abort; when the answer is sent, the transaction has ended for every reader."""
     request = call.body
     name, producer = request.transactional_id, ProducerEpoch(request.producer_id, request.producer_epoch)
     version = LATEST_VERSION if call.version >= BUMPED_SINCE else 0
@@ -157,7 +157,7 @@ def end(broker: Dispatcher, call: Call[EndTxnRequest]) -> EndTxnResponse:
 def describe_transactions(
     broker: Dispatcher, call: Call[described.DescribeTransactionsRequest]
 ) -> described.DescribeTransactionsResponse:
-    """Each transactional id by itself; NOT_COORDINATOR for one that another broker coordinates."""
+    """Return each transactional id by itself; NOT_COORDINATOR for one that another broker coordinates."""
     request = call.body
     found = []
     for name in as_often_as_asked(request.transactional_ids, str):

@@ -1,4 +1,4 @@
-"""WriteTxnMarkers and DescribeProducers: how transactions end on a partition, and who writes there."""
+"""WriteTxnMarkers and DescribeProducers: the ends of transactions on a partition, and its producers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kgroup.transactions.state import LATEST_VERSION
 
 
 def write_markers(broker: Dispatcher, call: Call[WriteTxnMarkersRequest]) -> WriteTxnMarkersResponse:
-    """Every marker to each of its partitions that this broker leads, each with a code of its own."""
+    """Write every marker to each of its partitions that this broker leads, each with a code of its own."""
     request = call.body
     return WriteTxnMarkersResponse(
         markers=tuple(
@@ -87,7 +87,7 @@ def _refuse_markers(
 def describe_producers(
     broker: Dispatcher, call: Call[described.DescribeProducersRequest]
 ) -> described.DescribeProducersResponse:
-    """Return the producers each partition remembers, with the start of their open transactions."""
+    """Return the known producers of each partition, with the start of their open transactions."""
     request = call.body
     return described.DescribeProducersResponse(
         topics=tuple(

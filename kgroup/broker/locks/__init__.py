@@ -1,4 +1,4 @@
-"""The locks of a broker's listeners: what Kafka's security settings ask for, TLS, SASL, and who gets in.
+"""The security of a broker's listeners: TLS, SASL, and the principals that Kafka's settings admit.
 
 `settings` reads listeners and what they demand; `tls` makes contexts of stores and names peers by their
 certificates; `sasl` takes a connection from its first byte to a principal; `mechanisms` decides whether a

@@ -1,4 +1,4 @@
-"""A connection through a locked door: nothing of the cluster is served before it is known who is there."""
+"""A connection to a secured listener: no request of the cluster is served before authentication."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _HANDSHAKE = HANDSHAKE.to_bytes(2, "big")
 
 
 class LockedConnection(Connection):
-    """As a Connection, with TLS below it or SASL before its first request, or both."""
+    """A Connection with TLS below it, or SASL before its first request, or both."""
 
     def __init__(self, server: Host, node: int, door: Door, newcomers: Newcomers) -> None:
         super().__init__(server, node, door.name)
@@ -76,7 +76,7 @@ class LockedConnection(Connection):
     def _begin(self, lock: SaslLock, before: Session | None) -> None:
         asker = Call(SaslHandshakeRequest(mechanism=""), 0, "", self._host, self.node)
         self._authentication = Authentication(lock, self._routes, self._dispatcher, asker, before)
-        # Kafka bounds frames before authentication by themselves (sasl.server.max.receive.size)
+        # Before authentication Kafka has a separate bound for frames (sasl.server.max.receive.size)
         self._limit = self._longest = min(lock.max_frame, self._frames[0])
 
     def _serve(self, frame: bytes, pos: int) -> None:
@@ -90,7 +90,7 @@ class LockedConnection(Connection):
         self._take(self._authentication, frame[pos:])
 
     def _ends(self, session: Session, frame: bytes, pos: int) -> bool:
-        """Whether a request begins the next authentication, or comes when it is too late for one."""
+        """Return whether a request begins the next authentication, or comes too late for one."""
         assert session.ends_ms is not None and self._door.sasl is not None
         now_ms = self._dispatcher.clock.now_ms()
         if frame[pos : pos + 2] == _HANDSHAKE and (
@@ -124,7 +124,7 @@ class LockedConnection(Connection):
             self._principal = self._session.principal
 
     def _refuse(self, answer: bytes, why: str) -> None:
-        """Say no, but not at once: who tries passwords should wait, too."""
+        """Refuse with a delay: a client that tries passwords should wait, too."""
         assert self._door.sasl is not None
         log.info("%s failed to authenticate on %s: %s", self._host, self._door.name, why)
         self._stop_timer()
@@ -157,7 +157,7 @@ _KEYWORDS = {
     "0.9.2342.19200300.100.1.1": "UID",
     "0.9.2342.19200300.100.1.25": "DC",
 }
-"""What RFC 2253 has a keyword for; all else is an OID and its value in hexadecimal."""
+"""The keywords of RFC 2253; any other is an OID and its value in hexadecimal."""
 _STRINGS = frozenset({12, 19, 20, 22, 27, 30})
 """The tags of UTF8, Printable, T61, IA5, General and BMP strings."""
 _ESCAPED = frozenset(',=+<>#;"\\')
@@ -173,12 +173,12 @@ def principal_of(tls: ssl.SSLObject | ssl.SSLSocket, mapping: PrincipalMapping) 
 
 
 def distinguished_name(certificate: bytes) -> str:
-    """Return the subject of a certificate in DER, most specific part first; ValueError for what is none."""
+    """Return the subject of a certificate in DER, most specific part first; ValueError for an invalid one."""
     from cryptography.x509 import load_der_x509_certificate
 
     subject = load_der_x509_certificate(certificate).subject
     parts = []
-    # how a value is encoded decides how Java writes it, which cryptography does not tell
+    # the encoding of a value decides how Java writes it; cryptography does not expose it
     [(_, names, _)] = _elements(subject.public_bytes())
     for rdn, (_, encoded, _) in zip(subject.rdns, _elements(names), strict=True):
         values = [_elements(each)[1] for _, each, _ in _elements(encoded)]
@@ -188,7 +188,7 @@ def distinguished_name(certificate: bytes) -> str:
 
 
 def _elements(data: bytes) -> list[tuple[int, bytes, bytes]]:
-    """Tag, content and whole of each element of a DER text that was found to be one."""
+    """Return tag, content and whole of each element of a valid DER text."""
     found, pos = [], 0
     while pos < len(data):
         start, size = pos + 2, data[pos + 1]

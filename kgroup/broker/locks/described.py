@@ -1,4 +1,4 @@
-"""What a broker says of its listeners in DescribeConfigs: as they are set, and where they are."""
+"""A broker's listeners in DescribeConfigs: their settings and addresses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Open(NamedTuple):
 
 
 class Described(NamedTuple):
-    """A setting of the listeners; what is secret, or may be, has no value."""
+    """A setting of the listeners; one that is secret, or may be, has no value."""
 
     name: str
     value: str | None

@@ -25,7 +25,7 @@ FAILED_DELAY_MS = 100
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """A listener and its locks; `keys` are those that tokens are checked with."""
+    """A listener with its security; `keys` check tokens."""
 
     settings: ListenerSettings
     mapping: PrincipalMapping
@@ -39,7 +39,7 @@ class Door:
 
 
 def open_doors(listeners: Iterable[ListenerSettings], credentials: Credentials) -> tuple[Door, ...]:
-    """Return the doors of these listeners; ConfigError says which setting or file cannot be used."""
+    """Return these listeners, made ready; ConfigError names the setting or file that cannot be used."""
     return tuple(_door(listener, credentials) for listener in listeners)
 
 
@@ -51,7 +51,7 @@ def _door(listener: ListenerSettings, credentials: Credentials) -> Door:
         raise ConfigError(f"{listener.where}: ssl.principal.mapping.rules: {error}") from None
     tls = None
     if listener.uses_tls:
-        # with SASL, Kafka does not ask for certificates unless it is told so for this very listener
+        # with SASL, Kafka asks for certificates only if a setting of this very listener says so
         asked = listener.get("ssl.client.auth") or "none"
         if listener.uses_sasl:
             own = listener.values.get(f"listener.name.{listener.name.lower()}.ssl.client.auth")

@@ -1,6 +1,6 @@
-"""The keys of whoever issues tokens: a JWKS in a file, or behind a URL and fetched again now and then.
+"""The keys of a token issuer: a JWKS in a file, or behind a URL and fetched again now and then.
 
-Kafka's JwksFileVerificationKeyResolver and RefreshingHttpsJwks are the model: a token whose key is not there
+Kafka's JwksFileVerificationKeyResolver and RefreshingHttpsJwks are the model: a token whose key is missing
 is refused, and the keys are fetched sooner.
 """
 
@@ -57,7 +57,7 @@ class Keys:
         if not isinstance(found, dict) or not isinstance(found.get("keys"), list):
             raise ValueError('it is not a JWKS: {"keys": […]}')
         self._keys: list[dict[str, PyJWK]] = []
-        """Of each key, what checks a signature, by algorithm."""
+        """By key, then algorithm: what checks a signature."""
         for each in found["keys"]:
             if not isinstance(each, dict) or each.get("use", "sig") != "sig":
                 continue
@@ -99,7 +99,7 @@ class FileJwks:
         return self._keys.fitting(key_id, algorithm)
 
     async def keep_fresh(self) -> None:
-        """Nothing to do: each use looks whether the file changed."""
+        """Do nothing: each use checks whether the file changed."""
 
     def _stat(self) -> tuple[int, int, int]:
         found = self._path.stat()
@@ -107,7 +107,7 @@ class FileJwks:
 
 
 class UrlJwks:
-    """A JWKS behind a URL; what was fetched last stays while it cannot be fetched."""
+    """A JWKS behind a URL; the last one fetched stays while it cannot be fetched."""
 
     def __init__(self, url: str, refresh_ms: int) -> None:
         self._url = url
@@ -137,7 +137,7 @@ class UrlJwks:
             self._sooner.clear()
 
     def _fetch(self) -> Keys:
-        """OSError when it cannot be had, ValueError when it is no JWKS."""
+        """Raise OSError if it cannot be fetched, ValueError if it is no JWKS."""
         import httpx
 
         from kgroup.http import ask
@@ -152,7 +152,7 @@ class UrlJwks:
 
 
 def open_jwks(url: str, refresh_ms: int) -> FileJwks | UrlJwks:
-    """Return the keys at a URL, fetched for the first time; ConfigError when that does not work."""
+    """Return the keys at a URL, fetched for the first time; ConfigError if that fails."""
     parts = urlsplit(url)
     try:
         if parts.scheme == "file":

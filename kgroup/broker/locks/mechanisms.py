@@ -1,4 +1,4 @@
-"""SASL mechanisms on the broker's side: whether a password, a proof or a token is right, and whose it is.
+"""SASL mechanisms on the broker's side: they check a password, a proof or a token, and return its owner.
 
 Messages to clients are those of Kafka's PlainSaslServer, ScramSaslServer and OAuthBearerSaslServer.
 """
@@ -28,18 +28,18 @@ _AUTH = re.compile(r"(?P<scheme>\w+) +(?P<token>[-_~+/.a-zA-Z0-9]+=*)")
 
 
 class Denied(Exception):
-    """The client does not get in; the text is what it is told, None the usual one, if not `silent`."""
+    """The client is refused with `message`; None is the usual one, and no answer at all if `silent`."""
 
-    def __init__(self, told: str | None = None, why: str = "", *, silent: bool = False) -> None:
-        super().__init__(told or why)
-        self.told = told
+    def __init__(self, message: str | None = None, why: str = "", *, silent: bool = False) -> None:
+        super().__init__(message or why)
+        self.message = message
         self.silent = silent
 
 
 class Exchange(Protocol):
-    """One authentication: `step` is given what the client says and returns the answer, until `done`.
+    """One authentication: `step` takes a client's message and returns the answer, until `done`.
 
-    Then `user` is who it is, and `expires_ms` when what it showed expires (epoch), if it ever does.
+    Then `user` is its principal, and `expires_ms` the expiry of its credentials (epoch), if there is one.
     """
 
     user: str
@@ -78,7 +78,7 @@ class Plain:
 
 
 class Scram:
-    """A proof of the password; what is kept of it is in the cluster's credentials."""
+    """A proof of the password, checked with the cluster's stored credentials."""
 
     def __init__(self, mechanism: ScramMechanism, credentials: Credentials) -> None:
         self._server = ScramServer(
@@ -91,13 +91,13 @@ class Scram:
         try:
             answer = self._server.step(said)
         except ScramRefused as refused:
-            raise Denied(refused.told, str(refused), silent=refused.silent) from None
+            raise Denied(refused.message, str(refused), silent=refused.silent) from None
         self.user, self.done = self._server.user, self._server.done
         return answer
 
 
 class OAuthBearer:
-    """A token that somebody signed whom the broker trusts (RFC 7628)."""
+    """A token signed by an issuer that the broker trusts (RFC 7628)."""
 
     def __init__(self, validator: TokenValidator) -> None:
         self._validator = validator
@@ -111,11 +111,11 @@ class OAuthBearer:
         # Authorization id and token of a client's first message.
         match = _INITIAL.fullmatch(said.decode("utf-8", "replace"))
         if match is None:
-            raise Denied(why="a first message that is none")
+            raise Denied(why="an invalid first message")
         pairs = dict(pair.partition("=")[::2] for pair in match["pairs"].split("\x01") if pair)
         auth = _AUTH.fullmatch(pairs.get("auth", ""))
         if auth is None or auth["scheme"].lower() != "bearer":
-            # of another scheme Kafka means to say so, but stumbles over its own pattern and hangs up
+            # for another scheme Kafka means to refuse, but fails at its own pattern and closes the connection
             raise Denied(why="a first message without a bearer token", silent=auth is not None)
         authzid, token = match["authzid"] or "", auth["token"]
         try:
@@ -135,7 +135,7 @@ class OAuthBearer:
 def exchanges(
     listener: ListenerSettings, credentials: Credentials, validator: TokenValidator | None
 ) -> dict[str, Callable[[], Exchange]]:
-    """Return what begins an authentication, by mechanism, in the order they are enabled; ConfigError."""
+    """Return the start of an authentication, by mechanism, in the order they are enabled; ConfigError."""
     made: dict[str, Callable[[], Exchange]] = {}
     for name in listener.mechanisms:
         handler = listener.get("sasl.server.callback.handler.class", name)
@@ -155,7 +155,7 @@ def exchanges(
 
 
 def login_module(listener: ListenerSettings, mechanism: str) -> LoginModule | None:
-    """Return the login module set for a mechanism; ConfigError for a line that is none."""
+    """Return the login module set for a mechanism; ConfigError for an invalid line."""
     text = listener.get(JAAS, mechanism)
     if text is None:
         return None

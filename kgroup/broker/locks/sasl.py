@@ -1,4 +1,4 @@
-"""From a connection's first byte to a principal: what may be said before, in which order, and the answers.
+"""From a connection's first byte to a principal: the requests allowed, their order, and the answers.
 
 The states and refusals are those of Kafka 4.3.1's SaslServerAuthenticator: ApiVersions once, SaslHandshake,
 then tokens, in SaslAuthenticate requests (KIP-152) or, after SaslHandshake v0, as bare frames.
@@ -27,12 +27,12 @@ HANDSHAKE, API_VERSIONS, AUTHENTICATE = 17, 18, 36
 
 
 class Then(Enum):
-    """What becomes of the connection after a step."""
+    """What happens to the connection after a step."""
 
     MORE = auto()
     DONE = auto()
     REFUSED = auto()
-    """The answer goes out later, as told by connection.failed.authentication.delay.ms; then it is closed."""
+    """The answer is delayed by connection.failed.authentication.delay.ms; then it is closed."""
     CLOSED = auto()
     """At once, without an answer."""
 
@@ -47,7 +47,7 @@ class _State(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SaslStep:
-    """The answer to a frame, with its length in front, and what becomes of the connection."""
+    """The answer to a frame, with its length in front, and what happens to the connection."""
 
     then: Then
     answer: bytes | bytearray = b""
@@ -56,7 +56,7 @@ class SaslStep:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Who a connection is, by which mechanism, and when it has to show that again (ms); None: never."""
+    """A connection's principal and mechanism, and when it must authenticate again (ms); None: never."""
 
     principal: Principal
     mechanism: str
@@ -65,7 +65,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class SaslLock:
-    """What a listener demands: its mechanisms, and the longest session of each (0: without end)."""
+    """The demands of a listener: its mechanisms, and the longest session of each (0: without end)."""
 
     exchanges: Mapping[str, Callable[[], Exchange]]
     max_session_ms: Mapping[str, int]
@@ -74,7 +74,7 @@ class SaslLock:
 
 
 class Authentication:
-    """One authentication of a connection; one that follows `before` may change neither user nor mechanism."""
+    """One authentication of a connection; after `before` neither user nor mechanism may change."""
 
     def __init__(
         self,
@@ -93,10 +93,10 @@ class Authentication:
         self._mechanism = ""
         self._exchange: Exchange | None = None
         self.session: Session | None = None
-        """Who it is, once a step says DONE."""
+        """The session, once a step says DONE."""
 
     def take(self, frame: bytes) -> SaslStep:
-        """Return what a frame, without its length, leads to; never raises for what is in it."""
+        """Return the result of a frame, without its length; never raises for its content."""
         if self._state is _State.BARE_TOKENS:
             return self._bare_token(frame)
         if self._state is _State.OTHER_MECHANISM:
@@ -130,7 +130,7 @@ class Authentication:
         if self._state is not _State.VERSIONS_OR_HANDSHAKE:
             return SaslStep(Then.CLOSED, why="ApiVersions twice")
         asker = self._asker
-        # Kafka's authenticator does not compare the cluster that is meant: it is asked again after the login.
+        # Kafka's authenticator does not compare the requested cluster: it is checked after the login.
         call = Call(of_any_cluster(body), route.version, asker.client_id, asker.client_host, asker.node)
         answer = self._dispatcher.handle(call)
         if not isinstance(answer, Message):
@@ -171,12 +171,12 @@ class Authentication:
             if denied.silent:
                 return SaslStep(Then.CLOSED, why=str(denied))
             again = "re-authentication" if self._before else "authentication"
-            told = denied.told or (
+            text = denied.message or (
                 f"Authentication failed during {again} due to invalid credentials with SASL mechanism "
                 f"{self._mechanism}"
             )
             code = ErrorCode.SASL_AUTHENTICATION_FAILED
-            refusal = SaslAuthenticateResponse(error_code=code, error_message=told)
+            refusal = SaslAuthenticateResponse(error_code=code, error_message=text)
             return SaslStep(Then.REFUSED, encoded(route, correlation, refusal), str(denied))
         answer = SaslAuthenticateResponse(error_message="", auth_bytes=said, session_lifetime_ms=lifetime_ms)
         then = Then.DONE if self.session else Then.MORE
@@ -190,7 +190,7 @@ class Authentication:
         return SaslStep(Then.DONE if self.session else Then.MORE, len(said).to_bytes(4, "big") + said)
 
     def _step(self, said: bytes) -> tuple[bytes, int]:
-        """Return the mechanism's answer, and for how many ms the session holds that it completed."""
+        """Return the mechanism's answer, and for how many ms its completed session is valid."""
         exchange = self._exchange
         assert exchange is not None
         answer = exchange.step(said)

@@ -1,8 +1,8 @@
-"""Kafka's settings of listeners, read: where a broker listens, and which lock is on each door.
+"""Kafka's settings of listeners, read: where a broker listens, and the security of each listener.
 
 `listeners`, `listener.security.protocol.map`, `advertised.listeners`, and what `ssl.*`, `sasl.*` and
-`connections.*` say, for one listener (`listener.name.NAME.…`) or for all. What brokers tell each other by has
-no meaning in a cluster that is one process, and is passed over.
+`connections.*` say, for one listener (`listener.name.NAME.…`) or for all. Settings for connections between
+brokers mean nothing in a cluster that is one process, and are ignored.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ OF_OTHERS = frozenset(
         "security.inter.broker.protocol",
     }
 )
-"""What brokers and controllers of a Kafka talk to each other by."""
+"""For the connections between a Kafka's brokers and controllers."""
 CLASS, PASSWORD = 8, 9  # config types that topics have none of
 OF_LISTENERS = {
     "connection.failed.authentication.delay.ms": INT,
@@ -66,7 +66,7 @@ OF_LISTENERS = {
 IDLE = frozenset(
     {"ssl.endpoint.identification.algorithm", "ssl.protocol", "ssl.secure.random.implementation"}
 )
-"""What changes nothing for a broker that connects to nobody and takes what ssl.enabled.protocols says."""
+"""No effect for a broker that connects to no other and takes what ssl.enabled.protocols says."""
 JAAS = "sasl.jaas.config"
 _PREFIX = "listener.name."
 _LISTENER = re.compile(
@@ -77,9 +77,9 @@ DEFAULT_PRINCIPALS = "org.apache.kafka.common.security.authenticator.DefaultKafk
 
 @dataclass(frozen=True, slots=True)
 class ListenerSettings:
-    """One listener: its name, protocol and address, where clients are sent, and what is set for it.
+    """One listener: its name, protocol and address, the address for clients, and its settings.
 
-    The brokers of a cluster listen on the ports behind one another; port 0 takes free ones.
+    The brokers of a cluster listen on consecutive ports; port 0 takes free ones.
     """
 
     name: str
@@ -99,11 +99,11 @@ class ListenerSettings:
 
     @property
     def where(self) -> str:
-        """How messages name it."""
+        """Its name for messages."""
         return f"listener {self.name}"
 
     def get(self, name: str, mechanism: str = "") -> str | None:
-        """Return a setting as it holds here: for this mechanism, for this listener, else for all."""
+        """Return a setting that holds here: for this mechanism, for this listener, else for all."""
         own = f"{_PREFIX}{self.name.lower()}."
         names = [own + name, name]
         if mechanism:
@@ -114,7 +114,7 @@ class ListenerSettings:
         return None
 
     def number(self, name: str, default: int, mechanism: str = "") -> int:
-        """Return a setting that is a number of at least 0; ConfigError for one that is none."""
+        """Return a setting that is a number of at least 0; ConfigError for any other."""
         text = self.get(name, mechanism)
         if text is None:
             return default
@@ -135,7 +135,7 @@ class ListenerSettings:
 
 
 def is_of_listeners(name: str) -> bool:
-    """Whether a broker's setting is one of those read here, or spelled like one."""
+    """Return whether a broker's setting is one of those read here, or spelled like one."""
     return name in WHERE | OF_OTHERS | OF_LISTENERS.keys() or name.startswith(
         ("listener.name.", "ssl.", "sasl.")
     )
@@ -151,10 +151,10 @@ def listeners_apart(settings: Mapping[str, str]) -> tuple[tuple[ListenerSettings
 
 
 def read_listeners(settings: Mapping[str, str]) -> tuple[ListenerSettings, ...]:
-    """Return the listeners that the settings describe, in their order; none where `listeners` is not set.
+    """Return the listeners that the settings describe, in their order; none if `listeners` is not set.
 
-    ConfigError for a setting there is not, an address or protocol that makes no sense, and for an address
-    beyond this machine that anybody could enter.
+    ConfigError for an unknown setting, for an invalid address or protocol, and for an address beyond this
+    machine that is open to all.
     """
     if "listeners" not in settings:
         if settings.keys() - OF_OTHERS - IDLE:
@@ -188,7 +188,7 @@ def read_listeners(settings: Mapping[str, str]) -> tuple[ListenerSettings, ...]:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether nobody beyond this machine reaches an address; a name has to resolve to such ones only."""
+    """Return whether an address is local to this machine; a name must resolve to such ones only."""
     if not host:
         return False
     try:
@@ -217,7 +217,7 @@ def _check_lock(listener: ListenerSettings) -> None:
 
 
 def _advertised(name: str, host: str) -> tuple[str, int] | None:
-    """Where clients are sent that were told nothing else: to the address itself (0: with the port bound)."""
+    """Return the default address for clients: the address itself (0: with the port bound)."""
     if not host:
         return socket.getfqdn(), 0
     try:

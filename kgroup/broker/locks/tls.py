@@ -21,7 +21,7 @@ CLIENT_AUTH = {
 def server_context(setting: Setting, client_auth: str, where: str) -> ssl.SSLContext:
     """Return a context with the listener's certificate that asks for clients' as `client_auth` says.
 
-    `setting` gives a setting's value by its name. ConfigError names the setting or file that cannot be used.
+    `setting` returns a setting's value by name. ConfigError names the setting or file that cannot be used.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     text = setting("ssl.enabled.protocols")
@@ -80,7 +80,7 @@ def _trusted(setting: Setting) -> Store | Pem | None:
 
 
 def reason(error: Exception) -> str:
-    """Why a handshake failed, in plain words, without OpenSSL's source file and line."""
+    """Return why a handshake failed, without OpenSSL's source file and line."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate: {error.verify_message.rstrip('.')}"
     if isinstance(error, ssl.SSLError):

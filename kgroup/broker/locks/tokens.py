@@ -1,6 +1,6 @@
-"""Bearer tokens judged: signed ones by the keys of a JWKS, unsecured ones where that is asked for outright.
+"""Validation of bearer tokens: signed ones by a JWKS, unsecured ones only if explicitly enabled.
 
-What is checked is what Kafka's BrokerJwtValidator and OAuthBearerUnsecuredValidatorCallbackHandler check.
+The checks are those of Kafka's BrokerJwtValidator and OAuthBearerUnsecuredValidatorCallbackHandler.
 """
 
 from __future__ import annotations
@@ -28,31 +28,31 @@ DEFAULT_SKEW_S = 30
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """Whose token it is, and until when it holds (epoch ms)."""
+    """The owner of a token, and its expiry (epoch ms)."""
 
     principal: str
     expires_ms: int
 
 
 class BadToken(Exception):
-    """A token that does not hold; the text is for the log."""
+    """An invalid token; the text is for the log."""
 
     def __init__(self, why: str, scope: str | None = None) -> None:
         super().__init__(why)
         self.scope = scope
 
     def as_json(self) -> str:
-        """Return what RFC 7628 tells the client, as Kafka spells it."""
+        """Return the answer of RFC 7628 to clients, as Kafka spells it."""
         if self.scope is None:
             return '{"status":"invalid_token"}'
         return f'{{"status":"insufficient_scope", "scope":"{self.scope}"}}'
 
 
 class TokenValidator(Protocol):
-    """Judges tokens."""
+    """Validates tokens."""
 
     def validate(self, token: str) -> Token:
-        """Whose it is; BadToken for one that does not hold."""
+        """Return a token's owner; raise BadToken for an invalid one."""
         ...
 
 
@@ -102,7 +102,7 @@ class SignedTokens:
 
 @dataclass(frozen=True, slots=True)
 class UnsecuredTokens:
-    """Tokens that nobody signed: whoever comes is who they say, as long as the times fit."""
+    """Unsigned tokens: any client is the principal that it claims, as long as the times fit."""
 
     subject_claim: str = "sub"
     scope_claim: str = "scope"
@@ -142,7 +142,7 @@ def _check_order(claims: Mapping[str, object]) -> None:
         if begins is None:
             continue
         if not (isinstance(begins, int | float) and isinstance(expires, int | float)):
-            raise BadToken(f"the claim {name} is no time")
+            raise BadToken(f"the claim {name} is not a time")
         if expires < begins:
             raise BadToken(f"it expires before its {name}")
 
@@ -161,7 +161,7 @@ def _is_number(value: object) -> TypeGuard[int | float]:
 
 
 def token_validator(listener: ListenerSettings, module: LoginModule | None) -> TokenValidator:
-    """Return what judges a listener's tokens; ConfigError without settings or keys."""
+    """Return the validator of a listener's tokens; ConfigError without settings or keys."""
     name = (listener.get("sasl.server.callback.handler.class", "OAUTHBEARER") or "").rpartition(".")[2]
     url = listener.get("sasl.oauthbearer.jwks.endpoint.url", "OAUTHBEARER")
     if name not in ("", SECURED, UNSECURED):

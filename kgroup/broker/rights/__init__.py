@@ -1,7 +1,7 @@
-"""What each request needs, and how what is refused is answered: Kafka's rules around the handlers.
+"""The rights each request needs, and the answer to a refused one: Kafka's rules around the handlers.
 
-`guarded` puts them there when the cluster has an authorizer; without one, nothing stands before a handler.
-`table.py` has a line for every API; rules that are more than a line are beside it, by what they are about.
+`guarded` puts them there when the cluster has an authorizer; without one, nothing precedes a handler.
+`table.py` has a line for every API; longer rules are in the other modules, by subject.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who asks, and what is known of their rights: decisions are made once, until a rule changes."""
+"""Callers and their known rights: decisions are made once, until a rule changes."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from kgroup.security.acls import CLUSTER_NAME, OPERATIONS, Operation, ResourceTy
 from kgroup.security.authorizer import Authorizer
 from kgroup.security.principals import Principal
 
-BYTES_REMEMBERED = 32 << 20  # for the decisions about all askers together
-ENTRY_BYTES = 120  # about what a dictionary takes for an entry, beside its key
-ASKER_BYTES = 1000  # about what an asker takes without decisions, and so does the first about a right
+BYTES_REMEMBERED = 32 << 20  # for the decisions about all callers together
+ENTRY_BYTES = 120  # about what a dictionary takes for an entry, without its key
+ASKER_BYTES = 1000  # about what a caller takes without decisions, and so does the first about a right
 
-# Nearly every request finds its decisions made. What that costs must not be felt, so that both look-ups are a
-# dictionary's own, and only what is missing runs a line of ours.
+# Nearly every request finds its decisions made. That must cost nothing, so both look-ups are a dictionary's
+# own, and only what is missing runs a line of ours.
 
 
 def right_of(operation: Operation, kind: ResourceType) -> int:
@@ -27,13 +27,13 @@ def right_of(operation: Operation, kind: ResourceType) -> int:
 
 @dataclass(slots=True)
 class Kept:
-    """How many bytes the remembered decisions take: clients without rights choose the names."""
+    """The bytes that cached decisions take: clients without rights choose the names."""
 
     size: int = 0
     full: bool = False
 
     def takes(self, size: int) -> bool:
-        """Count so many bytes more; False, and not counted, when there is no room for them."""
+        """Count so many more bytes; return False, uncounted, if there is no room for them."""
         if self.size + size > BYTES_REMEMBERED:
             self.full = True
             return False
@@ -42,7 +42,7 @@ class Kept:
 
 
 class Decisions(dict[str, bool]):
-    """By name: whether an asker may do one thing with resources of one type."""
+    """By name: whether a caller may do one thing with resources of one type."""
 
     __slots__ = ("_allows", "_kept")
 
@@ -58,7 +58,7 @@ class Decisions(dict[str, bool]):
 
 
 class Rights(dict[int, Decisions]):
-    """The decisions about one asker, by right."""
+    """The decisions about one caller, by right."""
 
     __slots__ = ("_allows", "_kept")
 
@@ -87,30 +87,30 @@ class Asker:
         self.rights = Rights(partial(authorizer.allows, principal, self._host), kept)
 
     def may(self, operation: Operation, kind: ResourceType, name: str) -> bool:
-        """Whether this asker may do this with the resource of this name."""
+        """Return whether this caller may do this with the resource of this name."""
         return self.rights[right_of(operation, kind)][name]
 
     def may_somewhere(self, operation: Operation, kind: ResourceType) -> bool:
-        """Whether there may be a resource of this type that this asker may do this with."""
+        """Return whether there may be a resource of this type that this caller may do this with."""
         return self._authorizer.allows_somewhere(self._principal, self._host, operation, kind)
 
     def on_cluster(self, operation: Operation) -> bool:
-        """Whether this asker may do this with the cluster."""
+        """Return whether this caller may do this with the cluster."""
         return self.may(operation, ResourceType.CLUSTER, CLUSTER_NAME)
 
     def describes(self, topic: str) -> bool:
-        """Whether this asker may be told of a topic."""
+        """Return whether this caller may describe a topic."""
         return self.may(Operation.DESCRIBE, ResourceType.TOPIC, topic)
 
     def operations(self, kind: ResourceType, name: str) -> int:
-        """Return what this asker may do with a resource: a bit for each operation (KIP-430)."""
+        """Return this caller's operations on a resource: a bit for each (KIP-430)."""
         return sum(1 << each for each in OPERATIONS[kind] if self.may(each, kind, name))
 
 
 class Askers:
-    """The askers of a cluster, by principal and address.
+    """The callers of a cluster, by principal and address.
 
-    All decisions are forgotten when a rule comes or goes, and when there is no room for another.
+    All decisions are dropped when a rule is added or removed, and when there is no room for another.
     """
 
     def __init__(self, authorizer: Authorizer) -> None:
@@ -120,7 +120,7 @@ class Askers:
         self._kept = Kept()
 
     def of(self, call: AnyCall) -> Asker:
-        """Who sent this request."""
+        """Return who sent this request."""
         if self._kept.full or self._changes != self._authorizer.changes:
             self._changes = self._authorizer.changes
             for asker in self._known.values():  # parked calls still hold some

@@ -1,4 +1,4 @@
-"""Rules about settings: which resource a right must be on depends on what the settings are of."""
+"""Rules about settings: the resource that needs the right depends on what the settings are of."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kgroup.broker.dispatch import AnyApi, Dispatcher
 from kgroup.broker.handlers.alter_configs import AnyRequest, AnyResource, AnyResponse, check_changes
 from kgroup.broker.handlers.configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from kgroup.broker.rights.asker import Asker
-from kgroup.broker.rights.rule import REFUSALS, beside
+from kgroup.broker.rights.rule import REFUSALS, with_refused
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResult
 from kgroup.protocol.messages.incremental_alter_configs import AlterConfigsResourceResponse
@@ -31,7 +31,7 @@ def _refusal(asker: Asker, operation: Operation, config_type: int, name: str) ->
 
 
 def describe(asker: Asker, broker: Dispatcher, call: Call[DescribeConfigsRequest], api: AnyApi) -> Answer:
-    """DescribeConfigs on each topic and group, and on the cluster for its brokers."""
+    """Require DescribeConfigs on each topic and group, and on the cluster for its brokers."""
     request = call.body
     refused, allowed = [], []
     for asked in request.resources:
@@ -45,14 +45,15 @@ def describe(asker: Asker, broker: Dispatcher, call: Call[DescribeConfigsRequest
             allowed.append(asked)
     if not refused:
         return api.handle(broker, call)
-    return beside(broker, call, api, replace(request, resources=tuple(allowed)), "results", tuple(refused))
+    body = replace(request, resources=tuple(allowed))
+    return with_refused(broker, call, api, body, "results", tuple(refused))
 
 
 def alter(asker: Asker, broker: Dispatcher, call: Call[AnyRequest], api: AnyApi) -> Answer:
-    """AlterConfigs on each topic and group, and on the cluster for its brokers.
+    """Require AlterConfigs on each topic and group, and on the cluster for its brokers.
 
-    What is no change at all is found wrong before, and so is everything about a broker's settings, as the
-    broker that is asked looks at them before the controller looks at rights.
+    Invalid changes are refused before that, and so is everything about a broker's settings, because the
+    broker that is asked checks them before the controller checks rights.
     """
     request = call.body
     names = [(r.resource_type, r.resource_name) for r in request.resources]
@@ -70,12 +71,12 @@ def alter(asker: Asker, broker: Dispatcher, call: Call[AnyRequest], api: AnyApi)
     if not refused:
         return api.handle(broker, call)
     body: AnyRequest = replace(request, resources=tuple(allowed))  # type: ignore[arg-type]
-    return beside(broker, call, api, body, "responses", tuple(refused))
+    return with_refused(broker, call, api, body, "responses", tuple(refused))
 
 
 def _well_formed(broker: Dispatcher, call: AnyCall, api: AnyApi, changed: AnyResource) -> bool:
-    """Whether nothing but a right is missing, as far as is looked at before rights are; what is not is
-    answered by the handler, which then changes nothing."""
+    """Return whether the request is valid as far as is checked before rights; the handler
+    answers any other, which then changes nothing."""
     try:
         check_changes(changed)
     except Refused:

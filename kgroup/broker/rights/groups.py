@@ -1,4 +1,4 @@
-"""Rules about groups that are more than one right: offsets, subscriptions, and what is told of groups."""
+"""Rules about groups that are more than one right: offsets, subscriptions, and descriptions of groups."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _DELETED = Each("groups_names", "results", Operation.DELETE, ResourceType.GROUP,
 
 
 def sync(asker: Asker, broker: Dispatcher, call: Call[SyncGroupRequest], api: AnyApi) -> Answer:
-    """Read on the group; a request without its protocol is wrong before that."""
+    """Require Read on the group; a request without its protocol is invalid before that."""
     request = call.body
     if call.version < PROTOCOL_SINCE or (request.protocol_type and request.protocol_name):
         READ_GROUP.check(asker, request)
@@ -62,7 +62,7 @@ def sync(asker: Asker, broker: Dispatcher, call: Call[SyncGroupRequest], api: An
 def heartbeat(
     asker: Asker, broker: Dispatcher, call: Call[ConsumerGroupHeartbeatRequest], api: AnyApi
 ) -> Answer:
-    """Read on the group, Describe on all topics subscribed to by name; a pattern finds only such topics."""
+    """Require Read on the group, Describe on all topics named; a pattern finds only such topics."""
     request = call.body
     names = request.subscribed_topic_names
     read = READ_GROUP.met(asker, request)
@@ -70,13 +70,13 @@ def heartbeat(
         call.describable = asker.describes
         return api.handle(broker, call)
     if not broker.cluster.catalog.features.levels.get(GROUP_VERSION):
-        return api.handle(broker, call)  # which nobody is served, whatever they may
+        return api.handle(broker, call)  # which is not served, whatever the rights
     READ_GROUP.check(asker, request)
     return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
 def describe(asker: Asker, broker: Dispatcher, call: Call[DescribeGroupsRequest], api: AnyApi) -> Answer:
-    """Describe on each group; what the asker may do with it, if that is asked for."""
+    """Require Describe on each group; add what the caller may do with it, if asked for."""
 
     def finish(found: DescribeGroupsResponse) -> Message:
         if not call.body.include_authorized_operations:
@@ -89,7 +89,7 @@ def describe(asker: Asker, broker: Dispatcher, call: Call[DescribeGroupsRequest]
 def describe_consumers(
     asker: Asker, broker: Dispatcher, call: Call[ConsumerGroupDescribeRequest], api: AnyApi
 ) -> Answer:
-    """Describe on each group, and on every topic that its members have or should have."""
+    """Require Describe on each group, and on every topic that its members have or should have."""
 
     def topics_of(group: DescribedGroup) -> Iterable[str]:
         for member in group.members:
@@ -115,7 +115,7 @@ def described(
     topics_of: Callable[[Entry], Iterable[str]],
     hidden: str,
 ) -> Answer:
-    """Describe on each of `group_ids`; a group with a topic that may not be described says only `hidden`.
+    """Require Describe on each of `group_ids`; a group with a hidden topic is answered by `hidden`.
 
     A part of an assignment would pass for all of it (KIP-848).
     """
@@ -137,7 +137,7 @@ def described(
 
 
 def forgotten(topic: OffsetDeleteRequestTopic, code: ErrorCode) -> OffsetDeleteResponseTopic:
-    """Return the answer of OffsetDelete about a topic whose offsets are all left."""
+    """Return the answer of OffsetDelete about a topic whose offsets all stay."""
     return OffsetDeleteResponseTopic(
         name=topic.name,
         partitions=tuple(
@@ -148,19 +148,19 @@ def forgotten(topic: OffsetDeleteRequestTopic, code: ErrorCode) -> OffsetDeleteR
 
 
 def delete(asker: Asker, broker: Dispatcher, call: Call[DeleteGroupsRequest], api: AnyApi) -> Answer:
-    """Delete on each group; one named twice is answered once."""
+    """Require Delete on each group; one named twice is answered once."""
     call.body = replace(call.body, groups_names=tuple(dict.fromkeys(call.body.groups_names)))
     return _DELETED(asker, broker, call, api)
 
 
 def offset_fetch(asker: Asker, broker: Dispatcher, call: Call[OffsetFetchRequest], api: AnyApi) -> Answer:
-    """Describe on each group and each topic; where all topics are meant, the others go unsaid."""
+    """Require Describe on each group and each topic; if all topics are meant, the others are omitted."""
     if call.version < MANY_GROUPS_SINCE:
         return _one_group(asker, broker, call, api)
     if call.version < TOPIC_IDS_SINCE and _all_seen(asker, call.body):
         return api.handle(broker, call)
     name = by_id if call.version >= TOPIC_IDS_SINCE else called("name")
-    # A group may be asked about twice, and for other topics: what belongs to which question goes by position.
+    # A group may be asked about twice, and for other topics: requests and answers match by position.
     asking: list[OffsetFetchRequestGroup] = []
     hidden: list[tuple[OffsetFetchResponseTopics, ...]] = []
     refused: dict[int, OffsetFetchResponseGroup] = {}
@@ -176,7 +176,7 @@ def offset_fetch(asker: Asker, broker: Dispatcher, call: Call[OffsetFetchRequest
         return OffsetFetchResponse(groups=tuple(refused.values()))
 
     def finish(found: OffsetFetchResponse) -> Message:
-        groups = [_told(asker, *each) for each in zip(found.groups, asking, hidden, strict=True)]
+        groups = [_shown_group(asker, *each) for each in zip(found.groups, asking, hidden, strict=True)]
         for index, refusal in refused.items():
             groups.insert(index, refusal)
         return replace(found, groups=tuple(groups))
@@ -185,7 +185,7 @@ def offset_fetch(asker: Asker, broker: Dispatcher, call: Call[OffsetFetchRequest
 
 
 def _all_seen(asker: Asker, request: OffsetFetchRequest) -> bool:
-    """Whether nothing stands against a request by names, as nearly always: looked at first, for its cost."""
+    """Return whether no request by names is restricted, as nearly always: checked first, for its cost."""
     groups, topics = asker.rights[DESCRIBE_GROUP], asker.rights[DESCRIBE_TOPIC]
     for group in request.groups:
         if group.topics is None or not groups[group.group_id]:
@@ -222,7 +222,7 @@ def _one_group(asker: Asker, broker: Dispatcher, call: Call[OffsetFetchRequest],
 def _split(
     asker: Asker, broker: Dispatcher, group: OffsetFetchRequestGroup, name: NameOf
 ) -> tuple[OffsetFetchRequestGroup, tuple[OffsetFetchResponseTopics, ...]]:
-    """Return the request for the handler, and the answers for topics hidden from the asker."""
+    """Return the request for the handler, and the answers for topics hidden from the caller."""
     may = asker.rights[DESCRIBE_TOPIC]
     hidden = []
     for topic in group.topics or ():
@@ -246,7 +246,7 @@ def _split(
     return replace(group, topics=tuple(t for t in group.topics or () if t not in hidden)), refused
 
 
-def _told(
+def _shown_group(
     asker: Asker,
     found: OffsetFetchResponseGroup,
     request: OffsetFetchRequestGroup,
@@ -266,7 +266,7 @@ def _under(rule: Each, asker: Asker, api: AnyApi) -> AnyApi:
 
 
 def with_operations(asker: Asker, groups: Iterable[Entry]) -> Iterable[Entry]:
-    """Yield the groups that could be described, with what the asker may do with each."""
+    """Yield the groups that could be described, with what the caller may do with each."""
     for group in groups:
         if not group.error_code:
             found = asker.operations(ResourceType.GROUP, group.group_id)

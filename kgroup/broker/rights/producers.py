@@ -41,7 +41,7 @@ _DESCRIBED = Each(
 
 
 def produce(asker: Asker, broker: Dispatcher, call: Call[ProduceRequest], api: AnyApi) -> Answer:
-    """Write on each topic, and on the transactional id if anything is written in a transaction."""
+    """Require Write on each topic, and on the transactional id if anything is written in a transaction."""
     request = call.body
     if request.transactional_id is not None and any(
         transactional(data.records) for topic in request.topic_data for data in topic.partition_data
@@ -50,7 +50,7 @@ def produce(asker: Asker, broker: Dispatcher, call: Call[ProduceRequest], api: A
     answer = _WRITTEN(asker, broker, call, api)
     if request.acks or isinstance(answer, NoResponse) and not _refused(asker, broker, request):
         return answer
-    return NoResponse.CLOSE_CONNECTION  # the only way to say that some of it may not be written
+    return NoResponse.CLOSE_CONNECTION  # the only way to report that some of it may not be written
 
 
 def _refused(asker: Asker, broker: Dispatcher, request: ProduceRequest) -> bool:
@@ -61,7 +61,7 @@ def _refused(asker: Asker, broker: Dispatcher, request: ProduceRequest) -> bool:
 def init_producer_id(
     asker: Asker, broker: Dispatcher, call: Call[InitProducerIdRequest], api: AnyApi
 ) -> Answer:
-    """Write on the transactional id; without one, IdempotentWrite, or Write on a topic there may be."""
+    """Require Write on the transactional id; without one, IdempotentWrite, or Write on a possible topic."""
     request = call.body
     if request.transactional_id is not None:
         WRITE_ID.check(asker, request)
@@ -75,7 +75,7 @@ def init_producer_id(
 def write_markers(
     asker: Asker, broker: Dispatcher, call: Call[WriteTxnMarkersRequest], api: AnyApi
 ) -> Answer:
-    """Alter on the cluster, as operators have it, or ClusterAction, as brokers have it."""
+    """Require Alter on the cluster, as operators have it, or ClusterAction, as brokers have it."""
     if not _ALTER.met(asker, call.body):
         CLUSTER_ACTION.check(asker, call.body)
     return api.handle(broker, call)
@@ -84,7 +84,7 @@ def write_markers(
 def add_partitions(
     asker: Asker, broker: Dispatcher, call: Call[AddPartitionsToTxnRequest], api: AnyApi
 ) -> Answer:
-    """Write on the transactional id and on each topic; one refused keeps the others from being tried."""
+    """Require Write on the transactional id and on each topic; one refused stops all others."""
     request = call.body
     if call.version >= BATCHED_SINCE:
         CLUSTER_ACTION.check(asker, request)
@@ -127,7 +127,7 @@ def add_partitions(
 def describe_transactions(
     asker: Asker, broker: Dispatcher, call: Call[DescribeTransactionsRequest], api: AnyApi
 ) -> Answer:
-    """Describe on each transactional id; of its partitions, those of topics that may be described."""
+    """Require Describe on each transactional id; show those of its partitions that may be described."""
 
     def finish(found: DescribeTransactionsResponse) -> Message:
         return replace(found, transaction_states=tuple(map(seen, found.transaction_states)))

@@ -1,4 +1,4 @@
-"""The kinds of rules: what a request needs as a whole, and what each of its entries needs."""
+"""The kinds of rules: the needs of a whole request, and those of each of its entries."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from kgroup.protocol.codec import Message
 from kgroup.security.acls import CLUSTER_NAME, Operation, ResourceType
 
 Rule: TypeAlias = Callable[[Asker, Dispatcher, AnyCall, AnyApi], Answer]
-"""Answers a call in the handler's place: by asking the handler, or for less of it, or not at all.
+"""Answers a call in the handler's place: by calling the handler, or for less of it, or not at all.
 
 Refused for a call that is refused as a whole.
 """
 Entry: TypeAlias = Any
-"""A part of a request or of an answer: of whichever class the fields are that a rule names."""
+"""A part of a request or answer, of the class that has the fields a rule names."""
 NameOf: TypeAlias = Callable[[Dispatcher, Entry], str | None]
-"""The resource an entry is about; None for one that the handler finds wrong, whoever asks."""
+"""The resource an entry is about; None for one that the handler rejects for any caller."""
 
 REFUSALS = {
     ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
@@ -52,11 +52,11 @@ class Need:
         )
 
     def met(self, asker: Asker, request: Message) -> bool:
-        """Whether the asker has this right."""
+        """Return whether the caller has this right."""
         return asker.rights[self.right][self.name(request)]
 
     def check(self, asker: Asker, request: Message) -> None:
-        """Refused for an asker without this right."""
+        """Raise Refused for a caller without this right."""
         if not asker.rights[self.right][self.name(request)]:
             text = None
             if self.kind is ResourceType.CLUSTER:
@@ -65,7 +65,7 @@ class Need:
 
 
 def whole(*needs: Need) -> Rule:
-    """All of a request, or nothing; the first need that is not met refuses it."""
+    """Allow all of a request, or nothing; the first need that is not met refuses it."""
     if len(needs) == 1:
         return _one(needs[0])
 
@@ -91,11 +91,11 @@ def _one(need: Need) -> Rule:
 
 @dataclass(frozen=True, slots=True)
 class Each:
-    """Every entry by itself: those refused do not reach the handler, and stand beside its answers.
+    """Every entry by itself: refused ones do not reach the handler, and are added to its answers.
 
     `entries` and `answers` are the fields of the request and of the response. With `even_none` the handler
-    is asked even when no entry is left, as the group or the like may be wrong as well. `refusal` makes the
-    answer to an entry that is refused, where the API's own refusal of a request has none.
+    is called even when no entry is left, as the group or the like may be wrong as well. `refusal` makes the
+    answer to a refused entry, if the API's own refusal of a request has none.
     """
 
     entries: str
@@ -105,7 +105,7 @@ class Each:
     name: NameOf
     needs: tuple[Need, ...] = ()
     unless: Need | None = None
-    """Who has this right needs no other."""
+    """With this right no other is needed."""
     even_none: bool = False
     refusal: Callable[[Entry, ErrorCode], Entry] | None = None
 
@@ -125,15 +125,15 @@ class Each:
             return api.handle(broker, call)
         body = replace(request, **{self.entries: tuple(allowed)})
         if self.refusal is not None:
-            told = tuple(self.refusal(entry, REFUSALS[self.kind]) for entry in refused)
-            return beside(broker, call, api, body, self.answers, told)
+            added = tuple(self.refusal(entry, REFUSALS[self.kind]) for entry in refused)
+            return with_refused(broker, call, api, body, self.answers, added)
         answer = api.refuse(replace(request, **{self.entries: tuple(refused)}), REFUSALS[self.kind], None)
         if not allowed and not self.even_none:
             return answer
-        return beside(broker, call, api, body, self.answers, getattr(answer, self.answers))
+        return with_refused(broker, call, api, body, self.answers, getattr(answer, self.answers))
 
 
-def beside(
+def with_refused(
     broker: Dispatcher, call: AnyCall, api: AnyApi, body: Message, field: str, more: tuple[Entry, ...]
 ) -> Answer:
     """Return the handler's answer to `body`, with `more` in one of its fields."""
@@ -161,7 +161,7 @@ def asked(
 def shown(
     field: str, operation: Operation, kind: ResourceType, name: str, unless: Need | None = None
 ) -> Rule:
-    """Return the handler's answer without the entries that the asker may not be told of."""
+    """Return the handler's answer without the entries that the caller may not see."""
 
     def rule(asker: Asker, broker: Dispatcher, call: AnyCall, api: AnyApi) -> Answer:
         if unless is not None and unless.met(asker, call.body):
@@ -178,12 +178,12 @@ def shown(
 
 
 def itself(broker: Dispatcher, entry: str) -> str:
-    """Of an entry that is a name."""
+    """Return the name that an entry is."""
     return entry
 
 
 def called(field: str) -> NameOf:
-    """Of an entry that has the name in a field."""
+    """Return a reader of the name in a field of an entry."""
 
     def name(broker: Dispatcher, entry: Entry) -> str | None:
         found: str | None = getattr(entry, field)
@@ -193,7 +193,7 @@ def called(field: str) -> NameOf:
 
 
 def by_id(broker: Dispatcher, entry: Entry) -> str | None:
-    """Of an entry with the name of a topic or its id; None for an id that no topic has."""
+    """Return the topic name of an entry with a name or an id; None for an unknown id."""
     if entry.topic_id == ZERO_UUID:
         name: str = entry.name
         return name

@@ -48,7 +48,7 @@ def _is_on(broker: Dispatcher) -> bool:
 def heartbeat(
     asker: Asker, broker: Dispatcher, call: Call[ShareGroupHeartbeatRequest], api: AnyApi
 ) -> Answer:
-    """Read on the group, Describe on every topic that the member subscribes to."""
+    """Require Read on the group, Describe on every topic that the member subscribes to."""
     if _is_on(broker):
         READ_GROUP.check(asker, call.body)
         if not all(map(asker.describes, call.body.subscribed_topic_names or ())):
@@ -57,7 +57,7 @@ def heartbeat(
 
 
 def describe(asker: Asker, broker: Dispatcher, call: Call[ShareGroupDescribeRequest], api: AnyApi) -> Answer:
-    """Describe on each group, and on every topic that its members are assigned or subscribe to."""
+    """Require Describe on each group, and on every topic that its members are assigned or subscribe to."""
     if not _is_on(broker):
         return api.handle(broker, call)
     return described(
@@ -78,14 +78,14 @@ def describe(asker: Asker, broker: Dispatcher, call: Call[ShareGroupDescribeRequ
 
 
 def fetch(asker: Asker, broker: Dispatcher, call: Call[ShareFetchRequest], api: AnyApi) -> Answer:
-    """Read on the group, and on each topic each time its partitions are looked at."""
+    """Require Read on the group, and on each topic each time its partitions are read."""
     if _is_on(broker) and call.body.group_id is not None:
         READ_GROUP.check(asker, call.body)
     return acquire(broker, call, partial(asker.may, Operation.READ, ResourceType.TOPIC))
 
 
 def acknowledge(asker: Asker, broker: Dispatcher, call: Call[ShareAcknowledgeRequest], api: AnyApi) -> Answer:
-    """Read on the group and on each topic."""
+    """Require Read on the group and on each topic."""
     if _is_on(broker) and call.body.group_id is not None:
         READ_GROUP.check(asker, call.body)
     return settle(broker, call, partial(asker.may, Operation.READ, ResourceType.TOPIC))
@@ -94,7 +94,7 @@ def acknowledge(asker: Asker, broker: Dispatcher, call: Call[ShareAcknowledgeReq
 def describe_offsets(
     asker: Asker, broker: Dispatcher, call: Call[DescribeShareGroupOffsetsRequest], api: AnyApi
 ) -> Answer:
-    """Describe on each group and each topic; where all topics are meant, the others go unsaid."""
+    """Require Describe on each group and each topic; if all topics are meant, the others are omitted."""
     if not _is_on(broker):
         return api.handle(broker, call)
     may_group = partial(asker.may, Operation.DESCRIBE, ResourceType.GROUP)
@@ -109,11 +109,13 @@ def describe_offsets(
 
     def finish(found: DescribeShareGroupOffsetsResponse) -> Message:
         answers = iter(found.groups)
-        told = []
+        result = []
         for group in groups:
             if not may_group(group.group_id):
                 code = ErrorCode.GROUP_AUTHORIZATION_FAILED
-                told.append(DescribeShareGroupOffsetsResponseGroup(group_id=group.group_id, error_code=code))
+                result.append(
+                    DescribeShareGroupOffsetsResponseGroup(group_id=group.group_id, error_code=code)
+                )
                 continue
             answer = next(answers)
             shown = tuple(topic for topic in answer.topics if asker.describes(topic.topic_name))
@@ -122,8 +124,8 @@ def describe_offsets(
                 for topic in group.topics or ()
                 if not asker.describes(topic.topic_name) and not answer.error_code
             )
-            told.append(replace(answer, topics=(*shown, *hidden)))
-        return DescribeShareGroupOffsetsResponse(groups=tuple(told))
+            result.append(replace(answer, topics=(*shown, *hidden)))
+        return DescribeShareGroupOffsetsResponse(groups=tuple(result))
 
     return asked(broker, call, api, DescribeShareGroupOffsetsRequest(groups=asking), finish)
 
@@ -131,7 +133,7 @@ def describe_offsets(
 def not_altered(
     topic: AlterShareGroupOffsetsRequestTopic, code: ErrorCode
 ) -> AlterShareGroupOffsetsResponseTopic:
-    """Return the answer of AlterShareGroupOffsets about a topic that stays as it is."""
+    """Return the answer of AlterShareGroupOffsets about a topic that is unchanged."""
     return AlterShareGroupOffsetsResponseTopic(
         topic_name=topic.topic_name,
         partitions=tuple(
@@ -144,7 +146,7 @@ def not_altered(
 def not_forgotten(
     topic: DeleteShareGroupOffsetsRequestTopic, code: ErrorCode
 ) -> DeleteShareGroupOffsetsResponseTopic:
-    """Return the answer of DeleteShareGroupOffsets about a topic that stays as it is."""
+    """Return the answer of DeleteShareGroupOffsets about a topic that is unchanged."""
     return DeleteShareGroupOffsetsResponseTopic(topic_name=topic.topic_name, error_code=code)
 
 

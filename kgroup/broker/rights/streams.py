@@ -23,14 +23,14 @@ from kgroup.protocol.releases import STREAMS_VERSION
 def heartbeat(
     asker: Asker, broker: Dispatcher, call: Call[StreamsGroupHeartbeatRequest], api: AnyApi
 ) -> Answer:
-    """Read on the group, Describe on every topic of the topology, Create on those that are missing."""
+    """Require Read on the group, Describe on the topology's topics, Create on missing ones."""
     request = call.body
     topology = request.topology
     seen = topology is None or all(map(asker.describes, topics_of(topology)))
     if READ_GROUP.met(asker, request) and seen:
         return beat(broker, call, lambda topic: may_create(asker, topic))
     if not broker.cluster.catalog.features.levels.get(STREAMS_VERSION):
-        return api.handle(broker, call)  # which nobody is served, whatever they may
+        return api.handle(broker, call)  # which is not served, whatever the rights
     READ_GROUP.check(asker, request)
     if topology is not None:
         refuse_names(topology)
@@ -40,7 +40,7 @@ def heartbeat(
 def describe(
     asker: Asker, broker: Dispatcher, call: Call[StreamsGroupDescribeRequest], api: AnyApi
 ) -> Answer:
-    """Describe on each group, and on every topic of its topology."""
+    """Require Describe on each group, and on every topic of its topology."""
     if not broker.cluster.catalog.features.levels.get(STREAMS_VERSION):
         return api.handle(broker, call)
     return described(

@@ -1,4 +1,4 @@
-"""What each API needs: one line an API, as Kafka 4.3.1's KafkaApis, ControllerApis and AclApis check it.
+"""What each API needs: one line per API, as Kafka 4.3.1's KafkaApis, ControllerApis and AclApis check it.
 
 The two APIs of kgroup's own stand at the end; what they need is in docs/decisions/0039.
 """
@@ -30,7 +30,7 @@ MANY_KEYS_SINCE = 4
 
 
 def fetch(asker: Asker, broker: Dispatcher, call: Call[FetchRequest], api: AnyApi) -> Answer:
-    """Read on each topic, each time its partitions are looked at; of a replica, ClusterAction."""
+    """Require Read on each topic, each time its partitions are read; of a replica, ClusterAction."""
     request = call.body
     if max(request.replica_id, request.replica_state.replica_id) >= 0:
         return read_partitions(broker, call, lambda topic: CLUSTER_ACTION.met(asker, request))
@@ -40,7 +40,7 @@ def fetch(asker: Asker, broker: Dispatcher, call: Call[FetchRequest], api: AnyAp
 def find_coordinator(
     asker: Asker, broker: Dispatcher, call: Call[FindCoordinatorRequest], api: AnyApi
 ) -> Answer:
-    """Describe on each group or transactional id."""
+    """Require Describe on each group or transactional id."""
     request = call.body
     kind = _KEYS.get(request.key_type)
     if kind is None:
@@ -55,7 +55,7 @@ def find_coordinator(
 
 
 def _valid(broker: Dispatcher, entry: Entry) -> str | None:
-    """Return the topic's name; None for one that no topic can have."""
+    """Return the topic's name; None for an impossible one."""
     try:
         check_name(entry.name)
     except Refused as refused:

@@ -1,4 +1,4 @@
-"""Rules about topics that are more than one right: who is told that one exists, who makes and ends them."""
+"""Rules about topics that are more than one right: to see that one exists, to create and delete it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ BY_ID_SINCE = 6  # DeleteTopics
 
 
 def metadata(asker: Asker, broker: Dispatcher, call: Call[MetadataRequest], api: AnyApi) -> Answer:
-    """Describe on each topic; of all topics, only those described are there.
+    """Require Describe on each topic; of all topics, show only those.
 
     A topic that the request would create needs Create on it, or on the cluster.
     """
@@ -64,8 +64,8 @@ def metadata(asker: Asker, broker: Dispatcher, call: Call[MetadataRequest], api:
         if not allowed and call.version == 0:
             call.version = 1  # before, none meant all
 
-    told = request.include_topic_authorized_operations or request.include_cluster_authorized_operations
-    if not (every or refused or told):
+    operations = request.include_topic_authorized_operations or request.include_cluster_authorized_operations
+    if not (every or refused or operations):
         return api.handle(broker, call)
 
     def finish(answer: MetadataResponse) -> Message:
@@ -85,7 +85,7 @@ def metadata(asker: Asker, broker: Dispatcher, call: Call[MetadataRequest], api:
 def _refused_metadata(
     asker: Asker, broker: Dispatcher, call: Call[MetadataRequest], wanted: MetadataRequestTopic
 ) -> MetadataResponseTopic | None:
-    """Return what is said instead of a topic that the asker may not be told of, or not have created."""
+    """Return the answer in place of a topic that the caller may not see, or not have created."""
     if wanted.topic_id != ZERO_UUID:
         name = broker.cluster.catalog.image.name_of(wanted.topic_id)
         if name is None or asker.describes(name):
@@ -102,7 +102,7 @@ def _refused_metadata(
 
 
 def may_create(asker: Asker, name: str) -> bool:
-    """Whether the asker may create a topic of this name."""
+    """Return whether the caller may create a topic of this name."""
     return asker.on_cluster(Operation.CREATE) or asker.may(Operation.CREATE, ResourceType.TOPIC, name)
 
 
@@ -114,7 +114,7 @@ def _with_operations(asker: Asker, topic: MetadataResponseTopic) -> MetadataResp
 
 
 def _cluster_operations(asker: Asker) -> int:
-    """Return what the asker may do with the cluster: nothing that is told to one who may not describe it."""
+    """Return what the caller may do with the cluster: nothing without Describe on it."""
     if not asker.on_cluster(Operation.DESCRIBE):
         return 0
     return asker.operations(ResourceType.CLUSTER, CLUSTER_NAME)
@@ -123,7 +123,7 @@ def _cluster_operations(asker: Asker) -> int:
 def describe_cluster(
     asker: Asker, broker: Dispatcher, call: Call[DescribeClusterRequest], api: AnyApi
 ) -> Answer:
-    """Everybody is told of the brokers; what the asker may do with the cluster, if that is asked for."""
+    """Show the brokers to all callers; add what the caller may do with the cluster, if asked for."""
 
     def finish(found: DescribeClusterResponse) -> Message:
         if found.error_code or not call.body.include_cluster_authorized_operations:
@@ -136,7 +136,7 @@ def describe_cluster(
 def describe_partitions(
     asker: Asker, broker: Dispatcher, call: Call[DescribeTopicPartitionsRequest], api: AnyApi
 ) -> Answer:
-    """Describe on each topic; pages, and where the next one begins, tell of no other."""
+    """Require Describe on each topic; pages, and the start of the next one, hide all others."""
     request = call.body
     cursor = request.cursor
     first = "" if cursor is None else cursor.topic_name
@@ -163,7 +163,7 @@ def describe_partitions(
 
 
 def create(asker: Asker, broker: Dispatcher, call: Call[CreateTopicsRequest], api: AnyApi) -> Answer:
-    """Create on the cluster or on the topic; its settings are told to who may describe them."""
+    """Require Create on the cluster or the topic; show its settings to those who may describe them."""
     request = call.body
     counts = Counter(topic.name for topic in request.topics)
     allowed: list[CreatableTopic] = []
@@ -190,7 +190,7 @@ def _without_settings(asker: Asker, topic: CreatableTopicResult) -> CreatableTop
 
 
 def delete(asker: Asker, broker: Dispatcher, call: Call[DeleteTopicsRequest], api: AnyApi) -> Answer:
-    """Delete on the cluster or on the topic; nobody learns of a topic's name that they may not describe."""
+    """Require Delete on the cluster or on the topic; hide the name of a topic without Describe."""
     request = call.body
     if asker.on_cluster(Operation.DELETE):
         return api.handle(broker, call)
@@ -210,7 +210,7 @@ def delete(asker: Asker, broker: Dispatcher, call: Call[DeleteTopicsRequest], ap
         body = replace(request, topic_names=tuple(topic.name or "" for topic in allowed))
 
     def finish(answer: DeleteTopicsResponse) -> Message:
-        # in no order of their own: their places would tell which of them there are
+        # in no order of their own: their places would reveal which of them exist
         return replace(
             answer, responses=tuple(sorted((*answer.responses, *refused), key=lambda t: t.name or ""))
         )
@@ -219,7 +219,7 @@ def delete(asker: Asker, broker: Dispatcher, call: Call[DeleteTopicsRequest], ap
 
 
 def _not_deletable(asker: Asker, broker: Dispatcher, wanted: DeleteTopicState) -> DeletableTopicResult | None:
-    """Return what is answered instead of deleting; None for what the handler decides."""
+    """Return the answer in place of a deletion; None for what the handler decides."""
     catalog = broker.cluster.catalog
     if wanted.name is None:
         known = catalog.image.name_of(wanted.topic_id)

@@ -1,4 +1,4 @@
-"""Who we say we are, and how it is proved: SASL mechanisms as exchanges of tokens, without a socket.
+"""Our identity, and its proof: SASL mechanisms as exchanges of tokens, without a socket.
 
 `credentials` are frozen values whose secrets no `repr` shows; `login.Login` keeps one for as long as a
 command runs and makes an exchange for each connection. `passwords` has PLAIN and SCRAM, `oauthbearer`

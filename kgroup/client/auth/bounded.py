@@ -1,6 +1,6 @@
-"""Work that nobody can interrupt, given a deadline all the same.
+"""A deadline for work that cannot be interrupted.
 
-A resolver, a KDC or a cloud's metadata service may keep a call for minutes, whatever was asked of it.
+A resolver, a KDC or a cloud's metadata service may keep a call for minutes, whatever timeout it was given.
 """
 
 import threading
@@ -16,7 +16,7 @@ T = TypeVar("T")
 def within(seconds: float, work: Callable[[], T], what: str, hint: str) -> T:
     """Return the result of `work`, or raise its error; Unreachable when it takes longer.
 
-    `what` is who did not answer, as the error begins.
+    `what` begins the error: who did not answer.
     """
     results: list[T] = []
     errors: list[BaseException] = []

@@ -1,4 +1,4 @@
-"""Who we say we are: one frozen value for each way to authenticate, secrets never in `repr`.
+"""Credentials: one frozen value for each way to authenticate, secrets never in `repr`.
 
 Values only, so that settings can be made, compared and pickled without the libraries that use them.
 """
@@ -36,7 +36,7 @@ class GivenToken:
 
 @dataclass(frozen=True, slots=True)
 class TokenFile:
-    """A file that holds a bearer token; somebody else renews it, so it is read for each login."""
+    """A file that holds a bearer token; it is renewed by others, so it is read for each login."""
 
     location: str
 
@@ -51,7 +51,7 @@ class TokenCommand:
 
 @dataclass(frozen=True, slots=True)
 class UnsecuredToken:
-    """A token that nobody signs (RFC 7515 A.5), for brokers in tests; `options` as the login module's."""
+    """An unsigned token (RFC 7515 A.5), for brokers in tests; `options` as the login module's."""
 
     options: Mapping[str, str] = field(repr=False)
 
@@ -75,7 +75,7 @@ class SignedAssertion:
 
 @dataclass(frozen=True, slots=True)
 class TokenEndpoint:
-    """Where tokens are issued, whom it may be (`tls`, None: the system's authorities), and how patient to be.
+    """A token endpoint, the authorities it is checked with (`tls`, None: the system's), and its retries.
 
     Times are seconds: between tries `backoff_s`, doubled each time, all tries within `longest_s`.
     """
@@ -106,7 +106,7 @@ class ClientCredentials:
 
 @dataclass(frozen=True, slots=True)
 class AwsLogin:
-    """Whom AWS knows us as; all None is boto's own search: environment, profile, container, instance."""
+    """Our AWS identity; all None is boto's own search: environment, profile, container, instance."""
 
     profile: str | None = None
     role_arn: str | None = None
@@ -147,7 +147,7 @@ class Renewal:
 
 @dataclass(frozen=True, slots=True)
 class Bearer:
-    """OAUTHBEARER (RFC 7628): where its token comes from, and the extensions told with it (KIP-342)."""
+    """OAUTHBEARER (RFC 7628): where its token comes from, and the extensions sent with it (KIP-342)."""
 
     source: TokenSource
     extensions: Mapping[str, str] = field(default_factory=dict, repr=False)

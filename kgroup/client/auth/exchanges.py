@@ -1,6 +1,6 @@
-"""What a SASL mechanism is here: a generator of tokens, no socket, no Kafka message.
+"""A SASL mechanism as a generator of tokens, without sockets or Kafka messages.
 
-It yields what the client says and is sent what the broker answered, and ends when the client is satisfied.
+It yields the client's messages and is sent the broker's answers, and ends when the client is satisfied.
 """
 
 from base64 import b64encode
@@ -12,7 +12,7 @@ Exchange = Generator[bytes, bytes, None]
 
 
 def broker_is_wrong(mechanism: str, why: str) -> BrokerRefused:
-    """For a broker whose side of the exchange does not hold."""
+    """Return the error for a broker whose answers are wrong."""
     return BrokerRefused(
         ErrorCode.SASL_AUTHENTICATION_FAILED,
         f"{mechanism}: the broker's side of the exchange does not hold: {why}",
@@ -21,7 +21,7 @@ def broker_is_wrong(mechanism: str, why: str) -> BrokerRefused:
 
 
 def not_authenticated(message: str, hint: str) -> BrokerRefused:
-    """For credentials that cannot be had, or are not taken, before a broker is asked."""
+    """Return the error for credentials that are missing or rejected before a broker is asked."""
     return BrokerRefused(ErrorCode.SASL_AUTHENTICATION_FAILED, message, hint=hint)
 
 

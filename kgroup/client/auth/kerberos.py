@@ -17,7 +17,7 @@ _KDC = "is the KDC of /etc/krb5.conf (or KRB5_CONFIG) up and reachable from here
 
 
 def exchange(login: Kerberos, host: str, within_s: float) -> Exchange:
-    """Show a ticket for the service on `host`, and ask for no layer of GSSAPI's own."""
+    """Send a ticket for the service on `host`, and ask for no layer of GSSAPI's own."""
     require_extra("kerberos", "GSSAPI, with libkrb5's headers,", "gssapi")
     import gssapi
 
@@ -38,7 +38,7 @@ def _exchange(context: gssapi.SecurityContext, login: Kerberos, host: str, withi
             heard = yield said or b""
             if complete:
                 break
-        # What the broker says once it has heard all is which layers it offers.
+        # The broker's last message lists the layers it offers.
         offer = heard
         offered = context.unwrap(offer).message
         if len(offered) != 4 or not offered[0] & _NO_LAYER:
@@ -66,7 +66,7 @@ def _credentials(login: Kerberos) -> gssapi.Credentials | None:
     store = {}
     if login.keytab:
         _check_readable(login.keytab)
-        # Into a cache of this process alone, so that nobody's default ticket is replaced.
+        # Into a cache of this process alone, so that the user's default ticket is not replaced.
         store = {"client_keytab": login.keytab, "ccache": f"MEMORY:kgroup-{id(login)}"}
     elif login.cache:
         store = {"ccache": login.cache}
@@ -77,7 +77,7 @@ def _credentials(login: Kerberos) -> gssapi.Credentials | None:
 
 
 def _check_readable(keytab: str) -> None:
-    """ConfigError for a keytab that is not there: Kerberos would speak of a missing ticket instead."""
+    """Raise ConfigError for a missing keytab: Kerberos would report a missing ticket instead."""
     try:
         with open(keytab, "rb"):
             return
@@ -86,7 +86,7 @@ def _check_readable(keytab: str) -> None:
 
 
 def _failed(error: gssapi.exceptions.GSSError, login: Kerberos, host: str) -> KgroupError:
-    """Kerberos's reason in one sentence; the minor status tells more than the major."""
+    """Return Kerberos's reason in one sentence; the minor status says more than the major."""
     said = " ".join((error.get_all_statuses(error.min_code, False) or [str(error)])[0].split())
     hint = "klist shows the tickets; kinit gets one"
     lowered = said.lower()

@@ -1,4 +1,4 @@
-"""Who we are, for as long as a command runs: an exchange for each connection, tokens kept and renewed."""
+"""The credentials of a running command: an exchange for each connection, tokens kept and renewed."""
 
 import time
 from collections.abc import Callable
@@ -25,14 +25,14 @@ class Login:
 
     @property
     def who(self) -> str:
-        """Who authenticates, as errors call them; never a secret."""
+        """The identity, as errors name it; never a secret."""
         return self.credentials.who
 
     def exchange(self, host: str, within_s: float) -> Exchange:
         """Return the tokens to exchange with the broker `host`; what is fetched first is fetched in time.
 
-        Unreachable when nobody answers in time, BrokerRefused when the credentials are not taken elsewhere,
-        ConfigError when they cannot be used.
+        Unreachable if there is no answer in time, BrokerRefused if another service rejects the credentials,
+        ConfigError if they cannot be used.
         """
         credentials = self.credentials
         if isinstance(credentials, Password):
@@ -47,7 +47,7 @@ class Login:
         return kerberos.exchange(credentials, host, within_s)
 
     def hint(self) -> str:
-        """Return what to check when a broker does not take the credentials."""
+        """Return what to check when a broker rejects the credentials."""
         credentials = self.credentials
         if isinstance(credentials, Password):
             return "check user name, password and mechanism"

@@ -1,4 +1,4 @@
-"""AWS_MSK_IAM: a request signed with the AWS login (Signature Version 4) proves who we are.
+"""AWS_MSK_IAM: a request signed with the AWS login (Signature Version 4) proves our identity.
 
 The exchange is that of aws-msk-iam-auth, version 2020_10_22: one JSON object each way. Needs botocore, which
 finds credentials where every AWS tool does.
@@ -38,7 +38,7 @@ class Signer(NamedTuple):
 
 
 def exchange(login: AwsLogin, host: str, within_s: float) -> Exchange:
-    """Show a signed request, valid for a quarter of an hour; the broker answers with an id of its own."""
+    """Send a signed request, valid for a quarter of an hour; the broker answers with an id of its own."""
     found = within(
         within_s,
         lambda: signer(login, host),
@@ -59,7 +59,7 @@ def _exchange(message: bytes) -> Exchange:
 
 
 def payload(found: Signer, host: str) -> bytes:
-    """Return what broker `host` is shown: a presigned request's query, keys in small letters."""
+    """Return what broker `host` receives: a presigned request's query, keys in small letters."""
     query = dict(parse_qsl(urlsplit(_presigned(found, host)).query))
     action = query.pop("Action")
     fields = {"version": _VERSION, "host": host, "user-agent": _AGENT, "action": action}

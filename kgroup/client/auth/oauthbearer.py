@@ -11,10 +11,10 @@ _TOKEN = re.compile(r"[-_~+/.a-zA-Z0-9]+=*")
 
 
 def exchange(token: str, extensions: Mapping[str, str]) -> Exchange:
-    """Show the token; a broker that refuses it says why, is told that it was heard, and then refuses."""
+    """Send the token; a broker that refuses it sends a reason, gets an acknowledgement, and then refuses."""
     if not _TOKEN.fullmatch(token):
         raise not_authenticated(
-            "the bearer token holds what no token may hold", "it must be a token alone, as a JWT is"
+            "the bearer token contains invalid characters", "it must be a token alone, as a JWT is"
         )
     pairs = {"auth": f"Bearer {token}", **extensions}
     message = "".join(f"{name}={value}{_SEPARATOR}" for name, value in pairs.items())

@@ -8,7 +8,7 @@ from kgroup.security.scram import MIN_ITERATIONS
 
 
 def exchange(credentials: Password) -> Exchange:
-    """Return what the client says to prove that it knows the password; SCRAM's broker has to prove it too."""
+    """Yield the client's messages that prove the password; SCRAM's broker must prove it too."""
     if credentials.mechanism == "PLAIN":
         return _plain(credentials.username, credentials.password)
     return _scram(credentials)
@@ -25,7 +25,7 @@ def _scram(credentials: Password) -> Exchange:
     client = ScramClient([mechanism], credentials.username, credentials.password)
     first = client.get_client_first()
     if credentials.is_token:
-        # KIP-48: the broker looks the name up among delegation tokens. What is signed has to say so too.
+        # KIP-48: the broker looks the name up among delegation tokens. The signed message must say so too.
         first += _TOKEN
         client.client_first_bare += _TOKEN
     server_first = yield first.encode()

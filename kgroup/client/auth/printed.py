@@ -1,4 +1,4 @@
-"""A secret that a command prints: run without a shell, given a time, never shown."""
+"""A secret that a command prints: run without a shell, with a timeout, never shown."""
 
 import subprocess
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from kgroup.errors import ConfigError
 
 
 def printed_by(arguments: Sequence[str], setting: str, within_s: float) -> str:
-    """Return what the command prints, without its last line break; ConfigError says how it failed.
+    """Return what the command prints, without its last line break; ConfigError with the reason of a failure.
 
     It may ask at the terminal: standard error and input are ours.
     """

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A bearer token; `begins` and `ends` are seconds since the epoch, None when nobody tells."""
+    """A bearer token; `begins` and `ends` are seconds since the epoch, None if unknown."""
 
     text: str = field(repr=False)
     begins: float | None = None
@@ -15,7 +15,7 @@ class Token:
 
 
 def read_token(text: str, lives_s: float | None = None, now: float | None = None) -> Token:
-    """Return a token with the times its claims tell (RFC 7519); else those that its issuer told beside it.
+    """Return a token with the times in its claims (RFC 7519); else those that its issuer sent with it.
 
     Nothing is verified: that is the broker's work. A token need not be a JWT.
     """

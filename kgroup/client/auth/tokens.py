@@ -85,7 +85,7 @@ class Tokens:
 
 
 def renewal_time(token: Token, now: float, renewal: Renewal, chance: float) -> float:
-    """When to fetch the next one (as Kafka's refreshing login): at once if its end is unknown."""
+    """Return when to fetch the next one (as Kafka's refreshing login): at once if its end is unknown."""
     if token.ends is None:
         return now
     part = renewal.window + renewal.jitter * chance
@@ -196,7 +196,7 @@ def _text(location: str, named: str) -> str:
 
 
 _FINAL = frozenset({400, 401, 402, 403, 404, 405, 406, 407, 409, 410, 411, 412, 413, 414, 415, 501, 505})
-"""Answers that Kafka does not ask again after."""
+"""Answers that Kafka does not retry."""
 _REFUSALS = frozenset({400, 401, 403})
 _JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 _CLIENT_ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
@@ -232,7 +232,7 @@ def shown_url(url: str) -> str:
 
 
 def _request(source: ClientCredentials, now: float) -> tuple[dict[str, str], str]:
-    """Headers and body, as Kafka's request formatters write them."""
+    """Return headers and body, as Kafka's request formatters write them."""
     headers = {
         "Accept": "application/json",
         "Cache-Control": "no-cache",
@@ -260,7 +260,7 @@ def _request(source: ClientCredentials, now: float) -> tuple[dict[str, str], str
 
 
 def _asked(source: ClientCredentials, headers: dict[str, str], body: str, deadline: float) -> httpx.Response:
-    """Return the endpoint's answer of success; asks again, with doubled pauses, while that may help."""
+    """Return the endpoint's answer of success; retry, with doubled pauses, while that may help."""
     import httpx
 
     endpoint = source.endpoint
@@ -307,7 +307,7 @@ def _post(
 
 
 def _context(endpoint: TokenEndpoint):  # type: ignore[no-untyped-def]
-    """Whom to trust: the stores given, else the system's authorities, as for brokers."""
+    """Trust the stores given, else the system's authorities, as for brokers."""
     if not endpoint.url.lower().startswith("https"):
         return False
 
@@ -320,10 +320,10 @@ def _refused(where: str, answer: httpx.Response, secrets: list[str]) -> KgroupEr
         said.get("error", said.get("errorCode")),
         said.get("error_description", said.get("errorSummary")),
     )
-    told = ": ".join(
+    reason = ": ".join(
         redacted(part, secrets)[:200] for part in (error, more) if isinstance(part, str) and part
     )
-    message = f"the token endpoint {where} answered {answer.status_code}" + (f": {told}" if told else "")
+    message = f"the token endpoint {where} answered {answer.status_code}" + (f": {reason}" if reason else "")
     if answer.status_code in _REFUSALS:
         return not_authenticated(message, "check the client id, its secret and the scope")
     return Unreachable(message, "is sasl.oauthbearer.token.endpoint.url right, and the issuer well?")

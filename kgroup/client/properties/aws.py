@@ -6,7 +6,7 @@ from kgroup.client.auth.credentials import AwsLogin
 
 
 def aws_login(options: Mapping[str, str]) -> AwsLogin:
-    """Whom AWS knows us as, from IAMLoginModule's options."""
+    """Return our AWS identity, from IAMLoginModule's options."""
     return AwsLogin(
         profile=options.get("awsProfileName"),
         role_arn=options.get("awsRoleArn"),

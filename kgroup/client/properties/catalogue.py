@@ -74,7 +74,7 @@ SECRET = frozenset(
         "sasl.password",
         "sasl.jaas.config",
         "sasl.oauthbearer.token",
-        # An address may hold a user's name and password, and extensions whatever a proxy wants.
+        # An address may contain a user's name and password, and extensions anything a proxy wants.
         "sasl.oauthbearer.token.endpoint.url",
         "sasl.oauthbearer.extensions",
         "sasl.oauthbearer.config",
@@ -91,7 +91,7 @@ CERTIFICATES_ONLY = frozenset(
         "ssl.certificate.pem",
         "ssl.ca.pem",
         "https.ca.pem",
-        # Its password guards nothing but the store's integrity.
+        # Its password protects only the store's integrity.
         "ssl.truststore.password",
         "sasl.oauthbearer.token.endpoint.url",
         "sasl.oauthbearer.extensions",
@@ -100,7 +100,7 @@ CERTIFICATES_ONLY = frozenset(
 """Not printed, as a key may have slipped in, but no reason to refuse a file that others may read."""
 WITHOUT_EFFECT = {
     "ssl.provider": "TLS is OpenSSL's here",
-    "ssl.secure.random.implementation": "chance is the operating system's here",
+    "ssl.secure.random.implementation": "randomness is the operating system's",
     "ssl.keymanager.algorithm": "the key store's key is shown as it is",
     "ssl.curves.list": "OpenSSL's choice",
     "ssl.sigalgs.list": "OpenSSL's choice",
@@ -119,22 +119,22 @@ WITHOUT_EFFECT = {
     "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms": "for brokers",
     "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms": "for brokers",
 }
-"""Known, harmless, and of no consequence here; the value says why."""
+"""Known, harmless, and without effect here; the value says why."""
 REFUSED = {
-    "ssl.engine.factory.class": "a Java class decides whom to trust; name a store in ssl.truststore.location",
+    "ssl.engine.factory.class": "a Java class decides what to trust; name a store in ssl.truststore.location",
     "ssl.engine.location": "an OpenSSL engine holds the key; export it to ssl.keystore.location",
-    "ssl.providers": "OpenSSL providers may hold keys and decide whom to trust; use a store",
+    "ssl.providers": "OpenSSL providers may hold keys and decide what to trust; use a store",
     "ssl.ca.certificate.stores": "certificate stores of Windows; export the authority to ssl.ca.location",
-    "ssl.trustmanager.algorithm": "Java decides whom to trust; name a store in ssl.truststore.location",
-    "security.providers": "Java classes may decide whom to trust; name a store in ssl.truststore.location",
+    "ssl.trustmanager.algorithm": "Java decides what to trust; name a store in ssl.truststore.location",
+    "security.providers": "Java classes may decide what to trust; name a store in ssl.truststore.location",
     "sasl.oauthbearer.metadata.authentication.type": "a cloud's own endpoint gives the token; "
     "let sasl.oauthbearer.token-command fetch it",
     "sasl.oauthbearer.assertion.private.key.pem": "put the key into a file, and name it in "
     "sasl.oauthbearer.assertion.private.key.file",
 }
-"""What would change who is trusted or who we are, and cannot be done here; the value says what to use.
+"""Would change trust or identity, and cannot be obeyed here; the value says what to use.
 
-Set to its own default (`AS_DEFAULT`) it is nothing.
+With its own default (`AS_DEFAULT`) a property has no effect.
 """
 AS_DEFAULT = {
     "ssl.engine.factory.class": ("org.apache.kafka.common.security.ssl.DefaultSslEngineFactory",),

@@ -1,4 +1,4 @@
-"""Properties as they were given, each with who gave it, so that an error can say where to look."""
+"""Properties with the source of each, so that an error can say where to look."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ class Given:
         return f"{name} ({origin})" if origin else name
 
     def flag(self, *names: str, default: bool) -> bool:
-        """Return a boolean as Java reads it; ConfigError for what is neither true nor false."""
+        """Return a boolean as Java reads it; ConfigError for any other value."""
         value = self.get(*names)
         if value is None:
             return default
@@ -37,7 +37,7 @@ class Given:
         return value.strip().lower() == "true"
 
     def number(self, *names: str, default: float, least: float = 0.0) -> float:
-        """Return a number of at least `least`; ConfigError for anything else, never quoting it."""
+        """Return a number of at least `least`; ConfigError for any other value, never quoting it."""
         value = self.get(*names)
         if value is None:
             return default

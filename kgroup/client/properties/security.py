@@ -33,7 +33,7 @@ from kgroup.client.security import PLAINTEXT, PROTOCOLS, Security
 from kgroup.errors import ConfigError
 from kgroup.security.jaas import LoginModule, parse_jaas
 
-# Classes that a Java client is pointed to, and whose work is done here, by the last part of their name.
+# Java classes whose work is done here, by the last part of their name.
 _CLASSES = {
     "sasl.login.callback.handler.class": (
         "OAuthBearerLoginCallbackHandler",
@@ -58,9 +58,9 @@ _CLASSES = {
 
 
 def security_of(given: Given) -> Security:
-    """How the connection is secured; ConfigError names the property that cannot be used, and what to use.
+    """Return how the connection is secured; ConfigError names an unusable property, and what to use.
 
-    No store is opened and nobody is asked.
+    No store is opened and no service is called.
     """
     protocol = (given.get("security.protocol") or "PLAINTEXT").strip().upper()
     if protocol not in PROTOCOLS:
@@ -79,7 +79,7 @@ def security_of(given: Given) -> Security:
 
 
 def _refuse(given: Given, prefix: str) -> None:
-    """ConfigError for what would change who is trusted or who we are, and cannot be done here."""
+    """Raise ConfigError for a property that would change trust or identity, and cannot be obeyed here."""
     for name, why in REFUSED.items():
         value = given.get(name)
         if value and name.startswith((prefix, "security.")) and value.strip() not in AS_DEFAULT.get(name, ()):
@@ -99,7 +99,7 @@ def _refuse(given: Given, prefix: str) -> None:
 
 
 def _refuse_placeholders(given: Given) -> None:
-    """ConfigError for a value that a Java class would fill in: sent as it is, it is a wrong password."""
+    """Raise ConfigError for a value that a Java class would fill in: unfilled, it is a wrong password."""
     for name, value in given.values.items():
         if name.startswith(("ssl.", "sasl.")) and "${" in value:
             raise ConfigError(
@@ -122,7 +122,7 @@ _MODULES = {
 
 
 def mechanism_of(given: Given) -> str:
-    """`sasl.mechanism`, GSSAPI when it is not set (as in Java); ConfigError for one unknown here."""
+    """Return `sasl.mechanism`, GSSAPI when it is not set (as in Java); ConfigError for an unknown one."""
     mechanism = (given.get("sasl.mechanism", "sasl.mechanisms") or GSSAPI).strip().upper()
     if mechanism not in MECHANISMS:
         raise ConfigError(
@@ -133,7 +133,7 @@ def mechanism_of(given: Given) -> str:
 
 
 def credentials_of(given: Given) -> Credentials:
-    """Who we say we are; ConfigError names the property that is missing or cannot be used."""
+    """Return our credentials; ConfigError names the property that is missing or cannot be used."""
     mechanism = mechanism_of(given)
     jaas = _jaas(given, mechanism)
     if mechanism == OAUTHBEARER:
@@ -153,7 +153,7 @@ def _jaas(given: Given, mechanism: str) -> LoginModule:
     except ValueError as error:
         raise ConfigError(f"{given.named(JAAS)}: {error}", _AS_JAVA) from None
     if not _CLASS.fullmatch(found.class_name):
-        # Anything but the name of a class may be a part of the secret.
+        # Anything except the name of a class may be a part of the secret.
         raise ConfigError(f"{given.named(JAAS)} begins with no login module", _AS_JAVA)
     if found.name != wanted:
         raise ConfigError(
@@ -218,7 +218,7 @@ _VALUE = re.compile(r"[\x21-\x7E \t\r\n]+")
 
 
 def bearer_of(given: Given, options: Mapping[str, str]) -> Bearer:
-    """Where the token comes from, from the properties and the login module's options."""
+    """Return where the token comes from, from the properties and the login module's options."""
     return Bearer(
         source=_source(given, options),
         extensions=_extensions(given, options),
@@ -283,7 +283,7 @@ def _from_url(given: Given, options: Mapping[str, str], url: str) -> TokenSource
 
 
 def _has_port(url: str) -> bool:
-    """Whether the port is a number, or left out."""
+    """Return whether the port is a number, or missing."""
     try:
         return urlsplit(url).port != 0
     except ValueError:
@@ -326,7 +326,7 @@ def _assertion(given: Given) -> str | SignedAssertion | None:
 
 
 def _extensions(given: Given, options: Mapping[str, str]) -> dict[str, str]:
-    """SASL extensions: Java's `extension_NAME` options and librdkafka's list; ConfigError if forbidden."""
+    """Return SASL extensions: Java's `extension_NAME` options and librdkafka's list, or ConfigError."""
     found: dict[str, str] = {}
     for prefix in ("extension_", "unsecuredLoginExtension_"):
         found |= {
@@ -345,7 +345,7 @@ def _extensions(given: Given, options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _unsecured(config: str) -> dict[str, str]:
-    """librdkafka's sasl.oauthbearer.config in the words of Java's login module."""
+    """Return librdkafka's sasl.oauthbearer.config in the words of Java's login module."""
     pairs = dict(part.partition("=")[::2] for part in config.split())
     claim = pairs.get("principalClaimName", "sub")
     options = {

@@ -9,16 +9,16 @@ from kgroup.errors import ConfigError
 from kgroup.keystores.values import Pem, PemPair, Store
 
 TRUST = ("ssl.truststore.location", "ssl.truststore.certificates", "ssl.ca.location", "ssl.ca.pem")
-"""Each says whom to trust; two at once contradict each other."""
+"""Each names what is trusted; two at once contradict each other."""
 KEYS = ("ssl.keystore.location", "ssl.keystore.key", "ssl.certificate.location", "ssl.certificate.pem")
-"""Each says what to show; two at once contradict each other."""
+"""Each names our certificate; two at once contradict each other."""
 _VERSIONS = ("TLSv1.2", "TLSv1.3")
 _TLS_1_3 = re.compile(r"TLS_(AES|CHACHA20)_")
 _JAVA_CIPHER = re.compile(r"TLS_(?:(?P<kx>\w+?)_)?WITH_(?P<cipher>\w+)")
 
 
 def tls_of(given: Given) -> Tls:
-    """How to speak TLS; ConfigError names the property that cannot be used."""
+    """Return the TLS settings; ConfigError names the property that cannot be used."""
     oldest, newest = _versions(given)
     identify = given.values.get("ssl.endpoint.identification.algorithm", "https").strip().lower()
     # OpenSSL's list for TLS 1.2; Java's names are turned into OpenSSL's. Those of TLS 1.3 are always on.
@@ -37,7 +37,7 @@ def tls_of(given: Given) -> Tls:
 
 
 def https_of(given: Given, options: Mapping[str, str]) -> Tls | None:
-    """Whom a token endpoint may be: the login module's ssl options (Java), or librdkafka's `https.ca.*`."""
+    """Return a token endpoint's TLS: the login module's ssl options (Java), or librdkafka's `https.ca.*`."""
     own = {name: value for name, value in options.items() if name.startswith("ssl.")}
     if own:
         return tls_of(Given(own, dict.fromkeys(own, "sasl.jaas.config")))
@@ -139,7 +139,7 @@ def _versions(given: Given) -> tuple[str, str]:
 
 
 def _openssl_name(name: str) -> str:
-    """ECDHE-RSA-AES128-GCM-SHA256 of TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256; other names as they are."""
+    """Return ECDHE-RSA-AES128-GCM-SHA256 for TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256; other names unchanged."""
     java = _JAVA_CIPHER.fullmatch(name)
     if java is None:
         return name

@@ -14,7 +14,7 @@ _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_
 
 
 def client_context(tls: Tls) -> ssl.SSLContext:
-    """Return a context that verifies the broker and, when a store is given, shows a client certificate.
+    """Return a context that verifies the broker and, when a store is given, sends a client certificate.
 
     Without `trust` the system's authorities are trusted; what a store trusts is trusted as it is in Java,
     be it an authority in the middle of a chain or the broker's own certificate. ConfigError names the

@@ -1,4 +1,4 @@
-"""How TLS is spoken: whom we trust and what we show, as frozen values; no file is opened here."""
+"""TLS settings: what we trust and what we send, as frozen values; no file is opened here."""
 
 from dataclasses import dataclass
 
@@ -7,10 +7,10 @@ from kgroup.keystores.values import Pem, PemPair, Store
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """What a connection is encrypted with, and who must be at the other end.
+    """The encryption of a connection, and the identity required at the other end.
 
     `trust` None is the system's authorities. `oldest` and `newest` are TLS versions as Kafka writes them
-    ("TLSv1.2"); `ciphers` is OpenSSL's list for TLS 1.2. Without `verify` anybody may answer: that is
+    ("TLSv1.2"); `ciphers` is OpenSSL's list for TLS 1.2. Without `verify` any server may answer: that is
     librdkafka's enable.ssl.certificate.verification=false.
     """
 

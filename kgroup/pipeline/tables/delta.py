@@ -20,7 +20,7 @@ from kgroup.pipeline.schemas import plain
 from kgroup.pipeline.tables.place import Place
 from kgroup.pipeline.tables.writing import BOUNDED, DATED, TableFile, folder_in
 from kgroup.storage.failures import COLOURS
-from kgroup.storage.failures import told as of_storage
+from kgroup.storage.failures import failure as of_storage
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties

@@ -1,9 +1,9 @@
-"""What the workers of a Kafka Connect cluster say to each other: metadata when they join, assignments.
+"""The messages between the workers of a Kafka Connect cluster: metadata when they join, assignments.
 
 Version 0 is the eager protocol (`default`): an assignment is all that a worker runs. Versions 1 and 2
 (`compatible`, KIP-415; `sessioned`, KIP-507, the same bytes) are incremental: an assignment is what a worker
-is to start and to stop, beside what it ran when it joined. As in Kafka, fields missing at the end of those
-are taken as none, and bytes behind the last field are left alone (ConnectProtocol,
+is to start and to stop, relative to what it ran when it joined. As in Kafka, fields missing at the end of
+those are taken as none, and bytes behind the last field are ignored (ConnectProtocol,
 IncrementalCooperativeConnectProtocol and WorkerCoordinator.onJoinComplete of connect-runtime 4.3.1).
 """
 
@@ -52,10 +52,10 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class ConnectAssignment:
-    """What the leader gave one worker. `error` is a name, None for none; `leader` a member id.
+    """The leader's assignment to one worker. `error` is a name, None for none; `leader` a member id.
 
     `given` is all of its work in version 0, and from 1 on what it is to start; `revoked` what it is to stop.
-    `delay_ms`: the leader holds back work of lost workers so long, in case they return, and then rebalances.
+    `delay_ms`: the leader withholds work of lost workers so long, in case they return, and then rebalances.
     """
 
     version: int
@@ -72,9 +72,9 @@ class ConnectAssignment:
 class ConnectWorker:
     """One worker. `worker_id` is its name in Connect's REST API; `version` that of its metadata.
 
-    `config_offset` is how far in the config topic it had read when it joined, `before` what it ran then (None
-    where it is not told: an eager worker stops all before it joins). `running` is what it runs by its
-    assignment, None while that is not known.
+    `config_offset` is how far in the config topic it had read when it joined, `before` what it ran then
+    (None if not reported: an eager worker stops all before it joins). `running` is what it runs by its
+    assignment, None while that is unknown.
     """
 
     version: int
@@ -101,13 +101,13 @@ class ConfigState(Message, versions=range(NEWEST + 1)):
 
 
 class Allocation(Message, versions=range(NEWEST + 1)):
-    """The assignment a worker had, in the bytes of one."""
+    """The assignment a worker had, in its encoded form."""
 
     assignment: Bytes | None = None
 
 
 class RawAssignment(Message, versions=range(NEWEST + 1)):
-    """What begins an assignment."""
+    """The beginning of an assignment."""
 
     error: Int16
     leader: String
@@ -122,7 +122,7 @@ class Tasks(Message, versions=range(NEWEST + 1)):
 
 
 class ScheduledDelay(Message, versions=range(NEWEST + 1)):
-    """What ends an assignment."""
+    """The end of an assignment."""
 
     delay_ms: Int32 = 0
 
@@ -138,7 +138,7 @@ def worker(metadata: bytes, assignment: bytes) -> tuple[ConnectWorker | None, tu
     if state is None or isinstance(state, Undecoded):
         return None, undecoded
     version, url, config_offset, before = state
-    told = None if isinstance(given, Undecoded) else given
+    assigned = None if isinstance(given, Undecoded) else given
     return (
         ConnectWorker(
             version=version,
@@ -146,8 +146,8 @@ def worker(metadata: bytes, assignment: bytes) -> tuple[ConnectWorker | None, tu
             url=url,
             config_offset=config_offset,
             before=before,
-            running=_running(before, told),
-            assignment=told,
+            running=_running(before, assigned),
+            assignment=assigned,
         ),
         undecoded,
     )
@@ -209,23 +209,23 @@ def _version(data: bytes) -> int:
 
 
 def _state(data: bytes) -> tuple[int, str, int, Work | None]:
-    """Version, URL, config offset, and what the worker ran."""
+    """Return version, URL, config offset, and what the worker ran."""
     version = _version(data)
-    told, at = ConfigState.decode_prefix(data, _VERSION.size, version)
+    state, at = ConfigState.decode_prefix(data, _VERSION.size, version)
     if version == EAGER:
-        return version, told.url, told.config_offset, None
+        return version, state.url, state.config_offset, None
     before = Work()
     if at < len(data):
         allocation, _ = Allocation.decode_prefix(data, at, version)
-        # A worker that runs nothing, or has just come, sends none.
+        # A worker that runs nothing, or has just joined, sends none.
         if allocation.assignment is not None:
             before = _assignment(allocation.assignment).given
-    return version, told.url, told.config_offset, before
+    return version, state.url, state.config_offset, before
 
 
 def _assignment(data: bytes) -> ConnectAssignment:
     version = _version(data)
-    told, at = RawAssignment.decode_prefix(data, _VERSION.size, version)
+    head, at = RawAssignment.decode_prefix(data, _VERSION.size, version)
     parts = [Work(), Work()]
     for number in range(1 if version == EAGER else 2):
         if at == len(data) and version != EAGER:
@@ -237,8 +237,8 @@ def _assignment(data: bytes) -> ConnectAssignment:
     delay = 0
     if version != EAGER and at < len(data):
         delay = ScheduledDelay.decode_prefix(data, at, version)[0].delay_ms
-    error = ERRORS.get(told.error, f"error {told.error}")
+    error = ERRORS.get(head.error, f"error {head.error}")
     given, revoked = parts
     return ConnectAssignment(
-        version, error, told.leader, told.leader_url, told.config_offset, given, revoked, delay
+        version, error, head.leader, head.leader_url, head.config_offset, given, revoked, delay
     )

@@ -4,7 +4,7 @@ from kgroup.errors import DecodeError
 
 
 class Cursor:
-    """A place in some bytes that moves on with every read."""
+    """A position in bytes that moves on with every read."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -15,7 +15,7 @@ class Cursor:
         return len(self._data) - self._at
 
     def take(self, size: int) -> bytes:
-        """So many bytes."""
+        """Return `size` bytes."""
         if not 0 <= size <= self.left:
             raise DecodeError(f"{size} bytes wanted at byte {self._at}, {self.left} left")
         self._at += size
@@ -28,7 +28,7 @@ class Cursor:
         return int.from_bytes(self.take(8), "big", signed=True)
 
     def count(self, least: int) -> int:
-        """How many items follow that take at least `least` bytes each: no more than there is room for."""
+        """Return how many items follow that take at least `least` bytes each: no more than fit."""
         number = self.int32()
         if not 0 <= number * least <= self.left:
             raise DecodeError(f"{number} items before byte {self._at}, {self.left} bytes left")

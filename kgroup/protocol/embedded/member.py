@@ -1,4 +1,4 @@
-"""A member's bytes by the protocol type of its group: whichever of the applications known here wrote them."""
+"""A member's bytes by the protocol type of its group, for the applications known here."""
 
 import re
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _KSQL = re.compile(r"_confluent-ksql-(?P<service>.*?)(?:query|transient)_(?P<que
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """Whose group it is: `kind` is connect, streams, ksqldb or schema-registry.
+    """The application of a group: `kind` is connect, streams, ksqldb or schema-registry.
 
     The ids are those of a ksqlDB query, whose group is one of Streams; None elsewhere.
     """
@@ -32,7 +32,7 @@ class Application:
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """What a member's bytes say; one of the three is set unless nothing could be read."""
+    """A member's decoded bytes; one of the three is set unless nothing could be read."""
 
     connect: ConnectWorker | None = None
     streams: StreamsThread | None = None
@@ -41,7 +41,7 @@ class Embedded:
 
     @property
     def leader(self) -> str | None:
-        """The member id of the leader, where an assignment names it."""
+        """The member id of the leader, if an assignment names it."""
         if self.connect is not None and self.connect.assignment is not None:
             return self.connect.assignment.leader
         if self.schema_registry is not None and self.schema_registry.election is not None:
@@ -50,8 +50,8 @@ class Embedded:
 
 
 def application_of(group_id: str, protocol_type: str, assignor: str | None) -> Application | None:
-    """Whose group it is, by protocol type, assignor and, for ksqlDB, its name; None for plain consumers,
-    for protocol types not known here, and while a group's assignor is not told."""
+    """Return the application, by protocol type, assignor and, for ksqlDB, group id; None for plain
+    consumers, for unknown protocol types, and while a group's assignor is unknown."""
     if protocol_type == connect.PROTOCOL_TYPE:
         return Application(CONNECT)
     if protocol_type == schema_registry.PROTOCOL_TYPE:
@@ -81,7 +81,7 @@ def embedded(application: Application | None, client_id: str, metadata: bytes, a
 def _user_data(
     metadata: bytes, assignment: bytes
 ) -> tuple[bytes | None, bytes | None, tuple[Undecoded, ...]]:
-    """Return what the consumer protocol carries for Streams' assignor."""
+    """Return the part of the consumer protocol for Streams' assignor."""
     subscribed = assigned = None
     unread = []
     try:

@@ -1,7 +1,7 @@
 """How instances of Confluent's Schema Registry elect a leader: JSON as metadata, and as every assignment.
 
-The layout is that of SchemaRegistryIdentity and SchemaRegistryProtocol.Assignment, version 1; fields that are
-not known are left alone there and here. Eligibility and the leader are called "master" in the bytes.
+The layout is that of SchemaRegistryIdentity and SchemaRegistryProtocol.Assignment, version 1; unknown
+fields are ignored there and here. Eligibility and the leader are called "master" in the bytes.
 """
 
 import json
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RegistryIdentity:
-    """An instance as it tells of itself; None is what it does not tell. The eligible ones may lead."""
+    """An instance as it reports itself; None is what it does not report. The eligible ones may lead."""
 
     host: str | None
     port: int | None
@@ -30,14 +30,14 @@ class RegistryIdentity:
 
     @property
     def url(self) -> str | None:
-        """Where the others forward writes to; None unless scheme, host and port are told."""
-        told = None not in (self.scheme, self.host, self.port)
-        return f"{self.scheme}://{self.host}:{self.port}" if told else None
+        """Where the others forward writes to; None unless scheme, host and port are reported."""
+        complete = None not in (self.scheme, self.host, self.port)
+        return f"{self.scheme}://{self.host}:{self.port}" if complete else None
 
 
 @dataclass(frozen=True, slots=True)
 class RegistryElection:
-    """What was decided: `error` is a name, None for none; `leader` a member id, None if nobody may lead."""
+    """The result: `error` is a name, None for none; `leader` a member id, None if no instance may lead."""
 
     error: str | None
     leader: str | None
@@ -46,7 +46,7 @@ class RegistryElection:
 
 @dataclass(frozen=True, slots=True)
 class RegistryInstance:
-    """One instance, and what it was told; None where that is not told or was not understood."""
+    """One instance, and its election result; None if missing or not understood."""
 
     identity: RegistryIdentity | None
     election: RegistryElection | None
@@ -78,7 +78,7 @@ def version_of(data: bytes) -> int | None:
 def _object(data: bytes) -> Document:
     try:
         found = json.loads(data)
-        # A lone half of a surrogate pair is JSON, and nothing that can be shown.
+        # A lone half of a surrogate pair is valid JSON, but cannot be shown.
         json.dumps(found, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise DecodeError(f"no JSON: {type(error).__name__}") from None

@@ -1,8 +1,8 @@
-"""The user data of Kafka Streams' assignor in the consumer protocol's bytes, and what the names tell.
+"""The user data of Kafka Streams' assignor in the consumer protocol's bytes, and names that contain more.
 
-A member of such a group is a thread of a process. What it subscribes with says which process, which tasks it
-had and how far their state is; what it is given says which tasks to run and to keep standbys of. The layouts
-are those of SubscriptionInfoData.json and AssignmentInfo in kafka-streams 4.3.1, versions 1 to 11.
+A member of such a group is a thread of a process. Its subscription says which process, which tasks it had and
+how far their state is; its assignment says which tasks to run and to keep standbys of. The layouts are those
+of SubscriptionInfoData.json and AssignmentInfo in kafka-streams 4.3.1, versions 1 to 11.
 """
 
 import re
@@ -18,8 +18,8 @@ from kgroup.protocol.types import Bytes, Int8, Int32, Int64, Since, String, Unti
 ASSIGNOR = "stream"
 """The name of Streams' assignor, which no other client has."""
 OLDEST, NEWEST = 1, 11
-TELLS_NEWEST, SUMS, NAMED_TOPOLOGIES = 3, 7, 10
-"""Since when a version tells the newest its writer knows, sums of offsets for tasks, named topologies."""
+NEWEST_KNOWN, SUMS, NAMED_TOPOLOGIES = 3, 7, 10
+"""First versions with the newest version known to the writer, offset sums by task, named topologies."""
 RUNNING = -2
 """In place of a sum of offsets: the task was active and running."""
 NEVER_MS = (1 << 63) - 1
@@ -51,7 +51,7 @@ class ClientTag:
 
 @dataclass(frozen=True, slots=True)
 class StreamsSubscription:
-    """What a thread joined with. `latest_version` is the newest it knows; None where its version has no such.
+    """What a thread joined with. `latest_version` is the newest it knows; None if its version has no such.
 
     `user_endpoint` is the process's application.server; `unique_field` changes to make a rejoin differ.
     `error` is a name, None for none. None is also what a version does not have.
@@ -87,7 +87,7 @@ class HostPartitions:
 
 @dataclass(frozen=True, slots=True)
 class StreamsAssignment:
-    """What a thread was given: tasks by name, active and standby (warm-ups travel as standbys).
+    """A thread's assignment: tasks by name, active and standby (warm-ups travel as standbys).
 
     `next_rebalance_ms` is when the leader wants it to rejoin, None for never; in versions before 7 too.
     """
@@ -103,7 +103,7 @@ class StreamsAssignment:
 
 @dataclass(frozen=True, slots=True)
 class StreamsThread:
-    """One thread of an application; a part is None where it is not told or was not understood.
+    """One thread of an application; a part is None if missing or not understood.
 
     `thread` is its name by Streams' own client ids, None for a client id that is not of that form.
     """
@@ -146,7 +146,7 @@ class SubscriptionInfo(Message, versions=range(OLDEST, NEWEST + 1)):
     """The user data of a subscription as it travels."""
 
     version: Int32
-    latest_version: Annotated[Int32, Since(TELLS_NEWEST)] = -1
+    latest_version: Annotated[Int32, Since(NEWEST_KNOWN)] = -1
     process_id: Uuid
     active: Annotated[tuple[TaskId, ...], Until(SUMS - 1)] = ()
     standby: Annotated[tuple[TaskId, ...], Until(SUMS - 1)] = ()
@@ -208,29 +208,29 @@ def _version(data: bytes) -> int:
 
 def _subscription(data: bytes) -> StreamsSubscription:
     version = _version(data)
-    told, _ = SubscriptionInfo.decode_prefix(data, 0, version)
+    info, _ = SubscriptionInfo.decode_prefix(data, 0, version)
     return StreamsSubscription(
         version=version,
-        latest_version=told.latest_version if version >= TELLS_NEWEST else None,
-        process_id=_uuid(told.process_id),
-        previous=tuple(sorted(_previous(told, version), key=lambda t: (t.role, task_order(t.task)))),
-        user_endpoint=_text(told.user_endpoint) or None,
-        unique_field=told.unique_field if version >= 8 else None,
-        error=_error(told.error),
-        client_tags=tuple(ClientTag(_text(tag.key), _text(tag.value)) for tag in told.client_tags),
+        latest_version=info.latest_version if version >= NEWEST_KNOWN else None,
+        process_id=_uuid(info.process_id),
+        previous=tuple(sorted(_previous(info, version), key=lambda t: (t.role, task_order(t.task)))),
+        user_endpoint=_text(info.user_endpoint) or None,
+        unique_field=info.unique_field if version >= 8 else None,
+        error=_error(info.error),
+        client_tags=tuple(ClientTag(_text(tag.key), _text(tag.value)) for tag in info.client_tags),
     )
 
 
-def _previous(told: SubscriptionInfo, version: int) -> list[PreviousTask]:
+def _previous(info: SubscriptionInfo, version: int) -> list[PreviousTask]:
     if version < SUMS:
-        roles = (("active", told.active), ("standby", told.standby))
+        roles = (("active", info.active), ("standby", info.standby))
         return [PreviousTask(task_name(t.subtopology, t.partition), r, None) for r, ts in roles for t in ts]
     if version < NAMED_TOPOLOGIES:
         flat = [
-            (task_name(t.subtopology, p.partition), p.offset_sum) for t in told.sums for p in t.partitions
+            (task_name(t.subtopology, p.partition), p.offset_sum) for t in info.sums for p in t.partitions
         ]
     else:
-        flat = [(task_name(t.subtopology, t.partition, t.topology), t.offset_sum) for t in told.sums]
+        flat = [(task_name(t.subtopology, t.partition, t.topology), t.offset_sum) for t in info.sums]
     return [
         PreviousTask(name, "active" if total == RUNNING else "standby", total if total >= 0 else None)
         for name, total in flat
@@ -241,7 +241,7 @@ def _assignment(data: bytes) -> StreamsAssignment:
     version = _version(data)
     cursor = Cursor(data)
     cursor.int32()
-    latest = cursor.int32() if version >= TELLS_NEWEST else None
+    latest = cursor.int32() if version >= NEWEST_KNOWN else None
     # A task that reads partitions of several topics stands there once for each.
     active = {_task(cursor, version) for _ in range(cursor.count(8))}
     standby = set()

@@ -8,14 +8,14 @@ from kgroup.domain import count_of
 from kgroup.errors import DecodeError
 
 METADATA, ASSIGNMENT = "metadata", "assignment"
-"""What a member joined with, and what its leader gave it."""
+"""What a member joined with, and what its leader assigned."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Undecoded:
-    """A part of a member's bytes that was not understood: how many, of which version if told, and why."""
+    """A part of a member's bytes that was not understood: its size, its version if known, and why."""
 
     part: Annotated[str, ("metadata", "assignment")]
     size: int
@@ -40,7 +40,7 @@ class Unknown(DecodeError):
 def attempt(
     part: str, data: bytes, decode: Callable[[bytes], T], version: Callable[[bytes], int | None]
 ) -> T | Undecoded:
-    """Return what `decode` makes of `data`, or, where it raises DecodeError, that and the version told."""
+    """Return what `decode` makes of `data`, or, if it raises DecodeError, the reason and the version."""
     try:
         return decode(data)
     except Unknown as error:

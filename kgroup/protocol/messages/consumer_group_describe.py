@@ -49,7 +49,7 @@ class Member(Struct):
 
 
 class DescribedGroup(Struct):
-    """One group, or why it cannot be told."""
+    """One group, or why it cannot be described."""
 
     error_code: Int16 = 0
     error_message: String | None = None

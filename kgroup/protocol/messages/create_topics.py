@@ -3,7 +3,7 @@
 - 2: first version served
 - 3: throttled after the answer is sent
 - 4: partition count and replication factor may be -1, the broker's default (KIP-464)
-- 5: flexible; the answer tells the configuration (KIP-525)
+- 5: flexible; the answer has the configuration (KIP-525)
 - 6: may answer THROTTLING_QUOTA_EXCEEDED (KIP-599)
 - 7: topic id in the answer
 

@@ -1,4 +1,4 @@
-"""Heartbeat (key 12): keeps a classic member's session alive and tells it of rebalances.
+"""Heartbeat (key 12): keep a classic member's session alive and report rebalances.
 
 - 1: throttle time
 - 2: throttled after the answer is sent

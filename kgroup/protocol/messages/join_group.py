@@ -8,7 +8,7 @@
 - 6: flexible
 - 7: the answer names the protocol type, and both names may be null (KIP-559)
 - 8: reason (KIP-800)
-- 9: the leader may be told to skip the assignment (KIP-814)
+- 9: the leader may be asked to skip the assignment (KIP-814)
 
 Errors: COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, INVALID_GROUP_ID,
 GROUP_AUTHORIZATION_FAILED, INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID, INVALID_SESSION_TIMEOUT,

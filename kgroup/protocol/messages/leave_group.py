@@ -17,7 +17,7 @@ from kgroup.protocol.types import Int16, Int32, Since, String, Until
 
 
 class MemberIdentity(Struct):
-    """Who leaves; an empty member id with an instance id means whoever holds the instance id."""
+    """The member that leaves; an empty member id with an instance id means that id's owner."""
 
     member_id: String
     group_instance_id: String | None = None
@@ -31,7 +31,7 @@ class LeaveGroupRequest(Message, api=13, versions=range(6), flexible=4):
 
 
 class MemberResponse(Struct):
-    """What became of one member's leave."""
+    """The result of one member's leave."""
 
     member_id: String = ""
     group_instance_id: String | None = None

@@ -62,7 +62,7 @@ class MetadataResponsePartition(Struct):
 
 
 class MetadataResponseTopic(Struct):
-    """A topic, or why it cannot be told."""
+    """A topic, or why it cannot be described."""
 
     error_code: Int16 = 0
     name: Annotated[String | None, NullableSince(12)] = None

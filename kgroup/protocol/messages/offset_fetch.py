@@ -90,7 +90,7 @@ class OffsetFetchResponseTopics(Struct):
 
 
 class OffsetFetchResponseGroup(Struct):
-    """From version 8: one group's offsets, or why they cannot be told."""
+    """From version 8: one group's offsets, or why they cannot be read."""
 
     group_id: String = ""
     topics: tuple[OffsetFetchResponseTopics, ...] = ()

@@ -186,7 +186,7 @@ class Ours:
         while self.share.dead:
             letters = self.share.dead.pop(0)
             self.letters.append(f"{letters.first} {letters.last} {letters.count} {letters.cause}")
-            self.share.told(letters)
+            self.share.dead_letters_done(letters)
 
     def _acquire(self, op: Op) -> Told:
         assert self.share is not None

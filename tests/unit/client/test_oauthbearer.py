@@ -73,7 +73,7 @@ def test_a_broker_that_refuses_is_heard_out() -> None:
 
 
 def test_a_token_that_is_none_is_not_sent() -> None:
-    with pytest.raises(BrokerRefused, match="holds what no token may hold"):
+    with pytest.raises(BrokerRefused, match="contains invalid characters"):
         next(oauthbearer.exchange("abc\x01auth=x", {}))
 
 

@@ -131,7 +131,7 @@ def test_only_versions_there_are() -> None:
     [
         (OffsetDeleteRequest(group_id="g", topics=()), 0, "Kafka 2.4 and later serve it"),
         (CreateTopicsRequest(topics=()), 4, "Kafka 2.4 and later serve it"),
-        (ListGroupsRequest(), 0, "the broker is of another age than this operation"),
+        (ListGroupsRequest(), 0, "the broker is too old or too new for this"),
     ],
 )
 def test_a_refusal_names_the_release(request_: object, lowest: int, hint: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from kgroup.errors import StorageError
 from kgroup.runtime.clock import ManualClock
-from kgroup.runtime.complaints import EVERY_MS, SUBJECTS_KEPT, Complaints, told
+from kgroup.runtime.complaints import EVERY_MS, SUBJECTS_KEPT, Complaints, line_of
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +40,6 @@ def test_more_subjects_than_are_kept_are_said_all_the_same(caplog: pytest.LogCap
 
 
 def test_a_failure_is_told_with_what_to_do_about_it() -> None:
-    assert told(StorageError("it is full", hint="empty it")) == "it is full (empty it)"
-    assert told(StorageError("it is full")) == "it is full"
-    assert told(KeyError("k")) == "KeyError('k')"
+    assert line_of(StorageError("it is full", hint="empty it")) == "it is full (empty it)"
+    assert line_of(StorageError("it is full")) == "it is full"
+    assert line_of(KeyError("k")) == "KeyError('k')"

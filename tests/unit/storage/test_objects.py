@@ -17,7 +17,7 @@ from kgroup.errors import (
     StorageUnreachable,
 )
 from kgroup.storage import files as storage_files
-from kgroup.storage.failures import told
+from kgroup.storage.failures import failure
 from kgroup.storage.files import RemoteFile
 from kgroup.storage.location import Location
 from kgroup.storage.objects import _version
@@ -137,7 +137,7 @@ def test_wrong_credentials_are_told_without_them(s3: S3Server) -> None:
             lambda: store.look(at / "x"),
             lambda: store.write(at / "x", b""),
         ):
-            with pytest.raises(StorageDenied, match="does not let us in") as caught:
+            with pytest.raises(StorageDenied, match="denies us access") as caught:
                 call()
             told = f"{caught.value.message} {caught.value.hint}"
             assert ACCESS[0] not in told and ACCESS[1] not in told
@@ -186,15 +186,15 @@ def test_what_a_store_says_within_a_tree_of_causes_is_told_in_a_line() -> None:
     """As deltalake draws it: a server that takes no PUT, one that is busy, one that lets nobody in."""
     at, branch = Location.parse("gs://backups/tables/runs"), "\n   \x1b[31m↳\x1b[0m "
     refused = ("Generic GCS error", "Error performing PUT http://gcs/x?sig=SECRET", "Server returned non-2xx")
-    error = told(OSError(branch.join((*refused, "400 Bad Request"))), at, StorageOptions())
+    error = failure(OSError(branch.join((*refused, "400 Bad Request"))), at, StorageOptions())
     assert error.message == (
         "gs://backups/tables/runs: Generic GCS error: Error performing PUT http://gcs/x "
         "Server returned non-2xx: 400 Bad Request"
     )
     busy = branch.join(("Generic S3 error", "Server returned non-2xx status code", "503 Slow Down"))
-    assert isinstance(told(OSError(busy), at, StorageOptions()), StorageUnreachable)
+    assert isinstance(failure(OSError(busy), at, StorageOptions()), StorageUnreachable)
     shut = branch.join(("Generic S3 error", "Server returned non-2xx status code", "403 Forbidden"))
-    assert isinstance(told(OSError(shut), at, StorageOptions()), StorageDenied)
+    assert isinstance(failure(OSError(shut), at, StorageOptions()), StorageDenied)
 
 
 def test_an_option_that_the_library_cannot_use_is_refused() -> None:

@@ -295,10 +295,10 @@ def test_rules_are_kfakes(kafka: Cluster) -> None:
 @pytest.mark.parametrize(
     ("rule", "said", "hint"),
     [
-        ({"keys": ["Prodce"]}, "'Prodce' is no request", "Produce"),
-        ({"keys": ["999"]}, "'999' is no request", "as 'Produce'"),
+        ({"keys": ["Prodce"]}, "'Prodce' is not a Kafka request", "Produce"),
+        ({"keys": ["999"]}, "'999' is not a Kafka request", "as 'Produce'"),
         ({"keys": "Fetch"}, "keys is 'Fetch'", "a list"),
-        ({"error": "NOT_LEADR"}, "'NOT_LEADR' is no error", "did you mean"),
+        ({"error": "NOT_LEADR"}, "'NOT_LEADR' is not a Kafka error", "did you mean"),
         ({"error": "NONE"}, "NONE is no error", "observe"),
         ({"kyes": []}, "no field 'kyes'", "did you mean keys"),
         ({"count": "3"}, "count is '3'", "a number"),

@@ -1,4 +1,4 @@
-"""How a request is served of which the rules have some or all fail."""
+"""Serving a request of which the rules fail some or all."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DONE_BEFORE: Mapping[int, Collection[ErrorCode]] = {
     **dict.fromkeys((PRODUCE, 27), _APPENDED),
     **dict.fromkeys((8, 19, 20, 21, 28, 30, 31, 33, 37, 42, 43, 44, 45, 51, 57), _TIMED_OUT),
 }
-"""The errors that a broker may answer with after the work was done (as kfake has it): there, it is done."""
+"""The errors that a broker may answer with after the work was done (as in kfake): there, it is done."""
 
 
 def failing(
@@ -39,9 +39,9 @@ def failing(
     codes: Mapping[At, ErrorCode],
     entries: bool,
 ) -> Answer:
-    """Answer a call, its entries with these errors; `entries` where the errors stand on those alone.
+    """Answer a call, its entries with these errors; `entries` if only those have errors.
 
-    What fails does not reach the handler, but for errors that stand for work done.
+    A failed entry does not reach the handler, except for errors that stand for work done.
     """
     if api.key == FETCH:
         call.failing = {(s.topic, s.partition or 0): codes[s.at] for s in sites if s.at in codes}
@@ -106,7 +106,7 @@ def _finished(
 
 
 def _offsets(answer: Entry, body: Entry, codes: Mapping[At, ErrorCode]) -> Message:
-    """Of OffsetFetch, where an error stands on a group, or on partitions of it; nothing is done for it."""
+    """Answer OffsetFetch: the error stands on a group, or on partitions of it, and nothing is done for it."""
     groups = []
     for place, asked in enumerate(body.groups):
         found = next(each for each in answer.groups if each.group_id == asked.group_id)

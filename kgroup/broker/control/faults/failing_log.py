@@ -11,7 +11,7 @@ from kgroup.protocol.batches import Appended, Batch, BatchHead
 
 
 class FailingLog:
-    """A log as it was, but that an append raises StorageError for as long as `fails` returns True."""
+    """A log whose appends raise StorageError for as long as `fails` returns True."""
 
     def __init__(self, log: Log, fails: Callable[[], bool]) -> None:
         self._log, self._fails = log, fails
@@ -53,4 +53,4 @@ class FailingLog:
 
     def _check(self) -> None:
         if self._fails():
-            raise StorageError("No space left on device", "a rule with append_fails had this append fail")
+            raise StorageError("No space left on device", "a rule with append_fails made this append fail")

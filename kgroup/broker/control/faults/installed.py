@@ -1,4 +1,4 @@
-"""The rules in force: what each request meets, and what each rule did and when."""
+"""The rules in force: their effect on each request, and what each rule did and when."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Installed:
     hits: list[Hit] = field(default_factory=list)
 
     def takes(self, call: AnyCall) -> bool:
-        """Whether a request is one of those that the rule is about, whatever is in it."""
+        """Return whether the rule is about such a request, whatever is in it."""
         rule = self.rule
         return (
             (not self.api_keys or call.body.API in self.api_keys)
@@ -90,7 +90,7 @@ class FaultSet:
 
 @dataclass(slots=True)
 class Verdict:
-    """What becomes of a request: the errors of its entries, and what is done to all of it."""
+    """The fate of a request: the errors of its entries, and what is done to all of it."""
 
     sites: Collection[Site]
     codes: dict[At, ErrorCode] = field(default_factory=dict)
@@ -116,7 +116,7 @@ class Faults:
         """Partitions of __consumer_offsets whose coordinators are still loading."""
 
     def add(self, rules: Iterable[Rule], *, must_fire: bool = False) -> FaultSet:
-        """Set rules together; ConfigError for a broker or a topic that is not there, and for none at all."""
+        """Set rules together; raise ConfigError for a missing broker or topic, and for no rules at all."""
         made = [self._made(rule) for rule in rules]
         if not made:
             raise ConfigError("no rules given", "give at least one, as error='NOT_COORDINATOR'")
@@ -130,7 +130,7 @@ class Faults:
         return found
 
     def remove(self, number: int) -> bool:
-        """Remove a set, and whether there was one."""
+        """Remove a set; return whether there was one."""
         found = self.sets.pop(number, None)
         if found is None:
             return False
@@ -140,7 +140,7 @@ class Faults:
         return True
 
     def judge(self, call: AnyCall, sites: Callable[[AnyCall], list[Site]]) -> Verdict | None:
-        """Return what the rules have become of a request, and count it; None where none of them matches.
+        """Return the rules' verdict on a request, and count it; None if none of them matches.
 
         As in kfake, the first rule that matches an entry acts on it, and a request costs a rule one of its
         budget, however many entries match.
@@ -174,7 +174,7 @@ class Faults:
     def _judge_whole(
         self, call: AnyCall, each: Installed, verdict: Verdict, hit: Hit, charged: set[int]
     ) -> None:
-        """Fail the answer's own error code, where a rule is about that, or nothing else can be selected."""
+        """Fail the answer's own error code if a rule is about that, or nothing else can be selected."""
         rule, code = each.rule, each.rule.code
         if verdict.top_level is not None or code is None:
             return
@@ -269,7 +269,7 @@ def _act(each: Installed, site: Site, verdict: Verdict) -> None:
 
 
 def carries_code(call: AnyCall, code: ErrorCode) -> bool:
-    """Whether the answer to a request has an error code of its own in this version."""
+    """Return whether the answer to a request has an error code of its own in this version."""
     answer = registry.response_class_at(call.body.API, call.version)
     fields: Mapping[str, object] = answer.__dataclass_fields__
     if "error_code" not in fields:

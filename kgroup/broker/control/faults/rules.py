@@ -23,7 +23,7 @@ from kgroup.protocol import registry
 
 UNLIMITED = -1
 FIRST_NAMES = {"NOT_LEADER_FOR_PARTITION": ErrorCode.NOT_LEADER_OR_FOLLOWER}
-"""What kfake calls an error by the name that it had before Kafka 2.6."""
+"""kfake's names of errors that were renamed in Kafka 2.6."""
 _KEYS = {registry.name_of(key).lower(): key for key in registry.KAFKA_APIS}
 _ACTS = ("error", "observe", "drop", "cut_after", "append_fails", "stale")
 _TEXT = "a text"
@@ -34,7 +34,7 @@ class Rule:
     """What a request must match in all that is set, and what happens to it then.
 
     As in kfake: a selector that a request does not carry never matches, an unset one matches all; `count`
-    is a budget of requests, unset is one and -1 is until removed. kgroup's own are `client`, `delay`,
+    is a budget of requests: unset is one, -1 is until removed. kgroup's own are `client`, `delay`,
     `drop`, `cut_after`, `append_fails` and `stale`.
     """
 
@@ -54,14 +54,14 @@ class Rule:
     top_level: bool = False
     """Fail the answer's own error code, not that of its entries."""
     error: str = ""
-    """Kafka's name of an error, or its number; unset is UNKNOWN_SERVER_ERROR where nothing else is done."""
+    """Kafka's name of an error, or its number; unset is UNKNOWN_SERVER_ERROR if nothing else is done."""
     count: int = 1
     observe: bool = False
-    """Count requests that match, and let them be served."""
+    """Count requests that match, and serve them."""
     delay: str = ""
     """Real time for which a request waits before anything else is done with it, as "500ms"."""
     drop: bool = False
-    """Do the work and send no answer: the connection stays open and says nothing more."""
+    """Do the work and send no answer: the connection stays open and silent."""
     cut_after: int | None = None
     """Do the work and close the connection after so many bytes of the answer; 0 sends none of it."""
     append_fails: bool = False
@@ -71,7 +71,7 @@ class Rule:
 
     @classmethod
     def of(cls, given: Mapping[str, object]) -> Rule:
-        """Return the rule that a mapping of its fields describes; ConfigError says what would be right."""
+        """Return the rule that a mapping of its fields describes; ConfigError gives the valid values."""
         known = {each.name: each for each in fields(cls)}
         values: dict[str, Entry] = {}
         for name, value in given.items():
@@ -102,7 +102,7 @@ class Rule:
         return frozenset(map(key_of, self.keys))
 
     def matches(self, site: Site) -> bool:
-        """Whether the rule selects this part of a request."""
+        """Return whether the rule selects this part of a request."""
         return (
             self.topic in ("", site.topic)
             and (not self.topic_id or topic_id_of(self.topic_id) == site.topic_id)
@@ -176,7 +176,7 @@ def key_of(text: str) -> int:
         near = get_close_matches(text.lower(), _KEYS, 3)
         names = ", ".join(registry.name_of(_KEYS[each]) for each in near)
         raise ConfigError(
-            f"{text!r} is no request of Kafka", f"did you mean {names}?" if names else "as 'Produce'"
+            f"{text!r} is not a Kafka request", f"did you mean {names}?" if names else "as 'Produce'"
         )
     return found
 
@@ -192,7 +192,7 @@ def error_of(text: str) -> ErrorCode:
         return ErrorCode(int(text))
     near = get_close_matches(name, ErrorCode.__members__, 3)
     hint = f"did you mean {', '.join(near)}?" if near else "as 'NOT_COORDINATOR', or its number"
-    raise ConfigError(f"{text!r} is no error of Kafka", hint)
+    raise ConfigError(f"{text!r} is not a Kafka error", hint)
 
 
 def topic_id_of(text: str) -> bytes:

@@ -29,7 +29,7 @@ PRODUCE, FETCH, METADATA, OFFSET_FETCH, FIND_COORDINATOR, LEAVE_GROUP = 0, 1, 3,
 
 
 class Site(NamedTuple):
-    """What is known of a part of a request; None for what it does not name."""
+    """The known names of a part of a request; None for what it does not name."""
 
     at: At = WHOLE
     topic: str | None = None
@@ -204,7 +204,7 @@ _CONTEXT: Mapping[int, frozenset[str]] = {
     **dict.fromkeys((25, 28), frozenset({"group", "txn_id"})),
     **dict.fromkeys((PRODUCE, 22, 24, 26, FIND_COORDINATOR), frozenset({"txn_id"})),
 }
-"""What a request says once, for all of its entries."""
+"""What a request names once, for all of its entries."""
 
 
 def selectors_of(key: int) -> frozenset[str]:

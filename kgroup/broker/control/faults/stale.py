@@ -1,4 +1,4 @@
-"""What brokers answered a while ago: leaders, partitions and coordinators as of when a rule was set."""
+"""Earlier answers of brokers: leaders, partitions and coordinators as of when a rule was set."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from kgroup.runtime.placement import Placement
 
 
 class Snapshot(NamedTuple):
-    """Where partitions lay: by topic, and by number below it."""
+    """The places of partitions: by topic, and by number below it."""
 
     placements: dict[str, dict[int, Placement]]
 
     @classmethod
     def of(cls, cluster: Cluster) -> Snapshot:
-        """Return where they lie now."""
+        """Return the present places."""
         return cls(
             {
                 name: {number: cluster.placement_of(topic, number) for number in range(topic.partitions)}
@@ -38,7 +38,7 @@ class Snapshot(NamedTuple):
         )
 
     def aged(self, answer: Message, call: AnyCall, endpoints: Mapping[int, tuple[str, int]]) -> Message:
-        """Return an answer as it would have been then: topics that were not there are unknown."""
+        """Return an answer as it would have been then: topics that did not exist are unknown."""
         if isinstance(answer, MetadataResponse):
             return replace(answer, topics=tuple(map(self._topic, answer.topics)))
         if not isinstance(answer, FindCoordinatorResponse) or call.body.key_type != GROUP:

@@ -1,4 +1,4 @@
-"""The control port: HTTP on loopback, for whoever has the token."""
+"""The control port: HTTP on loopback, for clients that have the token."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HOST = "127.0.0.1"
 LONGEST_BODY = 1 << 20
 CarryOut: TypeAlias = Callable[[Operation, Fields], Answer]
 _STATUS = {NotThere: 404, ConfigError: 400, TimedOut: 408, KgroupError: 409}
-"""By the first class that an error is of."""
+"""By the first class that an error belongs to."""
 _PATHS = [(each, re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", each.path))) for each in OPERATIONS]
 
 
@@ -43,22 +43,22 @@ class ControlPort:
         try:
             self._http = ThreadingHTTPServer((HOST, port), _handler(token, self.carry_out))
         except (OSError, OverflowError) as error:
-            told = error.strerror if isinstance(error, OSError) else "it is above 65535"
+            why = error.strerror if isinstance(error, OSError) else "it is above 65535"
             hint = "take another with --control, or 0 for any free one"
-            raise KgroupError(f"control port {port} on {HOST} cannot be used: {told}", hint) from None
+            raise KgroupError(f"control port {port} on {HOST} cannot be used: {why}", hint) from None
         self._http.daemon_threads = True
         self.url = f"http://{HOST}:{self._http.server_port}"
         self._thread = threading.Thread(target=self._http.serve_forever, name="control", daemon=True)
         self._thread.start()
 
     async def stop(self) -> None:
-        """Stop listening; waits under way are let go."""
+        """Stop listening; end waits under way."""
         await asyncio.to_thread(self._http.shutdown)
         self._thread.join()
         self._http.server_close()
 
     def carry_out(self, operation: Operation, given: Fields) -> Answer:
-        """Return what an operation returns, for any thread but the loop's own."""
+        """Return what an operation returns, for any thread except the loop's own."""
         return asyncio.run_coroutine_threadsafe(operation.run(self._control, given), self._loop).result()
 
 
@@ -93,7 +93,7 @@ def _handler(token: str, carry_out: CarryOut) -> type[BaseHTTPRequestHandler]:
             return _answered(carry_out, self.command, self.path.partition("?")[0], body)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Requests of a test are not news."""
+            """Do not log the requests of a test."""
 
     return Handler
 
@@ -111,7 +111,7 @@ def _answered(carry_out: CarryOut, method: str, path: str, body: bytes) -> tuple
 
 
 def _asked(method: str, path: str, body: bytes) -> tuple[Operation, Fields]:
-    """Return the operation that is asked for, and its fields; ConfigError says what would be right."""
+    """Return the requested operation and its fields; ConfigError gives the valid values."""
     there = [(each, found) for each, pattern in _PATHS if (found := pattern.fullmatch(path))]
     if not there:
         paths = ", ".join(dict.fromkeys(each.path for each in OPERATIONS))

@@ -10,10 +10,10 @@ from kgroup.broker.control.port.operations import FLAG, NUMBER, OPERATIONS, RULE
 from kgroup.broker.rights.rule import Entry
 
 ERRORS = {
-    "400": "What is asked makes no sense; `hint` says what would be right.",
+    "400": "The request is invalid; `hint` says what would be valid.",
     "401": "The token is missing or wrong.",
-    "404": "What the path names is not there.",
-    "408": "What was waited for did not come in time.",
+    "404": "What the path names does not exist.",
+    "408": "The wait timed out.",
     "409": "It cannot be done now.",
 }
 
@@ -33,7 +33,7 @@ def document() -> dict[str, Entry]:
         "info": {
             "title": "kgroup serve --control",
             "version": "1",
-            "description": "What a test does to a cluster that runs. `kgroup docs testing` says more.",
+            "description": "Control of a running cluster for tests. `kgroup docs testing` says more.",
         },
         "security": [{"token": []}],
         "paths": paths,

@@ -1,4 +1,4 @@
-"""What the control port does: one line an operation, with the fields it takes."""
+"""The operations of the control port: one line each, with their fields."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KINDS: Mapping[str, type] = {TEXT: str, NUMBER: int, FLAG: bool, RULES: list}
 
 
 class NotThere(ConfigError):
-    """Something that a path names is not there."""
+    """Something named in the path does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,14 +212,12 @@ OPERATIONS = (
     Operation(
         "POST",
         "/members/freeze",
-        "Hear nothing that a member sends to its coordinator.",
+        "Freeze a member: hold all that it sends.",
         _member(lambda c: c.freeze),
         _NAMED,
         _MEMBER,
     ),
-    Operation(
-        "POST", "/members/thaw", "Hear a frozen member again.", _member(lambda c: c.thaw), _NAMED, _MEMBER
-    ),
+    Operation("POST", "/members/thaw", "Thaw a frozen member.", _member(lambda c: c.thaw), _NAMED, _MEMBER),
     Operation(
         "POST",
         "/groups/wait",
@@ -237,7 +235,7 @@ OPERATIONS = (
     Operation(
         "POST",
         "/groups/{group}/move",
-        "Have another broker coordinate a group.",
+        "Make another broker coordinate a group.",
         _move_group,
         {"node": NUMBER},
         {
@@ -269,16 +267,16 @@ OPERATIONS = (
     *(
         Operation("POST", f"/brokers/{{node}}/{name}", says, _broker(verb), {"node": NUMBER}, _NODE)
         for name, says, verb in (
-            ("stop", "Have a broker be down.", lambda c: c.brokers.stop),
-            ("start", "Have it be up again.", lambda c: c.brokers.start),
-            ("freeze", "Answer nothing that is sent to it.", lambda c: c.brokers.freeze),
+            ("stop", "Stop a broker.", lambda c: c.brokers.stop),
+            ("start", "Start it again.", lambda c: c.brokers.start),
+            ("freeze", "Freeze it: it answers nothing.", lambda c: c.brokers.freeze),
             ("thaw", "Answer again.", lambda c: c.brokers.thaw),
         )
     ),
     Operation(
         "POST",
         "/topics/{topic}/{partition}/move",
-        "Have a broker lead a partition.",
+        "Make a broker lead a partition.",
         _move,
         {"node": NUMBER},
         {
