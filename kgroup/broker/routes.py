@@ -50,7 +50,7 @@ class Route:
     flexible_request: bool
     head: bytes  # room for length and correlation id, and the empty tags of a flexible header
     requests: Memory[bytes, Message] | None
-    """By their bytes, since clients repeat them all day long; requests are immutable."""
+    """By their bytes, since clients repeat them all day long; requests never change."""
     answers: Memory[int, tuple[Message, bytes]] | None
     """By their identity, with their encoding."""
 

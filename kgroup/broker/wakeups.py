@@ -28,7 +28,7 @@ class Deadline:
 
 
 class Wakeups:
-    """One deadline at a time, earliest first, so that no step is ever late by two of them.
+    """One deadline at a time, earliest first, so that no step ever passes two of them.
 
     `due_ms` is never later than the earliest deadline. `on_earlier` is called when it moves forward: an
     event loop re-arms its one timer there.

@@ -27,7 +27,7 @@ def access_rules(
 ) -> AclStore | None:
     """Return the rules of a cluster with an authorizer; None without one, whatever is in the folder.
 
-    The catalog records that there were some: from then on, rules are missing from a folder without them.
+    The catalog records that there were some: from then on, a folder without rules is an error.
     """
     if not settings.authorizer:
         return None

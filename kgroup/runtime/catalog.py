@@ -160,7 +160,7 @@ class Catalog:
 
     @property
     def settled(self) -> Container[str]:
-        """What existed once, so that it was removed if it is missing now: topics of state whose
+        """What existed once; if it is missing now, it was removed: topics of state whose
         partitions all had a folder, and ACLS."""
         return self._settled.entries
 

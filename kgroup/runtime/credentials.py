@@ -1,4 +1,4 @@
-"""The SCRAM users of a cluster: their salted passwords, in a file of its own (KIP-554)."""
+"""The SCRAM users of a cluster: their stored credentials, in a file of its own (KIP-554)."""
 
 from base64 import b64decode, b64encode
 from collections.abc import Mapping

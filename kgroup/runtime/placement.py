@@ -39,7 +39,7 @@ class Placement:
 
     @classmethod
     def at(cls, replicas: Iterable[int]) -> Placement:
-        """Return it new, on these brokers."""
+        """Return a new partition's, on these brokers."""
         chosen = tuple(replicas)
         return cls(chosen, chosen[0])
 
