@@ -1,8 +1,8 @@
-"""A cluster as a program uses it: what the commands do, as typed functions that print nothing.
+"""A cluster for programs: the commands' work as typed functions that print nothing.
 
-`Kafka` is what `kgroup.connect` returns; `kgroup.testing.Cluster` is one with brokers of its own. Besides
-the command line, these and the values they return are what stays stable. What a function could not see is
-None in the value, or raises: `Incomplete` has the rest. Every error is a `KgroupError`.
+`Kafka` is what `kgroup.connect` returns; `kgroup.testing.Cluster` is one with its own brokers. Besides the
+command line, only these and the values they return are stable. What a function could not see is None in the
+value, or raises: `Incomplete` has the rest. Every error is a `KgroupError`.
 """
 
 from __future__ import annotations
@@ -82,12 +82,12 @@ DONE = (ChangeStatus.DONE, ChangeStatus.REMOVED, ChangeStatus.DELETED, ChangeSta
 
 
 class Kafka:
-    """One cluster, by its addresses; threads may share it, and one is served after the other.
+    """One cluster, by its addresses; threads may share it, and are served one at a time.
 
-    `properties` are a client's, by Java's or librdkafka's names. `timeout_s` bounds each function, retries
+    `properties` are a client's, by Java's or librdkafka's names. `timeout_s` limits each function, retries
     included. Changes are recorded in `journal`, by default the user's; brokers see `client_id`. Connections
-    open on first use; as a context manager it closes them. ConfigError for an address or a property that
-    cannot be used.
+    open on first use; as a context manager it closes them. Raises ConfigError for an unusable address or
+    property.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class Kafka:
 
     @contextmanager
     def admin(self) -> Iterator[Admin]:
-        """Lend all that the command line uses, which may change from version to version, to one thread."""
+        """Lend the command line's whole interface, which may change between versions, to one thread."""
         with self._one_at_a_time:
             if self._admin is None:
                 raise ConfigError("the cluster does not run, or was closed", "use it inside its with block")
@@ -153,14 +153,14 @@ class Kafka:
     def describe(self, group: str) -> GroupDescription:
         """Return a group with members, committed offsets and lag; raise GroupNotFound.
 
-        What no broker told is None, and `errors` says why.
+        A value that no broker reported is None, and `errors` says why.
         """
         with self.admin() as admin:
             found = admin.describe([group])
         return _the_one(found.groups, found.errors)
 
     def lag(self, group: str, *, times: bool = False) -> GroupLag:
-        """Return how far a group is behind in records, with `times` in ms, too; raise GroupNotFound.
+        """Return a group's lag in records, with `times` in ms, too; raise GroupNotFound.
 
         A total is None where any part is unknown, and `errors` says why.
         """
@@ -169,16 +169,16 @@ class Kafka:
         return _the_one(found.groups, found.errors)
 
     def doctor(self, group: str, *, patience_s: float = 2.0) -> Checkup:
-        """Return what is wrong with a group, worst first, and what could not be checked; GroupNotFound."""
+        """Return a group's faults, worst first, and what could not be checked; raise GroupNotFound."""
         with self.admin() as admin:
             found = admin.examine([group], window_ms=3_600_000, left_out=(), patience_s=patience_s)
         return _the_one(found.checkups, found.errors)
 
     def history(self, group: str) -> tuple[Event, ...]:
-        """Return what happened to a group, in the order of the log, as `kgroup replay-log` shows it.
+        """Return a group's events, in the order of the log, as `kgroup replay-log` shows them.
 
-        An event `log-compacted` says that something is missing. BrokerRefused where `__consumer_offsets`
-        may not be read, Incomplete where a part of it is damaged; both also before a cluster's first group.
+        An event `log-compacted` marks missing history. Raise BrokerRefused where `__consumer_offsets` may not
+        be read, Incomplete where a part of it is damaged; both also before a cluster's first group.
         """
         with self.admin() as admin:
             story = admin.history(group)
@@ -195,7 +195,8 @@ class Kafka:
     def wait_for(self, group: str, condition: str, timeout_s: float = 30.0) -> Waited:
         """Return once a group is "stable", "empty", "gone", or has "members=N", "lag=N" or "member=ID".
 
-        TimedOut names the state last seen and the group's last events; ConfigError for another condition.
+        Raise TimedOut with the last state seen and the group's last events; ConfigError for another
+        condition.
         """
         with self.admin() as admin:
             ended, errors = admin.wait_for([group], Condition.parse(condition), timeout_s)
@@ -203,7 +204,7 @@ class Kafka:
             if waited.held:
                 return waited
             raise TimedOut(_not_held(waited, condition), self.last_events(group))
-        raise _error_of(errors[0]) if errors else TimedOut(f"{group}: nothing was seen of it in time")
+        raise _error_of(errors[0]) if errors else TimedOut(f"{group}: it was not seen in time")
 
     def topics(self) -> tuple[TopicDescription, ...]:
         """Return the topics by name, internal ones too; raise Incomplete where some may be hidden."""
@@ -220,9 +221,9 @@ class Kafka:
         *,
         replicas: int = -1,
     ) -> TopicDescription:
-        """Create a topic, with the broker's numbers unless given; BrokerRefused if it exists.
+        """Create a topic, with the broker's numbers unless given; raise BrokerRefused if it exists.
 
-        Brokers before Kafka 2.4 have to be given both numbers.
+        Brokers before Kafka 2.4 need both numbers.
         """
         with self.admin() as admin:
             return admin.create_topic(name, partitions, replicas, settings)
@@ -232,7 +233,7 @@ class Kafka:
     ) -> tuple[TopicPartition, ...]:
         """Append values, or (key, value) pairs, and return where each went, in their order.
 
-        Without `partition` they are dealt to the topic's partitions in turn, whatever their keys.
+        Without `partition` they go to the topic's partitions in turn, ignoring keys.
         """
         pairs = (each if isinstance(each, tuple) else (None, each) for each in records)
         made = [LogRecord(_bytes(key), _bytes(value)) for key, value in pairs]
@@ -255,7 +256,7 @@ class Kafka:
     ) -> Execution:
         """Remove members of a group, and record it; raise Incomplete where one was not removed.
 
-        SafetyRefused where nobody is named, or the group changed meanwhile.
+        Raise SafetyRefused where no member is named, or the group changed meanwhile.
         """
         from kgroup.admin.change.remove_members import Selection
 
@@ -275,7 +276,7 @@ class Kafka:
     ) -> OffsetsExecution:
         """Move committed offsets of a group without members, and record it: `kgroup` can undo it.
 
-        An offset outside of the log is moved to its nearer end. Incomplete where one was not moved.
+        An offset outside of the log is moved to its nearer end. Raise Incomplete where one was not moved.
         """
         from kgroup.admin.change.reset import FROM_FILE, Scope, Spec
 
@@ -300,7 +301,7 @@ class Kafka:
             raise _error_of(ItemError(group, item.error_code or "FAILED", f"{group}: {item.effect}"))
 
     def _now_ms(self) -> int:
-        """Return the time by which ages are measured, and records written."""
+        """Return the time against which ages are measured, and with which records are written."""
         return machine_ms()
 
     def last_events(self, group: str) -> str:
@@ -332,8 +333,8 @@ def _the_one(found: Sequence[T], errors: Sequence[ItemError]) -> T:
 
 def _refuse_gaps(errors: Sequence[ItemError], found: object) -> None:
     if errors:
-        told = "; ".join(f"{each.item}: {each.message or each.code}" for each in errors)
-        raise Incomplete(f"not everything was seen or done: {told}", errors[0].hint, found)
+        gaps = "; ".join(f"{each.item}: {each.message or each.code}" for each in errors)
+        raise Incomplete(f"not everything was seen or done: {gaps}", errors[0].hint, found)
 
 
 def _error_of(error: ItemError) -> KgroupError:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeAlias, TypeVar, dataclass_transform
 
 Document: TypeAlias = dict[str, object]
-"""A JSON object; what is in one that was read is looked at before it is used."""
+"""A JSON object; the content of one that was read is validated before use."""
 JsonObject: TypeAlias = Mapping[str, object]
 """One that is only read."""
 
@@ -20,7 +20,7 @@ W = TypeVar("W")
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def value(cls: type[V]) -> type[V]:
-    """Make a slotted dataclass, frozen for the type checker alone: for what is made often, or at every start.
+    """Make a slotted dataclass, frozen for the type checker alone: for values made often, or at every start.
 
     A frozen `__init__` costs four times as much (docs/decisions/0002).
     """
@@ -28,9 +28,9 @@ def value(cls: type[V]) -> type[V]:
 
 
 def sharing_methods(made: type[V]) -> type[V]:
-    """Return a dataclass with the comparing, hashing and showing of all others: making its own takes long.
+    """Return a dataclass with shared comparison, hash and repr methods: generating its own is slow.
 
-    Fields with `compare=False` or `repr=False` are left out of them, as `dataclass` leaves them out.
+    They omit fields with `compare=False` or `repr=False`, as `dataclass` does.
     """
     for name, function in (("__eq__", _same), ("__hash__", _hash), ("__repr__", _shown)):
         if name not in made.__dict__:
@@ -53,13 +53,13 @@ def _hash(self: object) -> int:
 
 def _shown(self: object) -> str:
     declared = self.__dataclass_fields__  # type: ignore[attr-defined]
-    told = [f"{name}={getattr(self, name)!r}" for name, each in declared.items() if each.repr]
-    return f"{type(self).__qualname__}({', '.join(told)})"
+    fields = [f"{name}={getattr(self, name)!r}" for name, each in declared.items() if each.repr]
+    return f"{type(self).__qualname__}({', '.join(fields)})"
 
 
 ZERO_UUID = bytes(16)
 NO_OFFSET = NO_PRODUCER_ID = NO_PRODUCER_EPOCH = NO_LEADER_EPOCH = NO_EPOCH = NO_EXPIRY = -1
-"""What stands on the wire and in records for the one that is not there.
+"""The value of an absent one on the wire and in records.
 
 NO_EPOCH is that of a member without an assignment, a group without targets, a partition without an owner, and
 of a commit that names no member.
@@ -77,7 +77,7 @@ def uuid_text(value: bytes) -> str:
 
 
 def uuid_bytes(text: str) -> bytes:
-    """Return the 16 bytes behind `uuid_text`; raises ValueError for anything else."""
+    """Return the 16 bytes of `uuid_text`; raise ValueError for anything else."""
     value = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     if len(value) != 16:
         raise ValueError(f"{text!r} is not a uuid in Kafka's form (22 characters of URL-safe base64)")
@@ -85,25 +85,25 @@ def uuid_bytes(text: str) -> bytes:
 
 
 class MemberStatus(StrEnum):
-    """How far a member is on the way to its target, in the words of JSON documents and stored folds."""
+    """A member's progress to its target, in the words of JSON documents and stored folds."""
 
     STABLE = "stable"
     REVOKING = "revoking"
-    """It must give up partitions (UNREVOKED_PARTITIONS)."""
+    """It must revoke partitions (UNREVOKED_PARTITIONS)."""
     WAITING = "waiting"
-    """It waits for partitions that others have not given up (UNRELEASED_PARTITIONS)."""
+    """It waits for partitions that others have not revoked (UNRELEASED_PARTITIONS)."""
     JOINING = "joining"
     """Only its subscription is on record."""
     BEHIND = "behind"
-    """It has what it should and has not confirmed the epoch."""
+    """It has its target and has not confirmed the epoch."""
     LEFT = "left"
     """Epoch -2: a static member that is away and keeps its partitions (KIP-848)."""
     REBALANCING = "rebalancing"
-    """Of a classic group that rebalances, whose members have nothing meanwhile."""
+    """In a classic group that rebalances, whose members own nothing meanwhile."""
     REGISTERED = "registered"
-    """Of a group in ZooKeeper, which tells no more."""
+    """In a group in ZooKeeper, which shows no more."""
     FETCHING = "fetching"
-    """Of a group with a coordinator of the ZooKeeper era: it was told to start."""
+    """In a group with a coordinator of the ZooKeeper era, which has started it."""
     UNKNOWN = "unknown"
 
 
@@ -156,7 +156,7 @@ class Topic:
 
 
 class TopicChanges(NamedTuple):
-    """The names of the topics that are other than before, and those topics that are gone, as they were."""
+    """The names of the changed topics, and the topics that are gone, as they were."""
 
     names: frozenset[str]
     gone: Mapping[str, Topic]
@@ -176,7 +176,7 @@ class TopicImage:
     made_from: tuple[Mapping[str, Topic], TopicChanges] | None = field(
         default=None, compare=False, repr=False
     )
-    """The topics of the image before, if this was made by `changed`, and what differs."""
+    """The topics of the image before, if this was made by `changed`, and the differences."""
 
     @classmethod
     def of(cls, topics: Iterable[Topic], version: int = 1, created_version: int = 1) -> "TopicImage":
@@ -189,7 +189,7 @@ class TopicImage:
         )
 
     def changed(self, topics: Mapping[str, Topic | None]) -> "TopicImage":
-        """Return the next image: the same but for these topics, by name; None for one that is gone."""
+        """Return the next image: the same except for these topics, by name; None for one that is gone."""
         topics = {name: topic for name, topic in topics.items() if self.by_name.get(name) != topic}
         by_name, by_id = self.by_name.copy(), self.by_id.copy()
         for name in topics:
@@ -213,7 +213,7 @@ class TopicImage:
         )
 
     def changes_since(self, before: "TopicImage") -> TopicChanges:
-        """Return what differs from an earlier image; known already if this was made from that."""
+        """Return the differences from an earlier image; known already if this was made from that."""
         if self.made_from is not None and self.made_from[0] is before.by_name:
             return self.made_from[1]
         names = before.by_name.keys() | self.by_name.keys()
@@ -241,14 +241,14 @@ def _changes(
 
 @cache
 def _low_halves(bits: int, lanes: int) -> int:
-    """Return a number with the lower `bits` of each of its lanes set, which are twice as wide."""
+    """Return a number with the lower `bits` set in each of its lanes, which are twice as wide."""
     return int.from_bytes((bytes(bits // 8) + b"\xff" * (bits // 8)) * lanes, "big")
 
 
 def java_string_hash(text: str) -> int:
-    """Java's String.hashCode: over UTF-16 code units, as a signed 32-bit number."""
+    """Return Java's String.hashCode: over UTF-16 code units, as a signed 32-bit number."""
     # The units are lanes of one number, of which neighbours and then halves are added up: a loop over them
-    # took 4 ms for an id as long as ids can be, and a request may name hundreds.
+    # took 4 ms for the longest possible id, and a request may name hundreds.
     bits = 8 if text.isascii() else 16
     data = text.encode("ascii" if bits == 8 else "utf-16-be", "surrogatepass")
     folded = int.from_bytes(data, "big")
@@ -281,7 +281,7 @@ def offsets_partition_of(group_id: str, partitions: int) -> int:
 
 
 def grouped(pairs: Iterable[tuple[K, W]]) -> dict[K, list[W]]:
-    """Return the values that go with each key, both in the order in which they came."""
+    """Return the values of each key, both in order of arrival."""
     found: dict[K, list[W]] = {}
     for key, each in pairs:
         found.setdefault(key, []).append(each)
@@ -302,5 +302,5 @@ def first_of(names: Sequence[object], most: int = 5, joint: str = ", ") -> str:
 
 
 def count_of(count: int, noun: str, ending: str = "s") -> str:
-    """Return how many there are in words: `1 member`, `3 members`."""
+    """Return a count in words: `1 member`, `3 members`."""
     return f"{count} {noun}{'' if count == 1 else ending}"

@@ -1,4 +1,4 @@
-"""Durations as people write them, on the command line or in a test; moments as they read them, in UTC."""
+"""Durations as people write them, on the command line or in a test; times as they read them, in UTC."""
 
 import re
 from datetime import datetime, timedelta
@@ -17,9 +17,9 @@ _ISO = re.compile(
 
 
 def iso_duration_ms(text: str) -> int | None:
-    """Return the ms of an ISO-8601 duration, such as `P1DT2H30M`, as Java reads it; None for another text.
+    """Return the ms of an ISO-8601 duration, such as `P1DT2H30M`, as Java reads it; None for other text.
 
-    ConfigError for one without a number.
+    Raise ConfigError for one without a number.
     """
     match = _ISO.fullmatch(text)
     if not match:
@@ -36,7 +36,7 @@ def iso_duration_ms(text: str) -> int | None:
 
 
 def parse_duration(text: str) -> float:
-    """Seconds of `250ms`, `30s`, `5m`, `2h`, `1d`; a bare number is milliseconds. ConfigError otherwise."""
+    """Return the seconds of `250ms`, `30s`, `5m`, `2h`, `1d`; a bare number is ms. Raise ConfigError."""
     value = text.strip().lower()
     number = value.rstrip("hmsd")
     unit = value[len(number) :] or "ms"
@@ -50,19 +50,19 @@ def parse_duration(text: str) -> float:
 
 
 def iso(ms: int) -> str | None:
-    """`2026-03-01T03:00:00.123Z`; None for a time that is unknown (below 0) or in no calendar."""
+    """Return `2026-03-01T03:00:00.123Z`; None for an unknown time (below 0) or one in no calendar."""
     moment = _moment(ms) if ms >= 0 else None
     return None if moment is None else moment.isoformat(timespec="milliseconds") + "Z"
 
 
 def utc(ms: int) -> str:
-    """`2026-03-01T03:00:00Z`; the number where it is in no calendar."""
+    """Return `2026-03-01T03:00:00Z`; the number where it is in no calendar."""
     moment = _moment(ms)
     return f"{ms} ms" if moment is None else moment.isoformat(timespec="seconds") + "Z"
 
 
 def _moment(ms: int) -> datetime | None:
-    # Not fromtimestamp: a record may carry any number, and a year beyond 9999 is not worth a crash.
+    # Not fromtimestamp: a record may carry any number, and a year beyond 9999 must not crash.
     try:
         return _EPOCH + timedelta(milliseconds=ms)
     except OverflowError:

@@ -166,7 +166,7 @@ class ErrorCode(IntEnum):
 
     @property
     def retriable(self) -> bool:
-        """Whether the same request may succeed later without anybody changing anything."""
+        """Whether the same request may succeed later without any change."""
         return self in _RETRIABLE
 
     @classmethod
@@ -225,7 +225,7 @@ class KgroupError(Exception):
         self.hint = hint
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Exception would make it again of its message alone, which not every class is made of.
+        # Exception would recreate it from its message alone, which not every class supports.
         return _made_again, (type(self), self.message, dict(self.__dict__))
 
 
@@ -272,7 +272,7 @@ class SafetyRefused(KgroupError):
 
 
 class Incomplete(KgroupError):
-    """A part of what was asked for was not seen or not done; `found` is the rest."""
+    """A part of the request was not seen or not done; `found` is the rest."""
 
     def __init__(self, message: str, hint: str | None = None, found: object = None) -> None:
         super().__init__(message, hint)
@@ -280,14 +280,14 @@ class Incomplete(KgroupError):
 
 
 class TimedOut(KgroupError):
-    """What was waited for did not come in time; `hint` has the last events of the group."""
+    """A condition that was not reached in time; `hint` has the last events of the group."""
 
     def __str__(self) -> str:
         return f"{self.message}\n{self.hint}" if self.hint else self.message
 
 
 class FaultUnused(KgroupError):
-    """A rule that a test set, and that has to act, met no request."""
+    """A rule of a test that has to act and met no request."""
 
 
 class BrokerRefused(KgroupError):
@@ -323,7 +323,7 @@ class Refused(Exception):
 
 
 def require_extra(extra: str, what: str, *modules: str) -> None:
-    """Import the modules that `what` needs; ConfigError names the extra where one does not load."""
+    """Import the modules that `what` needs; raise ConfigError that names the extra of a missing one."""
     missing = []
     for name in modules:
         try:

@@ -1,4 +1,4 @@
-"""HTTP answers of limited size, read within a deadline: no server decides how much is read, or for how long.
+"""HTTP answers of limited size, read within a deadline, which no server can exceed.
 
 It imports httpx, which is slow: import it where it is used.
 """
@@ -13,7 +13,7 @@ _OF_THE_TRANSFER = ("content-encoding", "content-length", "transfer-encoding")
 
 
 class TooLarge(httpx.ReadError):
-    """An answer is larger than was asked for."""
+    """An answer that is larger than allowed."""
 
 
 def ask(
@@ -21,7 +21,7 @@ def ask(
 ) -> httpx.Response:
     """Return an answer with its whole body, decoded; `how` is httpx's own.
 
-    Raises TooLarge beyond `largest` bytes, httpx.ReadTimeout when the body has not ended after `within_s`
+    Raise TooLarge beyond `largest` bytes, httpx.ReadTimeout when the body has not ended after `within_s`
     seconds, and what httpx raises.
     """
     deadline = time.monotonic() + within_s

@@ -24,7 +24,7 @@ MOST_INSTRUCTIONS = 10_000
 MOST_CATEGORIES = 32
 """Each `\\p` may take RE2 half a millisecond to read, before it knows how large the program is."""
 _MOST_KEPT = 1_000
-"""RE2 keeps the last 128 patterns with all their states; a larger program is not left there."""
+"""RE2 keeps the last 128 patterns with all their states; larger programs are excluded."""
 
 _REPEAT = r"\{(?:0|[1-9][0-9]*)(?:,(?:0|[1-9][0-9]*)?)?\}"
 _UNICODE = r"\\[pP](?:\{[\w^]{1,40}\}|.)"
@@ -57,7 +57,7 @@ _NOT_IN_RE2J = re.compile(
 
 
 class Pattern(Protocol):
-    """A compiled pattern; what it takes to match a name grows with its `programsize`."""
+    """A compiled pattern; the time to match a name grows with its `programsize`."""
 
     programsize: int
 
@@ -66,16 +66,16 @@ class Pattern(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a pattern is not RE2, and the index of the character where it goes wrong."""
+    """Why a pattern is not RE2, and the index of the offending character."""
 
     reason: str
     position: int
 
 
 def compile_regex(pattern: str) -> Pattern:
-    """Compile a pattern as Kafka's brokers read it; Refused(INVALID_REGULAR_EXPRESSION) says what is wrong.
+    """Compile a pattern as Kafka's brokers read it; raise Refused(INVALID_REGULAR_EXPRESSION) with the fault.
 
-    Of a short pattern it also says where. The program has at most MOST_INSTRUCTIONS instructions of at most
+    For a short pattern it also names the place. The program has at most MOST_INSTRUCTIONS instructions and
     MOST_CATEGORIES categories.
     """
     import re2
@@ -109,9 +109,9 @@ def _compiled(pattern: str) -> Pattern:
 
 
 def _as_in_re2(pattern: str) -> str:
-    """Rewrite a pattern of RE2/J for RE2; re2.error for what only RE2 accepts.
+    """Rewrite a pattern of RE2/J for RE2; raise re2.error for what only RE2 accepts.
 
-    Names of groups go: RE2 extracts named groups in spite of never_capture.
+    Group names are removed: RE2 extracts named groups despite never_capture.
     """
     names: set[str] = set()
     return _TOKEN.sub(lambda token: _token_in_re2(token, names), pattern)
@@ -125,9 +125,9 @@ def _token_in_re2(token: re.Match[str], names: set[str]) -> str:
         return _ESCAPE.sub(lambda escape: _escape_in_re2(escape[0]), text)
     if token["escape"] is not None:
         return _escape_in_re2(text)
-    if token["brace"] is not None:  # RE2/J takes the brace for a repetition before it finds that it is none.
+    if token["brace"] is not None:  # RE2/J reads the brace as a repetition before it finds that it is none.
         raise re2.error(f"bad repetition operator: {text}")
-    # RE2 takes a longer number for text.
+    # RE2 reads a longer number as text.
     if token["repeat"] is not None and re.search("[0-9]{9}", text):
         raise re2.error(f"invalid repetition size: {text}")
     if name is None:
@@ -137,7 +137,7 @@ def _token_in_re2(token: re.Match[str], names: set[str]) -> str:
     if name in names:
         raise re2.error(f"duplicate capture group name: {text}")
     names.add(name)
-    return "(?:"  # RE2 accepts "(?)", which a quantifier behind a name would become.
+    return "(?:"  # RE2 accepts "(?)", which a quantifier after a name would become.
 
 
 def _escape_in_re2(text: str) -> str:
@@ -151,7 +151,7 @@ def _escape_in_re2(text: str) -> str:
 
 
 def _complaint(pattern: str, error: Exception) -> str:
-    """Where it goes wrong is searched for in short patterns only, as others have to wait for it."""
+    """Return the complaint with its place, for short patterns only: searching delays other requests."""
     if len(pattern) > LONGEST_QUOTE and not isinstance(error, UnicodeEncodeError):
         return _shortened(_text_of(error))
     fault = _fault(pattern, error)
@@ -164,7 +164,7 @@ def matching_topics(pattern: Pattern, names: Iterable[str]) -> frozenset[str]:
 
 
 def fault_of(pattern: str) -> Fault | None:
-    """Return what is wrong with a pattern, or None for a valid one."""
+    """Return the fault of a pattern, or None for a valid one."""
     error = _error(pattern)
     return None if error is None else _fault(pattern, error)
 
@@ -178,7 +178,7 @@ def _fault(pattern: str, error: Exception) -> Fault:
 
 
 def _shortened(text: str) -> str:
-    """Return what a message quotes of a text: a response has no room for two as long as a string can be."""
+    """Return a message's quote of a text: a response has no room for two of the longest strings."""
     return text if len(text) <= LONGEST_QUOTE else text[:LONGEST_QUOTE] + "..."
 
 
@@ -198,10 +198,10 @@ def _text_of(error: Exception) -> str:
 
 
 def _position(pattern: str, kind: str, fragment: str) -> int:
-    """Where RE2's complaint points: it quotes the offending part but does not say where that is.
+    """Return where RE2's complaint points: it quotes the offending part without its place.
 
     RE2 reads from the left, so the place is the first at which the text so far draws the complaint. Every
-    longer text draws it too: the first one is searched for by halves, as the text may be long.
+    longer text draws it too: a binary search finds the first one, as the text may be long.
     """
     if kind == "unexpected )":
         ends = [i + 1 for i, c in enumerate(pattern) if c == ")"]
@@ -222,7 +222,7 @@ def _position(pattern: str, kind: str, fragment: str) -> int:
 
 
 def _first_complaint(pattern: str, kind: str, ends: list[int], width: int) -> int:
-    """Where the offending part begins, which ends at one of `ends`; 0 if none of them draws the complaint."""
+    """Return where the offending part that ends at one of `ends` begins; 0 if none draws the complaint."""
     found = bisect_left(ends, True, key=lambda end: _complains(pattern[:end], kind))
     return ends[found] - width if found < len(ends) else 0
 
@@ -234,7 +234,7 @@ def _complains(text: str, kind: str) -> bool:
 
 @cache
 def _options(memory: int) -> re2.Options:
-    """RE2's defaults, but nothing printed to standard error, and no groups extracted.
+    """Return RE2's defaults, but without printing to standard error or extracting groups.
 
     Matching 8,000 groups against 21 names takes minutes otherwise.
     """

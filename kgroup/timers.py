@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class TimerKey(NamedTuple):
-    """What a timer is for; `member_id` is "" for a timer of the whole group."""
+    """The key of a timer; `member_id` is "" for a timer of the whole group."""
 
     kind: str
     group_id: str
@@ -15,8 +15,8 @@ class TimerKey(NamedTuple):
 class Timers:
     """Named deadlines in ms. Arming a name again replaces its deadline.
 
-    A session timer is re-armed by every heartbeat and hardly ever fires, so moving a deadline back
-    touches no heap: the entry is pushed again when it comes up too early.
+    A session timer is re-armed by every heartbeat and rarely fires, so moving a deadline back does not touch
+    the heap: the entry is pushed again when it comes up too early.
     """
 
     def __init__(self) -> None:
@@ -29,18 +29,18 @@ class Timers:
         return key in self._deadlines
 
     def arm(self, key: TimerKey, deadline_ms: int, what: object = None) -> None:
-        """Have `key` fall due at `deadline_ms`; `what` is handed back then."""
+        """Arm `key` to fall due at `deadline_ms`; `what` is returned then."""
         self._deadlines[key] = (deadline_ms, what)
         queued = self._queued.get(key)
         if queued is None or deadline_ms < queued:
             self._push(deadline_ms, key)
 
     def cancel(self, key: TimerKey) -> None:
-        """Forget `key`, if it is armed."""
+        """Disarm `key`, if it is armed."""
         self._deadlines.pop(key, None)
 
     def deadline(self, key: TimerKey) -> int | None:
-        """When `key` falls due, or None when it is not armed."""
+        """Return the deadline of `key`, or None when it is not armed."""
         armed = self._deadlines.get(key)
         return None if armed is None else armed[0]
 
@@ -61,15 +61,15 @@ class Timers:
         return None
 
     def armed(self) -> list[tuple[TimerKey, int, object]]:
-        """Every timer with its deadline and its `what`, in no order."""
+        """Return every timer with its deadline and its `what`, in no order."""
         return [(key, deadline_ms, what) for key, (deadline_ms, what) in self._deadlines.items()]
 
     def postpone(self, key: TimerKey, deadline_ms: int) -> None:
-        """Have `key`, which is armed, fall due later than it would; `what` stays."""
+        """Move the deadline of `key`, which is armed, to a later time; `what` stays."""
         self._deadlines[key] = (deadline_ms, self._deadlines[key][1])
 
     def pop_due(self, now_ms: int) -> tuple[TimerKey, object] | None:
-        """Take the earliest timer whose deadline is at or before `now_ms`; ties in arming order."""
+        """Remove and return the earliest timer due at or before `now_ms`; ties in arming order."""
         due = self.next_ms()
         if due is None or due > now_ms:
             return None

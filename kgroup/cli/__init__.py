@@ -1,4 +1,4 @@
-"""The command line: one file a command, found by `frame.registry`, imported when it is used.
+"""The command line: one file per command, found by `frame.registry`, imported on use.
 
-To be used from above: `app.main`. Promised: help imports no command that it does not show.
+Entry point for callers: `app.main`. Promised: help imports no command that it does not show.
 """

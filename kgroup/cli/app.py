@@ -11,14 +11,14 @@ from kgroup.cli.frame.tree import run
 from kgroup.cli.output.messages import print_error
 
 AT_A_TIME = 50_000
-"""New objects between two runs of the garbage collector; with Python's 700 it goes through every import."""
+"""New objects between two runs of the garbage collector; with Python's 700 it runs at every import."""
 
 
 def main() -> None:
     """Run the console script."""
     gc.set_threshold(AT_A_TIME)
     if sys.stderr is None:
-        # A closed descriptor: what is said there must not end up among the data.
+        # A closed descriptor: messages must not end up among the data.
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115
     if sys.stdout is None:
         print_error("standard output is closed", "send it to /dev/null to discard it")
@@ -29,8 +29,8 @@ def main() -> None:
     try:
         code = run(sys.argv[1:])
     finally:
-        # Python collects once more as it ends: a tenth of the time of a short command, for nothing. DuckDB
-        # would report on stderr what it still holds then.
+        # Python collects again as it ends, which takes a tenth of a short command for nothing. DuckDB would
+        # then report on stderr what it still holds.
         if "duckdb" not in sys.modules:
             gc.freeze()
     sys.exit(code)
@@ -40,7 +40,7 @@ _SIGNS = {"·": "-", "…": "...", "→": "->", "└": "`", "█": "#", "░": "
 
 
 def _replaced(error: UnicodeError) -> tuple[str, int]:
-    """Return the characters as ASCII: signs of ours by what they look like, others as JSON escapes them."""
+    """Return the characters as ASCII: kgroup's own symbols as look-alikes, others as JSON escapes."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     taken = error.object[error.start : error.end]

@@ -17,7 +17,7 @@ from kgroup.errors import (
 
 
 class ExitCode(IntEnum):
-    """What the process ends with; documented in docs/exit-codes.md."""
+    """The exit codes of the process; documented in docs/exit-codes.md."""
 
     OK = 0
     FAILED = 1
@@ -50,7 +50,7 @@ MEANINGS: dict[ExitCode, str] = {
 class Failure(KgroupError):
     """A failure found by the command line itself, with the exit code it ends with.
 
-    `code` is the stable name used in the JSON envelope's `errors`; `item` what it is about.
+    `code` is the stable name used in the JSON envelope's `errors`; `item` its subject.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ _UNREACHABLE = frozenset(
 
 
 def of_kafka_code(code: int) -> ExitCode:
-    """Return the exit code for a Kafka error code; codes with no meaning of their own are FAILED."""
+    """Return the exit code for a Kafka error code; codes without one of their own are FAILED."""
     if code == ErrorCode.NONE:
         return ExitCode.OK
     for codes, result in (
@@ -140,7 +140,7 @@ _KINDS: tuple[tuple[tuple[type[KgroupError], ...], ExitCode, str], ...] = (
 
 
 def of_error(error: KgroupError) -> ExitCode:
-    """Return the exit code a command ends with when `error` ended it."""
+    """Return the exit code of a command that `error` ended."""
     if isinstance(error, Failure):
         return error.exit_code
     if isinstance(error, BrokerRefused):

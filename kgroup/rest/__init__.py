@@ -1,6 +1,6 @@
-"""Groups of a cluster that is reached by REST alone: Confluent's REST API v3, as its OpenAPI document has it.
+"""Groups of a cluster that is reached by REST alone: Confluent's REST API v3, per its OpenAPI document.
 
-`api.py` asks (one URL, one cluster, GET only), `documents.py` reads what comes back and trusts none of it,
-`groups.py` lists, describes and measures groups in the admin layer's models. REST tells less than brokers do:
-what it does not tell is None, and where it may leave something out without a word an error says so.
+`api.py` sends requests (one URL, one cluster, GET only), `documents.py` validates the answers, `groups.py`
+lists, describes and measures groups in the admin layer's models. REST reports less than brokers do: a missing
+value is None, and an error marks lists that may silently be incomplete.
 """

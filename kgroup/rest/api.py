@@ -1,4 +1,4 @@
-"""One REST API v3 asked: GET only, page by page, with the time, the retries and the login that were given."""
+"""A client of one REST API v3: GET only, page by page, with the given time, retries and login."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import httpx
 
 PAGES = 10_000
-"""More pages than any list has: a proxy that always names a next one is not followed for ever."""
+"""More pages than any list has: limits a proxy that always names a next one."""
 LARGEST_PAGE = 64 << 20
 """Bytes: a collection that is not paged may list 100,000 partitions."""
 _AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -29,7 +29,7 @@ _HINT_LOGIN = (
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """How requests are authenticated: by a bearer token, by name and password, or not at all."""
+    """The authentication of requests: by a bearer token, by name and password, or none."""
 
     token: str | None = field(default=None, repr=False)
     username: str | None = None
@@ -50,7 +50,7 @@ class Login:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an API is, and which cluster of it is meant, None for the only one."""
+    """The address of an API and of its cluster, None for the only one."""
 
     base: str
     cluster_id: str | None = None
@@ -78,9 +78,9 @@ def place_of(url: str) -> Place:
 
 
 class Api:
-    """The documents below one cluster's URL; every answer is checked to be what the API says it is.
+    """The documents below one cluster's URL; every answer is checked against the API's definition.
 
-    Raises Unreachable when nobody answers in time, BrokerRefused for an answer that says no (401 and 403 as
+    Raises Unreachable when no server answers in time, BrokerRefused for an error answer (401 and 403 as
     authentication and authorisation failures, 404 as RESOURCE_NOT_FOUND).
     """
 
@@ -96,16 +96,16 @@ class Api:
         return self._place.base.rstrip("/")
 
     def cluster_id(self) -> str:
-        """Return the cluster that is asked; ConfigError where there are several and none was chosen."""
+        """Return the cluster's id; raise ConfigError where there are several and none was chosen."""
         if self._cluster_id is None:
-            told = [document.text("cluster_id") for document in self._pages("clusters")]
-            if len(told) != 1:
-                known = ", ".join(told) or "none"
+            ids = [document.text("cluster_id") for document in self._pages("clusters")]
+            if len(ids) != 1:
+                known = ", ".join(ids) or "none"
                 raise ConfigError(
-                    f"{self.where} serves {len(told)} clusters",
+                    f"{self.where} serves {len(ids)} clusters",
                     f"choose one: --rest {self.where}/clusters/ID ({known})",
                 )
-            self._cluster_id = told[0]
+            self._cluster_id = ids[0]
         return self._cluster_id
 
     def one(self, *path: str) -> Document:
@@ -114,7 +114,7 @@ class Api:
         return Document(self._get(url), url)
 
     def all(self, *path: str) -> list[Document]:
-        """All documents of a collection, page after page."""
+        """Return all documents of a collection, page after page."""
         return list(self._pages(*self._below(path)))
 
     def _below(self, path: tuple[str, ...]) -> tuple[str, ...]:
@@ -138,9 +138,9 @@ class Api:
             url = None if following is None else self._of_ours(url, following)
 
     def _of_ours(self, url: str, following: str) -> str:
-        """Return the next page at the address that was given: a proxy may know itself by another name."""
-        told, ours = urlsplit(urljoin(url, following)), urlsplit(self._place.base)
-        return told._replace(scheme=ours.scheme, netloc=ours.netloc).geturl()
+        """Return the next page at the given address: a proxy may name itself by another address."""
+        following_url, ours = urlsplit(urljoin(url, following)), urlsplit(self._place.base)
+        return following_url._replace(scheme=ours.scheme, netloc=ours.netloc).geturl()
 
     def _get(self, url: str) -> object:
         return self._retry.call(lambda left_s: self._ask(url, left_s), idempotent=True)
@@ -162,7 +162,7 @@ class Api:
         except httpx.HTTPError as error:
             raise OutcomeUnknown(f"{self.where} did not answer: {error or type(error).__name__}") from None
         if answer.status_code in _AGAIN:
-            # As long as the answer asks to, where it does; never past the time that is left.
+            # Wait as long as the answer asks, where it does; never past the time that is left.
             text = answer.headers.get("retry-after", "")
             if text.isascii() and text.isdigit():
                 self._retry.sleep(min(float(text), left_s))
@@ -179,12 +179,12 @@ class Api:
 
 
 def client(login: Login, context: ssl.SSLContext | None) -> httpx.Client:
-    """Return a client that sends the login to the addresses it is asked for and follows no redirection."""
+    """Return a client that sends the login to the requested addresses and follows no redirection."""
     require_extra("http", "--rest", "httpx")
     import httpx
 
     headers = {"accept": "application/json", **login.headers()}
-    # Where nothing is encrypted no authority is asked, and loading them all takes its time.
+    # An unencrypted connection needs no authorities, and loading them all takes time.
     verify = context or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     return httpx.Client(headers=headers, verify=verify, follow_redirects=False)
 
@@ -202,11 +202,11 @@ def _refusal(answer: httpx.Response, url: str) -> BrokerRefused | KgroupError:
 
 
 def _said(answer: httpx.Response) -> str:
-    """Return the status, and the API's own code and words where it gives them."""
+    """Return the status, and the API's own code and message where it has them."""
     try:
-        told: object = answer.json()
+        document: object = answer.json()
     except ValueError:
-        told = None
-    code, message = error_of(told)
+        document = None
+    code, message = error_of(document)
     own = f" ({code})" if code is not None and code != answer.status_code else ""
     return f"{answer.status_code}{own}" + (f": {message}" if message else "")

@@ -8,7 +8,7 @@ from kgroup.errors import KgroupError
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One JSON object and the URL it came from; what is not as the API has it is a KgroupError."""
+    """One JSON object and its URL; a field that differs from the API's definition raises KgroupError."""
 
     value: object
     url: str
@@ -21,7 +21,7 @@ class Document:
         return found
 
     def text_or_none(self, name: str) -> str | None:
-        """Return a string; None for null and for a field that is not there."""
+        """Return a string; None for null and for a missing field."""
         return None if self._fields().get(name) is None else self.text(name)
 
     def number(self, name: str) -> int:
@@ -32,16 +32,16 @@ class Document:
         return found
 
     def truth(self, name: str) -> bool | None:
-        """Return a boolean; None where it is not told."""
+        """Return a boolean; None where it is missing."""
         found = self._fields().get(name)
         return found if isinstance(found, bool) else None
 
     def has(self, name: str) -> bool:
-        """Whether the field is there, be it null."""
+        """Return whether the field exists, even if null."""
         return name in self._fields()
 
     def related(self, name: str) -> str | None:
-        """Return the URL of what a relationship leads to; None where there is none."""
+        """Return the URL of a relationship; None where there is none."""
         found = self._fields().get(name)
         url = found.get("related") if isinstance(found, dict) else None
         return url if isinstance(url, str) else None
@@ -56,7 +56,7 @@ class Document:
 
 
 def page_of(value: object, url: str) -> tuple[list[Document], str | None]:
-    """Return the documents of a page of a collection, and the URL of the next page; None behind the last."""
+    """Return the documents of a page of a collection, and the URL of the next page; None after the last."""
     page = value if isinstance(value, dict) else {}
     data, metadata = page.get("data"), page.get("metadata")
     if not isinstance(data, list) or not isinstance(metadata, dict):
@@ -68,7 +68,7 @@ def page_of(value: object, url: str) -> tuple[list[Document], str | None]:
 
 
 def error_of(value: object) -> tuple[int | None, str | None]:
-    """`error_code` and `message` of a failure, as far as they are there."""
-    told = value if isinstance(value, dict) else {}
-    code, message = told.get("error_code"), told.get("message")
+    """Return `error_code` and `message` of a failure, where present."""
+    document = value if isinstance(value, dict) else {}
+    code, message = document.get("error_code"), document.get("message")
     return code if isinstance(code, int) else None, message if isinstance(message, str) else None

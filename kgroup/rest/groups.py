@@ -1,7 +1,7 @@
-"""What an operator asks of groups, by REST: list, describe, lag.
+"""List, describe and measure groups by REST.
 
-REST tells no subscriptions, hosts, epochs, targets, leader epochs, nor commits of partitions whose end it
-cannot read, and it leaves groups and topics out that its principal may not describe, without a word.
+REST omits subscriptions, hosts, epochs, targets, leader epochs, and commits of partitions whose end it cannot
+read. It silently omits groups and topics that its principal may not describe.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ NOT_TOLD = "NOT_TOLD"
 UNKNOWN_STATE, UNKNOWN = "Unknown", "unknown"
 _TYPES = {"CLASSIC": CLASSIC, "CONSUMER": CONSUMER, "SHARE": "share", "STREAMS": "streams"}
 _FINDINGS = frozenset({"KG102", "KG105", "KG106", "KG107", "KG301", "KG304"})
-"""Those that rest on nothing that REST does not tell."""
+"""The findings that need nothing REST omits."""
 _NOT_COMMITTED = CommitUnread(
     "committed offset not reported: there is none, or the log end could not be read"
 )
@@ -63,11 +63,11 @@ class Groups:
         self._nodes: dict[str, Node | None] = {}
 
     def cluster_id(self) -> str:
-        """Return the cluster that is asked."""
+        """Return the id of the cluster."""
         return self._api.cluster_id()
 
     def list_groups(self, *, count_members: bool = False) -> Listing:
-        """Return the groups that REST tells, by id; that there may be more is among the errors, always."""
+        """Return the groups that REST lists, by id; an error always reports that there may be more."""
         errors: list[ItemError] = []
         groups = []
         for document in self._api.all(GROUPS):
@@ -96,7 +96,7 @@ class Groups:
         return Description(tuple(groups), tuple(errors))
 
     def lag(self, group_ids: Iterable[str], interval_s: float | None = None) -> LagReport:
-        """How far each group is behind, with `interval_s` at which rate."""
+        """Return the lag of each group, with `interval_s` at which rate."""
         return sampled(self.describe, group_ids, interval_s)
 
     def _listed(self, document: Document) -> GroupListing:
@@ -115,7 +115,7 @@ class Groups:
         kind, state = listing.type or UNKNOWN, listing.state or UNKNOWN_STATE
         members = self._members(group_id, kind, state, errors)
         rows = self._rows(group_id, members or (), errors)
-        whole = _reads_are_told(state, members, rows)
+        whole = _rows_are_complete(state, members, rows)
         if rows is not None and not whole:
             errors.append(_more_offsets(group_id))
         summed = total(rows or (), all_rows=whole)
@@ -135,20 +135,20 @@ class Groups:
     def _members(
         self, group_id: str, kind: str, state: str, errors: list[ItemError]
     ) -> tuple[Member, ...] | None:
-        """Who is in the group; None where that could not be read."""
+        """Return the members of the group; None where they could not be read."""
         try:
-            told = self._api.all(GROUPS, group_id, CONSUMERS)
-            return in_order(self._member(group_id, kind, state, each, errors) for each in told)
+            documents = self._api.all(GROUPS, group_id, CONSUMERS)
+            return in_order(self._member(group_id, kind, state, each, errors) for each in documents)
         except (BrokerRefused, Unreachable) as error:
             errors.append(item_error("members", error))
             return None
 
     def _member(
-        self, group_id: str, kind: str, state: str, told: Document, errors: list[ItemError]
+        self, group_id: str, kind: str, state: str, document: Document, errors: list[ItemError]
     ) -> Member:
-        member_id = told.text("consumer_id")
+        member_id = document.text("consumer_id")
         owned: list[TopicPartition] | None = None
-        # While a classic group rebalances every member is told as one that owns nothing.
+        # While a classic group rebalances every member is reported as owning nothing.
         if state == STABLE or kind == CONSUMER:
             try:
                 assigned = self._api.all(GROUPS, group_id, CONSUMERS, member_id, ASSIGNMENTS)
@@ -157,8 +157,8 @@ class Groups:
                 errors.append(item_error(f"assignment of {member_id}", error))
         return Member(
             member_id=member_id,
-            instance_id=told.text_or_none("instance_id"),
-            client_id=told.text_or_none("client_id"),
+            instance_id=document.text_or_none("instance_id"),
+            client_id=document.text_or_none("client_id"),
             host=None,
             rack_id=None,
             protocol=kind,
@@ -168,7 +168,7 @@ class Groups:
             subscribed_regex=None,
             assignment=None if owned is None else assignment_of(owned),
             target_assignment=None,
-            instance_id_known=told.has("instance_id"),
+            instance_id_known=document.has("instance_id"),
         )
 
     def _rows(
@@ -177,20 +177,20 @@ class Groups:
         """Return a row for each partition with a lag or an owner; None where the lags could not be read."""
         rows: dict[TopicPartition, OffsetRow] = {}
         try:
-            for told in self._lags(group_id):
-                committed, end = told.number("current_offset"), told.number("log_end_offset")
+            for document in self._lags(group_id):
+                committed, end = document.number("current_offset"), document.number("log_end_offset")
                 # REST's own `lag` is below zero for an offset beyond the end.
                 lag, reason = behind(committed, end)
                 row = OffsetRow(
-                    topic=told.text("topic_name"),
-                    partition=told.number("partition_id"),
+                    topic=document.text("topic_name"),
+                    partition=document.number("partition_id"),
                     committed_offset=committed,
                     log_end_offset=end,
                     lag=lag,
                     leader_epoch=None,
                     metadata=None,
-                    member_id=told.text_or_none("consumer_id") or None,
-                    instance_id=told.text_or_none("instance_id"),
+                    member_id=document.text_or_none("consumer_id") or None,
+                    instance_id=document.text_or_none("instance_id"),
                     reason=reason,
                 )
                 rows[TopicPartition(row.topic, row.partition)] = row
@@ -199,12 +199,14 @@ class Groups:
             return None
         for place, member in _owned(members):
             rows[place] = replace(
-                rows.get(place) or _untold(place), member_id=member.member_id, instance_id=member.instance_id
+                rows.get(place) or _unknown_row(place),
+                member_id=member.member_id,
+                instance_id=member.instance_id,
             )
         return tuple(rows[place] for place in sorted(rows))
 
     def _lags(self, group_id: str) -> list[Document]:
-        """Return the lags; that there are none REST says as if the group were not there."""
+        """Return the lags; for a group without lags REST reports that the group does not exist."""
         try:
             return self._api.all(GROUPS, group_id, LAGS)
         except BrokerRefused as error:
@@ -213,14 +215,16 @@ class Groups:
             return []
 
     def _node(self, url: str | None) -> Node | None:
-        """Return the broker that a relationship leads to; None where REST does not tell its address."""
+        """Return the broker of a relationship; None where REST does not report its address."""
         if url is None:
             return None
         name = url.rstrip("/").rpartition("/")[2]
         if name not in self._nodes:
             try:
-                told = self._api.one(BROKERS, name)
-                self._nodes[name] = Node(told.number("broker_id"), told.text("host"), told.number("port"))
+                document = self._api.one(BROKERS, name)
+                self._nodes[name] = Node(
+                    document.number("broker_id"), document.text("host"), document.number("port")
+                )
             except KgroupError:
                 self._nodes[name] = None
         return self._nodes[name]
@@ -235,24 +239,24 @@ _MORE_GROUPS = ItemError(
 
 
 def _more_offsets(group_id: str) -> ItemError:
-    message = f"{group_id}: may be incomplete: REST leaves out offsets of topics that its principal may not "
+    message = f"{group_id}: may be incomplete: REST omits offsets of topics that its principal may not "
     return ItemError(
         group_id, NOT_TOLD, message + "describe, and does not report whether there are any", _ASK_BROKERS
     )
 
 
 def _protocol_type(document: Document) -> str:
-    """REST serves groups of consumers; a simple one has never had a member."""
+    """Return the type: REST serves groups of consumers; a simple one has never had a member."""
     return "" if document.truth("is_simple") else CONSUMER
 
 
 def _state(document: Document) -> str | None:
-    """`PREPARING_REBALANCE` as Kafka writes it elsewhere; None for UNKNOWN."""
-    told = document.text("state")
-    return None if told == "UNKNOWN" else "".join(word.capitalize() for word in told.split("_"))
+    """Return `PREPARING_REBALANCE` as Kafka writes it elsewhere; None for UNKNOWN."""
+    state = document.text("state")
+    return None if state == "UNKNOWN" else "".join(word.capitalize() for word in state.split("_"))
 
 
-def _untold(place: TopicPartition) -> OffsetRow:
+def _unknown_row(place: TopicPartition) -> OffsetRow:
     return OffsetRow(
         place.topic, place.partition, None, None, None, None, None, None, None, reason=_NOT_COMMITTED
     )
@@ -265,8 +269,10 @@ def _owned(members: Iterable[Member]) -> Iterator[tuple[TopicPartition, Member]]
                 yield TopicPartition(entry.topic, number), member
 
 
-def _reads_are_told(state: str, members: Sequence[Member] | None, rows: Sequence[OffsetRow] | None) -> bool:
-    """Whether every partition that a member reads is among the rows: former topics matter to no reader."""
+def _rows_are_complete(
+    state: str, members: Sequence[Member] | None, rows: Sequence[OffsetRow] | None
+) -> bool:
+    """Return whether the rows have every partition that a member reads: former topics do not matter."""
     if rows is None or not members or state == EMPTY:
         return False
     return all(member.assignment is not None for member in members) and bool(rows)

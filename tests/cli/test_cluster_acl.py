@@ -86,7 +86,7 @@ def test_nothing_to_remove(kgroup: Kgroup, where: tuple[str, ...]) -> None:
         (("add", "--topic", "t", "--principal", "User:a"), "no operation is named"),
         (("add", "--topic", "t", "--principal", "a", "--operation", "Read"), "KIND:NAME"),
         (("add", "--topic", "t", "--principal", "User:a", "--operation", "Any"), "no such operation"),
-        (("add", "--group", "g", "--principal", "User:a", "--operation", "Write"), "nothing that is done"),
+        (("add", "--group", "g", "--principal", "User:a", "--operation", "Write"), "no operation of"),
         (("add", "--topic", "t", *RULE, "--pattern", "match"), "a rule cannot be for"),
         (("add", "--topic", "t", *RULE, "--pattern", "glob"), "no such pattern"),
         (

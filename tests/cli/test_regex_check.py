@@ -31,4 +31,4 @@ def test_names_from_stdin(kgroup, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO("orders\npay\norders-eu\n"))
     out = kgroup("regex", "check", "orders", "--topics", "-").out
     assert "matches 1 of 3 topics" in out
-    assert "only the beginning matches, so not taken: orders-eu" in out
+    assert "only the beginning matches, so excluded: orders-eu" in out

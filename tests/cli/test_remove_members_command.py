@@ -173,7 +173,7 @@ class TestExecute:
         ran = on_cluster("remove-members", group, *argv)
         assert ran.code == 0
         assert f"{group} is Empty after " in ran.out
-        assert "no member has come back" in ran.out
+        assert "no member has rejoined" in ran.out
 
     def test_wait_waits_also_where_nothing_is_left_to_remove(self, on_cluster, group):
         """A script that runs a second time relies on the group being stable, too."""

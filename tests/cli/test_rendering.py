@@ -242,7 +242,7 @@ def test_what_is_not_known_is_not_shown_as_nothing():
     assert "members unknown" in "\n".join(
         map(str, blocks(unknown, ("summary", "members"), "instance", False))
     )
-    assert "does not say which are static" in "\n".join(
+    assert "does not report which are static" in "\n".join(
         map(str, blocks(group(silent), ("summary",), "instance", False))
     )
 

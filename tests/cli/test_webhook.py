@@ -107,10 +107,10 @@ def test_what_no_try_delivers_is_named_in_order():
     hook, requests = posted(*[status(500)] * 8, count=2)
     assert numbers(requests) == [0] * 4 + [1] * 4
     assert [lost.event["n"] for lost in hook.lost] == [0, 1]
-    assert hook.lost[0].told.startswith(
+    assert hook.lost[0].sentence.startswith(
         "not delivered to https://hooks.example.net: g member_left 2026-01-01T00:00:00Z (msg_"
     )
-    assert hook.lost[0].told.endswith("it answered 500 (4 tries)")
+    assert hook.lost[0].sentence.endswith("it answered 500 (4 tries)")
 
 
 def test_a_receiver_says_when_to_come_back():

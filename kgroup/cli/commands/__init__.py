@@ -1,7 +1,6 @@
-"""One file a command: its options, its example and its exit codes in the docstring, and what it runs.
+"""One file per command: options, example, exit codes in the docstring, and the code it runs.
 
-A command turns options into a call of `Admin`, a replay or a server, and what comes back into a view. It is
-found by `cli.frame.registry` and imported when it is used, with what it needs imported where it is needed
-(decision 0066). What two commands share is in `inputs`, `views` or `output`: no command imports another but
-its own parts.
+A command turns options into a call of `Admin`, a replay or a server, and the result into a view. It is found
+by `cli.frame.registry` and imported on use; it imports what it needs where it needs it (decision 0066). What
+two commands share is in `inputs`, `views` or `output`: no command imports another but its own parts.
 """

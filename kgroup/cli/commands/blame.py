@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 REMOVE, DELETE = "remove-members", "delete"
 REMOVALS = frozenset({REMOVE, DELETE})
 CLOCKS_MS = 60_000
-"""How far this machine's clock and the brokers' may be apart for a deletion to be the journal's."""
+"""The clock difference within which a deletion counts as the journal's."""
 
 
 @make(
@@ -119,7 +119,7 @@ def _states(env: Env, admin: "Admin | None", names: Iterable[str]) -> dict[str, 
 
 
 def _journal(env: Env, where: Mapping[str, object] | None) -> "Sequence[Entry]":
-    """Return the removals in this machine's journal of the cluster that was read, for files of any."""
+    """Return this machine's journalled removals from the cluster that was read; for files, from any."""
     cluster_id = (where or {}).get("id")
     try:
         entries = Journal.default().entries()
@@ -135,7 +135,7 @@ def _own(name: str, blamed: "Blame", entries: "Sequence[Entry]") -> "Iterator[En
     for entry in entries:
         items = entry.results or ()
         if entry.command == REMOVE:
-            # A member id is never given twice, so it proves the removal whatever the clocks show.
+            # A member id is never reused, so it proves the removal whatever the clocks show.
             if any(item.get("result") == "removed" and item.get("member_id") in gone for item in items):
                 yield entry
         elif blamed.about == "deletion" and any(

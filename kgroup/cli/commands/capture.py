@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from kgroup.protocol.transport import Transport
 
 _LOOK_S = 30.0
-"""How often a topic that is not there yet is looked for."""
-_TELL_S = 10.0
-"""How often progress is told; with --verbose after each look that found something."""
+"""How often to look for a topic that does not exist yet."""
+_REPORT_S = 10.0
+"""How often progress is reported; with --verbose after each poll that found something."""
 
 
 @make(
@@ -56,7 +56,7 @@ def command(
     keeper = _keeper(env, out, storage_option)
     with open_admin(env) as admin:
         recording = Recording(admin.transport, env.settings().timeout_s(), keeper)
-        teller = Teller(env, recording)
+        reporter = Reporter(env, recording)
         if not once:
             env.note(f"recording {len(recording.parts)} partitions into {out}; Ctrl-C ends it")
         upload_s = time.monotonic() + often
@@ -66,9 +66,9 @@ def command(
                 if once or time.monotonic() >= upload_s:
                     recording.flush()
                     upload_s = time.monotonic() + often
-                teller.tell()
+                reporter.report()
                 if once:
-                    # How a single look ended: PARTIAL if some partitions were not read, the common reason
+                    # The result of a single poll: PARTIAL if some partitions were not read, the common reason
                     # if none was.
                     failed = [of_error(error) for error in recording.failures.values()]
                     return of_batch(failed, len(failed) < len(recording.parts))
@@ -77,7 +77,7 @@ def command(
             recording.flush()
             raise
         finally:
-            env.note(teller.summary(out))
+            env.note(reporter.summary(out))
 
 
 def _keeper(env: Env, out: str, options: list[str] | None) -> "Path | Keeper":
@@ -90,7 +90,7 @@ def _keeper(env: Env, out: str, options: list[str] | None) -> "Path | Keeper":
 
 
 class Recording:
-    """What a capture records: `__consumer_offsets`, and `__share_group_state` once there is one."""
+    """The topics of a capture: `__consumer_offsets`, and `__share_group_state` once it exists."""
 
     def __init__(self, transport: "Transport", timeout_s: float, keeper: "Path | Keeper") -> None:
         from kgroup.history.sources.capture import Capture
@@ -104,7 +104,7 @@ class Recording:
         self._look()
 
     def _look(self) -> None:
-        """Begin to record the state of share groups, if it is there; what hides it is a failure."""
+        """Begin to record the state of share groups, if it exists; a failure to see it is kept."""
         from kgroup.history.sources.capture import Capture
         from kgroup.history.sources.live import LiveTopic
 
@@ -125,7 +125,7 @@ class Recording:
             capture.poll()
 
     def flush(self) -> None:
-        """Keep all that is waiting."""
+        """Store all that is buffered."""
         for capture in self._captures:
             capture.flush()
 
@@ -140,7 +140,7 @@ class Recording:
 
     @property
     def failures(self) -> dict[str, KgroupError]:
-        """What was not read to its end at the last look, and why, by name."""
+        """Partitions not read to their end by the last poll, and why, by name."""
         found = {self._name(c, number): why for c in self._captures for number, why in c.failures.items()}
         return found if self._unseen is None else {**found, SHARE_STATE_TOPIC: self._unseen}
 
@@ -149,22 +149,22 @@ class Recording:
 
 
 @dataclass
-class Teller:
-    """Says on stderr what a capture does: gaps and failures as they come, how far it is once in a while."""
+class Reporter:
+    """Progress reports on stderr: gaps and failures at once, progress at intervals."""
 
     env: Env
     recording: Recording
-    told: set[tuple[str, int, int]] = field(default_factory=set)
+    reported: set[tuple[str, int, int]] = field(default_factory=set)
     unread: dict[str, str] = field(default_factory=dict)
     batches: int = 0
     next_s: float = 0.0
 
-    def tell(self) -> None:
-        """Say what is new since the last time."""
+    def report(self) -> None:
+        """Report what is new since the last time."""
         for name, part in self.recording.parts.items():
             for first, last in part.gaps:
-                if (name, first, last) not in self.told:
-                    self.told.add((name, first, last))
+                if (name, first, last) not in self.reported:
+                    self.reported.add((name, first, last))
                     self.env.note(f"{name}: offsets {first} to {last} were gone already")
         now = {name: error.message for name, error in self.recording.failures.items()}
         for name, message in now.items():
@@ -175,7 +175,7 @@ class Teller:
         self.unread = now
         batches = self._sum("batches")
         if batches > self.batches and time.monotonic() >= self.next_s:
-            self.batches, self.next_s = batches, time.monotonic() + (0 if self.env.verbose else _TELL_S)
+            self.batches, self.next_s = batches, time.monotonic() + (0 if self.env.verbose else _REPORT_S)
             self.env.note(self._text())
 
     def summary(self, out: str) -> str:

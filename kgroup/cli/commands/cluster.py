@@ -1,4 +1,4 @@
-"""`kgroup cluster`: brokers, topics, users and access rules, enough to set a scene."""
+"""`kgroup cluster`: brokers, topics, users and access rules."""
 
 import json
 from collections.abc import Mapping
@@ -171,9 +171,9 @@ NO_ENDPOINT = "the cluster is served without --metrics"
 
 
 def metrics_of(env: Env, admin: "Admin") -> tuple[list[Document] | None, str | None]:
-    """Kafka's names and the numbers, or None and why there are none.
+    """Return Kafka's names and the numbers, or None and why there are none.
 
-    KgroupError when the process that serves the cluster announced an endpoint that does not answer.
+    Raise KgroupError when the process that serves the cluster announced an endpoint that does not answer.
     """
     target = env.target()
     if not isinstance(target, LocalTarget):
@@ -203,6 +203,6 @@ def metrics_of(env: Env, admin: "Admin") -> tuple[list[Document] | None, str | N
 
 
 def in_words(metric: Mapping[str, Any]) -> Document:
-    """Return a metric as a row of the table: its name with its tags behind it."""
+    """Return a metric as a row of the table: its name followed by its tags."""
     tags = ",".join(f"{key}={value}" for key, value in metric["tags"].items())
     return {**metric, "metric": metric["name"] + (f"{{{tags}}}" if tags else "")}

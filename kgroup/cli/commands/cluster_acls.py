@@ -1,4 +1,4 @@
-"""`kgroup cluster acl`: who may do what with which resources."""
+"""`kgroup cluster acl`: which principals may do what with which resources."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated

@@ -1,4 +1,4 @@
-"""`kgroup cluster user`: the users that brokers let in by SCRAM."""
+"""`kgroup cluster user`: the users that brokers authenticate by SCRAM."""
 
 import os
 import sys
@@ -67,7 +67,7 @@ def add(
         entries = [{"mechanism": each, "iterations": iterations} for each in mechanisms]
         plan = {"user": name, "mechanisms": entries}
         with admin.change("cluster user add", plan, _before(known), entries) as entry:
-            # One after the other, so that the journal tells which are set where a later one is refused.
+            # One by one, so that the journal shows which are set where a later one is refused.
             for each in entries:
                 admin.users.set(name, password, [str(each["mechanism"])], iterations)
                 entry.results.append({**each, "result": ChangeStatus.DONE})
@@ -136,12 +136,12 @@ def remove(
 
 
 def _before(known: "Iterable[ScramUser]") -> Document:
-    """Return the mechanisms that there were; brokers tell nothing of a password."""
+    """Return the existing mechanisms; brokers report nothing about a password."""
     return {"mechanisms": [asdict(entry) for user in known for entry in user.mechanisms]}
 
 
 def _password(user: str, file: str | None, variable: str | None) -> str:
-    """Return the password from where it is said to be; a file's without the end of its line."""
+    """Return the password from where the options name it; a file's without its line end."""
     if file is not None and variable is not None:
         raise ConfigError("--password-file and --password-env both name a password", "give one of them")
     if variable is not None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kgroup.admin.settings import Setting
 
 APPLIED_WITHIN_S = 5.0
-"""How long `config set` waits to see what it set."""
+"""How long `config set` waits until the broker shows the change."""
 _COLUMNS = (Column("setting"), Column("value", right=True), Column("origin"))
 
 
@@ -171,7 +171,7 @@ def _shown(
     executed = journal_id is not None
     data = {"group_id": group, "executed": executed, "journal_id": journal_id, "settings": rows}
     columns = (Column("setting"), Column("before", right=True), Column("after", right=True), Column("origin"))
-    last = f"journal {journal_id}" if executed else f"The broker would take it. {NOT_YET}"
+    last = f"journal {journal_id}" if executed else f"The broker would accept it. {NOT_YET}"
     return Result(data, (Table(columns, rows), last), items="settings", names=list(changes))
 
 
@@ -199,13 +199,13 @@ def _changed(
     name: str, value: str | None, before: "Mapping[str, Setting]", now: "Mapping[str, Setting] | None"
 ) -> Document:
     after = now.get(name) if now else None
-    told = (after.value, after.origin) if after else (value, "group" if value is not None else "broker")
+    current = (after.value, after.origin) if after else (value, "group" if value is not None else "broker")
     was = before.get(name)
-    return {"setting": name, "before": was.value if was else None, "after": told[0], "origin": told[1]}
+    return {"setting": name, "before": was.value if was else None, "after": current[0], "origin": current[1]}
 
 
 class _ConfigGroup(OptionsInFront):
-    """Takes `config GROUP get` for `config get GROUP`: some write it in that order."""
+    """`config GROUP get` as `config get GROUP`: some users write it in that order."""
 
     def resolve_command(
         self, ctx: "AnyContext", args: list[str]

@@ -77,7 +77,7 @@ def show_context(
 
 
 def _find(config: Config, name: str) -> Context:
-    """Return the context asked for; NOT_FOUND when the file has none of that name."""
+    """Return the context named; NOT_FOUND when the file has none of that name."""
     if name not in config.contexts:
         known = ", ".join(sorted(config.contexts)) or "none"
         raise Failure(

@@ -1,4 +1,4 @@
-"""`kgroup coordinator`: where a group lives."""
+"""`kgroup coordinator`: the broker and partition of a group."""
 
 from dataclasses import asdict
 from typing import Annotated

@@ -58,7 +58,7 @@ def command(
         bool,
         option("--incomplete-export", "Delete even if rights are missing and the export may lack offsets."),
     ] = False,
-    restore: Annotated[str | None, option("--restore FILE", "Bring back the groups of an export.")] = None,
+    restore: Annotated[str | None, option("--restore FILE", "Restore the groups of an export.")] = None,
     execute: Execute = False,
     yes: Yes = False,
     reason: Reason = None,
@@ -67,7 +67,7 @@ def command(
 ) -> ExitCode:
     """Delete empty groups and their committed offsets, group by group; changes nothing without --execute.
 
-    The offsets are exported to a file first and kept in the journal, so `reset-offsets --undo` works too. Of
+    The offsets are exported to a file first and kept in the journal, so `reset-offsets --undo` works too. For
     a share group these are its start offsets; the plan says what Kafka forgets beyond them.
     Refused if the export may lack offsets of topics that this principal may not see. A name with * ? [
     is a pattern; '[*]' is the group called *.
@@ -80,7 +80,7 @@ def command(
             raise ConfigError("--restore cannot be combined with --stale-for or --export")
         refuse(zookeeper, restore=(restore, "committed offsets go back into Kafka: leave --zookeeper out"))
         return _restore(env, restore, group or [], Consent(execute, yes), reason, wait_empty)
-    refuse(zookeeper, wait_empty=(wait_empty, "ask again once its consumers are stopped"))
+    refuse(zookeeper, wait_empty=(wait_empty, "retry once its consumers are stopped"))
     if not group and stale_s is None:
         raise ConfigError("no group is named", "kgroup delete GROUP, or --stale-for 7d")
     if export is not None and Path(export).expanduser().exists():
@@ -120,7 +120,7 @@ def command(
 def _restore(
     env: Env, file: str, groups: list[str], consent: Consent, reason: str | None, wait_empty: bool
 ) -> ExitCode:
-    """Return what `offsets import` does, under the name one looks for after a deletion."""
+    """Return the result of `offsets import`, under the name expected after a deletion."""
     text = read_text(file)
     wanted, share = parse_offsets(text, groups, file), share_groups(text, file)
     with open_admin(env) as admin:
@@ -136,9 +136,9 @@ def _restore(
 def _stale(
     admin: "Admin", names: list[str] | None, limit_ms: int
 ) -> tuple[dict[str, int | None], tuple[ItemError, ...]]:
-    """Return the empty groups among `names` (None: all) that wrote nothing for `limit_ms`, and for how long.
+    """Return the empty `names` (None: all groups) silent for `limit_ms`, and for how long.
 
-    And why there may be more.
+    Also return why there may be more.
     """
     listing = admin.list_groups((EMPTY,))
     empty = [g.group_id for g in listing.groups if names is None or g.group_id in names]
@@ -147,9 +147,9 @@ def _stale(
 
 
 def _export(admin: "Admin", groups: list[str], file: str | None, where: Document, incomplete: bool) -> str:
-    """Keep the offsets in a file before they go; the file's name.
+    """Store the offsets in a file before the deletion; return its name.
 
-    Failure, as for any right that is missing, when there may be more of them than are seen, unless
+    Raise Failure, as for any missing right, when there may be more offsets than are visible, unless
     `incomplete` allows it.
     """
     from kgroup.cli.views.offset_exports import keep
@@ -160,8 +160,8 @@ def _export(admin: "Admin", groups: list[str], file: str | None, where: Document
             raise found.error
         if found.unseen and not incomplete:
             hint = f"{found.unseen.hint}, or accept that with --incomplete-export"
-            told = f"nothing deleted: the export of {found.unseen.message}"
-            raise Failure(of_code_name(found.unseen.code), found.unseen.code, told, hint, found.group_id)
+            message = f"nothing deleted: the export of {found.unseen.message}"
+            raise Failure(of_code_name(found.unseen.code), found.unseen.code, message, hint, found.group_id)
     return keep(file, now, where)
 
 
@@ -170,7 +170,7 @@ Ages = dict[str, int | None]
 
 @dataclass(frozen=True, slots=True)
 class Deleting:
-    """What the options of `delete` ask for: which groups, where their offsets are kept, and why."""
+    """The options of `delete`: the groups, the export file, and the reason."""
 
     names: list[str] | None
     stale_s: float | None
@@ -180,38 +180,38 @@ class Deleting:
     reason: str | None
 
 
-def delete(env: Env, where: str, told: Deleting) -> Result:
-    """Return what deleting the groups would do, or did; committed offsets are in a file before that."""
+def delete(env: Env, where: str, request: Deleting) -> Result:
+    """Return the planned or executed deletion; committed offsets are in a file before it."""
     from kgroup.cli.views.deletion import deletion
 
     with open_groups(env, where) as opened:
-        named = expand(opened.groups, told.names, change=True) if told.names else every(opened.groups)
+        named = expand(opened.groups, request.names, change=True) if request.names else every(opened.groups)
         ages: Ages = {}
-        if told.stale_s is not None:
-            ages = _stale_there(opened, named, int(told.stale_s * 1000))
+        if request.stale_s is not None:
+            ages = _stale_there(opened, named, int(request.stale_s * 1000))
             named = Named(tuple(ages), named.unseen)
         place = opened.identity()
         planned = opened.groups.plan_delete(named.groups)
         wanted = [item.group_id for item in planned if item.planned]
         shown = deletion(planned, ages, place, None, None, named.unseen)
-        if not told.consent.execute or not wanted:
+        if not request.consent.execute or not wanted:
             return shown
-        told.consent.ask(
+        request.consent.ask(
             env, shown, f"delete {len(wanted)} group(s) with their committed offsets from ZooKeeper?"
         )
-        # Keep the offsets in a file; SafetyRefused where some may be missing and `incomplete` is off.
+        # Store the offsets in a file; raise SafetyRefused where some may be missing and `incomplete` is off.
         from kgroup.cli.views.offset_exports import keep
 
         now, doubts = opened.groups.look(wanted)
         for found in now.values():
             if found.error:
                 raise found.error
-        if doubts and not told.incomplete:
+        if doubts and not request.incomplete:
             hint = "mend or accept that with --incomplete-export"
             raise SafetyRefused(f"nothing deleted: the export may lack offsets: {doubts[0].message}", hint)
-        file = keep(told.file, now, opened.identity())
+        file = keep(request.file, now, opened.identity())
         env.note(f"committed offsets kept in {file}")
-        done = opened.groups.delete(wanted, opened.session.ask_all, Journal.default(), told.reason)
+        done = opened.groups.delete(wanted, opened.session.ask_all, Journal.default(), request.reason)
     results: dict[str, GroupResult] = {item.group_id: item for item in done.items}
     items = [results.get(item.group_id, item) for item in planned]
     result = deletion(items, ages, place, done.journal_id, file, named.unseen)

@@ -28,9 +28,9 @@ PARTITIONS, RECORDS = 6, 300
 INSTANCES = ("orders-0", "orders-1", "orders-2")
 WORKERS, QUEUE = "workers", "jobs"
 BATCH, JOB_S = 5, 0.03
-"""Jobs per batch, which goes to one worker as a whole, and how long a job takes."""
+"""Jobs per batch, which goes to one worker as a whole, and the duration of a job."""
 JOBS, BROKEN, MALFORMED, LIMIT = 60, 7, 13, 3
-"""Number of jobs, the one that fails, the one that is rejected, and how often a job is delivered at most."""
+"""Number of jobs, the one that fails, the one that is rejected, and the delivery limit."""
 SETTINGS = (
     "group.initial.rebalance.delay.ms=500",
     "group.min.session.timeout.ms=1000",
@@ -73,7 +73,7 @@ def command(
     require_extra("demo", "kgroup demo", "confluent_kafka")
     tour = _share_tour if share else _tour
     with tempfile.TemporaryDirectory(prefix="kgroup-demo-") as folder, _cluster(folder) as bootstrap:
-        # The tour's removal belongs into a journal of its own.
+        # The tour's removal belongs in a journal of its own.
         os.environ["XDG_STATE_HOME"] = folder
         _say(f"An embedded cluster serves Kafka's protocol on {bootstrap}.")
         failed = tour(bootstrap)
@@ -84,7 +84,7 @@ def command(
 
 
 def _tour(bootstrap: str) -> int:
-    """Run the tour; the number of commands that ended with another code than 0."""
+    """Run the tour; return how many commands failed."""
     codes = [_run("cluster", "create-topic", TOPIC, "--partitions", str(PARTITIONS), "-b", bootstrap)]
     _produce(bootstrap, TOPIC, ((number % PARTITIONS, b"order %d" % number) for number in range(RECORDS)))
     _say(f"{RECORDS} records are in. Three librdkafka consumers with instance ids join and commit.")
@@ -113,7 +113,7 @@ def _tour(bootstrap: str) -> int:
 
 
 def _share_tour(bootstrap: str) -> int:
-    """Run the tour of a share group; the number of commands that ended with another code than 0."""
+    """Run the tour of a share group; return how many commands failed."""
     try:
         from confluent_kafka import ShareConsumer
     except ImportError:
@@ -152,7 +152,7 @@ def _given_up(workers: "list[_Worker]") -> bool:
 
 
 def program() -> str:
-    """How to start this program from the shell it was started from, which need not have it on its PATH."""
+    """Return how to start this program from the current shell, whose PATH may not have it."""
 
     typed = sys.argv[0]
     if os.path.basename(typed) != "kgroup":
@@ -167,7 +167,7 @@ def _settled(fleet: "dict[str, _Consumer]") -> bool:
 
 
 class _Consumer:
-    """A librdkafka consumer with an instance id, polling and committing in a thread of its own."""
+    """A librdkafka consumer with an instance id, polling and committing in its own thread."""
 
     def __init__(self, bootstrap: str, instance_id: str) -> None:
         self.read = self.partitions = self.assignments = 0
@@ -211,9 +211,9 @@ class _Consumer:
 
 
 class _Worker:
-    """A librdkafka share consumer that works through the queue in a thread of its own.
+    """A librdkafka share consumer that works through the queue in its own thread.
 
-    `done` counts what it acknowledged, by the way; the broker has confirmed each.
+    `done` counts its acknowledgements by type; the broker has confirmed each.
     """
 
     def __init__(self, bootstrap: str, name: str, client: "type[ShareConsumer]") -> None:
@@ -251,7 +251,7 @@ class _Worker:
 
 @contextmanager
 def _cluster(folder: str) -> Iterator[str]:
-    """`kgroup serve` in a process of its own; its host:port."""
+    """Run `kgroup serve` in a process of its own; yield its host:port."""
     settings = (part for setting in SETTINGS for part in ("--set", setting))
     argv = [sys.executable, "-m", "kgroup", "serve", "--local", f"{folder}/data", "--port", "0", *settings]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
@@ -266,7 +266,7 @@ def _cluster(folder: str) -> Iterator[str]:
 
 
 def _produce(bootstrap: str, topic: str, records: Iterable[tuple[int, bytes]]) -> None:
-    """Send records, each to the partition before it."""
+    """Send records, each to the partition given with it."""
     from confluent_kafka import Producer
 
     producer = Producer({"bootstrap.servers": bootstrap, **QUIET})

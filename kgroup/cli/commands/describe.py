@@ -1,4 +1,4 @@
-"""`kgroup describe`: groups in full, whichever protocol they speak."""
+"""`kgroup describe`: groups in full, of any protocol."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -102,7 +102,7 @@ def command(
 
 
 def pick_of(sort: str | None, top: int | None) -> "Pick":
-    """Which rows --sort and --top ask for, and in which order."""
+    """Return the rows, and their order, that --sort and --top select."""
 
     from kgroup.cli.views.description import picked
 
@@ -124,7 +124,7 @@ def _sections(section: str | None, by: str) -> tuple[str, ...]:
 
 
 class _Shown:
-    """Descriptions as they come, and what of them is known at the end."""
+    """Descriptions as they arrive, and the totals at the end."""
 
     def __init__(
         self,
@@ -142,47 +142,49 @@ class _Shown:
         self._hidden: dict[ItemError, None] = {}
 
     def show(self, described: Iterator[Description]) -> ExitCode:
-        """Print them all; the exit code."""
+        """Print them all; return the exit code."""
         return show_parts(self._env, Answer("groups", self._where), map(self._part, described), self._ending)
 
-    def _part(self, told: Description) -> Part:
-        self._described += len(told.groups)
-        self._errors += told.errors
-        self._hidden.update(dict.fromkeys(error for group in told.groups for error in group.errors))
+    def _part(self, description: Description) -> Part:
+        self._described += len(description.groups)
+        self._errors += description.errors
+        self._hidden.update(dict.fromkeys(error for group in description.groups for error in group.errors))
         return Part(
-            documents=lambda: map(document, told.groups),
-            blocks=lambda: self._blocks(told),
-            main=lambda: self._table(told),
-            names=lambda: (group.group_id for group in told.groups),
+            documents=lambda: map(document, description.groups),
+            blocks=lambda: self._blocks(description),
+            main=lambda: self._table(description),
+            names=lambda: (group.group_id for group in description.groups),
         )
 
-    def _blocks(self, told: Description) -> list[str | Table]:
+    def _blocks(self, description: Description) -> list[str | Table]:
         from kgroup.cli.views.description import blocks
 
         short = self._env.output.terminal and self._env.output.format == "table"
         shown: list[str | Table] = []
-        for group in told.groups:
+        for group in description.groups:
             if shown:
                 shown.append("")
             shown += blocks(group, self._sections, self._by, short, self._pick)
         return shown
 
-    def _table(self, told: Description) -> Table:
+    def _table(self, description: Description) -> Table:
         from kgroup.cli.views.description import member_columns, member_rows, offset_columns, offset_rows
 
         if "members" in self._sections:
             rows = [
-                row for group in told.groups for row in self._pick(member_rows(group, self._by, short=False))
+                row
+                for group in description.groups
+                for row in self._pick(member_rows(group, self._by, short=False))
             ]
-            return Table(member_columns(told.groups), rows, varied=True)
+            return Table(member_columns(description.groups), rows, varied=True)
         return Table(
-            offset_columns(row for group in told.groups for row in group.offsets),
-            [row for group in told.groups for row in self._pick(offset_rows(group, short=False))],
+            offset_columns(row for group in description.groups for row in group.offsets),
+            [row for group in description.groups for row in self._pick(offset_rows(group, short=False))],
         )
 
     def _ending(self) -> Ending:
 
-        # What is not known of a group was told when the groups were looked up, and again with the group.
+        # A group's unknowns were already reported when it was looked up, and again with the group.
         hidden = list(dict.fromkeys([*self._hidden, *self._unseen]))
         code = of_batch(exit_codes(self._errors), bool(self._described))
         return Ending(errors=[*self._errors, *hidden], exit_code=of_seen(code, hidden))

@@ -1,4 +1,4 @@
-"""`kgroup doctor`: what is wrong with groups, and what shows it."""
+"""`kgroup doctor`: what is wrong with groups, and the evidence."""
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict
@@ -81,7 +81,7 @@ def command(
     """Check groups: stuck rebalances, open transactions, absent members, lost and expiring offsets.
 
     A group is healthy (exit code 0) if everything was examined and no finding is an error; an error gives 8.
-    Anything that could not be examined makes it unknown: 6 if rights are missing, 7 if nobody answers, 5
+    Anything that could not be examined makes it unknown: 6 if rights are missing, 7 if no broker answers, 5
     otherwise, or if that is so for some groups only. Uses what describe shows, settings, and the history
     in __consumer_offsets.
     With --kafka 5 it checks the brokers and the plan of each group instead: 8 if clients that join with the
@@ -116,7 +116,7 @@ def command(
     unknown = [checkup for checkup in checkups if checkup.verdict == "unknown"]
     columns = (Column("group_id", "GROUP"), Column("code"), Column("severity"), Column("message"))
     rows = [{"group_id": c.group.group_id, **asdict(finding)} for c in checkups for finding in c.findings]
-    untold = (*found.errors, *named.unseen)
+    unseen = (*found.errors, *named.unseen)
     codes = [*exit_codes(found.errors), *(_code_of(checkup) for checkup in unknown)]
     code = of_seen(_code_of_all(codes, len(unknown) < len(checkups)), named.unseen)
     return show(
@@ -126,7 +126,7 @@ def command(
             [line for n, checkup in enumerate(checkups) for line in (*([""] if n else ()), *_text(checkup))],
             items="groups",
             names=[checkup.group.group_id for checkup in sick],
-            errors=[*untold, *_unseen(checkups)],
+            errors=[*unseen, *_unseen(checkups)],
             exit_code=ExitCode.BAD_VERDICT if sick else code,
             cluster=where,
             main=Table(columns, rows),
@@ -141,31 +141,31 @@ def _refuse_without_rights(**given: object) -> None:
 
 
 def _code_of_all(codes: Collection[ExitCode], some_known: bool) -> ExitCode:
-    """PARTIAL when not all of it is unknown for the same reason."""
+    """Return PARTIAL unless all of it is unknown for the same reason."""
     code = of_batch(codes, some_known)
     return ExitCode.PARTIAL if len(set(codes)) > 1 else code
 
 
 def _code_of(checkup: "Checkup") -> ExitCode:
-    """Return the exit code of an unknown verdict: its reason's, where there is one with a code."""
+    """Return the exit code of an unknown verdict: that of its reason, if the reason has one."""
     reasons = {of_code_name(each.code) for each in checkup.unseen}
     said = (ExitCode.NOT_AUTHORISED, ExitCode.UNREACHABLE)
     return next((code for code in said if reasons == {code}), ExitCode.PARTIAL)
 
 
 def _unseen(checkups: "Iterable[Checkup]") -> list[ItemError]:
-    """Return what could not be looked at; the same of many groups is said once."""
+    """Return the failed polls; the same failure of many groups once."""
     groups = grouped(
         ((each.look, each.code, each.message), checkup.group.group_id)
         for checkup in checkups
         for each in checkup.unseen
     )
-    told = []
+    errors = []
     for (look, code, message), names in groups.items():
         more = f" and {len(names) - 1} more groups" if len(names) > 1 else ""
         hint = f"--without {look} leaves it out of the verdict" if look in LOOKS else None
-        told.append(ItemError(names[0], code, f"{names[0]}{more}: could not check {look}: {message}", hint))
-    return told
+        errors.append(ItemError(names[0], code, f"{names[0]}{more}: could not check {look}: {message}", hint))
+    return errors
 
 
 def _json(checkup: "Checkup") -> Document:
@@ -184,7 +184,7 @@ def _text(checkup: "Checkup") -> Iterator[str]:
     group = checkup.group
     yield f"{group.group_id}   {group.type}   {group.state}   {_WORDS[checkup.verdict]}"
     if not checkup.findings:
-        yield "nothing found" + (" in what could be looked at" if checkup.unseen else "")
+        yield "nothing found" + (" in what could be examined" if checkup.unseen else "")
     for found in checkup.findings:
         yield f"{_MARKS[found.severity]} {found.code} {found.message}"
         yield from (f"     {fact}" for fact in found.evidence)

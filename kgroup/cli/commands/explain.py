@@ -82,8 +82,8 @@ def _text(entry: Entry) -> list[str]:
     else:
         head += f" ({entry.kind.replace('-', ' ')})"
     lines = [head, *_wrapped("", entry.meaning)]
-    told = "do" if entry.kind == "finding" else "cause"
-    for label, text in (("classic", entry.classic), ("consumer", entry.consumer), (told, entry.cause)):
+    cause_label = "do" if entry.kind == "finding" else "cause"
+    for label, text in (("classic", entry.classic), ("consumer", entry.consumer), (cause_label, entry.cause)):
         if text:
             lines += _wrapped(label, text)
     lines += [f"  {'next' if i == 0 else '':<10}{line}" for i, line in enumerate(entry.next)]

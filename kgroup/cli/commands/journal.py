@@ -86,7 +86,7 @@ def show_entry(env: Env, entry: Annotated[str, argument("ID|LAST", "The entry's 
 
 
 def _groups(entry: "Entry") -> list[str]:
-    """Return the groups a change is about, however its plan names them."""
+    """Return the groups a change is about, in every form of its plan."""
     named = entry.plan.get("groups") or [entry.plan.get("group_id")]
     if not isinstance(named, list):
         return []
@@ -111,7 +111,7 @@ def _summary(entry: "Entry", undone: dict[str, str]) -> Document:
 
 
 def _counts(entry: "Entry") -> dict[str, int] | None:
-    """How many items had each result; None for a change that was cut off."""
+    """Return the number of items per result; None for a change that was cut off."""
     return None if entry.results is None else dict(Counter(str(r.get("result")) for r in entry.results))
 
 

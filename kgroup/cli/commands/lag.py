@@ -76,7 +76,7 @@ def command(
     with open_admin(env) as admin:
         named = expand(admin, group)
         shown = Shown(env, limit, by_topic, in_time, identity(admin, env), named)
-        if interval_s is not None:  # all groups are looked at twice, the same time apart
+        if interval_s is not None:  # all groups are polled twice, the same time apart
             return shown.show(iter([admin.lag(named.groups, times=in_time, interval_s=interval_s)]), pick)
         return shown.show(admin.lag_each(named.groups, times=in_time), pick)
 

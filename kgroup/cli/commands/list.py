@@ -117,7 +117,7 @@ def _by_rest(
     with by_rest.open_groups(env, url) as opened:
         listing = opened.groups.list_groups(count_members=members)
         where = opened.identity()
-    # A state or type that is not told may be the one that is wanted.
+    # A state or type that is not reported may be the requested one.
     groups = (
         g
         for g in listing.groups
@@ -140,7 +140,7 @@ def _in_zookeeper(
 
 def _show(env: Env, listing: Listing, where: Document, key: "Key", sort: str) -> ExitCode:
     groups = sorted(listing.groups, key=key, reverse=sort.startswith("-"))
-    # A table of many groups needs no documents beside it.
+    # A table of many groups needs no documents.
     rows = [document(group) for group in groups] if env.output.format in ("json", "yaml", "ndjson") else []
     return show(
         env,

@@ -61,7 +61,7 @@ SessionTimeout = Annotated[str | None, option("--session-timeout DURATION", "Wit
 
 
 class _Stop:
-    """Tells the member when to leave: at a signal, or when its time is over."""
+    """The signal to leave: a process signal, or the end of the member's time."""
 
     def __init__(self, seconds: float | None) -> None:
         self._event = threading.Event()
@@ -130,7 +130,7 @@ def run(
             admin.transport,
             clock_ms=lambda: clock() // 1_000_000,
             pause=stop.pause,
-            on_event=events.tell,
+            on_event=events.show,
         )
         driver.run(for_good)
     if events.failed is not None:
@@ -141,7 +141,7 @@ def run(
 
 
 def _prepare(admin: "Admin", stop: _Stop) -> None:
-    """Have signals end the member; ConfigError for a cluster that only this process knows."""
+    """Let signals end the member; raise ConfigError for a cluster that only this process serves."""
     if not any(port for _, port in admin.transport.nodes().values()):
         raise ConfigError("a member needs a cluster that runs on its own", "kgroup serve, then again")
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -159,7 +159,7 @@ def _refuse_with_legacy(given: list[str], protocol: str) -> None:
 def _run_legacy(
     env: Env, group_id: str, topics: list[str], where: str, session_timeout: str | None, stop: _Stop
 ) -> ExitCode:
-    """Be a consumer of the ZooKeeper era; Unreachable if it never got as far as being given partitions."""
+    """Run a consumer of the ZooKeeper era; raise Unreachable if it was never assigned a partition."""
     from kgroup.cli.frame.legacy_member import Legacy, topic_count
 
     with open_admin(env) as admin:
@@ -167,7 +167,7 @@ def _run_legacy(
         member = Legacy(group_id, where, session_ms)
         events = _Events(env, member)
         _prepare(admin, stop)
-        member.run(admin, topic_count(topics), lambda: stop.pause(0), events.tell, env.note)
+        member.run(admin, topic_count(topics), lambda: stop.pause(0), events.show, env.note)
     return ExitCode.OK
 
 
@@ -210,7 +210,7 @@ def _member(
 
 
 class Named(Shape):
-    """Whoever has events: in which group, and as whom."""
+    """The subject of events: its group and its name."""
 
     @property
     def group_id(self) -> str: ...
@@ -220,14 +220,14 @@ class Named(Shape):
 
 
 class _Events:
-    """Prints what happens to the member; `failed` is the code and message it gave up with."""
+    """Printed events of the member; `failed` is the code and message with which it gave up."""
 
     def __init__(self, env: Env, member: Named) -> None:
         self._json = env.output.format in ("json", "ndjson")
         self._member = member
         self.failed: tuple[int, str] | None = None
 
-    def tell(self, event: "Event | Happened") -> None:
+    def show(self, event: "Event | Happened") -> None:
         if isinstance(event, Failed):
             self.failed = event.code, event.message
             return
@@ -248,8 +248,8 @@ class _Events:
         now = time.time_ns() // 1_000_000
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now / 1000)) + f".{now % 1000:03}Z"
         if not self._json:
-            told = "".join(f"  {name} {number}" for name, number in more.items())
-            print(clean(f"{moment}  {kind:<8}  {' '.join(map(str, partitions)) or '-'}{told}"))
+            numbers = "".join(f"  {name} {number}" for name, number in more.items())
+            print(clean(f"{moment}  {kind:<8}  {' '.join(map(str, partitions)) or '-'}{numbers}"))
             return
 
         line = {

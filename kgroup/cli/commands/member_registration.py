@@ -25,7 +25,10 @@ InstanceIds = Annotated[
 @make(
     "member register",
     examples=(
-        ("kgroup member register orders --instance-id orders-4,orders-5", "who is there, who is missing"),
+        (
+            "kgroup member register orders --instance-id orders-4,orders-5",
+            "which members are present or missing",
+        ),
         (
             "kgroup member register orders --instance-id o-4,o-5 --wait 2m --execute",
             "one rebalance, once both have come or two minutes have passed",
@@ -84,7 +87,7 @@ def unregister(
     yes: Yes = False,
     reason: Reason = None,
 ) -> ExitCode:
-    """Take instance ids off the list of a group; nothing changes without --execute.
+    """Remove instance ids from the list of a group; nothing changes without --execute.
 
     Members that have these ids are removed at once, all of them in one rebalance.
     """
@@ -106,7 +109,9 @@ def _change(
         where = identity(admin, env)
         journal_id = None
         if execute and plan.changes:
-            Consent(execute, yes).ask(env, shown(plan, None, where), f"change whom {group} expects?")
+            Consent(execute, yes).ask(
+                env, shown(plan, None, where), f"change the expected members of {group}?"
+            )
             journal_id = admin.execute_registration(plan, reason)
     result = shown(plan, journal_id, where)
     if journal_id:

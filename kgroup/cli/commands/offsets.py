@@ -45,13 +45,13 @@ def export(
     topic: Topics = None,
     zookeeper: ZooKeeper = None,
 ) -> ExitCode:
-    """Print the committed offsets of groups, so that `offsets import` can bring them back.
+    """Print the committed offsets of groups, so that `offsets import` can restore them.
 
-    Of share groups these are the start offsets.
+    For share groups these are the start offsets.
 
-    Brokers leave out offsets of topics that the principal may not describe: an export that may lack some
+    Brokers omit offsets of topics that the principal may not describe: an export that may lack some
     says so and exits with 6, or with 5 if not all groups can be seen. A group in ZooKeeper that has live
-    consumers is refused: they would go on committing there. Owners that may be left over give a warning.
+    consumers is refused: they would keep committing there. Owners that may be left over give a warning.
     A name with * ? [ is a pattern; '[*]' is the group called *.
     """
     from kgroup.cli.views.offset_exports import result
@@ -125,7 +125,10 @@ def import_(
     "offsets delete",
     examples=(
         ("kgroup offsets delete orders --topic old-orders", "show what would be deleted"),
-        ("kgroup offsets delete orders --topic old-orders --execute", "the group may go on with its topics"),
+        (
+            "kgroup offsets delete orders --topic old-orders --execute",
+            "the group may keep reading its topics",
+        ),
         ("kgroup offsets delete 'pay*' --topic pay:7 --execute", "one partition, of several groups"),
     ),
 )
@@ -140,7 +143,7 @@ def delete(
 ) -> ExitCode:
     """Delete committed offsets; the group may have members if none of them subscribes to the topic.
 
-    `reset-offsets --undo` brings them back. Of a share group, which must be empty, only whole topics go.
+    `reset-offsets --undo` restores them. For a share group, which must be empty, topics are deleted whole.
     """
     from kgroup.admin.change.offset_plans import Draft, OffsetsPlan, Purpose, make_plan
 
@@ -223,7 +226,7 @@ def clone(
 
 
 def _left_out(admin: "Admin", now: "Mapping[str, GroupNow]", scope: "Scope") -> Iterable[ItemError]:
-    """Where offsets may be missing: of any topic, or of the topics named."""
+    """Return where offsets may be missing: in any topic, or in the topics named."""
     if scope.all_topics:
         return [found.unseen for found in now.values() if found.unseen]
     return _hidden(admin, scope.topics)

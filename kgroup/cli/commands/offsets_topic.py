@@ -1,4 +1,4 @@
-"""`kgroup offsets-topic`: what `__consumer_offsets` consists of, and what a key or value in it means."""
+"""`kgroup offsets-topic`: the contents of `__consumer_offsets`, and the meaning of its keys and values."""
 
 import json
 from dataclasses import asdict
@@ -100,8 +100,8 @@ def top(
     rows = []
     for name in names:
         rate = found.commits(name).per_minute
-        told = None if rate is None else round(rate, 1)
-        rows.append({"group_id": name, **counts[name], "commits_per_minute": told})
+        per_minute = None if rate is None else round(rate, 1)
+        rows.append({"group_id": name, **counts[name], "commits_per_minute": per_minute})
     columns = (
         Column("group_id", "GROUP"),
         Column("bytes", right=True),

@@ -51,7 +51,7 @@ _GROUP = typer.Option("--group", metavar="GROUP", help="Only this group.")
             "kgroup pipeline run s3://kafka --out ./t --storage-option AWS_REGION=eu-west-1",
             "a backup in an object store",
         ),
-        ("kgroup pipeline run ./history --out ./tables --follow", "go on with what `capture` records"),
+        ("kgroup pipeline run ./history --out ./tables --follow", "continue with what `capture` records"),
         ("kgroup pipeline run --out ./tables -b broker:9092 --follow", "the live topic, as it grows"),
     ),
 )
@@ -104,41 +104,41 @@ def run(
             keep_following(
                 once,
                 pause_s=pause,
-                tell=_Teller(env),
+                tell=_Notes(env),
                 note=env.note,
                 sleep=time.sleep,
-                # `pipeline vacuum` may be at work beside it.
+                # `pipeline vacuum` may run at the same time.
                 passes=passes_by_itself(context, Overtaken),
             )
         report = once()
-    return show(env, _run_result(Store(out, options), report, told=not is_local(master or LOCAL)))
+    return show(env, _run_result(Store(out, options), report, hosts=not is_local(master or LOCAL)))
 
 
 @dataclass(slots=True)
-class _Teller:
-    """Notes each run that added something, and each partition that begins to wait."""
+class _Notes:
+    """Notes on each run that added something, and on each partition that begins to wait."""
 
     env: Env
     waiting: frozenset["Waiting"] = frozenset()
 
     def __call__(self, report: "RunReport") -> None:
         if report.run is not None:
-            self.env.note(_told(report))
+            self.env.note(_summary(report))
         for waiting in report.waiting:
             if waiting not in self.waiting:
                 self.env.note(str(waiting))
         self.waiting = frozenset(report.waiting)
 
 
-def _told(report: "RunReport") -> str:
+def _summary(report: "RunReport") -> str:
     if report.run is None:
         return "nothing new"
     rows = ", ".join(f"{count} {name}" for name, count in report.rows.items())
     return f"run {report.run}: {report.bytes_read} bytes in {report.splits} splits → {rows}"
 
 
-def _run_result(store: "Store", report: "RunReport", told: bool) -> Result:
-    """Return what a run ends with; in words too which kgroup its hosts ran, if they are to be `told`."""
+def _run_result(store: "Store", report: "RunReport", hosts: bool) -> Result:
+    """Return a run's result; `hosts` adds in words which kgroup its hosts ran."""
     bad = store.bad_ranges()
     shared = store.manifest.delivery_coverage()
     coverage = [*store.manifest.coverage(bad), *shared]
@@ -153,8 +153,8 @@ def _run_result(store: "Store", report: "RunReport", told: bool) -> Result:
             {"host": worker.host, "kgroup": worker.home, "loops": worker.loops} for worker in report.workers
         ],
     }
-    ran = [f"{w.host} ran {w.home}: {w.loops}" for w in report.workers if told]
-    lines = [_told(report), *ran, *(coverage_text(covered) for covered in coverage)]
+    ran = [f"{w.host} ran {w.home}: {w.loops}" for w in report.workers if hosts]
+    lines = [_summary(report), *ran, *(coverage_text(covered) for covered in coverage)]
     damaged = [*(each for _, each in bad), *(each for covered in shared for each in covered.bad)]
     errors = [
         ItemError("", "CORRUPT_MESSAGE", str(b), "what comes before and after it was read") for b in damaged
@@ -170,7 +170,7 @@ def _run_result(store: "Store", report: "RunReport", told: bool) -> Result:
     return Result(data, lines, errors=errors, exit_code=code)
 
 
-_WAITING = "run again when the file is whole; if it stays so, take it away: what it lacks counts as missing"
+_WAITING = "run again when the file is whole; if it stays so, remove it: what it lacks counts as missing"
 
 
 @make(
@@ -240,7 +240,7 @@ def events(
     kinds: Annotated[str | None, option("--kinds A,B,…", "Only these kinds of events.")] = None,
     storage_option: StorageOption = None,
 ) -> ExitCode:
-    """Tell what happened to groups, as replay-log does, from existing tables."""
+    """Show what happened to groups, as replay-log does, from existing tables."""
     from kgroup.cli.views.history import show_story
 
     store = opened_store(env, tables, storage_option)
@@ -248,7 +248,7 @@ def events(
 
     selection = Selection.of(groups=(group,) if group else (), since=since, until=until, kinds=kinds)
     note_span(env, selection)
-    # A name is looked up in the tables; what a pattern means, the selection knows.
+    # A name is looked up in the tables; the selection interprets patterns.
     (named,) = selection.names or (None,)
     return show_story(env, as_story(store, named), selection)
 

@@ -75,12 +75,12 @@ def vacuum(
 
     hours = int(parse_duration(keep) // 3600)
     if master is None and not conf:
-        told = done(store, hours, InProcess())
+        result = done(store, hours, InProcess())
     else:
         with opened_spark(env, master, conf, sql=False) as context:
-            told = done(store, hours, Shuffle(context))
-    data = {"files_before": told.before, "files_after": told.after, "deleted": told.deleted}
-    line = f"{told.before} files of rows are {told.after} now; {told.deleted} files were deleted"
+            result = done(store, hours, Shuffle(context))
+    data = {"files_before": result.before, "files_after": result.after, "deleted": result.deleted}
+    line = f"{result.before} files of rows are {result.after} now; {result.deleted} files were deleted"
     return show(env, Result(data, (line,)))
 
 

@@ -51,7 +51,7 @@ def check(
             names = [topic.name for topic in seen if not topic.internal]
             where = identity(admin, env)
     found = check_pattern(pattern, names)
-    # Only where members would be refused is the rest of what other languages make of it an error too.
+    # Other languages' differences are errors only where members would be refused.
     rows = [asdict(difference) for difference in found.differences]
     errors = list(unseen)
     if not found.valid:
@@ -68,7 +68,7 @@ def check(
         least = "at least " if unseen else ""
         blocks += ["", f"matches {least}{len(found.matches)} of {len(names)} topics", matched]
     if found.prefix_only:
-        blocks.append(f"only the beginning matches, so not taken: {', '.join(found.prefix_only)}")
+        blocks.append(f"only the beginning matches, so excluded: {', '.join(found.prefix_only)}")
     blocks += [f"{'!!' if row['severity'] == 'error' else '!'} {row['message']}" for row in rows]
     data = {**asdict(found), "topics": None if offline or unseen else len(names)}
     code = of_seen(ExitCode.OK, unseen) if found.valid else ExitCode.BAD_VERDICT

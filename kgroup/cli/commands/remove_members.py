@@ -1,4 +1,4 @@
-"""`kgroup remove-members`: take static or dynamic members out of a group."""
+"""`kgroup remove-members`: remove static or dynamic members from a group."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -126,7 +126,7 @@ def command(
             done = admin.execute(plan)
             result = executed(plan, done.items, done.journal_id, where)
             result = with_undo(result, _NO_UNDO) if done.journal_id else result
-        if execute and wait:  # where nothing was left to remove, too: a script that runs again waits again
+        if execute and wait:  # where nothing was left to remove, too: a repeated script waits again
             result = after_waiting(result, _wait_stable(admin, plan.group_id, env.settings().timeout_s()))
     return show(env, result)
 
@@ -146,7 +146,9 @@ def _plan(
     wanted = group or group_id
     if plan_in:
         if not selection.empty or reason is not None:
-            raise ConfigError("--plan says whom to remove and why", "leave the other options out")
+            raise ConfigError(
+                "--plan names the members to remove and the reason", "leave the other options out"
+            )
         plan = read_plan(plan_in, plan_from)
         if wanted and wanted != plan.group_id:
             raise ConfigError(f"the plan is for group {plan.group_id}, not {wanted}")
@@ -159,9 +161,9 @@ def _plan(
 
 
 def _wait_stable(admin: "Admin", group_id: str, timeout_s: float) -> str | ItemError:
-    """How the wait ended: in words, or as an error when the time ran out.
+    """Return how the wait ended: in words, or as an error when the time ran out.
 
-    Members that still run come back: Empty is an end only when nobody has in all that time.
+    Running members rejoin: Empty is an end only when none has rejoined in all that time.
     """
     from kgroup.admin.read.conditions import Condition
 
@@ -172,7 +174,7 @@ def _wait_stable(admin: "Admin", group_id: str, timeout_s: float) -> str | ItemE
     if waited.unseen:
         return ItemError(group_id, "NOT_SEEN", f"{group_id} cannot be seen: {waited.unseen.message}", hint)
     if waited.state == EMPTY:
-        return f"{group_id} is Empty after {waited.waited_s:.1f} s: no member has come back"
+        return f"{group_id} is Empty after {waited.waited_s:.1f} s: no member has rejoined"
     return ItemError(group_id, "TIMED_OUT", f"{group_id} is still {waited.state} after {timeout_s:g} s", hint)
 
 
@@ -196,7 +198,7 @@ _DONE = (
 
 
 def planned(plan: Plan, where: Mapping[str, object] | None) -> Result:
-    """Return what would be done; NOT_FOUND when none of the members asked for is in the group."""
+    """Return the plan's effect; NOT_FOUND when no selected member is in the group."""
     absent = [item for item in plan.items if item.result == ChangeStatus.NOT_FOUND]
     count = len(plan.items) - len(absent)
     last = NOT_YET if count else "Nothing to do."
@@ -261,15 +263,19 @@ def _headline(plan: Plan) -> str:
 
 
 def _members(plan: Plan) -> dict[str, Mapping[str, Any]]:
-    """Return the members as they were when the plan was made; none for a plan that comes from a file."""
+    """Return the members as the plan found them; none for a plan from a file."""
     members = plan.before.get("members")
     return {m["member_id"]: m for m in members} if isinstance(members, list | tuple) else {}
 
 
 def _planned_row(item: ItemResult, seen: Mapping[str, Mapping[str, Any]]) -> Document:
     member = seen.get(item.member_id or "")
-    told = member["assignment"] if member else ()
-    owned = UNKNOWN if told is None else " ".join(f"{a['topic']}:{ranges(a['partitions'])}" for a in told)
+    assignment = member["assignment"] if member else ()
+    owned = (
+        UNKNOWN
+        if assignment is None
+        else " ".join(f"{a['topic']}:{ranges(a['partitions'])}" for a in assignment)
+    )
     return {**asdict(item), "host": member and member["host"], "partitions": owned}
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
-from kgroup.cli.frame.history_spark import SPARK, chosen_engine, tell_on_spark
+from kgroup.cli.frame.history_spark import SPARK, chosen_engine, show_on_spark
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.history import opened
 from kgroup.cli.inputs.history_selection import Selection, note_span, without_paths
@@ -79,7 +79,7 @@ def command(
     ] = False,
     storage_option: StorageOption = None,
 ) -> ExitCode:
-    """Tell what happened to groups: members, rebalances and their causes, commits, rewinds, deletions.
+    """Show what happened to groups: members, rebalances and their causes, commits, rewinds, deletions.
 
     Reads __consumer_offsets. The topic is compacted, so every answer says from which point on it is complete.
     """
@@ -113,7 +113,7 @@ def command(
         if at is not None:
             return views.show_state(env, source, selection, _moment(at))
         if chosen_engine(env, engine, source, plain=not (html or wanted) and collapse_commits) == SPARK:
-            return tell_on_spark(env, files, selection, master, storage_option)
+            return show_on_spark(env, files, selection, master, storage_option)
         return views.show_timeline(env, source, selection, html, wanted)
 
 

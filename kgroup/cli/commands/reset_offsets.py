@@ -1,4 +1,4 @@
-"""`kgroup reset-offsets`: move a group's committed offsets, by plan, with a way back."""
+"""`kgroup reset-offsets`: move a group's committed offsets by plan, with an undo."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -89,7 +89,7 @@ def command(
     """Move the committed offsets of groups; shows the plan, and changes nothing without --execute.
 
     Offsets outside the log move to its nearer end, times after the last record to its end. Refused (exit
-    code 4) while a group has members. The journal keeps what was there before, and --undo restores it. Of a
+    code 4) while a group has members. The journal keeps what was there before, and --undo restores it. For a
     share group the start offsets move; the plan says what Kafka forgets beyond them.
     """
     from kgroup.admin.change.offset_plans import plan_document
@@ -145,7 +145,7 @@ def command(
 
 
 def _stored(admin: "Admin", kind: str, value: str, groups: list[str]) -> "Callable[[], OffsetsPlan]":
-    """Return a plan that exists already, in a file or as the before-image of a journal entry."""
+    """Return an existing plan, from a file or as the before-image of a journal entry."""
     from kgroup.admin.change.offset_plans import plan_from
 
     if kind == "--undo":
@@ -184,7 +184,7 @@ def _check_scope(kind: str, groups: Sequence[str], scoped: bool) -> None:
 
 
 def _remove_static(admin: "Admin", groups: Sequence[str], reason: str | None) -> Sequence[str]:
-    """Remove every static member; one that still runs joins again, and the reset is refused then."""
+    """Remove every static member; one that still runs rejoins, and then the reset is refused."""
     from kgroup.admin.change.remove_members import Selection
 
     said = []

@@ -123,7 +123,7 @@ def command(
 
     if memory and env.flags.get("local"):
         raise ConfigError("--memory keeps nothing in --local's folder", "give one of them")
-    # A remote cluster that was named for the other commands is none of --memory's business.
+    # --memory ignores a remote cluster that was named for other commands.
     named = env.flags.keys() & {"bootstrap_server", "context"}
     target = env.target() if named or not memory else None
     if target is not None and not isinstance(target, LocalTarget):
@@ -192,7 +192,7 @@ def _controlled(port: int) -> "Control":
 
 
 def _of_file(env: Env, path: Path) -> dict[str, str]:
-    """Return the settings of a server.properties that mean something here; the others are named on stderr."""
+    """Return the settings of a server.properties that apply here; name the others on stderr."""
     from kgroup.runtime.settings_in_force import is_setting
 
     try:

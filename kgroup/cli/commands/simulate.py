@@ -1,4 +1,4 @@
-"""`kgroup simulate`: what a scenario costs a group of each kind, and the replay of a random run."""
+"""`kgroup simulate`: the cost of a scenario for a group of each kind, and the replay of a random run."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -85,9 +85,7 @@ def command(
     ] = None,
     expecting: Annotated[
         bool,
-        option(
-            "--expecting", "Each kind once more with registered ids, or with standbys where some stand by."
-        ),
+        option("--expecting", "Each kind again with registered ids, or with standbys where some stand by."),
     ] = False,
     like: Annotated[
         str | None, option("--like GROUP", "Take members, partitions and timeouts from a live group.")
@@ -111,11 +109,11 @@ def command(
             "--html": html,
             "--expecting": expecting or None,
         }
-        # A random run has its own groups and sizes: what it would not heed is refused.
+        # A random run has its own groups and sizes: options it would ignore are refused.
         given = [name for name, value in shaped.items() if value is not None]
         if given:
             raise ConfigError(
-                f"--seed replays a random run, which has its own groups: {', '.join(given)} would not count",
+                f"--seed replays a random run, which has its own groups: {', '.join(given)} would be ignored",
                 "leave it out, or leave --seed out",
             )
         return _replay(env, seed)
@@ -144,7 +142,7 @@ def command(
 
 
 def _expects(result: "PlanResult") -> str | None:
-    """Return what the group was told of its members before they came."""
+    """Return the members the group was set to expect beforehand."""
     if result.target_size is not None:
         return f"size {result.target_size}"
     return "ids" if result.registered else None
@@ -194,7 +192,7 @@ def _size(
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """What a live group shows of its size and timeouts; None for what it does not show."""
+    """The size and timeouts a live group shows; None for those it does not show."""
 
     members: int | None = None
     partitions: int | None = None
@@ -203,7 +201,7 @@ class Live:
 
 
 def _live(env: Env, group_id: str) -> Live:
-    """How many members a live group has, how many partitions they are assigned, and its timeouts."""
+    """Return a live group's number of members, their assigned partitions, and its timeouts."""
     with open_admin(env) as admin:
         found = admin.groups([group_id])[group_id]
         if isinstance(found, KgroupError):
@@ -219,10 +217,10 @@ def _live(env: Env, group_id: str) -> Live:
 
 
 def _timeouts(admin: "Admin", group_id: str, *, from_settings: bool) -> tuple[int | None, int | None]:
-    """Session timeout and heartbeat interval, in ms; None where the cluster does not let us know.
+    """Return session timeout and heartbeat interval, in ms; None where the cluster hides them.
 
-    Consumer groups have them in their settings. Classic members bring a session timeout each, which only
-    the group's record tells: it is the longest.
+    Consumer groups have them in their settings. Classic members bring a session timeout each, which only the
+    group's record shows: it is the longest.
     """
     try:
         if from_settings:
@@ -242,7 +240,7 @@ def _row(result: "PlanResult") -> Document:
 
 
 def _replay(env: Env, seed: int) -> ExitCode:
-    """Carry the seed out again and print it as replay-log would; exit code 8 if an invariant broke."""
+    """Play the seed again and print it as replay-log would; exit code 8 if an invariant broke."""
 
     from kgroup.simulation.play.chaos import run
     from kgroup.simulation.play.trace import text_of, trace
@@ -258,7 +256,7 @@ def _replay(env: Env, seed: int) -> ExitCode:
         "every invariant held" if violation is None else f"VIOLATION at step {result.steps}: {violation}"
     )
     events = [asdict(line) for line in lines]
-    told = {
+    replayed = {
         "seed": seed,
         "steps": result.steps,
         "simulated_ms": result.simulated_ms,
@@ -271,7 +269,7 @@ def _replay(env: Env, seed: int) -> ExitCode:
     return show(
         env,
         Result(
-            {"scenario": None, "results": [], "run": told},
+            {"scenario": None, "results": [], "run": replayed},
             (*text_of(lines).split("\n"), summary, commits, verdict),
             "run.events",
             exit_code=ExitCode.OK if violation is None else ExitCode.BAD_VERDICT,

@@ -71,10 +71,10 @@ def plan(
 ) -> ExitCode:
     """Say whether the broker would let the groups' clients move to the consumer protocol.
 
-    The verdict holds at this moment: a rebalance can change it. Nothing is changed. Of one group all checks
-    are shown; of several (globs, --all-groups, --topic) one row each, the least effort first. Exit code 4
+    The verdict holds at this moment: a rebalance can change it. Nothing is changed. For one group all checks
+    are shown; for several (globs, --all-groups, --topic) one row each, the least effort first. Exit code 4
     when one is blocked. Groups with no consumer protocol to move to (Kafka Connect, Kafka Streams, share
-    groups) are left out and named.
+    groups) are excluded and named.
     """
     question = Question(
         group or (), all_groups, topic, contexts, pattern or (), read_log, html, waves, wave_size
@@ -118,7 +118,7 @@ def rehearse(
 
     Copies the group's records from __consumer_offsets into a coordinator in memory. Clients are stand-ins:
     each is stopped before its successor starts, static ones first. --verbose also
-    shows every record. Of several groups (globs, --all-groups) one row each, with the plan's verdict. Exit
+    shows every record. For several groups (globs, --all-groups) one row each, with the plan's verdict. Exit
     code 4 if a copy refuses.
     """
     from kgroup.cli.views.rehearsal import Wanted
@@ -132,7 +132,7 @@ def rehearse(
     examples=(
         ("kgroup upgrade run waves.yaml -b broker:9092", "where it would begin or resume; changes nothing"),
         ("kgroup upgrade run waves.yaml --execute", "plan, hook, watch, check, next; again to resume"),
-        ("kgroup upgrade run waves.yaml --execute --hook-again", "the hook once more, after the mend"),
+        ("kgroup upgrade run waves.yaml --execute --hook-again", "the hook again, after the fix"),
     ),
 )
 def run(
@@ -149,10 +149,10 @@ def run(
     execute: Execute = False,
     yes: Yes = False,
 ) -> ExitCode:
-    """Move a fleet in waves: plan each, run its hook, watch until all have moved, check, go on or stop.
+    """Move a fleet in waves: plan each, run its hook, watch until all have moved, check, continue or stop.
 
     Without --execute it shows where it would begin or resume, and what blocks. Empty groups are converted;
-    live ones change over by what the hook, or somebody else, deploys. A wave stops the run when a group is
+    live ones change over by what the hook, or another tool, deploys. A wave stops the run when a group is
     blocked or unknown, the hook fails, nothing moves, or a rule is broken: then the way back is printed. The
     state is stored at each step and poll: the same command resumes, after Ctrl-C or a crash too.
     """

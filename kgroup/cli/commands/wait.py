@@ -79,7 +79,7 @@ def result(
 ) -> Result:
     """Return the report; `exit_code` says whether time was up or something was not seen.
 
-    `words` are how the condition was asked for.
+    `words` are the requested condition.
     """
     rows = [asdict(waited) for waited in ended]
     late = [waited for waited in ended if not waited.held]
@@ -103,13 +103,13 @@ def result(
 
 
 def _shown(row: Document) -> Document:
-    """Return a row of the table; what is unknown of a group is shown as unknown, never as zero."""
+    """Return a row of the table; unknown values of a group are shown as unknown, never as zero."""
     unknown = {} if row["state"] == "absent" else {"members": UNKNOWN, "total_lag": UNKNOWN}
     return {name: unknown.get(name) if value is None else value for name, value in row.items()}
 
 
 def exit_code(late: Iterable[Waited], unseen: Sequence[ItemError]) -> ExitCode:
-    """Time was up for a group that was seen (UNREACHABLE), or there is one that never was."""
+    """Return UNREACHABLE if time was up for a visible group, else the code of what was not seen."""
     dark = list(unseen)
     for waited in late:
         if waited.state is not None and not waited.never_known:

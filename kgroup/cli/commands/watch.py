@@ -87,10 +87,10 @@ def command(
         before: dict[str, GroupDescription | None] = {}
         lost: dict[str, ItemError] = {}
         for looks in admin.look_until(find, limit_s, every_s):
-            view.tell(sight_changes(lost, looks.problems))
+            view.report(sight_changes(lost, looks.problems))
             for name in looks.names:
                 if name in before and name not in looks.failed:
-                    view.tell(differences(name, before[name], looks.seen[name], lag=lag))
+                    view.report(differences(name, before[name], looks.seen[name], lag=lag))
             view.draw(looks.seen, first=not before)
             late = [name for name in looks.names if not _holds(condition, looks, name)]
             waiting = [name for name in late if not _never_known(condition, looks, name)]
@@ -108,7 +108,7 @@ def _holds(condition: "Condition | None", looks: "Looks", name: str) -> bool:
 
 
 def _never_known(condition: "Condition | None", looks: "Looks", name: str) -> ItemError | None:
-    """Why the group's lag cannot be seen, where it matters: without a condition all of it is shown."""
+    """Return why the group's lag cannot be seen, where it matters: without a condition all of it is shown."""
     from kgroup.admin.read.conditions import Condition, never_known
 
     return never_known(looks.seen.get(name), condition or Condition("lag"))
@@ -117,7 +117,7 @@ def _never_known(condition: "Condition | None", looks: "Looks", name: str) -> It
 def _failure(
     looks: "Looks", late: list[str], condition: "Condition | None", until: str | None, stop_after: str | None
 ) -> Failure | None:
-    """Time is up for a group that was seen, or something could not be seen at the end."""
+    """Return the failure: time was up for a group that was seen, or something was not visible at the end."""
     timed_out = [name for name in late if name in looks.seen and not _never_known(condition, looks, name)]
     if timed_out:
         message = f"{', '.join(timed_out)}: not {until} after {stop_after}"
@@ -133,7 +133,7 @@ def _failure(
 
 
 class _View:
-    """Where differences go: a screen, lines of text, ndjson, or (-o json) one document at the end."""
+    """The output of differences: a screen, lines of text, ndjson, or (-o json) one document at the end."""
 
     def __init__(self, env: Env, events: bool, hook: "Webhook | None") -> None:
         self._env = env
@@ -143,8 +143,8 @@ class _View:
         self._screen = env.output.terminal and not self._ndjson and not self._document
         self._kept: list[Document] = []
 
-    def tell(self, changes: "Iterable[Change]") -> None:
-        """Put out what changed, as it is seen."""
+    def report(self, changes: "Iterable[Change]") -> None:
+        """Print what changed, as it is seen."""
         for change in changes:
             now_ms = time.time_ns() // 1_000_000
             row: Document = {"time_ms": now_ms, "time": iso(now_ms), **asdict(change)}
@@ -158,7 +158,7 @@ class _View:
                 print(_line(change, now_ms), flush=True)
 
     def draw(self, now: Mapping[str, GroupDescription | None], first: bool) -> None:
-        """Draw the groups as they are: on a screen always, in lines of text at first only."""
+        """Draw the current groups: on a screen always, in lines of text at first only."""
         if not self._screen and (not first or self._ndjson or self._document):
             return
         from kgroup.cli.views.description import blocks
@@ -172,14 +172,14 @@ class _View:
             )
         if self._screen:
             clock = time.strftime("%H:%M:%S")
-            sys.stdout.write(f"{_HOME_AND_CLEAR}{clock}   every look replaces the last; Ctrl-C ends\n\n")
+            sys.stdout.write(f"{_HOME_AND_CLEAR}{clock}   every poll replaces the last; Ctrl-C ends\n\n")
         show(self._env, Result({}, shown))
 
     def end(self, looks: "Looks", where: Mapping[str, object], failure: Failure | None) -> ExitCode:
-        """Return the document, where one was asked for, and what went wrong."""
+        """Return the document, where requested, and what went wrong."""
         errors = [error_of(failure)] if failure else []
         lost = () if self._hook is None else self._hook.lost
-        errors += [ItemError("", NOT_DELIVERED, each.told) for each in lost]
+        errors += [ItemError("", NOT_DELIVERED, each.sentence) for each in lost]
         code = failure.exit_code if failure else ExitCode.PARTIAL if lost else ExitCode.OK
         if not self._document:
             return show(self._env, Result({}, errors=errors, exit_code=code))
@@ -214,14 +214,14 @@ def _value(value: object) -> str:
 
 NOT_DELIVERED = "NOT_DELIVERED"
 CLOSING_S = 10.0
-"""How long the events that still wait are posted when the command ends."""
+"""How long the remaining events are posted when the command ends."""
 
 
 @contextmanager
 def posting(env: Env, url: str | None, secret_file: Path | None) -> "Iterator[Webhook | None]":
-    """Open the webhook at `url`; its events are posted or given up when the block ends. None without one.
+    """Open the webhook at `url`, which delivers or gives up its events by the block's end; None without.
 
-    An interrupted block whose events did not all arrive ends with a Failure that names them.
+    An interrupted block whose events did not all arrive raises a Failure that names them.
     """
     if url is None:
         if secret_file is not None:
@@ -231,15 +231,15 @@ def posting(env: Env, url: str | None, secret_file: Path | None) -> "Iterator[We
 
     require_extra("http", "--notify", "httpx")
     warn = "warning: "
-    hook = Webhook(url, _secret(env, secret_file), undelivered=lambda lost: env.note(warn + lost.told))
+    hook = Webhook(url, _secret(env, secret_file), undelivered=lambda lost: env.note(warn + lost.sentence))
     try:
         yield hook
     except KeyboardInterrupt:
         lost = hook.close(CLOSING_S)
         if not lost:
             raise
-        told = "; ".join(each.told for each in lost)
-        raise Failure(ExitCode.PARTIAL, NOT_DELIVERED, told) from None
+        message = "; ".join(each.sentence for each in lost)
+        raise Failure(ExitCode.PARTIAL, NOT_DELIVERED, message) from None
     finally:
         hook.close(CLOSING_S)
 

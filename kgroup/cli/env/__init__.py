@@ -1,6 +1,5 @@
-"""What one invocation was told and where it leads: options, settings with their origins, contexts, the
-cluster.
+"""What one invocation was given and which cluster it uses: options, settings with their origins, contexts.
 
-`invocation.Env` is handed to every command. `settings` resolves flags, -X, environment, contexts and files;
+`invocation.Env` is passed to every command. `settings` resolves flags, -X, environment, contexts and files;
 `session` opens the cluster they name and closes it; `zookeeper` opens an ensemble. Nothing here prints data.
 """

@@ -1,4 +1,4 @@
-"""The config file with its contexts, and the cluster a command ends up talking to."""
+"""The config file with its contexts, and the cluster that a command uses."""
 
 import os
 import re
@@ -94,7 +94,7 @@ def default_local_directory() -> Path:
 def load_config(path: Path | None = None) -> Config:
     """Return the config file, or an empty one when there is none.
 
-    ConfigError for a file that is malformed, or that holds secrets others may read.
+    Raise ConfigError for a file that is malformed, or that holds secrets others may read.
     """
     path = path or config_path()
     try:
@@ -158,7 +158,7 @@ def _context(name: str, value: object, path: Path) -> Context:
 
 
 def _servers(value: Document, where: str) -> str | None:
-    """`bootstrap-servers`, which may be a list as well as the usual text."""
+    """Return `bootstrap-servers`, which may be a list as well as the usual text."""
     servers = value.get("bootstrap-servers")
     if not isinstance(servers, list):
         return _text(value, "bootstrap-servers", where)
@@ -191,7 +191,7 @@ def _property(given: Document, key: str, where: str) -> str:
 
 
 def _text(value: Document, key: str, where: str) -> str | None:
-    """Return a single value as text: YAML makes numbers and booleans of what looks like them."""
+    """Return a single value as text: YAML turns some text into numbers and booleans."""
     found = value.get(key)
     if found is None or isinstance(found, str):
         return found
@@ -225,9 +225,9 @@ def write_current(config: Config, name: str) -> None:
 
 
 def target_of(resolved: Resolved, *, fetch: bool = True) -> Target:
-    """Return the cluster the settings name; the embedded one in the user's data folder when they name none.
+    """Return the cluster the settings name; by default the embedded one in the user's data folder.
 
-    Without `fetch` it is only for telling: secrets that are kept elsewhere are left there.
+    Without `fetch` it is only for display: secrets that are kept elsewhere are not fetched.
     """
     local, remote = resolved.settings.get(LOCAL), resolved.settings.get(BOOTSTRAP)
     if local and remote and local.rank == remote.rank:
@@ -243,7 +243,7 @@ def target_of(resolved: Resolved, *, fetch: bool = True) -> Target:
 def connection_to(
     addresses: tuple[tuple[str, int], ...], resolved: Resolved, *, fetch: bool = True
 ) -> "ConnectionSettings":
-    """How to reach brokers at these addresses, with the security and the limits that the settings name."""
+    """Return how to reach brokers at these addresses, with the security and limits of the settings."""
     from kgroup.client.settings import ConnectionSettings
 
     security = PLAINTEXT

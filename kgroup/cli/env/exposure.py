@@ -1,4 +1,4 @@
-"""Files with secrets that others may read: kgroup's own is refused, others' are told of."""
+"""Files with secrets that others may read: kgroup's own is refused, others cause a warning."""
 
 import os
 import stat
@@ -33,7 +33,7 @@ def others_may_read(path: Path) -> int | None:
 
 
 def refuse_if_exposed(path: Path) -> None:
-    """ConfigError for kgroup's own file, which holds secrets, when others may read it."""
+    """Raise ConfigError for kgroup's own file, which holds secrets, when others may read it."""
     mode = others_may_read(path)
     if mode is not None:
         raise ConfigError(
@@ -61,7 +61,7 @@ def _files(resolved: Resolved) -> Iterator[Path]:
 
 
 def _holds_open_key(location: str) -> bool:
-    """Whether a file has a private key in it that wants no password; PKCS12 and JKS stores have none."""
+    """Return whether a file has a private key without a password; PKCS12 and JKS stores have none."""
     try:
         with Path(location).expanduser().open("rb") as file:
             text = file.read(1 << 20)

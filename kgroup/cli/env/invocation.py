@@ -1,4 +1,4 @@
-"""What one invocation was told: output options, and the layers its settings come from."""
+"""What one invocation was given: output options, and the layers of its settings."""
 
 import sys
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ COLORS = ("auto", "always", "never")
 
 @value
 class OutputOptions:
-    """How data is printed; `color` is decided already, `columns` None means the command's own choice."""
+    """The output options of data; `color` is resolved already, `columns` None is the command's own choice."""
 
     format: str = "table"
     columns: tuple[str, ...] | None = None
@@ -27,25 +27,25 @@ class OutputOptions:
     color: bool = False
     terminal: bool = False
     for_spreadsheets: bool = False
-    """Of CSV (`-o csv-safe`): no cell is a formula, none holds a control character."""
+    """In CSV (`-o csv-safe`): no cell is a formula, none holds a control character."""
 
     @property
     def is_document(self) -> bool:
-        """Whether the JSON envelope is printed, so that a failure is printed as one too."""
+        """Whether the JSON envelope is printed, for a failure too."""
         return self.format in ("json", "yaml")
 
     @property
     def is_lines(self) -> bool:
-        """Whether lines and tables for people are printed, and of what is for programs nothing."""
+        """Whether lines and tables for people are printed, and nothing for programs."""
         return self.format in ("table", "wide")
 
 
 @value
 class Env:
-    """One invocation of a command: what its flags and the environment say.
+    """One invocation of a command: its flags and the environment.
 
-    `flags` holds the target and connection flags that were given; files are read only when
-    `settings()` or `target()` is asked for, so commands that need no cluster never open one.
+    `flags` holds the given target and connection flags; files are read only by `settings()` or `target()`, so
+    commands that need no cluster never open one.
     """
 
     command: str
@@ -83,9 +83,9 @@ class Env:
         )
 
     def settings(self) -> "Resolved":
-        """Every setting in force with its origin; the config and properties files are read once.
+        """Return every setting in force with its origin; the config and properties files are read once.
 
-        So a command holds on to what it began with, and a properties file may be a pipe.
+        So settings stay the same during a command, and a properties file may be a pipe.
         """
         if not self._resolved:
             from kgroup.cli.env.settings import resolve
@@ -94,7 +94,7 @@ class Env:
         return self._resolved[0]
 
     def target(self) -> "Target":
-        """Return the cluster to talk to, made out once; ConfigError when none can be."""
+        """Return the cluster to use, determined once; raise ConfigError when there is none."""
         if not self._target:
             from kgroup.cli.env.config import target_of
 
@@ -102,7 +102,7 @@ class Env:
         return self._target[0]
 
     def target_words(self) -> list[str]:
-        """Return the options that said where the cluster is, for another command line; secrets hidden."""
+        """Return the options that name the cluster, for another command line; secrets hidden."""
         from kgroup.admin.shell import word
         from kgroup.cli.env.known_settings import shown
 
@@ -113,13 +113,13 @@ class Env:
         return words
 
     def note(self, text: str) -> None:
-        """Say something to the person at the terminal, in one line, unless asked to be quiet."""
+        """Print one line to stderr for a person, unless asked to be quiet."""
         if not self.quiet:
             print(clean(text), file=sys.stderr)
 
 
 def pair(text: str, what: str, hint: str) -> tuple[str, str]:
-    """Return key and value of KEY=VALUE without blanks around them; ConfigError that `what` is not that."""
+    """Return key and value of KEY=VALUE, stripped; raise ConfigError that `what` is not that."""
     key, separator, value = text.partition("=")
     if not separator or not key.strip():
         raise ConfigError(f"{what} is not KEY=VALUE", hint)

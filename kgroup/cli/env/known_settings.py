@@ -27,7 +27,7 @@ _OF_ZOOKEEPER = (
     "zookeeper.ssl.endpoint.identification.algorithm",
 )
 NEVER_IN_ARGV = frozenset({NOTIFY_SECRET, REST_PASSWORD, REST_TOKEN, "rest.ssl.key.password"})
-"""Secrets of kgroup's own, which no other tool's habit puts into a command line."""
+"""Secrets of kgroup's own, which by custom of no other tool go into a command line."""
 _OF_REST = (
     "rest.username",
     REST_PASSWORD,
@@ -43,7 +43,7 @@ _OF_REST = (
 )
 SECRETS = catalogue.SECRET | {"zookeeper.sasl.password", "zookeeper.ssl.key.password"} | NEVER_IN_ARGV
 GUARDED = SECRETS - catalogue.CERTIFICATES_ONLY
-"""What makes a file its owner's alone."""
+"""Settings that make a file private to its owner."""
 KNOWN = catalogue.KNOWN | {
     BOOTSTRAP,
     "client.id",

@@ -1,4 +1,4 @@
-"""Java properties files as Kafka's own tools take them."""
+"""Java properties files as Kafka's own tools read them."""
 
 import re
 from pathlib import Path
@@ -46,7 +46,7 @@ def _unescape(text: str) -> str:
 
 
 def read_command_config(path: Path) -> dict[str, str]:
-    """Return a `--command-config` file's settings by name; ConfigError when it is unreadable."""
+    """Return a `--command-config` file's settings by name; raise ConfigError when it is unreadable."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""`--rest`: the groups of a cluster that is reached by REST, for the commands that can read them."""
+"""`--rest`: the groups of a cluster reached by REST, for the commands that support it."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -30,7 +30,7 @@ Rest = Annotated[
 
 @value
 class Opened:
-    """An API that can be asked, and where it is."""
+    """An open API, and its address."""
 
     groups: "Groups"
     api: "Api"
@@ -42,9 +42,9 @@ class Opened:
 
 @contextmanager
 def open_groups(env: Env, url: str, *, longer_s: float = 0.0) -> Iterator[Opened]:
-    """Open the groups of the cluster that the API at `url` serves; KgroupError if it cannot be used.
+    """Open the groups of the cluster that the API at `url` serves; raise KgroupError if it is unusable.
 
-    Each request ends within --timeout (and `longer_s`), answered or not, tries included.
+    Each request, retries included, ends within --timeout (and `longer_s`), answered or not.
     """
     from kgroup.client.retry import Retry
     from kgroup.rest.api import Api, client, place_of
@@ -67,7 +67,7 @@ def open_groups(env: Env, url: str, *, longer_s: float = 0.0) -> Iterator[Opened
 def elsewhere(
     env: Env, zookeeper: str | None, rest: str | None, *, longer_s: float = 0.0
 ) -> "AbstractContextManager[Opened | InZooKeeper] | None":
-    """Return the groups where one of the two options names them; None without. ConfigError for both."""
+    """Return the groups where one of the two options names them; None without. Raise ConfigError for both."""
     one_source(zookeeper, rest)
     if zookeeper is not None:
         return in_zookeeper(env, zookeeper, longer_s=longer_s)
@@ -75,13 +75,13 @@ def elsewhere(
 
 
 def one_source(zookeeper: str | None, rest: str | None) -> None:
-    """ConfigError where two options name a cluster."""
+    """Raise ConfigError where two options name a cluster."""
     if zookeeper is not None and rest is not None:
         raise ConfigError("--rest and --zookeeper both name a cluster", "give one of them")
 
 
 def refuse(url: str | None, **given: tuple[object, str]) -> None:
-    """ConfigError for an option given that means nothing where groups are told by REST, with the reason."""
+    """Raise ConfigError for a given option that does not apply to groups by REST, with the reason."""
     for name, (said, why) in given.items():
         if url is not None and said:
             raise ConfigError(f"--{name.replace('_', '-')} goes with no --rest", why)
@@ -107,7 +107,7 @@ def _login(settings: "Resolved") -> "Login":
 
 
 def _tls(settings: "Resolved") -> "ssl.SSLContext":
-    """Return what is trusted, and the certificate to show, as for brokers; ConfigError for unusable files."""
+    """Return trust and client certificate as for brokers; raise ConfigError for unusable files."""
     from kgroup.cli.env.secrets import secret
     from kgroup.client.properties.given import Given
     from kgroup.client.properties.tls import tls_of

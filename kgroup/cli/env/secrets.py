@@ -1,7 +1,7 @@
-"""Secrets that are kept elsewhere: printed by a command (`NAME-command`), held by a variable (`NAME-env`)
-or, some of them, by a file of their own (`NAME.file`).
+"""Secrets that are kept elsewhere: printed by a command (`NAME-command`), or in a variable (`NAME-env`).
 
-Asked for when a connection is made, so that a command that needs none opens no safe.
+Some may have a file of their own (`NAME.file`). They are fetched when a connection is made, so a command that
+needs none opens no safe.
 """
 
 import os
@@ -22,9 +22,9 @@ _LEFT = "left where it is"
 
 
 def given(resolved: Resolved, *, fetch: bool = True) -> Given:
-    """Return the client's settings with their secrets fetched; ConfigError when one cannot be.
+    """Return the client's settings with their secrets fetched; raise ConfigError when one is unavailable.
 
-    Without `fetch` they are left there, and something stands in their place.
+    Without `fetch` they are not fetched, and placeholders stand in their place.
     """
     settings = resolved.settings
     values = {name: setting.value for name, setting in settings.items()}
@@ -40,7 +40,7 @@ def given(resolved: Resolved, *, fetch: bool = True) -> Given:
 
 
 def secret(resolved: Resolved, name: str) -> str | None:
-    """Return a secret's value: the setting itself, what its command prints, or what its variable holds."""
+    """Return a secret's value: the setting itself, its command's output, or its variable's content."""
     if (value := resolved.get(name)) is not None:
         return value
     if (
@@ -52,7 +52,7 @@ def secret(resolved: Resolved, name: str) -> str | None:
             raise ConfigError(f"{command.name} ({command.origin}) has a quote that is not closed") from None
         return printed_by(arguments, f"{command.name} ({command.origin})", resolved.timeout_s())
     if (variable := resolved.settings.get(name + FROM_ENVIRONMENT)) is not None:
-        # Not the invocation's own environment: a secret is handed to nobody who does not ask for it.
+        # Not the invocation's own environment: no process gets a secret it does not need.
         held = os.environ.get(variable.value)
         if not held:
             raise ConfigError(
@@ -64,9 +64,9 @@ def secret(resolved: Resolved, name: str) -> str | None:
 
 
 def secret_or_file(settings: Resolved, name: str) -> str | None:
-    """Return the secret `name`, wherever it is kept; of two places that of the stronger setting.
+    """Return the secret `name` from its place; of two places from that of the stronger setting.
 
-    ConfigError for a file that cannot be read, is empty, or that others may read.
+    Raise ConfigError for a file that cannot be read, is empty, or that others may read.
     """
     file = settings.settings.get(name + FILE_SUFFIX)
     others = (settings.settings.get(name + suffix) for suffix in ("", FROM_COMMAND, FROM_ENVIRONMENT))
@@ -77,7 +77,7 @@ def secret_or_file(settings: Resolved, name: str) -> str | None:
 
 
 def read_secret(path: Path) -> str:
-    """Return the secret in a file, stripped of blanks; ConfigError as for `secret_or_file`."""
+    """Return the secret in a file, stripped of blanks; raise ConfigError as `secret_or_file`."""
     try:
         text = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""The cluster a command works on: its transport opened, and closed when the command ends."""
+"""The cluster of a command: its transport is opened, and closed when the command ends."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 LEAST_S = 1.0
-"""The last look of a command begins when its time is up, and still gets this long."""
+"""The last poll of a command begins when its time is up, and still gets this long."""
 
 
 @contextmanager
 def open_admin(env: Env, *, within_s: float = float("inf"), makes: bool = False) -> Iterator["Admin"]:
-    """Open an Admin of the cluster that `env` names; KgroupError if it cannot be used.
+    """Open an Admin of the cluster that `env` names; raise KgroupError if it is unusable.
 
-    An embedded cluster has to be there, unless the command `makes` one by what it does. Whatever is asked
-    of it ends within `within_s` seconds and `LEAST_S`, answered or not.
+    An embedded cluster must exist, unless the command `makes` one. All requests to it end within `within_s`
+    seconds and `LEAST_S`, answered or not.
     """
     from kgroup.admin.admin import Admin
 
@@ -37,7 +37,7 @@ def open_admin(env: Env, *, within_s: float = float("inf"), makes: bool = False)
 def identity(admin: "Admin", env: Env, *, ask: bool = True) -> Document:
     """Return the envelope's `cluster`: its id, and the addresses it was reached by, null when in process.
 
-    Without `ask` the id is null when no answer has told it so far.
+    Without `ask` the id is null until an answer has reported it.
     """
     target = env.target()
     if isinstance(target, LocalTarget):
@@ -48,9 +48,9 @@ def identity(admin: "Admin", env: Env, *, ask: bool = True) -> Document:
 
 
 def connection_of(env: Env, *, makes: bool = False) -> "ConnectionSettings | Path":
-    """How to reach the cluster over the network; the folder of an embedded one that nobody serves.
+    """Return how to reach the cluster over the network, or the folder of an embedded one not served.
 
-    ConfigError for a folder without a cluster, unless the command `makes` one.
+    Raise ConfigError for a folder without a cluster, unless the command `makes` one.
     """
     target = env.target()
     if not isinstance(target, LocalTarget):
@@ -61,7 +61,7 @@ def connection_of(env: Env, *, makes: bool = False) -> "ConnectionSettings | Pat
                 env.note(line)
         return target.connection
     if not env.settings().names_cluster:
-        # Nobody named a cluster: say who answers; ConfigError where there is no data to answer from.
+        # No cluster was named: say which one answers; raise ConfigError where no data exists to answer from.
         how = "name one with -b HOST:PORT, KGROUP_BOOTSTRAP_SERVER or a context"
         if not target.directory.is_dir():
             raise ConfigError(
@@ -95,7 +95,7 @@ def _transport(env: Env, within_s: float, makes: bool) -> "Transport":
         from kgroup.runtime.cluster import Cluster
         from kgroup.runtime.settings import STANDARD_AUTHORIZER
 
-        # where there are access rules, they can be looked at and changed; who has the folder is bound by none
+        # access rules can be read and changed; the folder's owner is bound by none
         settings = {"authorizer.class.name": STANDARD_AUTHORIZER} if (connection / ACLS).exists() else None
         return EmbeddedTransport(Cluster(connection, config=settings))
     from kgroup.client.transport import SocketTransport
@@ -106,7 +106,7 @@ def _transport(env: Env, within_s: float, makes: bool) -> "Transport":
 
 
 def _refuse_without_cluster(directory: Path) -> None:
-    """ConfigError where there is no embedded cluster: whoever only asks does not make one by a slip."""
+    """Raise ConfigError where there is no embedded cluster: a read must not create one by mistake."""
     from kgroup.log.directory import holds_cluster
 
     try:
@@ -123,7 +123,7 @@ def _refuse_without_cluster(directory: Path) -> None:
 
 
 def _meant(directory: Path) -> str | None:
-    """Return what may have been meant by a folder without a cluster, as it is typed, or None."""
+    """Return the likely intended folder, as it is typed, or None."""
     from kgroup.admin.shell import word
     from kgroup.log.directory import holds_cluster
 
@@ -138,7 +138,7 @@ def _meant(directory: Path) -> str | None:
 
 
 def _first_name() -> str | None:
-    """Return the first argument of the command that runs: perhaps a folder typed without its slash."""
+    """Return the first argument of the running command: perhaps a folder typed without its slash."""
     from typer._click.globals import get_current_context
 
     context = get_current_context(silent=True)
@@ -150,7 +150,7 @@ def _first_name() -> str | None:
 
 
 def _served_at(directory: Path) -> str | None:
-    """Where the process that holds the data folder listens, if one does."""
+    """Return where the process that holds the data folder listens, if one does."""
     from kgroup.log.directory import owner_of
 
     owner = owner_of(directory)

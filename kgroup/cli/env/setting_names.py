@@ -1,4 +1,4 @@
-"""The settings that choose a cluster, and values in force, each with where it came from."""
+"""The settings that choose a cluster, and values in force, each with its origin."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -21,7 +21,7 @@ NOTIFY_SECRET, REST_PASSWORD, REST_TOKEN = "notify.secret", "rest.password", "re
 
 @value
 class Setting:
-    """One value in force. `rank` is the layer, 0 the strongest. Nothing prints it but by `shown`."""
+    """One value in force. `rank` is the layer, 0 the strongest. Only `shown` prints it."""
 
     name: str
     value: str = field(repr=False)
@@ -31,7 +31,7 @@ class Setting:
 
 @value
 class Resolved:
-    """All settings in force by name; `names_cluster` when somebody chose one, be it by a context."""
+    """All settings in force by name; `names_cluster` when one was chosen, if only by a context."""
 
     settings: Mapping[str, Setting]
     names_cluster: bool = True
@@ -41,7 +41,7 @@ class Resolved:
         return setting.value if setting else None
 
     def timeout_s(self) -> float:
-        """How long one operation may take: --timeout, else request.timeout.ms, else 30 s."""
+        """Return the time limit of one operation: --timeout, else request.timeout.ms, else 30 s."""
         chosen = self.settings[TIMEOUT]
         request = self.settings.get("request.timeout.ms")
         if request is not None and request.rank < chosen.rank:

@@ -1,7 +1,7 @@
-"""Which value of a setting is in force, and where it came from.
+"""The value of each setting in force, and its origin.
 
-Precedence: flag > -X > environment > context > default. A command-config file ranks directly below
-the place that named it, so `--command-config` beats the environment and a context's file is beaten by it.
+Precedence: flag > -X > environment > context > default. A command-config file ranks directly below the place
+that named it, so `--command-config` overrides the environment and the environment overrides a context's file.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -49,7 +49,7 @@ _ENVIRONMENT = {
     "KGROUP_REST_PASSWORD": REST_PASSWORD,
     "KGROUP_REST_TOKEN": REST_TOKEN,
 }
-# What has several names, and is told by several layers.
+# Settings with several names, set by several layers.
 _SECURED = ("ssl.", "sasl.", "https.", "zookeeper.", "rest.", "notify.")
 _DEFAULTS = {"security.protocol": "PLAINTEXT", "client.id": "kgroup", TIMEOUT: "30s"}
 
@@ -64,9 +64,9 @@ class _Layer:
 def resolve(
     options: Mapping[str, str], properties: Iterable[tuple[str, str]], environ: Mapping[str, str]
 ) -> Resolved:
-    """Every setting with its origin, from options, -X and the environment.
+    """Return every setting with its origin, from options, -X and the environment.
 
-    Reads the config file, and the command-config file if one is named.
+    Read the config file, and the command-config file if one is named.
     """
     settings: dict[str, Setting] = {}
     named = False
@@ -110,8 +110,8 @@ def _context(
 ) -> "Context | None":
     """Return the context that applies, if any.
 
-    A context nobody asked for is left out when something stronger names the cluster: else its
-    password would go to a cluster it is not for.
+    The default context is omitted when a stronger layer names the cluster: else its password would go to a
+    cluster it is not for.
     """
     name = flags.get(CONTEXT)
     if name is None and not by_flag:
@@ -168,11 +168,11 @@ _SHOWN = (
 )
 _TOKEN = (("sasl.oauthbearer.token",), ("sasl.oauthbearer.token.endpoint.url",))
 _WAYS = (_TRUST, _SHOWN, _TOKEN)
-"""Ways to say one thing: each the names that belong together, that which says it first."""
+"""Alternative ways to set one thing: each the names that belong together, the decisive one first."""
 
 
 def without_overruled(settings: Mapping[str, Setting]) -> dict[str, Setting]:
-    """Return the settings without those that a stronger layer says in another way."""
+    """Return the settings without those that a stronger layer sets in another way."""
     kept = dict(settings)
     for name in SECRETS:
         _keep_strongest(kept, [(name + suffix,) for suffix in ("", FROM_COMMAND, FROM_ENVIRONMENT)])
@@ -193,7 +193,7 @@ def _keep_strongest(kept: dict[str, Setting], ways: Iterable[tuple[str, ...]]) -
 
 
 def _rank(kept: Mapping[str, Setting], name: str) -> float:
-    """How strong the layer is that says it, by whatever source of a secret."""
+    """Return the rank of the layer that sets it, from any source of a secret."""
     found = (
         kept[said].rank for suffix in ("", FROM_COMMAND, FROM_ENVIRONMENT) if (said := name + suffix) in kept
     )

@@ -1,6 +1,6 @@
-"""Events posted to a web address: signed, in their order, tried again, and named where they did not arrive.
+"""Events posted to a web address: signed, in order, retried, and named where they did not arrive.
 
-One thread posts one event at a time, so that no event overtakes another and a slow receiver holds up no look.
+One thread posts one event at a time, so that no event overtakes another and a slow receiver delays no poll.
 Headers and signature are those of Standard Webhooks (docs/webhooks.md, decision 0041).
 """
 
@@ -35,7 +35,7 @@ _LONGEST_RETRY_AFTER_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Undelivered:
-    """An event that did not arrive, as far as is known, and why."""
+    """An event that, as far as is known, did not arrive, and why."""
 
     id: str
     event: Document
@@ -44,18 +44,18 @@ class Undelivered:
 
     @property
     def name(self) -> str:
-        """Which event: its group, what happened, when, and the id under which it was posted."""
+        """The event's group, what happened, when, and the id under which it was posted."""
         return f"{self.event.get('group_id')} {self.event.get('event')} {self.event.get('time')} ({self.id})"
 
     @property
-    def told(self) -> str:
+    def sentence(self) -> str:
         """One sentence for a person."""
         return f"not delivered to {self.where}: {self.name}: {self.why}"
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long a try may take, how many there are for an event and how far apart, how many events wait."""
+    """The timeout of a try, the number and spacing of tries per event, and the length of the queue."""
 
     timeout_s: float = 5.0
     tries: int = 8
@@ -80,9 +80,9 @@ class _Refused(Exception):
 
 
 class Webhook:
-    """Posts events as JSON, each until it is taken or given up; `lost` holds those given up, in order.
+    """A poster of events as JSON, each until accepted or given up; `lost` holds those given up, in order.
 
-    `undelivered` is told of each event given up, from the thread that posts.
+    `undelivered` is called with each event given up, in the thread that posts.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Webhook:
         self._url = url
         self._key = None if secret is None else key_of(secret)
         self._limits = limits or Limits()
-        self._tell = undelivered
+        self._report = undelivered
         self._waiting: deque[_Post] = deque()
         self._trying: _Post | None = None
         self._changed = threading.Condition()
@@ -108,7 +108,7 @@ class Webhook:
         self._thread.start()
 
     def put(self, event: Document) -> None:
-        """Have an event posted behind all others; where too many wait, the oldest of them is given up."""
+        """Queue an event behind all others; where too many wait, the oldest is given up."""
         body = json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()
         post = _Post(f"msg_{uuid4().hex}", event, body)
         with self._changed:
@@ -119,7 +119,7 @@ class Webhook:
             self._lose(dropped, f"more than {self._limits.queue} events waited")
 
     def close(self, within_s: float) -> list[Undelivered]:
-        """Post what still waits, for so long; what was lost from the beginning to the end, in order."""
+        """Post the waiting events for so long; return all events lost since the beginning, in order."""
         if self._closing.is_set():
             return list(self.lost)
         with self._changed:
@@ -146,7 +146,7 @@ class Webhook:
                 except _Refused as error:
                     self._lose(post, str(error))
                 except Exception as error:
-                    # Whatever it is, the events behind this one are still to be posted or named.
+                    # On any error, the later events are still to be posted or named.
                     self._lose(post, f"{type(error).__name__}: {error}")
 
     def _posts(self) -> Iterator[_Post]:
@@ -206,13 +206,13 @@ class Webhook:
     def _lose(self, post: _Post, why: str) -> None:
         lost = Undelivered(post.id, post.event, why, self.where)
         self.lost.append(lost)
-        self._tell(lost)
+        self._report(lost)
 
 
 def signed(id_: str, timestamp_s: int, body: bytes, key: bytes | None) -> dict[str, str]:
     """Return one try's headers: the event's id, the time, and with a key the HMAC-SHA256 of all three.
 
-    What is signed is `id.timestamp.body`; the signature is `v1,` and the HMAC in base64.
+    The signed text is `id.timestamp.body`; the signature is `v1,` and the HMAC in base64.
     """
     headers = {ID: id_, TIMESTAMP: str(timestamp_s)}
     if key is not None:
@@ -222,7 +222,7 @@ def signed(id_: str, timestamp_s: int, body: bytes, key: bytes | None) -> dict[s
 
 
 def key_of(secret: str) -> bytes:
-    """Return the key in a secret: base64 behind `whsec_`, else its bytes; ConfigError for neither."""
+    """Return the key in a secret: base64 after `whsec_`, else its bytes; raise ConfigError for neither."""
     text = secret.strip()
     if not text:
         raise ConfigError("the webhook's secret is empty", "openssl rand -hex 32 makes one")
@@ -250,6 +250,6 @@ def shown(url: str) -> str:
 
 
 def _retry_after(answer: httpx.Response) -> float | None:
-    """Return the seconds that the receiver asks to wait, at most a minute; None where it names none."""
+    """Return the seconds the receiver asks to wait, at most a minute; None where it names none."""
     text = answer.headers.get("retry-after", "").strip()
     return min(float(text), _LONGEST_RETRY_AFTER_S) if text.isascii() and text.isdigit() else None

@@ -1,4 +1,4 @@
-"""`--zookeeper`: the groups of a tree in the place of a cluster's, for the commands that can read them."""
+"""`--zookeeper`: the groups of a ZooKeeper tree instead of a cluster's, for commands that support it."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ ZooKeeper = Annotated[
 
 @value
 class Opened:
-    """A tree that can be asked, and where it is."""
+    """An open tree, and its address."""
 
     groups: "Groups"
     session: "Session"
@@ -44,9 +44,9 @@ class Opened:
 
 @contextmanager
 def open_groups(env: Env, where: str, *, longer_s: float = 0.0) -> Iterator[Opened]:
-    """Open the groups of the tree at `where`; KgroupError if it cannot be used.
+    """Open the groups of the tree at `where`; raise KgroupError if it is unusable.
 
-    Whatever is asked ends within --timeout (and `longer_s`), answered or not.
+    Each request ends within --timeout (and `longer_s`), answered or not.
     """
     from kgroup.zookeeper.entry.tree import Groups, Session, describe_groups, parse_ensemble
 
@@ -76,9 +76,9 @@ def named(env: Env, where: str) -> "tuple[Ensemble, Security, float]":
 
 
 def refuse(where: str | None, **given: tuple[object, str]) -> None:
-    """ConfigError for an option given that means nothing for groups in ZooKeeper, with the reason."""
-    for name, told in given.items():
-        value, why = told
+    """Raise ConfigError for a given option that does not apply to groups in ZooKeeper, with the reason."""
+    for name, option in given.items():
+        value, why = option
         if where is not None and value:
             raise ConfigError(f"--{name.replace('_', '-')} cannot be combined with --zookeeper", why)
 
@@ -107,7 +107,7 @@ def _security(settings: "Resolved") -> "Security":
         check_hostname=get("ssl.endpoint.identification.algorithm") not in ("", "none"),
     )
     if security.tls:
-        # ConfigError for files that TLS cannot be made of: kazoo would only find them again and again.
+        # Raise ConfigError for files unusable for TLS: kazoo would only retry them endlessly.
         from kgroup.client.properties.given import Given
         from kgroup.client.properties.tls import tls_of
         from kgroup.client.tls.context import client_context
@@ -125,7 +125,7 @@ def _security(settings: "Resolved") -> "Security":
 def _brokers(
     settings: "Resolved", alive: "Sequence[Broker]", until: float, closing: ExitStack
 ) -> "OldCluster":
-    """Return the brokers that the tree names, reached as the settings say, until the command's time is up."""
+    """Yield the brokers that the tree names, reached as the settings say, until the command's time is up."""
     from kgroup.client.retry import Retry
     from kgroup.client.transport import SocketTransport
     from kgroup.zookeeper.entry.tree import OWN_LISTENER, OldCluster
@@ -134,7 +134,7 @@ def _brokers(
     addresses = tuple(
         broker.listeners.get(protocol) or next(iter(broker.listeners.values())) for broker in alive
     )
-    # Brokers of ours serve what Kafka of today does, and none of the versions that 0.8 knew unasked.
+    # kgroup's brokers serve what Kafka of today does, and none of the versions 0.8 needs without asking.
     of_today = all(OWN_LISTENER in broker.listeners for broker in alive)
     left_s = _left_s(until)
     transport = closing.enter_context(

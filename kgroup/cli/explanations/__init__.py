@@ -1,4 +1,4 @@
-"""What `kgroup explain` knows: error codes, states and findings, found by name or near it."""
+"""The entries of `kgroup explain`: error codes, states and findings, found by name or near it."""
 
 import re
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from kgroup.errors import ErrorCode
 
 
 def entries() -> Mapping[str, Entry]:
-    """Every entry by its bare name (see `_bare`); error codes with no text of their own included."""
+    """Return every entry by its bare name (see `_bare`); error codes without a text included."""
     known = {_bare(entry.name): entry for entry in (*ERRORS, *STATES, *LEGACY, *THROWN)}
     for code in ErrorCode:
         if code != ErrorCode.NONE:
@@ -58,7 +58,7 @@ def lookup(term: str) -> Entry | None:
 
 
 def near(term: str) -> list[str]:
-    """Up to three names close to `term`, best first."""
+    """Return up to three names close to `term`, best first."""
     known = entries()
     bare = _bare(term)
     matches = get_close_matches(bare, known, 3, 0.6)
@@ -67,17 +67,17 @@ def near(term: str) -> list[str]:
 
 
 _THROWN = re.compile(r"\b(?:\w+\.)+(\w+(?:Exception|Error))\b|\b(\w+Exception)(?=:)")
-"""An exception's class behind its package, or in front of its message."""
+"""An exception's class after its package, or before its message."""
 _CODES = frozenset(int(code) for code in ErrorCode)
 
 
 def _bare(text: str) -> str:
-    """`text` in lower case without blanks, dashes and underscores: spellings of one name are one key."""
+    """Return `text` in lower case without blanks, dashes and underscores: all spellings share one key."""
     return text.strip().lower().replace("-", "").replace("_", "").replace(" ", "")
 
 
 def findings() -> Mapping[str, Entry]:
-    """Every finding by its bare code, with what to do about it."""
+    """Return every finding by its bare code, with its remedy."""
     # Imported here: only a KGnnn needs the admin layer.
     from kgroup.admin.diagnose.doctor import DOCTOR_CODES
     from kgroup.admin.read.findings import CODES

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A code or state and what an operator needs to know about it.
+    """A code or state with an operator's explanation.
 
-    `kind` is error, group-state, member-state or finding; `classic` and `consumer` say what it means
-    in each protocol, None where it does not occur; `next` are commands with `GROUP` to fill in.
+    `kind` is error, group-state, member-state or finding; `classic` and `consumer` are its meanings in each
+    protocol, None where it does not occur; `next` are commands with `GROUP` to fill in.
     """
 
     name: str

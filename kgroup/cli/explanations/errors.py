@@ -22,7 +22,7 @@ ALIASES = {
     ErrorCode.NON_EMPTY_GROUP: ("GroupNotEmptyException",),
     ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE: ("PrincipalDeserializationException",),
 }
-"""Names under which Java clients throw what they do not name after its code (Errors.java of Kafka 4.3.1)."""
+"""Names under which Java clients throw errors named otherwise (Errors.java of Kafka 4.3.1)."""
 
 
 def _error(
@@ -57,14 +57,14 @@ ERRORS: tuple[Entry, ...] = (
         consumer="A request named an instance id together with a member id that does not hold it. A second "
         "process that joins with a taken id gets UNRELEASED_INSTANCE_ID instead.",
         cause="Two processes share one group.instance.id: a rolling restart that starts the new pod before "
-        "the old one is gone, a copied configuration, or a paused process that came back.",
+        "the old one is gone, a copied configuration, or a paused process that resumed.",
         next=("kgroup describe GROUP --by instance",),
     ),
     _error(
         ErrorCode.UNRELEASED_INSTANCE_ID,
         "The group.instance.id still belongs to a live member, so a newcomer may not take it.",
         consumer="The newcomer is refused and the existing member keeps its partitions: the opposite of the "
-        "classic protocol, where the newcomer wins. It is let in once the holder leaves (epoch -2) or its "
+        "classic protocol, where the newcomer wins. It may join once the holder leaves (epoch -2) or its "
         "session times out.",
         cause="A pod was killed without closing its consumer and came back before the session timeout, or "
         "two processes share one instance id.",
@@ -84,9 +84,9 @@ ERRORS: tuple[Entry, ...] = (
         ErrorCode.FENCED_MEMBER_EPOCH,
         "A heartbeat carries a member epoch the coordinator does not accept.",
         classic="Does not occur; the counterpart is ILLEGAL_GENERATION.",
-        consumer="The client gives up its partitions and joins again with epoch 0. Until then it stays in "
+        consumer="The client gives up its partitions and rejoins with epoch 0. Until then it stays in "
         "the group.",
-        cause="A process that was paused sends an old epoch, or the coordinator came back with an older log.",
+        cause="A process that was paused sends an old epoch, or the coordinator restarted with an older log.",
     ),
     _error(
         ErrorCode.UNKNOWN_MEMBER_ID,
@@ -175,7 +175,7 @@ ERRORS: tuple[Entry, ...] = (
     _error(
         ErrorCode.STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED,
         "The broker could not keep the description that a streams member sent of its topology (Kafka 4.4).",
-        cause="The broker's plugin for descriptions failed; members go on reading without it.",
+        cause="The broker's plugin for descriptions failed; members keep reading without it.",
         next=("kgroup describe GROUP", "read the broker's log"),
     ),
     _error(

@@ -1,4 +1,4 @@
-"""What to do about each finding of `describe` and `doctor`; severity and title stand beside the checks."""
+"""The remedy of each finding of `describe` and `doctor`; severity and title are with the checks."""
 
 _DOCTOR, _DESCRIBE, _BLAME = "kgroup doctor GROUP", "kgroup describe GROUP", "kgroup blame GROUP"
 _OFFSETS = "kgroup describe GROUP --section offsets"
@@ -22,7 +22,7 @@ REMEDIES: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "KG105": ("Nothing, if they are spares. Else add partitions, or stop members.", (_DESCRIBE,)),
     "KG106": (
-        "Give each client a client.id of its own: quotas and broker logs tell them apart.",
+        "Give each client a client.id of its own: quotas and broker logs distinguish them.",
         (_DESCRIBE,),
     ),
     "KG107": (
@@ -47,7 +47,10 @@ REMEDIES: dict[str, tuple[str, tuple[str, ...]]] = {
         "Raise the session timeout above the time of a restart, or restart faster.",
         (_CONFIG, _HISTORY),
     ),
-    "KG114": ("Start the missing members, or take them off the list.", ("kgroup member unregister GROUP",)),
+    "KG114": (
+        "Start the missing members, or remove them from the list.",
+        ("kgroup member unregister GROUP",),
+    ),
     "KG115": (
         "Start more members, or lower the target size.",
         ("kgroup member register GROUP --target-size N",),
@@ -113,7 +116,7 @@ REMEDIES: dict[str, tuple[str, tuple[str, ...]]] = {
         ("kgroup lag GROUP --rate 30s", _DOCTOR),
     ),
     "KG316": (
-        "These records are not delivered again. Find out why no member accepted them; send them once more.",
+        "These records are not delivered again. Find out why no member accepted them; send them again.",
         (_HISTORY, "kgroup config get GROUP"),
     ),
     "KG317": ("Nothing, if the members mean it. Rejected records are not delivered again.", (_HISTORY,)),
@@ -129,4 +132,4 @@ REMEDIES: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "KG404": ("Wait for the first commit; without one, a restart reads from auto.offset.reset.", (_BOTH,)),
 }
-"""Code: what to do, and the commands to begin with; each shows something, or a plan."""
+"""The remedy by code, and the commands to begin with; each shows something, or a plan."""

@@ -1,4 +1,4 @@
-"""What the coordinator of the ZooKeeper era answers (`serve --legacy`); its numbers are not Kafka's."""
+"""Answers of the coordinator of the ZooKeeper era (`serve --legacy`); its numbers are not Kafka's."""
 
 from kgroup.cli.explanations.entry import Entry
 
@@ -6,7 +6,7 @@ MEMBERS = "kgroup describe GROUP --zookeeper HOST:PORT"
 
 
 def _refusal(number: int, name: str, meaning: str, cause: str, *aliases: str) -> Entry:
-    # Its code stays out: 5 to 10 are other errors in Kafka, and a number alone means those.
+    # Its code is omitted: 5 to 10 are other errors in Kafka, and a number alone means those.
     said = f"{meaning} Code {number} of the coordinator of the ZooKeeper era; not a Kafka error."
     return Entry(name, "error", said, cause=cause, next=(MEMBERS,), aliases=(f"legacy {number}", *aliases))
 
@@ -16,7 +16,7 @@ LEGACY: tuple[Entry, ...] = (
         5,
         "DUPLICATE_CONSUMER_ID",
         "Another, live consumer of the group has this id.",
-        "Two processes share a consumer id. One that comes back after a crash is let in once its old "
+        "Two processes share a consumer id. One that comes back after a crash may register once its old "
         "connection is closed or its session has expired; until then it keeps trying.",
     ),
     _refusal(

@@ -44,7 +44,7 @@ GROUP_STATES: tuple[Entry, ...] = (
     Entry(
         "Unknown",
         "group-state",
-        "A group in ZooKeeper (Kafka 0.8 to 1.1); it is not known whether anybody is using it.",
+        "A group in ZooKeeper (Kafka 0.8 to 1.1); it is unknown whether it is in use.",
         cause="Partitions have owners although none is registered, or registrations may not be read.",
         next=("kgroup describe GROUP --zookeeper HOST:PORT",),
     ),

@@ -1,4 +1,4 @@
-"""What is running, for `kgroup --version -v`: the interpreter, where kgroup lies, which loops run."""
+"""The running build, for `kgroup --version -v`: the interpreter, kgroup's folder, which loops run."""
 
 import platform
 import sys
@@ -9,8 +9,8 @@ import kgroup
 from kgroup.history.built import LOOPS, runs_as
 
 
-def told() -> Iterator[str]:
-    """One line a fact, in an order that stays."""
+def lines() -> Iterator[str]:
+    """Yield one line per fact, in a stable order."""
     yield f"kgroup {kgroup.__version__}"
     yield f"python {platform.python_version()} ({platform.python_implementation()}, {sys.executable})"
     yield f"from {Path(kgroup.__file__).parent}"

@@ -1,4 +1,4 @@
-"""What commands that change something share: their options, asking, the command that undoes it."""
+"""The common part of commands that change something: options, asking, the command that undoes it."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -37,13 +37,13 @@ Reason = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """Whether the user wants the change made, and whether to ask once more on a terminal."""
+    """The user's consent to the change, and whether to ask again on a terminal."""
 
     execute: bool
     yes: bool
 
     def ask(self, env: Env, plan: Result, question: str) -> None:
-        """Show the plan and ask on a terminal; Failure (refused) unless the answer is yes.
+        """Show the plan and ask on a terminal; raise Failure (refused) unless the answer is yes.
 
         Without a terminal --execute is the consent. Plan and question go to stderr.
         """
@@ -58,7 +58,7 @@ class Consent:
                 hint,
             )
         blocks = [b.replace(NOT_YET, "").rstrip() if isinstance(b, str) else b for b in plan.blocks]
-        # stdout may be a file that takes the document: its columns and colours are not the terminal's.
+        # stdout may be a file for the document: its columns and colours are not the terminal's.
         output = replace(
             env.output, columns=None, terminal=True, color=env.output.color and env.output.terminal
         )
@@ -72,29 +72,29 @@ class Consent:
 
 
 def with_undo(result: Result, line: str) -> Result:
-    """Return the outcome of a change, and below it how to take it back."""
+    """Return the outcome of a change, and below it how to undo it."""
     return replace(result, blocks=(*result.blocks, line))
 
 
 def undo_line(env: Env, verb: str, *names: str, options: Sequence[str] = ()) -> str:
-    """Return the command that takes a change back, on the cluster this command was given."""
+    """Return the command that undoes a change, on the cluster this command was given."""
     return "undo: " + shell.command(verb, *names, options=" ".join([*options, *env.target_words()]))
 
 
 def undo_of_offsets(env: Env, journal: "Journal", entry_id: str) -> str:
-    """How to take back a journalled change of committed offsets."""
+    """Return how to undo a journalled change of committed offsets."""
     from kgroup.admin.change.undo import changed_groups
 
     groups = changed_groups(journal, entry_id)
     if not groups:
-        return "undo: nothing to take back, no committed offset was changed"
-    # A name that is a pattern would be taken for one; the whole entry is meant anyway.
+        return "undo: none, no committed offset was changed"
+    # A name that is a pattern would be read as one; the whole entry is meant anyway.
     named = groups if len(groups) == 1 and not set("*?[") & set(groups[0]) else ()
     return undo_line(env, "reset-offsets", *named, options=("--undo", entry_id))
 
 
 def undo_of_settings(env: Env, group: str, own_before: Mapping[str, str | None]) -> str:
-    """How to give settings of a group back what it had of its own; None for the broker's value."""
+    """Return how to restore a group's own settings; None for the broker's value."""
     pairs = [f"{name}={value}" for name, value in own_before.items() if value is not None]
     unset = [f"--unset {shell.word(name)}" for name, value in own_before.items() if value is None]
     return undo_line(env, "config set", group, *pairs, options=unset)

@@ -1,7 +1,7 @@
-"""What the shell offers for a word: groups, topics, instance ids, contexts, states and conditions.
+"""Shell completions of a word: groups, topics, instance ids, contexts, states and conditions.
 
-A cluster is asked for a second at most and its answer kept for a few more, since a shell asks at every key.
-Nothing is ever said on a failure: an empty offer is all a completion can tell.
+A cluster is asked for a second at most and its answer kept for a few more, since a shell asks at every key. A
+failure prints nothing: a completion can only report it as an empty offer.
 """
 
 import contextlib
@@ -33,12 +33,12 @@ Offer: TypeAlias = Callable[["Context", str], Iterable[str]]
 
 
 def complete(offer: Offer) -> Callable[["Context", "Parameter", str], list[str]]:
-    """`offer` in the form in which a parameter asks for it: the offered words that begin as typed."""
+    """Return `offer` in the form a parameter needs: the offered words that begin as typed."""
 
     def asked(ctx: "Context", parameter: "Parameter", incomplete: str) -> list[str]:
         if parameter.param_type_name == "option":
-            # The context with what was typed in front of the option whose value is being typed. At an
-            # option without a value the parser gives up, and keeps nothing of the words in front of it.
+            # The context with the words typed before the option whose value is being typed. At an option
+            # without a value the parser gives up, and keeps none of the words before it.
             typed = os.environ.get("_TYPER_COMPLETE_ARGS") or os.environ.get("COMP_WORDS", "")
             path = ctx.command.path.split() if isinstance(ctx.command, KgroupCommand) else []
             words = [word for word in typed.split()[1:] if word not in path]
@@ -53,7 +53,7 @@ def complete(offer: Offer) -> Callable[["Context", "Parameter", str], list[str]]
 
 
 def offer_for(path: str, parameter: "Parameter") -> Offer | None:
-    """Return what to offer for a parameter of the command `path`, by what its metavar says it takes."""
+    """Return the offer for a parameter of the command `path`, by its metavar."""
     kind = (parameter.metavar or parameter.name or "").strip("[]{}….").upper()
     if path == "cluster topics" and kind == "GLOB":
         return topics
@@ -76,12 +76,12 @@ def groups(ctx: "Context", incomplete: str) -> Iterable[str]:
 
 
 def topics(ctx: "Context", incomplete: str) -> Iterable[str]:
-    """Return the topics of the cluster, internal ones left out."""
+    """Return the topics of the cluster without internal ones."""
     return _of_cluster(ctx, "topics", lambda admin: [t.name for t in admin.topics() if not t.internal])
 
 
 def instances(ctx: "Context", incomplete: str) -> Iterable[str]:
-    """Return the instance ids in the groups named so far, behind those of a comma list already typed."""
+    """Return the instance ids in the groups named so far, after those of a comma list already typed."""
     named = ctx.params.get("group") or ()
     wanted = [named] if isinstance(named, str) else list(named)
     done = incomplete.rpartition(",")[0]
@@ -131,7 +131,7 @@ def undoable(ctx: "Context", incomplete: str) -> Iterable[str]:
 
 
 def events(ctx: "Context", incomplete: str) -> Iterable[str]:
-    """Return the kinds of events, behind those of a comma list already typed."""
+    """Return the kinds of events, after those of a comma list already typed."""
     from kgroup.history.fold.events import Kind
 
     done = incomplete.rpartition(",")[0]
@@ -144,7 +144,7 @@ def states(ctx: "Context", incomplete: str) -> Iterable[str]:
 
 
 def conditions(ctx: "Context", incomplete: str) -> Iterable[str]:
-    """Return what one may wait for; behind `member=` the instance ids of the groups."""
+    """Return the conditions to wait for; after `member=` the instance ids of the groups."""
     from kgroup.admin.read.conditions import KINDS
 
     if incomplete.startswith("member="):
@@ -164,12 +164,12 @@ _BY_KIND: dict[str, Offer] = {
 
 
 def _of_cluster(ctx: "Context", what: str, ask: Callable[["Admin"], list[str]]) -> list[str]:
-    """Return the answer of the cluster the words so far name, or the one kept from a moment ago."""
+    """Return the answer of the cluster the words so far name, or the one cached a moment ago."""
     if ctx.params.get("zookeeper") or ctx.params.get("rest"):
         # Another place than the settings name, and too slow to ask at every key.
         return []
     values = {name: ctx.params.get(name) for name in shared_names()}
-    # What is said goes to the terminal, into the line that somebody is typing.
+    # Messages would go to the terminal, into the line being typed.
     env = Env.of("completion", values | {"quiet": True}, os.environ)
     where = {s.name: s.value for s in env.settings().settings.values() if s.name != "timeout"}
     key = json.dumps([what, sorted(where.items())])
@@ -187,7 +187,7 @@ def _ask(env: Env, ask: Callable[["Admin"], list[str]]) -> list[str]:
 
     connection = connection_of(env)
     if isinstance(connection, Path):
-        # A folder that nobody serves would have to be opened, locked and read for it.
+        # A folder that is not served would have to be opened, locked and read for it.
         return []
     transport = SocketTransport(replace(connection, request_timeout_s=PATIENCE_S))
     try:
@@ -197,7 +197,7 @@ def _ask(env: Env, ask: Callable[["Admin"], list[str]]) -> list[str]:
 
 
 class _Answer(TypedDict):
-    """What was offered, and when."""
+    """An offer and its time."""
 
     time: float
     words: list[str]
@@ -217,12 +217,12 @@ class _Kept:
             self._answers = {k: v for k, v in read.items() if 0 <= self._now - v["time"] < KEPT_S}
 
     def find(self, key: str) -> list[str] | None:
-        """Return what was answered; None for what was not asked lately."""
+        """Return the cached answer; None if there is no recent one."""
         found = self._answers.get(_digest(key))
         return None if found is None else list(found["words"])
 
     def put(self, key: str, words: list[str]) -> None:
-        """Keep an answer; it does not matter if it cannot be written."""
+        """Cache an answer; it does not matter if it cannot be written."""
         self._answers[_digest(key)] = {"time": self._now, "words": words}
         with contextlib.suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -232,7 +232,7 @@ class _Kept:
 
 
 def _digest(key: str) -> str:
-    """Return settings may be secrets: the file holds no more of them than this."""
+    """Return a digest: settings may be secrets, and the file holds no more of them than this."""
     from hashlib import sha256
 
     return sha256(key.encode()).hexdigest()

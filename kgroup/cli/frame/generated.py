@@ -1,6 +1,6 @@
-"""Files made from the command tree: man pages and completion scripts.
+"""Files generated from the command tree: man pages and completion scripts.
 
-`python -m kgroup.cli.frame.generated` writes them where they belong; a test holds them equal.
+`python -m kgroup.cli.frame.generated` writes them where they belong; a test keeps them equal.
 """
 
 import sys
@@ -41,7 +41,7 @@ def man_name(path: str) -> str:
 
 
 def files() -> dict[str, str]:
-    """Every generated file by its path in the repository."""
+    """Return every generated file by its path in the repository."""
     pages = {f"man/{man_name(c.path)}.1": _command_page(c) for c in walk()}
     scripts = {f"completions/{file}": completion_script(shell) for shell, file in SHELLS.items()}
     return {"man/kgroup.1": _root_page(), **pages, **scripts}
@@ -104,7 +104,7 @@ def _join(lines: list[str]) -> str:
 
 
 def write(root: Path) -> list[Path]:
-    """Write every generated file below `root`, remove pages of commands that are gone; the paths written."""
+    """Write every generated file below `root`, remove obsolete pages; return the paths written."""
     wanted = files()
     for folder in ("man", "completions"):
         (root / folder).mkdir(parents=True, exist_ok=True)

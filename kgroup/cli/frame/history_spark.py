@@ -1,4 +1,4 @@
-"""`kgroup replay-log --engine spark`: which engine tells a timeline, and telling it on Spark."""
+"""`kgroup replay-log --engine spark`: the choice of the engine, and a timeline from Spark."""
 
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -17,10 +17,10 @@ SPARK_FROM_BYTES = 8 << 30
 
 
 def chosen_engine(env: Env, asked: str | None, source: Source, plain: bool) -> str:
-    """Return a timeline's engine: the one asked for, else Spark for very much input if installed.
+    """Return a timeline's engine: the one requested, else Spark for very much input if installed.
 
-    `plain`: nothing is asked for that Spark does not tell (single commits, a page with owners). ConfigError
-    for an engine that is unknown or cannot do it.
+    `plain`: nothing is requested that Spark does not show (single commits, a page with owners). Raise
+    ConfigError for an engine that is unknown or cannot do it.
     """
     if asked not in (None, AUTO, LOCAL, SPARK):
         raise ConfigError(f"--engine {asked!r} is unknown", f"one of {AUTO}, {LOCAL}, {SPARK}")
@@ -41,20 +41,20 @@ def chosen_engine(env: Env, asked: str | None, source: Source, plain: bool) -> s
     return SPARK
 
 
-def tell_on_spark(
+def show_on_spark(
     env: Env,
     files: Sequence[str],
     selection: Selection,
     master: str | None,
     options: Sequence[str] | None = None,
 ) -> ExitCode:
-    """Return the timeline that `replay-log` tells, folded by Spark."""
+    """Show the timeline of `replay-log`, folded by Spark; return the exit code."""
     from kgroup.cli.views.history import show_story
 
     check_installed()
     from kgroup.pipeline.ask.replaying import replay_on_spark
 
-    # Copies left out were told of when the files were looked at.
+    # Omitted copies were reported when the files were examined.
     segments = segments_at(env, files, options)
     with opened_spark(env, master, sql=False) as context:
         story = replay_on_spark(context, segments, names=selection.names, wanted=selection.wanted)

@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from typer._click import Context as AnyContext
     from typer._click.shell_completion import CompletionItem
 
-# Context settings of every command: names a terminal user expects, and help wide enough to read.
+# Context settings of every command: help options a terminal user expects, and wide enough help.
 CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 class KgroupCommand(TyperCommand):
     """A command that prints its options by panel and its examples below them.
 
-    `path` is its full name ("context use"); `examples` are command lines with a comment each;
-    `has_json` tells whether it prints a JSON envelope, so needs a schema.
+    `path` is its full name ("context use"); `examples` are command lines with a comment each; with `has_json`
+    it prints a JSON envelope, so needs a schema.
     """
 
     path: str = ""
@@ -56,7 +56,7 @@ def _panel_rank(name: str) -> int:
 
 
 class OptionsInFront(TyperGroup):
-    """A group of commands that takes the shared options in front of a command's name as well as behind."""
+    """A group of commands that takes the shared options before a command's name as well as after it."""
 
     def format_commands(self, ctx: AnyContext, formatter: HelpFormatter) -> None:
         """Write the summaries whole; the parent class cuts them to a line."""
@@ -65,7 +65,7 @@ class OptionsInFront(TyperGroup):
             formatter.write_dl(rows)
 
     def parse_args(self, ctx: AnyContext, args: list[str]) -> list[str]:
-        # A word alone (`--help`) has nothing behind which it could be put.
+        # A single word (`--help`) has no command after it.
         if len(args) > 1 and args[0].startswith("-"):
             from kgroup.cli.frame.shared_options import behind_the_command
 
@@ -117,7 +117,7 @@ def load(entry: CommandEntry) -> KgroupCommand | TyperGroup:
 
 
 def walk() -> list[KgroupCommand]:
-    """Every command that can be run, subcommands included, in the registry's order (imports them all)."""
+    """Return every runnable command, subcommands included, in the registry's order (imports them all)."""
     return [command for entry in COMMANDS.values() for command in _leaves(load(entry))]
 
 

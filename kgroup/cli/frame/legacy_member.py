@@ -18,7 +18,7 @@ SESSION_MS = 6000
 
 
 class Legacy:
-    """One consumer; `member_id` has the form of those that consumers of the era made themselves."""
+    """One consumer; `member_id` has the form that consumers of the era generated."""
 
     def __init__(self, group_id: str, where: str, session_ms: int | None) -> None:
         self.group_id = group_id
@@ -38,7 +38,7 @@ class Legacy:
         on_event: "Callable[[Happened], None]",
         on_log: Callable[[str], None],
     ) -> None:
-        """Consume until told to stop; Unreachable if no coordinator has ever given it anything to read."""
+        """Consume until stopped; raise Unreachable if no coordinator ever assigned it a partition."""
         from kgroup.zookeeper.entry.member import Broker, ConsumerConfig, LegacyConsumer, LegacyDriver
 
         brokers = tuple(Broker(-1, host, port) for host, port in self._addresses)
@@ -56,7 +56,7 @@ class Legacy:
 
         driver = LegacyDriver(
             LegacyConsumer(config),
-            # A look that takes longer than this would keep pings waiting.
+            # A poll longer than this would delay pings.
             admin.records(self._session_ms / 6000),
             clock_ms=lambda: time.monotonic_ns() // 1_000_000,
             stop=stop,

@@ -1,4 +1,4 @@
-"""The commands of a migration that both directions share: plan, execute, watch."""
+"""The migration commands that both directions share: plan, execute, watch."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ def show_plan(
 
 
 def execute_command(direction: str) -> KgroupCommand:
-    """`upgrade execute` or `downgrade execute`: they differ by a word."""
+    """Return `upgrade execute` or `downgrade execute`: they differ by a word."""
 
     def execute(
         env: Env,
@@ -69,14 +69,14 @@ def execute_command(direction: str) -> KgroupCommand:
     line = f"kgroup {direction} execute orders"
     examples = (
         (f"{line} --yes", "an empty group: converted at once, offsets proven the same"),
-        (f"{line} --read-log", "a live group: whom to restart in which order, then watch"),
+        (f"{line} --read-log", "a live group: the restart order, then watch"),
         (f"{line} --no-watch -o json", "the order for a script"),
     )
     return make(f"{direction} execute", examples=examples)(execute)
 
 
 def watch_command(direction: str) -> KgroupCommand:
-    """`upgrade watch` or `downgrade watch`."""
+    """Return `upgrade watch` or `downgrade watch`."""
 
     def watch(
         env: Env, group: Group, interval: Interval = "500ms", stuck_after: StuckAfter = "5m"
@@ -101,7 +101,7 @@ def watch_command(direction: str) -> KgroupCommand:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """What the options of `execute` ask for."""
+    """The options of `execute`."""
 
     yes: bool
     accept_unknown: bool
@@ -112,7 +112,7 @@ class Choices:
 
 
 def _execute(env: Env, group: str, direction: str, choices: Choices) -> ExitCode:
-    """Convert an empty group; for a live one say how its clients are to be rolled, and watch that."""
+    """Convert an empty group; for a live one print how to roll its clients, and watch that."""
     from kgroup.admin.migrate.execute import roll_order
     from kgroup.admin.migrate.plan import plan_of
     from kgroup.cli.views.migration_watch import follow

@@ -1,4 +1,4 @@
-"""What the commands that change committed offsets share: options, asking, executing, showing."""
+"""The common part of commands that change committed offsets: options, asking, executing, showing."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -37,10 +37,10 @@ def run(
     before: Callable[[], Sequence[str]] = tuple,
     unseen: Sequence[ItemError] = (),
 ) -> ExitCode:
-    """Show the plan, or with consent execute it and show what became of each committed offset.
+    """Show the plan, or with consent execute it and show the outcome per committed offset.
 
-    `unseen` says what the plan may lack, groups or offsets. `before` does what has to happen before an
-    execution and says what it did; the plan is made after it, because members commit when they close.
+    `unseen` says what the plan may lack, groups or offsets. `before` prepares an execution and reports what
+    it did; the plan is made after it, because members commit when they close.
     """
     from kgroup.cli.views.offsets import executed, planned
 
@@ -62,7 +62,7 @@ def run(
 
 
 def unseen_of(admin: "Admin", groups: Iterable[str]) -> Sequence[ItemError]:
-    """Why groups may have more offsets than are seen: rights, or start offsets that could not be read."""
+    """Return why groups may have more offsets than visible: rights, or unreadable start offsets."""
     return [found.unseen for found in admin.look(groups).values() if found.unseen]
 
 
@@ -78,10 +78,10 @@ def import_plan(
     reason: str | None,
     share: Collection[str] = (),
 ) -> "OffsetsPlan":
-    """Return the plan that gives groups exactly these offsets and leaves their others alone.
+    """Return the plan that sets exactly these offsets of groups and keeps their others.
 
-    Offsets of partitions that do not exist are failed items of it; groups in `share` that do not exist are
-    made share groups.
+    Offsets of partitions that do not exist are failed items of it; absent groups in `share` become share
+    groups.
     """
     from kgroup.admin.change.offset_plans import Purpose, make_plan
 
@@ -90,7 +90,7 @@ def import_plan(
 
 
 def once_empty(env: Env, admin: "Admin", groups: Sequence[str]) -> Callable[[], Sequence[str]]:
-    """Return what waits until none of these groups has members; nothing to say about it."""
+    """Return a function that waits until none of these groups has members; it reports nothing."""
 
     def wait() -> Sequence[str]:
         if groups:
@@ -101,7 +101,7 @@ def once_empty(env: Env, admin: "Admin", groups: Sequence[str]) -> Callable[[], 
 
 
 def wait_until_empty(env: Env, admin: "Admin", groups: Sequence[str]) -> None:
-    """Wait until no group has members; Failure (timed out) with who is left."""
+    """Wait until no group has members; raise Failure (timed out) that names those that have."""
     from kgroup.admin.read.conditions import Condition, raised
 
     timeout_s = env.settings().timeout_s()

@@ -19,7 +19,7 @@ from kgroup.cli.frame.shared_options import SHARED
 def command(
     path: str, *, examples: tuple[tuple[str, str], ...], has_json: bool = True
 ) -> Callable[[Callable[..., ExitCode | None]], KgroupCommand]:
-    """Make `fn(env, …own options…) -> ExitCode | None` a command that also has every shared option.
+    """Turn `fn(env, …own options…) -> ExitCode | None` into a command with every shared option.
 
     `path` is the full name ("context use"); the docstring's first line is the help line.
     """
@@ -44,7 +44,7 @@ def command(
         assert isinstance(result, KgroupCommand)
         result.path, result.examples, result.has_json = path, examples, has_json
         if "_KGROUP_COMPLETE" in os.environ:
-            # Give the parameters that have no completion of their own one by what they take.
+            # Give parameters without a completion one by their metavar.
             from kgroup.cli.frame.completions import complete, offer_for
 
             for parameter in result.params:

@@ -45,7 +45,7 @@ COMMANDS: dict[str, CommandEntry] = {
             "downgrade", MIGRATE, "Move a group back to the classic protocol: plan, execute, watch."
         ),
         CommandEntry("demo", LOCAL, "A tour on an embedded cluster with real consumers."),
-        CommandEntry("replay-log", INSPECT, "Tell what happened to groups, from __consumer_offsets."),
+        CommandEntry("replay-log", INSPECT, "Show what happened to groups, from __consumer_offsets."),
         CommandEntry("blame", INSPECT, "Say what caused a group's last rebalance, rewind or deletion."),
         CommandEntry(
             "offsets-topic", INSPECT, "Show statistics of __consumer_offsets, and decode its records."

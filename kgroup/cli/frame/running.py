@@ -31,8 +31,8 @@ def run_command(
     except KgroupError as error:
         return _report(error, env)
     except Exception as error:
-        # What nobody planned for: output that cannot be written, else a fault of kgroup's own.
-        # typer's usage errors and exits are for the caller.
+        # Unexpected failures: output that cannot be written, else a bug of kgroup. typer's usage errors and
+        # exits are for the caller.
         if hasattr(error, "exit_code"):
             raise error
         if isinstance(error, OSError) and error.errno in _UNWRITABLE and error.filename is None:
@@ -63,14 +63,14 @@ def _report(error: KgroupError, env: Env | None) -> int:
 
 
 def _print_traceback(error: Exception) -> None:
-    """Print the traceback to stderr; what an exception says may come from a broker and is escaped."""
+    """Print the traceback to stderr; an exception's text may come from a broker and is escaped."""
     own = ("Traceback ", "  File ", "  [Previous", "\n")
     for part in traceback.TracebackException.from_exception(error).format():
         print(part if part.startswith(own) else clean(part.rstrip("\n")) + "\n", end="", file=sys.stderr)
 
 
 def output_failed(error: OSError) -> int:
-    """Return how a command ends whose output fails: fine for a reader that left, not for a full disk."""
+    """Return the exit code for failed output: fine for a reader that left, not for a full disk."""
     silence_stdout()
     if isinstance(error, BrokenPipeError):
         return ExitCode.OK

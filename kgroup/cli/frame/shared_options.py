@@ -100,7 +100,7 @@ def shared_names() -> tuple[str, ...]:
 
 @functools.cache
 def _takes_value() -> dict[str, bool]:
-    """Every shared option by its spellings, and whether a value follows it."""
+    """Return every shared option by its spellings, and whether a value follows it."""
     found = {}
     for parameter in inspect.signature(_shared, eval_str=True).parameters.values():
         (declared,) = parameter.annotation.__metadata__
@@ -111,9 +111,9 @@ def _takes_value() -> dict[str, bool]:
 
 
 def behind_the_command(args: list[str]) -> list[str]:
-    """Return the words with the shared options that stand in front of a command's name put right behind it.
+    """Return the words with shared options before a command's name moved right after it.
 
-    Where anything else stands in front (--help, --version, a typing error), it all stays as it is.
+    Where anything else stands before it (--help, --version, a typing error), all stays unchanged.
     """
     takes_value, end = _takes_value(), 0
     while end < len(args) and args[end].startswith("-"):

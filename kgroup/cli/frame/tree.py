@@ -1,4 +1,4 @@
-"""The command line whole; turns anything that ends a command into an exit code."""
+"""The whole command line; turns anything that ends a command into an exit code."""
 
 import os
 import sys
@@ -29,9 +29,9 @@ Works on a remote cluster (-b HOST:PORT) and on an embedded one (--local).
 def _print_version(ctx: "Context", param: "CallbackParam", value: bool) -> None:
     if value and not ctx.resilient_parsing:
         if ctx.params["verbose"]:
-            from kgroup.cli.frame.build import told
+            from kgroup.cli.frame.build import lines
 
-            print(*told(), sep="\n")
+            print(*lines(), sep="\n")
         else:
             print(f"kgroup {kgroup.__version__}")
         raise Exit()
@@ -46,7 +46,7 @@ def root() -> RootGroup:
         callback=_print_version,
         help="Show the version and exit; with -v also which loops are compiled, and where kgroup lies.",
     )
-    # Before --version in whatever order they are typed; of a command it is one of the shared options.
+    # Before --version in any order they are typed; for a command it is one of the shared options.
     verbose = TyperOption(param_decls=["-v", "--verbose"], is_flag=True, is_eager=True, hidden=True)
     return RootGroup(
         name="kgroup",
@@ -63,8 +63,8 @@ def root() -> RootGroup:
 def expand_local(argv: Sequence[str]) -> list[str]:
     """Give `--local` its optional DIR: the next word if it looks like a path, else the default folder.
 
-    Without this rule `kgroup list --local 'pay*'` would take the glob for a folder. UsageError for a word
-    without a slash that is the folder of a cluster: it may mean either.
+    Without this rule `kgroup list --local 'pay*'` would take the glob for a folder. Raise UsageError for a
+    word without a slash that is the folder of a cluster: it may mean either.
     """
     out: list[str] = []
     words = list(argv)
@@ -95,7 +95,7 @@ def _refuse_a_folder(word: str) -> None:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run one command line and return its exit code; nothing but SystemExit from completion leaves it."""
+    """Run one command line and return its exit code; raise nothing but SystemExit from completion."""
     if "_KGROUP_COMPLETE" in os.environ:
         from typer._completion_classes import completion_init
 

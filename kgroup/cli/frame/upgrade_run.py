@@ -1,4 +1,4 @@
-"""`upgrade run`: where the waves are, what happens to them, and what to do where they stop."""
+"""`upgrade run`: the progress of the waves, their execution, and what to do where they stop."""
 
 import signal
 from collections.abc import Iterator, Sequence
@@ -54,12 +54,12 @@ _COLUMNS = (
     Column("unowned", "UNOWNED s", right=True, wide=True),
 )
 MOST_WAYS = 20
-"""Ways back that are printed; JSON has all."""
+"""The number of printed commands to go back; JSON has all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What `upgrade run` is asked to do."""
+    """The options of `upgrade run`."""
 
     waves: Path
     state: Path | None
@@ -70,7 +70,7 @@ class Order:
 
 
 def run(env: Env, order: Order) -> ExitCode:
-    """Show where the waves are and what stands against the next; with `execute` take them through."""
+    """Show the progress of the waves and what blocks the next; with `execute` take them through."""
     waves = read_waves(order.waves)
     options = Options(parse_duration(order.interval), order.hook_again, tuple(env.target_words()))
     with open_admin(env) as admin:
@@ -88,7 +88,7 @@ def run(env: Env, order: Order) -> ExitCode:
 def _foreseen(
     admin: "Admin", file: StateFile, waves: Sequence[Wave], options: Options, where: Document
 ) -> Result:
-    """Return where the run would go on, with the plan of all groups that are still to be planned."""
+    """Return where the run would resume, with the plan of all groups that are still to be planned."""
     runs = continued(waves, file.read())
     left = [run for run in runs if run.step != DONE]
     cut_off: dict[str, tuple[Stop, ...]] = {}
@@ -123,11 +123,11 @@ def _foreseen(
 def _execute(
     env: Env, admin: "Admin", file: StateFile, waves: Sequence[Wave], options: Options, where: Document
 ) -> ExitCode:
-    tell = _teller(env)
+    report = _reporter(env)
 
     def store(runs: Sequence[WaveRun]) -> None:
         file.write(runs)
-        tell(runs)
+        report(runs)
 
     made = admin.run_waves(waves, continued(waves, file.read()), store, options)
     ended: ExitCode | None = None
@@ -146,12 +146,12 @@ def _execute(
 
 
 class _Terminated(KeyboardInterrupt):
-    """SIGTERM has come."""
+    """The arrival of SIGTERM."""
 
 
 @contextmanager
 def _ended_by_sigterm() -> Iterator[None]:
-    """Have SIGTERM end the run as Ctrl-C does: what was begun is stored."""
+    """Let SIGTERM end the run as Ctrl-C does: what was begun is stored."""
 
     def end(number: int, frame: FrameType | None) -> None:
         raise _Terminated
@@ -191,7 +191,7 @@ def _result(
 
 
 def exit_code_of(stops: Sequence[Stop]) -> ExitCode:
-    """Return what a run ends with that was stopped for these reasons; OK for none."""
+    """Return the exit code of a run stopped for these reasons; OK for none."""
     for why, code in (
         (BLOCKED, ExitCode.REFUSED),
         (RULE, ExitCode.BAD_VERDICT),
@@ -208,7 +208,7 @@ def exit_code_of(stops: Sequence[Stop]) -> ExitCode:
 
 
 def _ways_back(runs: Sequence[WaveRun]) -> Iterator[str]:
-    """Yield how to go back: of the wave that stopped, otherwise of all."""
+    """Yield how to go back: for the wave that stopped, otherwise for all."""
     stopped = [run for run in runs if run.stops]
     groups = [group for run in stopped or runs for group in run.groups]
     lines = [group.back for group in groups if group.back is not None]
@@ -255,15 +255,15 @@ def _hook(run: WaveRun) -> str | None:
     return run.hook.failure or f"exit code {run.hook.exit_code}"
 
 
-class _Tell(Protocol):
+class _Report(Protocol):
     def __call__(self, runs: Sequence[WaveRun], /) -> None: ...
 
 
-def _teller(env: Env) -> _Tell:
-    """Return what prints a wave whenever something in it is new: lines for people, ndjson for programs."""
-    told: dict[str, object] = {}
+def _reporter(env: Env) -> _Report:
+    """Return a printer of waves that changed: lines for people, ndjson for programs."""
+    reported: dict[str, object] = {}
 
-    def tell(runs: Sequence[WaveRun]) -> None:
+    def report(runs: Sequence[WaveRun]) -> None:
         for run in runs:
             if env.output.is_lines:
                 moment, line = _line(run)
@@ -271,25 +271,25 @@ def _teller(env: Env) -> _Tell:
             else:
                 moment, line = "", ""
                 news = _news(run)
-            if told.setdefault(run.name, news) == news:
+            if reported.setdefault(run.name, news) == news:
                 continue
-            told[run.name] = news
+            reported[run.name] = news
             if env.output.is_lines:
                 print(clean(f"{moment}  {line}"), flush=True)
             elif env.output.format == "ndjson":
                 print(json_line("upgrade run", document(run)), flush=True)
 
-    return tell
+    return report
 
 
 def _news(run: WaveRun) -> WaveRun:
-    """Return a wave without what every poll changes."""
+    """Return a wave without the fields that every poll changes."""
     groups = (replace(group, seen_ms=None, unowned_partition_ms=Unowned()) for group in run.groups)
     return replace(run, groups=tuple(groups), started_ms=None, ended_ms=None)
 
 
 def _line(run: WaveRun) -> tuple[str, str]:
-    """Return when a wave was seen last, and what it is at."""
+    """Return when a wave was seen last, and its current step."""
     seen = max((group.seen_ms for group in run.groups if group.seen_ms), default=run.started_ms or 0)
     parts = [run.name, "stopped" if run.stops else run.step]
     if run.step == MOVE and run.hook is not None:

@@ -1,4 +1,4 @@
-"""Access rules as options say them, with the names of kafka-acls.sh."""
+"""Access rules as options name them, with the names of kafka-acls.sh."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ Kind = TypeVar("Kind", Operation, PatternType)
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """The resources that options name; `cluster` is the one that needs no name."""
+    """The resources that options name; `cluster` is the one without a name."""
 
     topics: Sequence[str] = ()
     groups: Sequence[str] = ()
@@ -31,7 +31,7 @@ class Resources:
     cluster: bool = False
 
     def named(self) -> Iterator[tuple[ResourceType, str]]:
-        """Type and name of each."""
+        """Yield type and name of each."""
         yield from ((ResourceType.TOPIC, name) for name in self.topics)
         yield from ((ResourceType.GROUP, name) for name in self.groups)
         yield from ((ResourceType.TRANSACTIONAL_ID, name) for name in self.transactional_ids)
@@ -41,7 +41,7 @@ class Resources:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Who, from where, and what; nothing said means everybody, everywhere, everything in a filter."""
+    """Principals, hosts and operations; in a filter an omitted one means all."""
 
     principals: Sequence[str] = ()
     hosts: Sequence[str] = ()
@@ -52,9 +52,9 @@ class Terms:
 
 
 def new_acls(resources: Resources, terms: Terms) -> list[Acl]:
-    """Return the rules that options ask for: every principal with every operation on every resource.
+    """Return the rules of the options: every principal with every operation on every resource.
 
-    ConfigError where a principal, an operation or a resource is missing or makes no sense.
+    Raise ConfigError where a principal, an operation or a resource is missing or invalid.
     """
     named = list(resources.named())
     if not named:
@@ -88,7 +88,7 @@ def new_acls(resources: Resources, terms: Terms) -> list[Acl]:
 
 
 def filters(resources: Resources, terms: Terms) -> list[AclFilter]:
-    """Return the filters that options ask for; without options one for every rule. ConfigError."""
+    """Return the filters of the options; without options one for every rule. Raise ConfigError."""
     pattern = _pattern(terms.pattern or "any")
     permission = Permission.DENY if terms.deny else Permission.ALLOW if terms.allow else Permission.ANY
     named: Iterable[tuple[ResourceType, str | None]] = list(resources.named()) or [(ResourceType.ANY, None)]
@@ -134,12 +134,10 @@ def _pattern(text: str) -> PatternType:
 
 
 def _fitting(kind: ResourceType, operation: Operation) -> Operation:
-    """Brokers take any operation for any resource, but one that nothing asks for is a mistake."""
+    """Return the operation; brokers accept any for any resource, but a useless one is a mistake."""
     if operation is not Operation.ALL and operation not in OPERATIONS[kind]:
         known = ", ".join(each.name.title().replace("_", "") for each in OPERATIONS[kind])
-        raise ConfigError(
-            f"{operation.name} is nothing that is done with a {kind.name}", f"there are {known}"
-        )
+        raise ConfigError(f"{operation.name} is no operation of a {kind.name}", f"there are {known}")
     return operation
 
 

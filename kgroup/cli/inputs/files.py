@@ -14,11 +14,11 @@ Plan = TypeVar("Plan")
 
 
 def read_text(name: str) -> str:
-    """Return the text of a file, or of stdin for `-`; ConfigError when it cannot be read."""
+    """Return the text of a file, or of stdin for `-`; raise ConfigError when it cannot be read."""
     try:
         if name == "-":
             return sys.stdin.read().removeprefix("\ufeff")
-        # utf-8-sig: some editors put a byte order mark in front, which belongs to no name.
+        # utf-8-sig: some editors write a byte order mark first, which belongs to no name.
         return Path(name).expanduser().read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
@@ -26,9 +26,9 @@ def read_text(name: str) -> str:
 
 
 def write_text(name: str, text: str, *, new: bool = False) -> None:
-    """Write a file for its owner's eyes only; ConfigError when it cannot be, or is there and must be `new`.
+    """Write a file that only its owner may read; raise ConfigError if impossible or it must be `new`.
 
-    Plans and exports name groups and hosts, which are nobody else's business; the journal is kept alike.
+    Plans and exports name groups and hosts; the journal is protected alike.
     """
     flags = os.O_WRONLY | os.O_CREAT | (os.O_EXCL if new else os.O_TRUNC)
     try:
@@ -37,7 +37,7 @@ def write_text(name: str, text: str, *, new: bool = False) -> None:
             file.write(text)
     except FileExistsError:
         raise ConfigError(
-            f"{name} exists, and may be all that is left of other offsets", "name another file"
+            f"{name} exists, and may be the only copy of other offsets", "name another file"
         ) from None
     except OSError as error:
         raise ConfigError(f"cannot write {name}: {error.strerror}") from None
@@ -49,7 +49,7 @@ def write_plan(name: str, document: Mapping[str, object]) -> None:
 
 
 def read_plan(name: str, plan_from: Callable[[Document], Plan]) -> Plan:
-    """Return the plan in a file, `-` for stdin, as `plan_from` makes it; ConfigError when it is not one."""
+    """Return the plan in a file (`-`: stdin) as `plan_from` makes it; raise ConfigError if it is not one."""
     try:
         document = json.loads(read_text(name))
     except ValueError:

@@ -1,8 +1,8 @@
-"""Groups named on the command line: ids as they are, patterns as the groups they match.
+"""Groups named on the command line: ids literally, patterns as the groups they match.
 
 A name with a wildcard (`*`, `?`, `[`) is a pattern, and `[*]` is the star itself: a group called `*` is named
-by `'[*]'`. A group whose id is the pattern, letter by letter, counts as matched; where that leaves open which
-is meant, a change is refused.
+by `'[*]'`. A group whose id equals the pattern counts as matched; where that is ambiguous, a change is
+refused.
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ from kgroup.errors import SafetyRefused
 
 
 class Lists(Protocol):
-    """Whoever knows all groups: a cluster's Admin, or the groups of a tree in ZooKeeper."""
+    """A source that lists all groups: a cluster's Admin, or the groups of a tree in ZooKeeper."""
 
     def list_groups(self) -> Listing: ...
 
@@ -33,11 +33,11 @@ class Named:
 
 
 def expand(admin: Lists, names: Iterable[str], *, change: bool = False, waiting: bool = False) -> Named:
-    """Group ids in the order named, those of a pattern by id, none twice; patterns alone ask the cluster.
+    """Return group ids in the order named, a pattern's sorted, none twice; only patterns ask the cluster.
 
-    A plain id need not exist. Failure for a pattern without a match: NOT_FOUND where all groups are seen.
-    With `change`, SafetyRefused for a pattern that is also the id of one group among others. With `waiting`,
-    a pattern may match nothing as long as not all groups are seen.
+    A plain id need not exist. Raise Failure for a pattern without a match: NOT_FOUND where all groups are
+    seen. With `change`, SafetyRefused for a pattern that is also the id of one group among others. With
+    `waiting`, a pattern may match nothing as long as not all groups are seen.
     """
     wanted = list(names)
     if not any(map(is_glob, wanted)):
@@ -61,18 +61,18 @@ def expand(admin: Lists, names: Iterable[str], *, change: bool = False, waiting:
 
 
 def every(admin: Lists) -> Named:
-    """All groups, by id."""
+    """Return all groups, by id."""
     listing = admin.list_groups()
     return Named(tuple(group.group_id for group in listing.groups), listing.errors)
 
 
 def is_glob(name: str) -> bool:
-    """Whether a name has a wildcard in it."""
+    """Return whether a name contains a wildcard."""
     return any(character in name for character in "*?[")
 
 
 def matches(name: str, group: str) -> bool:
-    """Whether a name on the command line means this group: by its id, letter by letter, or as a pattern."""
+    """Return whether a name on the command line means this group: by its exact id, or as a pattern."""
     return group == name or fnmatchcase(group, name)
 
 

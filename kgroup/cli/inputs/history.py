@@ -1,4 +1,4 @@
-"""What the commands over `__consumer_offsets` share: where it is read, which groups, what is complete."""
+"""The common part of commands over `__consumer_offsets`: its source, the groups, what is complete."""
 
 import os
 import sys
@@ -40,7 +40,7 @@ LIMITS = (
     "a classic rebalance is recorded when it completes, not when it starts",
     "what is stored of a share group's deliveries names no member",
 )
-"""What no reader of the topic can know; every JSON answer carries it."""
+"""The limits of every reader of the topic; every JSON answer carries them."""
 SUSPICIOUS = (
     "the log cannot settle it (KIP-1251), as a commit names neither member nor epoch,",
     "and a refused one is not in it; kgroup's own broker and simulate count exactly",
@@ -60,9 +60,9 @@ class Source:
     env: Env | None = None
     today: "Today | None" = None
     partitions: int = 0
-    """How many the live topic has; 0 for files."""
+    """The partitions of the live topic; 0 for files."""
     state: "list[OffsetsLog]" = field(default_factory=list)
-    """Logs of `__share_group_state` among files; those of a cluster are opened when they are asked for."""
+    """Logs of `__share_group_state` among files; those of a cluster are opened on demand."""
     state_failure: KgroupError | None = None
     """Why that topic of a cluster could not be opened."""
 
@@ -74,10 +74,10 @@ class Source:
         keep_owners: bool = False,
         keep_notes: bool = False,
     ) -> "Story":
-        """Return the whole story of the selected groups, with a progress bar where that is worth one.
+        """Return the whole story of the selected groups, with a progress bar for long input.
 
-        Partitions that cannot be read are named in the coverage; if that is all of them, the failure of the
-        first is raised.
+        The coverage names partitions that cannot be read; if that is all of them, raise the failure of the
+        first.
         """
         from kgroup.history.fold.folding import Extras
         from kgroup.history.fold.removals import Today
@@ -123,8 +123,8 @@ class Source:
     def state_logs(self) -> "list[OffsetsLog]":
         """Return the logs of `__share_group_state`; those of a cluster are opened now.
 
-        Which partition has a group is not known, so all are returned; none where there is no such topic yet,
-        and where `state_failure` says why it could not be opened.
+        A group's partition is unknown, so all are returned; none where the topic does not exist yet, and
+        where `state_failure` says why it could not be opened.
         """
         from kgroup.history.sources.live import LiveLog, LiveTopic
 
@@ -142,9 +142,9 @@ class Source:
         return self.state
 
     def delivery_readers(self, readers: "Iterable[Reader]", selection: Selection) -> "list[DeliveryReader]":
-        """Return readers of what share groups did, once `readers` have met a share group; else none.
+        """Return readers of share groups' actions, once `readers` have met a share group; else none.
 
-        They name topics as far as these have names now.
+        They name topics as far as names are known now.
         """
         from kgroup.history.deliveries import DeliveryReader
 
@@ -168,7 +168,7 @@ class Source:
             raise failures[0]  # type: ignore[misc]
 
     def try_again(self) -> None:
-        """Ask brokers again that did not answer the last time."""
+        """Retry the brokers that did not answer the last time."""
         from kgroup.history.sources.live import LiveLog
 
         for log in (*self.logs, *self.state):
@@ -176,7 +176,7 @@ class Source:
                 log.topic.try_again()
 
     def unread(self, group: str) -> KgroupError | None:
-        """Why the partition in which a group lives was not read to its end; None if it was."""
+        """Return why a group's partition was not read to its end; None if it was."""
         place = offsets_partition_of(group, self.partitions) if self.partitions else -1
         return next((log.failure for log in self.logs if log.partition == place), None)
 
@@ -223,9 +223,9 @@ def _cores() -> int:
 def opened(
     env: Env, files: Sequence[str], selection: Selection, options: Sequence[str] | None = None
 ) -> Iterator[Source]:
-    """Open the logs to read: of files by path or URL, reached by `options`, or of `env`'s cluster.
+    """Open the logs to read: files by path or URL, reached by `options`, or those of `env`'s cluster.
 
-    Of a cluster only the partitions that matter.
+    Only a cluster's relevant partitions are opened.
     """
     if files:
         from kgroup.history.sources.logs import logs_of, segments_of, state_logs_of, topic_names_near
@@ -260,7 +260,7 @@ def opened(
 
 
 def event_json(event: Event) -> Document:
-    """One event as it is printed; names as docs/json-output.md fixes them."""
+    """Return one event as printed; docs/json-output.md fixes the names."""
     epochs = event.protocol in EPOCHS
     return {
         "offset": event.offset,
@@ -291,7 +291,7 @@ def event_json(event: Event) -> Document:
 
 
 def coverage_json(covered: "Coverage") -> Document:
-    """Return what is complete from where, of one partition of the topic."""
+    """Return the coverage of one partition: what is complete from where."""
     return {
         "topic": covered.topic,
         "partition": covered.partition,
@@ -310,7 +310,7 @@ def coverage_json(covered: "Coverage") -> Document:
 
 
 def coverage_text(covered: "Coverage") -> str:
-    """One line: what was read, and what of it is whole."""
+    """Return one line: what was read, and what part of it is complete."""
     name = f"{covered.topic}-{covered.partition}" if covered.partition >= 0 else covered.topic
     if covered.failure is not None:
         upto = f" behind offset {covered.last_offset}" if covered.records else ""
@@ -329,7 +329,7 @@ def coverage_text(covered: "Coverage") -> str:
 
 
 def coverage_lines(story: "Story", selection: Selection) -> list[str]:
-    """Return the coverage of the partitions that matter; of very many, the sum and the incomplete ones."""
+    """Return the coverage of the relevant partitions; of very many, the sum and the incomplete ones."""
     read = [c for c in story.coverage if c.records or c.bad or c.failure]
     if selection.patterns:
         read = [c for c in read if story.folds[c.partition].groups or c.failure] or read
@@ -344,7 +344,7 @@ def coverage_lines(story: "Story", selection: Selection) -> list[str]:
 
 
 def closing_lines(events: Sequence[Event]) -> list[str]:
-    """Yield the lines below a story: how much of it is only suspicious, and what it cannot show."""
+    """Return the lines below a story: how much of it is only suspicious, and what it cannot show."""
     count = sum(event.suspicious for event in events)
     first, *more = SUSPICIOUS
     suspicious = [f"{count} suspicious: {first}", *(f"  {line}" for line in more)] if count else []
@@ -381,7 +381,7 @@ def not_read(source: str, failure: KgroupError) -> ItemError:
 
 
 def shortcomings(story: "Story", selection: Selection) -> tuple[list[ItemError], ExitCode]:
-    """All that keeps events from being what was asked for, and the exit code that it stands for."""
+    """Return all errors that make the events incomplete, and the exit code for them."""
     errors, code = damage(story)
     missing = unseen(story, selection)
     errors += untimed(selection.outside(story.events).untimed, "event")
@@ -395,7 +395,7 @@ def shortcomings(story: "Story", selection: Selection) -> tuple[list[ItemError],
 
 
 def unread_deliveries(group_id: str, item: str | None = None) -> ItemError:
-    """Return the error for a share group: what was delivered to it lies in a topic that was not read."""
+    """Return the error for a share group whose deliveries are in a topic that was not read."""
     text = (
         f"{group_id}: start offsets and deliveries are in {SHARE_STATE_TOPIC}, of which there is no segment"
     )
@@ -405,7 +405,7 @@ def unread_deliveries(group_id: str, item: str | None = None) -> ItemError:
 
 
 def untimed(count: int, what: str) -> list[ItemError]:
-    """Return an error for records or events that a span of time leaves out because they have no time."""
+    """Return an error for records or events that a time range excludes because they have no time."""
     if not count:
         return []
     those = f"{what} without a time is" if count == 1 else f"{what}s without a time are"
@@ -425,7 +425,7 @@ def foreign(story: "Story") -> set[int]:
 
 
 def unseen(story: "Story", selection: Selection) -> list[ItemError]:
-    """Return an error for each group asked for by name of which the log holds no record."""
+    """Return an error for each group requested by name of which the log holds no record."""
     seen = {name for fold in story.folds.values() for name in fold.groups}
     seen |= {event.group for event in story.events}
     hint = "a deleted group is gone from a compacted log; kgroup offsets-topic top shows which are in it"

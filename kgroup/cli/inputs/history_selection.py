@@ -1,4 +1,4 @@
-"""What a command over `__consumer_offsets` was asked for: which groups, when, which events and files."""
+"""The selection of a command over `__consumer_offsets`: groups, time range, events and files."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from kgroup.history.fold.events import Event, Kind
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which groups, and which of their events."""
+    """The selected groups, and their selected events."""
 
     patterns: tuple[str, ...] = ()
     span: Span = Span()
@@ -32,7 +32,7 @@ class Selection:
         instances: Sequence[str] = (),
         collapse: bool = True,
     ) -> "Selection":
-        """From the options as given; ConfigError for one that makes no sense."""
+        """Return the selection of the options; raise ConfigError for an invalid one."""
         chosen = {part.strip() for part in (kinds or "").split(",") if part.strip()}
         unknown = sorted(chosen - {kind.value for kind in Kind})
         if unknown:
@@ -54,13 +54,13 @@ class Selection:
 
     @property
     def wanted(self) -> Callable[[str], bool] | None:
-        """Whether a group is meant, by glob; None for all groups, and for exact names (see `names`)."""
+        """A predicate for groups, by glob; None for all groups, and for exact names (see `names`)."""
         if not self.patterns or self.names is not None:
             return None
         return Globs(self.patterns)
 
     def chosen(self, events: Sequence[Event]) -> list[Event]:
-        """Return the events that were asked for; what the log lacks is told whatever was asked for."""
+        """Return the selected events; gaps in the log are always included."""
         from kgroup.history.replay import chosen
 
         kept = chosen(
@@ -75,7 +75,7 @@ class Selection:
         return [e for e in events if e.kind is Kind.LOG_COMPACTED or id(e) in asked]
 
     def outside(self, events: Sequence[Event]) -> "Outside":
-        """How much of what was asked for lies before and behind the span, or has no time to tell by."""
+        """Return how many selected events lie before and after the span, or have no time to place them."""
         if not self.span.bounded:
             return Outside()
         every = [e for e in replace(self, span=Span()).chosen(events) if e.group]
@@ -86,7 +86,7 @@ class Selection:
         return Outside(len(before), max(before, default=-1), len(after), min(after, default=-1), untimed)
 
     def span_json(self, events: Sequence[Event]) -> Document | None:
-        """Return the span in a document, with how many events lie outside; None where none was asked for."""
+        """Return the span in a document, with how many events lie outside; None without a span."""
         if not self.span.bounded:
             return None
         since, until, out = self.span.since_ms, self.span.until_ms, self.outside(events)
@@ -103,9 +103,9 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Events that lie outside of a span: how many, and when (ms) the nearest ones were, -1 for none.
+    """Events outside of a span: how many, and when (ms) the nearest ones were, -1 for none.
 
-    Of the `untimed` nobody knows whether they do.
+    For the `untimed` it is unknown whether they are outside.
     """
 
     before: int = 0
@@ -116,7 +116,7 @@ class Outside:
 
     @property
     def text(self) -> str:
-        """Where the events are, for people; "" if there are none outside."""
+        """The position of the events, for people; "" if there are none outside."""
         parts = [f"{self.before} before it, the last at {iso(self.last_before_ms)}"] if self.before else []
         parts += [f"{self.after} behind it, the first at {iso(self.first_after_ms)}"] if self.after else []
         parts += [f"{self.untimed} without a time"] if self.untimed else []
@@ -124,7 +124,7 @@ class Outside:
 
 
 def without_paths(names: Sequence[str], files: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return groups and files as they were meant: all that a shell makes of `--files backup/*.log` are files.
+    """Return groups and files as intended: a shell expands `--files backup/*.log` to several words.
 
     With --files given, a name that is a segment on this disk, or a folder of them, is one more of the files.
     """
@@ -137,14 +137,14 @@ def without_paths(names: Sequence[str], files: Sequence[str]) -> tuple[list[str]
 
 
 def note_span(env: Env, selection: Selection) -> None:
-    """Say which hours of day were taken for which day: somebody may have meant another."""
+    """Report which day a time of day was taken for: another may have been meant."""
     if selection.span.note:
         env.note(selection.span.note)
 
 
 @dataclass(frozen=True, slots=True)
 class Globs:
-    """Whether one of the patterns means a group; a value, since processes that decode are sent it."""
+    """A predicate whether one of the patterns matches a group; a value, as it is sent to other processes."""
 
     patterns: tuple[str, ...]
 

@@ -26,5 +26,5 @@ Files = Annotated[
 
 
 def storage_options(env: Env, given: Sequence[str] | None) -> "StorageOptions":
-    """Return the options given, with the command's timeout; ConfigError for an unknown one."""
+    """Return the options given, with the command's timeout; raise ConfigError for an unknown one."""
     return StorageOptions.parse(given or (), env.settings().timeout_s())

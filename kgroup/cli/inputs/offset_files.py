@@ -1,4 +1,4 @@
-"""Offsets in files: Kafka's CSV (`topic,partition,offset`, with the group in front for several) and JSON."""
+"""Offsets in files: Kafka's CSV (`topic,partition,offset`, the group first for several) and JSON."""
 
 import csv
 import io
@@ -19,10 +19,10 @@ ONE, SEVERAL = ("topic", "partition", "offset"), ("group", "topic", "partition",
 def parse_csv(
     text: str, groups: Sequence[str], name: str, how: str = "name the group on the command line"
 ) -> dict[str, dict[TopicPartition, int]]:
-    """Offsets by group from Kafka's CSV; rows without a group are for each of `groups`.
+    """Return offsets by group from Kafka's CSV; rows without a group are for each of `groups`.
 
-    Below a header line a program has written the names, so their blanks belong to them; else blanks around
-    the cells are a hand's. ConfigError with the line's number for anything that is not a row.
+    A header line shows that a program wrote the names, so their blanks belong to them; without one blanks
+    around cells are ignored. Raise ConfigError with the line's number for anything that is not a row.
     """
     found: dict[str, dict[TopicPartition, int]] = {}
     headed = False
@@ -50,7 +50,7 @@ def parse_csv(
 
 
 def _csv_rows(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows with their line numbers; ConfigError where the text is no CSV."""
+    """Yield the rows with their line numbers; raise ConfigError where the text is no CSV."""
     reader = csv.reader(io.StringIO(text, newline=""))
     while True:
         try:
@@ -106,8 +106,8 @@ def parse_offsets(
 ) -> dict[str, dict[TopicPartition, "CommittedOffset"]]:
     """Return committed offsets by group from an export: its JSON, its `data`, ndjson, or Kafka's CSV.
 
-    With `groups`, only those of a file that names groups. ConfigError for anything else; `how` tells where to
-    name the group of a file that names none.
+    With `groups`, only those of a file that names groups. Raise ConfigError for anything else; `how` says
+    where to name the group of a file that names none.
     """
     from kgroup.admin.change.offset_plans import CommittedOffset
 

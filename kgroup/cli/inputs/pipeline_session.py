@@ -24,13 +24,13 @@ LOCAL = "local[*]"
 
 @contextmanager
 def opened_sql(env: Env, master: str | None, conf: Sequence[str] | None, remote: str | None) -> Iterator[Any]:
-    """Open a SparkSession for questions: of the Spark Connect server `remote`, else as `opened_spark`."""
+    """Open a SparkSession for queries: on the Spark Connect server `remote`, else as `opened_spark`."""
     if remote is None:
         with opened_spark(env, master, conf) as spark:
             yield spark
         return
     if master or conf:
-        hint = "what Spark Connect's server was started with holds there"
+        hint = "the settings of Spark Connect's server apply there"
         raise ConfigError("--remote goes with neither --master nor --conf", hint)
     from kgroup.pipeline.spark.remote import ConnectDenied, remote_session
 
@@ -84,9 +84,9 @@ def segments_at(
 def opened_input(
     env: Env, sources: Sequence[str], since: str | None, options: Sequence[str] | None = None
 ) -> "Input":
-    """Yield what a run reads: `sources`, reached by `options`, else the topic of `env`'s cluster.
+    """Yield the input of a run: `sources`, reached by `options`, else the topic of `env`'s cluster.
 
-    An embedded cluster that nobody serves is read from its folder.
+    An embedded cluster that is not served is read from its folder.
     """
     from kgroup.pipeline.read.inputs import LiveCluster, Segments
 
@@ -113,7 +113,7 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 def opened_store(env: Env, tables: str, options: Sequence[str] | None) -> "Store":
-    """Return the tables at a path or URL; ConfigError when there are none, or the extra is missing."""
+    """Return the tables at a path or URL; raise ConfigError without tables, or without the extra."""
     from kgroup.pipeline.spark.session import check_installed
 
     check_installed()
@@ -123,7 +123,7 @@ def opened_store(env: Env, tables: str, options: Sequence[str] | None) -> "Store
 
 
 def filled(store: "Store") -> "Store":
-    """Return the same tables; ConfigError when there are none."""
+    """Return the same tables; raise ConfigError when there are none."""
     if store.empty:
         where = store.place.uri()
         hint = f"kgroup pipeline run SEGMENTS --out {word(where)} makes them"

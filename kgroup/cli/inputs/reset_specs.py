@@ -1,4 +1,4 @@
-"""The options of `reset-offsets` that say where to and which partitions, as Kafka's tool takes them."""
+"""The options of `reset-offsets` for target and partitions, as Kafka's tool reads them."""
 
 import time
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def duration_ms(text: str) -> int:
-    """Milliseconds of an ISO-8601 duration (P1DT2H30M), or of 2h, 30m as elsewhere; ConfigError otherwise."""
+    """Return the ms of an ISO-8601 duration (P1DT2H30M), or of 2h, 30m; raise ConfigError otherwise."""
     found = iso_duration_ms(text.strip())
     if found is not None:
         return found
@@ -27,7 +27,7 @@ def time_ago_ms(text: str) -> int:
 
 
 def scope_of(topics: Iterable[str] | None, all_topics: bool) -> "Scope":
-    """Return what `--topic T[:0,1]` and `--all-topics` choose; ConfigError when a number is none."""
+    """Return the scope of `--topic T[:0,1]` and `--all-topics`; raise ConfigError for invalid numbers."""
     from kgroup.admin.change.reset import Scope
 
     chosen: dict[str, frozenset[int] | None] = {}
@@ -48,7 +48,7 @@ def _partition(number: str, text: str) -> int:
 
 
 def only_one(given: Mapping[str, object]) -> str:
-    """Return the one option that is set (not None, not False); ConfigError for none or several."""
+    """Return the one option that is set (not None, not False); raise ConfigError for none or several."""
     names = [name for name, value in given.items() if value is not None and value is not False]
     if len(names) != 1:
         wrong = f"{' and '.join(names)} exclude each other" if names else "no place to reset to"

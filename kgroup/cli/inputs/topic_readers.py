@@ -1,4 +1,4 @@
-"""Which groups have to do with a topic, or have static members; and of which that is not known."""
+"""The groups that read a topic, or have static members; and those for which this is unknown."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 def reading(
     admin: "Admin", listing: Listing, topic: str | None, static_only: bool
 ) -> "tuple[Listing, Answers[GroupDescription]]":
-    """Return the groups that have to do with `topic`, or have static members, and all groups as described.
+    """Return the groups that read `topic`, or have static members, and all groups as described.
 
-    Those of which that is not known become errors.
+    Groups for which this is unknown become errors.
     """
     ids = [group.group_id for group in listing.groups]
     described = admin.groups(ids)
@@ -36,31 +36,31 @@ def reading(
         if concerns and static:
             chosen.add(group_id)
         elif concerns is not False and static is None:
-            errors.append(_static_untold(group_id))
+            errors.append(_static_unknown(group_id))
         elif concerns is None and static and not isinstance(stored, KgroupError):
-            errors.append(_topics_untold(found))
+            errors.append(_topics_unknown(found))
         if isinstance(stored, KgroupError):
             errors.append(item_error(group_id, stored))
     groups = tuple(group for group in listing.groups if group.group_id in chosen)
     return replace(listing, groups=groups, errors=(*listing.errors, *errors, *unread)), described
 
 
-def _static_untold(group_id: str) -> ItemError:
+def _static_unknown(group_id: str) -> ItemError:
     message = f"whether {group_id} has static members is not known: the broker does not say"
     hint = "Kafka 2.4 and later report instance ids, and 4.2 and later the members of streams groups"
     return ItemError(group_id, ErrorCode.UNSUPPORTED_VERSION.name, message, hint)
 
 
-def _topics_untold(group: GroupDescription) -> ItemError:
+def _topics_unknown(group: GroupDescription) -> ItemError:
     message = (
         f"whether {group.group_id} reads the topic is not known: what its members read is not reported now"
     )
-    hint = "ask again once it is stable; --protocol-type consumer leaves out groups that are not consumers'"
+    hint = "retry once it is stable; --protocol-type consumer leaves out groups that are not consumers'"
     return ItemError(group.group_id, "NOT_TOLD", message, hint)
 
 
 def _concerns(topic: str, group: GroupDescription, offsets: frozenset[str] | KgroupError) -> bool | None:
-    """Whether the group subscribes to the topic, owns or committed it; None when that is not known."""
+    """Return whether the group subscribes to the topic, owns or committed it; None when unknown."""
     members = group.known_members
     if (
         any(topic in (m.subscribed_topics or ()) for m in members)
@@ -68,5 +68,5 @@ def _concerns(topic: str, group: GroupDescription, offsets: frozenset[str] | Kgr
         or (not isinstance(offsets, KgroupError) and topic in offsets)
     ):
         return True
-    told = readers_known(group) and all(m.subscribed_topics is not None for m in members)
-    return False if told and not isinstance(offsets, KgroupError) else None
+    subscriptions_known = readers_known(group) and all(m.subscribed_topics is not None for m in members)
+    return False if subscriptions_known and not isinstance(offsets, KgroupError) else None

@@ -1,4 +1,4 @@
-"""What goes to stderr: an error and what to do about it; and how a plan ends."""
+"""Messages on stderr: an error and its remedy; and the end of a plan."""
 
 import contextlib
 import sys
@@ -6,11 +6,11 @@ import sys
 from kgroup.cli.env.escaping import clean
 
 NOT_YET = "Nothing changed. Add --execute."
-"""How the text of a plan ends when it was only asked for."""
+"""The last line of a plan that was only shown."""
 
 
 def print_error(message: str, hint: str | None = None) -> None:
-    """One `error:` line and, if there is a next step, one `hint:` line, both on stderr.
+    """Print an `error:` line and, if there is a next step, a `hint:` line, both on stderr.
 
     A line feed or a control character in them came with a name: it is shown as an escape.
     """

@@ -1,7 +1,7 @@
-"""Print a long answer part by part, as the parts come: no more than one of them is in memory.
+"""Print a long answer part by part, as the parts arrive: at most one of them is in memory.
 
-What a part looks like is what `result.py` makes of it. JSON has its data in front of its verdict, so they
-need not wait for it; YAML and tables of changing columns are put together first.
+`result.py` formats a part. JSON has its data before its verdict, so data need not wait for it; YAML and
+tables of changing columns are collected first.
 """
 
 import sys
@@ -30,10 +30,10 @@ from kgroup.errors import KgroupError
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Some items of an answer; each form is made only when it is what is printed.
+    """Some items of an answer; each form is made only when it is printed.
 
-    `documents` are the items as JSON objects, `blocks` what a person reads, `main` the table for CSV and
-    `--columns`, `names` what `-o name` prints.
+    `documents` are the items as JSON objects, `blocks` text for a person, `main` the table for CSV and
+    `--columns`, `names` the lines of `-o name`.
     """
 
     documents: Callable[[], Iterable[Document]]
@@ -44,7 +44,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """What is known once all parts are there; `data` is what stands beside the items."""
+    """The known rest once all parts exist; `data` are the fields next to the items."""
 
     errors: Sequence[ItemError] = ()
     exit_code: ExitCode = ExitCode.OK
@@ -53,14 +53,14 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is known before the first part: the name of the list in `data`, and whose it is."""
+    """The known start before the first part: the name of the list in `data`, and its cluster."""
 
     items: str
     cluster: Mapping[str, object] | None
 
 
 def show_parts(env: Env, answer: Answer, parts: Iterator[Part], ending: Callable[[], Ending]) -> ExitCode:
-    """Print the parts as `env` asks, then the errors; the exit code of the ending."""
+    """Print the parts as `env` asks, then the errors; return the exit code of the ending."""
     printers = {"json": _print_json, "yaml": _print_yaml, "csv": _print_csv, "ndjson": _print_lines}
     own = printers.get(env.output.format, _print_text)
     end = own(env, answer, parts, ending)
@@ -138,7 +138,7 @@ def _print_json(env: Env, answer: Answer, parts: Iterator[Part], ending: Callabl
     except KgroupError as error:
         if not started:
             raise
-        # What was printed stays a document, which says that it is not whole.
+        # What was printed stays a document, which says that it is incomplete.
         end = Ending(errors=[error_of(error)], exit_code=of_error(error))
     if started:
         print(around(end)[1])
@@ -153,5 +153,5 @@ def _result(answer: Answer, end: Ending, rows: Sequence[object]) -> Result:
 
 
 _HERE = "\x1erows"
-"""Stands in the document where the rows go; no name or address in front of it is that."""
+"""A placeholder for the rows in the document; no name or address before it contains this."""
 _INNER = "\n" + " " * 6

@@ -1,7 +1,7 @@
-"""Print what a command found, in the format the user asked for.
+"""Print the result of a command, in the format the user requested.
 
-Data goes to stdout, talk to stderr. Every format is made from one `Result`, so a table and its JSON
-cannot disagree about what was found.
+Data goes to stdout, messages to stderr. Every format is made from one `Result`, so a table and its JSON
+cannot differ.
 """
 
 import re
@@ -35,12 +35,11 @@ if TYPE_CHECKING:
 
 @value
 class Result:
-    """What a command found.
+    """The result of a command.
 
-    `data` is the envelope's `data`; `blocks` are what a person reads, lines of text and tables in order (a
-    line feed in a line came with a name, so it is shown as an escape; an empty line is "");
-    `items` names the list in `data` that `-o ndjson` streams ("run.events": one further in); `names` is what
-    `-o name` prints.
+    `data` is the envelope's `data`; `blocks` are lines of text and tables for a person, in order (a line feed
+    in a line came with a name, so it is shown as an escape; an empty line is ""); `items` names the list in
+    `data` that `-o ndjson` streams ("run.events": one level deeper); `names` are the lines of `-o name`.
     `main` is the table for CSV and `--columns`, by default the first of `blocks`.
     """
 
@@ -65,7 +64,7 @@ def show(env: Env, result: Result) -> ExitCode:
     printers = {"json": _print_json, "yaml": print_yaml, "ndjson": _print_ndjson, "csv": _print_csv}
     if env.output.format == "name":
         for name in result.names:
-            # One line a name: one that holds a line feed or a control character must not pass for others.
+            # One line per name: one with a line feed or a control character must not look like others.
             print(clean(name))
     else:
         printers.get(env.output.format, _print_result)(env, result)
@@ -80,7 +79,7 @@ _STATUS = {ExitCode.OK: "ok", ExitCode.BAD_VERDICT: "ok", ExitCode.PARTIAL: "par
 
 
 def envelope(env: Env, result: Result) -> Document:
-    """Return the JSON document: names and their order as docs/json-output.md fixes them."""
+    """Return the JSON document; docs/json-output.md fixes its names and their order."""
     return {
         "schema": schema_id(env.command),
         "kgroup_version": kgroup.__version__,
@@ -96,7 +95,7 @@ def envelope(env: Env, result: Result) -> Document:
 
 
 def error_of(error: KgroupError) -> "ItemError":
-    """Return the entry of the envelope's `errors` for what ended a command."""
+    """Return the entry of the envelope's `errors` for the error that ended a command."""
     from kgroup.admin.models import ItemError
 
     item = error.item if isinstance(error, Failure) else None
@@ -114,14 +113,14 @@ def _print_json(env: Env, result: Result) -> None:
 
 
 def indented(value: object) -> str:
-    """JSON for a person to read, with every character to be seen."""
+    """Return JSON for a person to read, with every character visible."""
     import json
 
     return visible(json.dumps(value, indent=2, ensure_ascii=False))
 
 
 def json_line(command: str, row: Mapping[str, object]) -> str:
-    """Return a row of a command as one line of JSON, with the schema in front."""
+    """Return a row of a command as one line of JSON that begins with the schema."""
     import json
 
     document = {"schema": schema_id(command), **row}
@@ -129,7 +128,7 @@ def json_line(command: str, row: Mapping[str, object]) -> str:
 
 
 def visible(text: str) -> str:
-    """JSON text in which no character is invisible or moves others: those become escapes of JSON."""
+    """Return JSON text in which no character is invisible or moves others: those become JSON escapes."""
     return text if text.isascii() else _BEYOND_ASCII.sub(_escaped, text)
 
 
@@ -156,7 +155,7 @@ def print_yaml(env: Env, result: Result) -> None:
 
 
 def _plain(value: object) -> object:
-    # safe_dump refuses tuples, mapping proxies and enum members, which JSON takes.
+    # safe_dump refuses tuples, mapping proxies and enum members, which JSON accepts.
     if isinstance(value, Mapping):
         return {str(k): _plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
@@ -185,7 +184,7 @@ def _print_csv(env: Env, result: Result) -> None:
 
 
 def print_csv(env: Env, table: Table, *, headers: bool = True) -> None:
-    """Print a table as CSV; `headers` is off for what continues one."""
+    """Print a table as CSV; `headers` is off for a continuation."""
     import csv
 
     columns = table.chosen(env.output.columns, wide=True)
@@ -209,7 +208,7 @@ def _csv_cell(value: object, out: OutputOptions) -> object:
     text = value if isinstance(value, str) and not out.terminal else cell_text(value)
     if not out.for_spreadsheets:
         return text
-    # An apostrophe is how spreadsheets mark text. A tab or CR in front is an escape by then.
+    # An apostrophe is how spreadsheets mark text. A tab or CR at the start is an escape by then.
     text = clean(text)
     return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
 
@@ -220,7 +219,7 @@ def _print_result(env: Env, result: Result) -> None:
 
 
 def print_blocks(env: Env, blocks: Sequence[str | Table], main: tuple[Column, ...] | None) -> None:
-    """Print lines and tables as a person reads them; `--columns` is about tables with the columns `main`."""
+    """Print lines and tables for a person; `--columns` applies to tables with the columns `main`."""
     out = env.output
     for block in blocks:
         if isinstance(block, Table):
@@ -230,7 +229,7 @@ def print_blocks(env: Env, blocks: Sequence[str | Table], main: tuple[Column, ..
 
 
 def _print_line(line: str, terminal: bool) -> None:
-    """Print a line; on a terminal too narrow for it broken at blanks, below where its text begins."""
+    """Print a line; on a terminal too narrow for it broken at blanks, aligned with its text."""
     width = max(_terminal_width(), 20) if terminal else 0
     if not terminal or len(line) <= width:
         print(line)

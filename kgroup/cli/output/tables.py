@@ -1,4 +1,4 @@
-"""Tables as text: the same columns on a terminal and off it, cut or wrapped only on a terminal."""
+"""Tables as text: the same columns on and off a terminal, cut or wrapped only on a terminal."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,8 +31,8 @@ class Column:
 class Table:
     """Rows of plain values by column key; None is shown as `-`, in CSV as an empty cell.
 
-    `varied` where the columns depend on the rows, so that another part of the same answer may have others.
-    `cut` names the columns that are cut short, not folded, on a terminal that is too narrow.
+    `varied` where the columns depend on the rows, so another part of the same answer may have others. `cut`
+    names the columns that are cut, not folded, on a terminal that is too narrow.
     """
 
     columns: tuple[Column, ...]
@@ -41,7 +41,7 @@ class Table:
     cut: frozenset[str] = frozenset()
 
     def chosen(self, wanted: tuple[str, ...] | None, wide: bool) -> tuple[Column, ...]:
-        """Return the columns to show; ConfigError names the ones there are when a wanted one is missing."""
+        """Return the columns to show; raise ConfigError with the existing ones when one is missing."""
         if wanted is None:
             return tuple(c for c in self.columns if wide or not c.wide)
         by_name = {c.key: c for c in self.columns} | {_normal(c.heading): c for c in self.columns}
@@ -82,7 +82,7 @@ def plain_lines(table: Table, columns: tuple[Column, ...], headers: bool) -> Ite
 
 
 def _cells(table: Table, column: Column) -> list[str]:
-    """Return a column's texts; numbers and repeated names, of which long tables are made, go fast."""
+    """Return a column's texts; numbers and repeated names, most of a long table, are fast."""
     names = _Names()
     values = [row.get(column.key) for row in table.rows]
     return [
@@ -92,7 +92,7 @@ def _cells(table: Table, column: Column) -> list[str]:
 
 
 class _Names(dict[str, str]):
-    """Names as cells, each looked at once."""
+    """A cache of names as cells."""
 
     def __missing__(self, name: str) -> str:
         self[name] = text = cell_text(name)
@@ -100,11 +100,11 @@ class _Names(dict[str, str]):
 
 
 _READABLE = 12
-"""A column folded to less than this is no longer read at a glance."""
+"""A column folded to less than this is hard to read."""
 
 
 def too_narrow(table: Table, columns: tuple[Column, ...], headers: bool, width: int) -> bool:
-    """Whether folding the columns into `width` would leave slivers."""
+    """Return whether folding the columns into `width` would make them too narrow to read."""
     needed = 2 * (len(columns) - 1)
     for column in columns:
         longest = max((len(cell_text(row.get(column.key))) for row in table.rows), default=0)
@@ -113,7 +113,7 @@ def too_narrow(table: Table, columns: tuple[Column, ...], headers: bool, width: 
 
 
 def _unfolded(table: Table, column: Column) -> int:
-    """Return the width at which a moment stays in one piece; 0 for a column that may fold."""
+    """Return the width at which a timestamp stays in one piece; 0 for a column that may fold."""
     cells = [cell_text(row.get(column.key)) for row in table.rows]
     return max(map(len, cells)) if cells and all(_MOMENT.fullmatch(cell) for cell in cells) else 0
 
@@ -122,7 +122,7 @@ _MOMENT = re.compile(r"-|\d{4}-\d\d-\d\dT[\d:.]+Z")
 
 
 def stacked_lines(table: Table, columns: tuple[Column, ...], width: int) -> Iterator[str]:
-    """Each row as a block of its own: the first cell, and below it a line for each that is not empty."""
+    """Yield each row as a block: the first cell, and below it a line for each that is not empty."""
     named = max((len(column.heading) for column in columns), default=0)
     for row in table.rows:
         for number, column in enumerate(columns):
@@ -134,7 +134,7 @@ def stacked_lines(table: Table, columns: tuple[Column, ...], width: int) -> Iter
 
 
 def wrapped(line: str, width: int, indent: int) -> Iterator[str]:
-    """`line` in pieces of `width`, broken at blanks where there are some, all but the first indented."""
+    """Yield `line` in pieces of `width`, broken at blanks where possible, all but the first indented."""
     room = max(width - indent, 8)
     while len(line) > width:
         cut = line.rfind(" ", indent + 1, width + 1)
@@ -147,7 +147,7 @@ def wrapped(line: str, width: int, indent: int) -> Iterator[str]:
 def folded_lines(
     table: Table, columns: tuple[Column, ...], headers: bool, width: int, *, paint: bool
 ) -> Iterator[str]:
-    """Yield the table in `width`: long cells folded at blanks, dots and dashes, `table.cut` cut short."""
+    """Yield the table in `width`: long cells folded at blanks, dots and dashes, `table.cut` cut."""
     cells = [([c.heading] if headers else []) + _cells(table, c) for c in columns]
     widths = _fitted(table, columns, cells, width)
     for number, row in enumerate(zip(*cells, strict=True)):
@@ -158,19 +158,19 @@ def folded_lines(
             for column, text, wide in zip(columns, row, widths, strict=True)
         ]
         for line in range(max(map(len, pieces))):
-            told = []
+            painted = []
             for column, text, parts, wide in zip(columns, row, pieces, widths, strict=True):
                 part = parts[line] if line < len(parts) else ""
                 padded = part.rjust(wide) if column.right else part.ljust(wide)
                 style = "bold" if headers and not number else (column.style or {}).get(text, "")
-                told.append(_painted(padded, style) if paint and style and part else padded)
-            yield "  ".join(told).rstrip()
+                painted.append(_painted(padded, style) if paint and style and part else padded)
+            yield "  ".join(painted).rstrip()
 
 
 def _fitted(
     table: Table, columns: tuple[Column, ...], cells: Sequence[Sequence[str]], width: int
 ) -> list[int]:
-    """Return the columns' widths: those that are cut give way first, then always the widest."""
+    """Return the columns' widths: those that are cut shrink first, then always the widest."""
     widths = [max(map(len, column), default=0) for column in cells]
     least = [
         max(min(wide, _READABLE), len(column.heading), _unfolded(table, column))

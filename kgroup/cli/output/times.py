@@ -1,4 +1,4 @@
-"""Moments on the command line and in what it prints: always UTC."""
+"""Times on the command line and in its output: always UTC."""
 
 import re
 import time
@@ -13,10 +13,10 @@ _DAY_MS = 86_400_000
 
 
 def parse_time(text: str, now_ms: int | None = None) -> int:
-    """Milliseconds since 1970 of `text`; ConfigError for anything else than
+    """Return milliseconds since 1970; raise ConfigError for an unsupported `text`.
 
-    ISO-8601 (UTC unless it says otherwise), a clock time (the last time it was that late), a duration with
-    its unit (that long ago), or milliseconds since 1970.
+    Supported are ISO-8601 (UTC by default), a clock time (its last occurrence), a duration with its unit
+    (that long ago), and milliseconds since 1970.
     """
     now = int(time.time() * 1000) if now_ms is None else now_ms
     given = text.strip().removesuffix(" ago")
@@ -36,7 +36,7 @@ def parse_time(text: str, now_ms: int | None = None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """From `since_ms` to `until_ms`, both included; None is unbounded. `note` says how hours were read."""
+    """A range from `since_ms` to `until_ms`, both included; None is unbounded. `note` explains hours."""
 
     since_ms: int | None = None
     until_ms: int | None = None
@@ -47,7 +47,7 @@ class Span:
         return self.since_ms is not None or self.until_ms is not None
 
     def holds(self, ms: int) -> bool:
-        """Whether a moment lies in it; one that is unknown (below 0) lies in no span that has a bound."""
+        """Return whether a time lies in it; an unknown one (below 0) lies in no span that has a bound."""
         if not self.bounded:
             return True
         return max(self.since_ms or 0, 0) <= ms and (self.until_ms is None or ms <= self.until_ms)
@@ -60,9 +60,9 @@ class Span:
 
 
 def parse_span(since: str | None, until: str | None, now_ms: int | None = None) -> Span:
-    """Return what --since and --until mean together; ConfigError if nothing can lie between them.
+    """Return the span of --since and --until; raise ConfigError if nothing can lie between them.
 
-    An hour of day is the last time it was that late, which the span's `note` says.
+    A time of day is its last occurrence, which the span's `note` says.
     """
     now = int(time.time() * 1000) if now_ms is None else now_ms
     asked = {"--since": since, "--until": until}
@@ -75,8 +75,8 @@ def parse_span(since: str | None, until: str | None, now_ms: int | None = None) 
     note = ", ".join(read) + " (the last time it was that late, UTC)" if read else None
     first, last = found.get("--since"), found.get("--until")
     if first is not None and last is not None and first > last:
-        told = ", ".join(f"{option} {asked[option]} is {iso(moment)}" for option, moment in found.items())
-        hint = f"{told}; write the day, as in 2026-03-01T03:00"
+        moments = ", ".join(f"{option} {asked[option]} is {iso(moment)}" for option, moment in found.items())
+        hint = f"{moments}; write the day, as in 2026-03-01T03:00"
         raise ConfigError("nothing lies between --since and --until: --since is the later one", hint)
     return Span(first, last, note)
 
@@ -92,6 +92,6 @@ def _last_time_it_was(clock: str, now_ms: int) -> int:
 
 
 def day_and_clock(ms: int) -> tuple[str, str]:
-    """`2026-03-01` and `03:00:00.123`; dashes for an unknown time."""
+    """Return `2026-03-01` and `03:00:00.123`; dashes for an unknown time."""
     text = iso(ms)
     return (text[:10], text[11:-1]) if text else ("-", "-")

@@ -1,4 +1,4 @@
-"""Groups and members in words: what `list`, `describe` and `remove-members` share."""
+"""Groups and members in words, shared by `list`, `describe` and `remove-members`."""
 
 import re
 from base64 import b64decode
@@ -28,7 +28,7 @@ _KAFKA_UUID = re.compile(r"[A-Za-z0-9_+/-]{22}")
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """`0-2,5` for 0, 1, 2 and 5."""
+    """Return `0-2,5` for 0, 1, 2 and 5."""
     parts: list[list[int]] = []
     for number in sorted(numbers):
         if parts and number == parts[-1][-1] + 1:
@@ -39,16 +39,16 @@ def ranges(numbers: Iterable[int]) -> str:
 
 
 UNKNOWN = "?"
-"""What a table shows where a number or name is not known; "-" is none."""
+"""An unknown number or name in a table; "-" is none."""
 
 
 def assignment_text(assignment: Assignment) -> str:
-    """`orders:0-2 pay:1`, or `-` for nothing."""
+    """Return `orders:0-2 pay:1`, or `-` for nothing."""
     return " ".join(f"{entry.topic}:{ranges(entry.partitions)}" for entry in assignment) or "-"
 
 
 def owned_text(member: Member) -> str:
-    """Return what a member owns; where that is not known, why."""
+    """Return a member's partitions, or why they are unknown."""
     if member.assignment is not None:
         return assignment_text(member.assignment)
     if member.raw_assignment is not None:
@@ -57,22 +57,22 @@ def owned_text(member: Member) -> str:
 
 
 def tasks_text(tasks: Tasks | None) -> str | None:
-    """`active 0:0-2, standby 1:0`; None where the group has no tasks."""
+    """Return `active 0:0-2, standby 1:0`; None where the group has no tasks."""
     if tasks is None:
         return None
     roles = (("active", tasks.active), ("standby", tasks.standby), ("warm-up", tasks.warmup))
-    told = [
+    texts = [
         f"{role} " + " ".join(f"{entry.subtopology_id}:{ranges(entry.partitions)}" for entry in entries)
         for role, entries in roles
         if entries
     ]
-    return ", ".join(told) or "none"
+    return ", ".join(texts) or "none"
 
 
 def short_member_id(member_id: str, instance_id: str | None = None) -> str:
-    """Return a member id cut to what tells members apart at a glance, for terminals only.
+    """Return a member id cut to its distinctive part, for terminals only.
 
-    What it repeats of the instance id, which stands in the column before it, is left out.
+    The part that repeats the instance id, shown in the column before, is omitted.
     """
     if instance_id:
         member_id = member_id.removeprefix(f"{instance_id}-")
@@ -83,12 +83,12 @@ def short_member_id(member_id: str, instance_id: str | None = None) -> str:
 
 
 def short_process_id(process_id: str) -> str:
-    """Return a process id cut short, as Streams makes UUIDs; a short one stays whole."""
+    """Return a process id cut short, as Streams makes UUIDs; a short one is unchanged."""
     return f"{process_id[:8]}…" if len(process_id) > 12 else process_id
 
 
 def lag_text(total: int | None, at_least: int | None, unknown: int, partitions: int) -> str:
-    """`lag 12480`, `lag at least 310 (2 of 9 partitions unknown)`, or `lag unknown`."""
+    """Return `lag 12480`, `lag at least 310 (2 of 9 partitions unknown)`, or `lag unknown`."""
     if total is not None:
         return f"lag {total}"
     if at_least is None:
@@ -104,14 +104,14 @@ def absent(group_id: str) -> ItemError:
 
 
 def exit_codes(errors: Iterable[ItemError]) -> list[ExitCode]:
-    """Return the exit code each error stands for."""
+    """Return the exit code of each error."""
     return [of_code_name(error.code) for error in errors]
 
 
 def of_seen(code: ExitCode, unseen: Iterable[ItemError]) -> ExitCode:
-    """Return the exit code of what ended with `code`, given what could not be seen.
+    """Return the exit code of a result with `code`, given what could not be seen.
 
-    What went wrong stays; OK becomes NOT_AUTHORISED where rights are the only reason, else PARTIAL.
+    A failure stays; OK becomes NOT_AUTHORISED where rights are the only reason, else PARTIAL.
     """
     names = [error.code for error in unseen]
     if not names or code not in (ExitCode.OK, ExitCode.NOT_AUTHORISED):

@@ -1,4 +1,4 @@
-"""JSON Schemas of what the commands print with `-o json`: an interface, tested against real output."""
+"""JSON Schemas of the commands' `-o json` output: an interface, tested against real output."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -33,7 +33,7 @@ def data_of(command: str) -> Schema:
 def schema_for(command: str) -> Document | None:
     """Return the schema of the whole envelope a command prints; None for a command without one.
 
-    A failed command prints `data: null`; otherwise `data` is as described here.
+    A failed command prints `data: null`; otherwise `data` follows this schema.
     """
     data = _known().get(command)
     if data is None:

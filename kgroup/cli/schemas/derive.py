@@ -1,7 +1,7 @@
-"""JSON Schemas of models, from the types at their fields and the words beside them.
+"""JSON Schemas of models, derived from their fields' types and annotations.
 
-A field is `Annotated[type, …]` where its type does not say all: a string is what it means, a tuple its
-values, a mapping further keywords of JSON Schema.
+A field is `Annotated[type, …]` where its type is not enough: a string is its meaning, a tuple its values, a
+mapping further keywords of JSON Schema.
 """
 
 from collections.abc import Collection, Mapping
@@ -23,7 +23,7 @@ _PLAIN: Mapping[object, Schema] = {str: STRING, int: INTEGER, float: NUMBER, boo
 def model(kind: type, /, *left_out: str, **others: Schema) -> Schema:
     """Return the schema of a dataclass as `asdict` prints it, or of a TypedDict.
 
-    `others` are fields that are printed beside its own, or in place of them.
+    `others` are fields that are printed in addition to its own, or instead of them.
     """
     fields = {name: schema for name, schema in _fields(kind).items() if name not in left_out}
     return record(**{**fields, **others})
@@ -38,7 +38,7 @@ def _fields(kind: type) -> dict[str, Schema]:
 
 @cache
 def _record_of(kind: type) -> Schema:
-    """One object for each type: where it comes again, the page refers to it."""
+    """Return one object per type: where it occurs again, the page refers to it."""
     return record(**_fields(kind))
 
 
@@ -63,8 +63,8 @@ def schema_of(kind: object) -> Schema:
     return _record_of(kind)
 
 
-def _worded(schema: Schema, beside: tuple[object, ...]) -> Schema:
-    for each in beside:
+def _worded(schema: Schema, words: tuple[object, ...]) -> Schema:
+    for each in words:
         if isinstance(each, str):
             schema = {**schema, "description": each}
         elif isinstance(each, tuple):
@@ -76,6 +76,6 @@ def _worded(schema: Schema, beside: tuple[object, ...]) -> Schema:
 
 @cache
 def _imported_for_types() -> Mapping[str, type]:
-    """Return what modules of models import for the type checker alone."""
+    """Return the names that modules of models import for the type checker alone."""
     late = (ConnectWorker, Application, RegistryInstance, StreamsThread, Undecoded)
     return {each.__name__: each for each in late}

@@ -1,4 +1,4 @@
-"""Schemas of the commands over what groups write; the field names are fixed (docs/json-output.md)."""
+"""Schemas of the commands about history; the field names are fixed (docs/json-output.md)."""
 
 from collections.abc import Mapping
 
@@ -47,7 +47,7 @@ EVENT = record(
 )
 COVERAGE = record(
     topic=STRING,
-    partition=note(INTEGER, "-1 for all of a topic that could not be looked at"),
+    partition=note(INTEGER, "-1 for all of a topic that could not be read"),
     source=STRING,
     **each(INTEGER, "first_offset last_offset records missing"),
     from_the_start=BOOLEAN,

@@ -112,7 +112,7 @@ OFFSETS: Mapping[str, Schema] = {
     "offsets import": _OFFSET_CHANGES,
     "offsets delete": _OFFSET_CHANGES,
     "offsets clone": _OFFSET_CHANGES,
-    # With --restore it answers as `offsets import` does.
+    # With --restore the output is that of `offsets import`.
     "delete": {
         "anyOf": [
             record(

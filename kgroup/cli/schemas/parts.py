@@ -23,17 +23,17 @@ def array(items: Schema) -> Schema:
 
 
 def note(schema: Schema, words: str) -> Schema:
-    """Return `schema` with what it means."""
+    """Return `schema` with its meaning."""
     return {**schema, "description": words}
 
 
 def each(schema: Schema, names: str) -> dict[str, Schema]:
-    """Fields of one type, by their names with blanks between."""
+    """Return fields of one type, by their names with blanks between."""
     return dict.fromkeys(names.split(), schema)
 
 
 def one_of(*values: str) -> Schema:
-    """One of these strings."""
+    """Return the schema of one of these strings."""
     return {"enum": list(values)}
 
 

@@ -1,4 +1,4 @@
-"""Models as text, tables and JSON, one module a subject. Pure but for what is shown live.
+"""Models as text, tables and JSON, one module per subject. Pure except for live views.
 
-What is unknown is `?` or null, never zero or empty; the exit code of a view says what could not be seen.
+Unknown values are `?` or null, never zero or empty; a view's exit code says what could not be seen.
 """

@@ -45,7 +45,7 @@ _READING = (
 
 
 def columns_of(application: Application) -> tuple[Column, ...]:
-    """Return the columns that tell of members of this application."""
+    """Return the columns for members of this application."""
     front, back = (_GROUP,), (_MEMBER, _CLIENT, _HOST, _STATE)
     if application.kind == CONNECT:
         return (*front, *_CONNECT[:2], *back, *_CONNECT[2:])
@@ -55,7 +55,7 @@ def columns_of(application: Application) -> tuple[Column, ...]:
 
 
 def further_columns(groups: Iterable[GroupDescription], columns: Iterable[Column]) -> tuple[Column, ...]:
-    """Return what the applications of some groups have beside these columns, each once."""
+    """Return the further columns of some groups' applications, each once."""
     have = {column.key for column in columns}
     more = {
         column.key: column
@@ -68,7 +68,7 @@ def further_columns(groups: Iterable[GroupDescription], columns: Iterable[Column
 
 
 def summary(group: GroupDescription) -> str:
-    """Whose group it is, and what holds for all of its members."""
+    """Return the group's application, and what holds for all of its members."""
     application = group.application
     assert application is not None
     parts = [NAMES[application.kind]]
@@ -87,16 +87,16 @@ def summary(group: GroupDescription) -> str:
 
 def _connect_summary(members: Iterable[Member]) -> list[str]:
     workers = [member.connect for member in members if member.connect is not None]
-    told = [worker.assignment for worker in workers if worker.assignment is not None]
-    if not told:
+    assignments = [worker.assignment for worker in workers if worker.assignment is not None]
+    if not assignments:
         return ["leader unknown"] if workers else []
-    last = max(told, key=lambda each: each.config_offset)
+    last = max(assignments, key=lambda each: each.config_offset)
     return [
         f"protocol version {last.version}",
         f"leader {_leader(last, workers)}",
         f"config offset {last.config_offset}",
         *([f"the leader waits {duration_text(last.delay_ms)} for lost workers"] if last.delay_ms > 0 else []),
-        *sorted({f"assignment error {each.error}" for each in told if each.error}),
+        *sorted({f"assignment error {each.error}" for each in assignments if each.error}),
     ]
 
 
@@ -109,10 +109,10 @@ def _leader(assignment: ConnectAssignment, workers: Iterable[ConnectWorker]) -> 
 
 def _registry_summary(members: Iterable[Member]) -> list[str]:
     found = [member.schema_registry.election for member in members if member.schema_registry is not None]
-    told = [election for election in found if election is not None]
-    if not told:
+    elections = [election for election in found if election is not None]
+    if not elections:
         return ["leader unknown"] if found else []
-    election = told[0]
+    election = elections[0]
     leader = election.leader_identity
     name = (leader.url if leader else None) or election.leader
     parts = [f"leader {name}" if name else "no leader: none of the instances may be one"]
@@ -133,7 +133,7 @@ def _streams_summary(members: Iterable[Member]) -> list[str]:
 
 
 def row_of(member: Member, application: Application, short: bool) -> Document:
-    """Return what a member's own bytes say, by column; UNKNOWN where they do not or are not understood."""
+    """Return a member's decoded bytes by column; UNKNOWN where they say nothing or are not understood."""
     leader = {None: UNKNOWN, True: "yes", False: None}[member.is_leader]
     if application.kind == CONNECT:
         return {"leader": leader, **_worker_row(member.connect)}
@@ -166,7 +166,7 @@ def _worker_row(worker: ConnectWorker | None) -> Document:
 
 
 def tasks_of(work: Work) -> tuple[str, ...]:
-    """Tasks as `orders-sink:0-2`, a connector each."""
+    """Return tasks as `orders-sink:0-2`, one per connector."""
     return tuple(f"{each.connector}:{ranges(each.tasks)}" for each in work.tasks)
 
 

@@ -1,4 +1,4 @@
-"""What a deletion of groups would do, or did, as a table and JSON."""
+"""A planned or executed deletion of groups, as a table and JSON."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -20,7 +20,7 @@ def deletion(
     file: str | None,
     unseen: Sequence[ItemError] = (),
 ) -> Result:
-    """Return what a deletion would do, or did, group by group."""
+    """Return a planned or executed deletion, group by group."""
     rows = [{**asdict(item), "stale_ms": ages.get(item.group_id)} for item in items]
     wrong = [item for item in items if item.result in (ChangeStatus.FAILED, ChangeStatus.NOT_FOUND)]
     codes = [of_code_name(item.error_code or "GROUP_ID_NOT_FOUND") for item in wrong]

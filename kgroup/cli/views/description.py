@@ -104,17 +104,17 @@ OFFSET_COLUMNS = (
 HELD_OPEN = 5
 """Partitions with open transactions that are described in text; -o json has them all."""
 _NO_PARTITIONS: Document = {"partitions": None, "assignment": None, "lag": None, "subscribed": None}
-"""What members that read no topics have in these columns."""
+"""These columns for members that read no topics."""
 _MARKS = {"info": "·", "warn": "!", "error": "!!"}
 
 
 LARGE = 20
-"""Of a group with more members a person is shown one line per member where that is possible."""
+"""A group with more members is shown as one line per member where that is possible."""
 Pick = Callable[[list[Document]], list[Document]]
 
 
 def picked(rows: list[Document], *, sort: str | None, top: int | None) -> list[Document]:
-    """Return the first `top` rows; with `sort` "lag" the largest lag first, and before all what is unknown.
+    """Return the first `top` rows; with `sort` "lag" first unknown lags, then the largest.
 
     Without `sort`, members that are not stable come first among the `top`.
     """
@@ -138,7 +138,7 @@ def _part(rows: list[Document], pick: Pick, what: str) -> tuple[list[Document], 
 def blocks(
     group: GroupDescription, sections: Sequence[str], by: str, short: bool, pick: Pick = list
 ) -> Iterator[str | Table]:
-    """Yield the chosen sections of one group, in the order a person reads them; `short` cuts member ids."""
+    """Yield the chosen sections of one group, in reading order; `short` cuts member ids."""
     if "summary" in sections:
         yield _headline(group)
         if group.application is not None:
@@ -180,7 +180,7 @@ def _topology(topology: StreamsTopology) -> Iterator[str | Table]:
 
 
 def _node_rows(description: TopologyDescription) -> Iterator[Document]:
-    """Return a row for each node; nodes that fill a global store are of no subtopology."""
+    """Return a row for each node; nodes that fill a global store have no subtopology."""
     for part in description.subtopologies:
         for node in part.nodes:
             yield {"subtopology_id": part.subtopology_id, **_node_row(node)}
@@ -202,19 +202,19 @@ def _node_row(node: TopologyNode) -> Document:
 
 def member_columns(groups: Iterable[GroupDescription]) -> tuple[Column, ...]:
     """Return the columns of members: with those that only some of the groups have."""
-    told = tuple(groups)
-    columns = STREAMS_COLUMNS if any(group.type == STREAMS for group in told) else MEMBER_COLUMNS
-    if any(member.session_timeout_ms is not None for group in told for member in group.known_members):
+    described = tuple(groups)
+    columns = STREAMS_COLUMNS if any(group.type == STREAMS for group in described) else MEMBER_COLUMNS
+    if any(member.session_timeout_ms is not None for group in described for member in group.known_members):
         columns = (*columns, *PINGED_COLUMNS)
-    if any(group.application is not None for group in told):
+    if any(group.application is not None for group in described):
         from kgroup.cli.views.applications import further_columns
 
-        return (*columns, *further_columns(told, columns))
+        return (*columns, *further_columns(described, columns))
     return columns
 
 
 def _columns_of(group: GroupDescription) -> tuple[Column, ...]:
-    """Return the columns that tell of the members of one group."""
+    """Return the columns for the members of one group."""
     if group.application is None:
         return member_columns((group,))
     from kgroup.cli.views.applications import columns_of
@@ -261,15 +261,15 @@ def _count(group: GroupDescription) -> str:
         return "unknown"
     static = sum(1 for member in group.members if member.instance_id is not None)
     if not all(member.instance_id_known for member in group.members):
-        return f"{len(group.members)} (this broker does not say which are static)"
+        return f"{len(group.members)} (this broker does not report which are static)"
     return str(len(group.members)) + (f" ({static} static)" if static else "")
 
 
 def member_rows(group: GroupDescription, by: str, short: bool) -> list[Document]:
-    """Return a row per member, by instance id (dynamic ones last) or member id; of Streams by process.
+    """Return a row per member, by instance id (dynamic ones last) or member id; for Streams by process.
 
-    Unless they are by member id, those that are not stable come first.
-    A member's lag is unknown when that of one of its partitions is, or what it owns.
+    Unless they are by member id, those that are not stable come first. A member's lag is unknown when that of
+    one of its partitions is, or what it owns.
     """
     rows = {TopicPartition(row.topic, row.partition): row for row in group.offsets}
     members = sorted(group.known_members, key=_by_process_and_instance)
@@ -295,7 +295,7 @@ def _by_process_and_instance(member: Member) -> tuple[str, bool, str, str]:
 
 
 def _placed(member: Member, short: bool) -> Document:
-    """Where a member of a streams group runs; None in a group of another type."""
+    """Return where a member of a streams group runs; None in a group of another type."""
     if member.process is None:
         return {"process": None, "endpoint": None}
     process_id = member.process.process_id
@@ -306,7 +306,7 @@ def _placed(member: Member, short: bool) -> Document:
 
 
 def _lag(member: Member, rows: Mapping[TopicPartition, OffsetRow]) -> int | str | None:
-    """How far a member is behind; UNKNOWN where that is not known, None where it reads nothing."""
+    """Return a member's lag; UNKNOWN where it is unknown, None where the member reads nothing."""
     owned = partitions_of(member.assignment)
     if member.assignment is None or not owned <= rows.keys():
         return UNKNOWN
@@ -358,7 +358,7 @@ def _target(member: Member) -> str | None:
     return "=" if member.target_assignment == member.assignment else assignment_text(member.target_assignment)
 
 
-def offsets_told(row: OffsetRow | PartitionLag) -> Document:
+def offset_cells(row: OffsetRow | PartitionLag) -> Document:
     """Return committed offset, log end and lag; a partition that is gone has only the first."""
     unread = UNKNOWN if row.commit_unread else None
     rest = None if row.gone else UNKNOWN
@@ -370,10 +370,10 @@ def offsets_told(row: OffsetRow | PartitionLag) -> Document:
 
 
 def _owner(row: OffsetRow, owners_known: bool, short: bool) -> Document:
-    """Who reads the partition; UNKNOWN where somebody may, and nobody tells."""
+    """Return the reader of the partition; UNKNOWN where there may be one."""
     if row.member_id is None:
-        nobody = None if owners_known or row.gone else UNKNOWN
-        return {"instance_id": nobody, "member_id": nobody}
+        unowned = None if owners_known or row.gone else UNKNOWN
+        return {"instance_id": unowned, "member_id": unowned}
     member_id = short_member_id(row.member_id, row.instance_id) if short else row.member_id
     return {"instance_id": row.instance_id, "member_id": member_id}
 
@@ -384,14 +384,14 @@ def offset_columns(rows: Iterable[OffsetRow]) -> tuple[Column, ...]:
     return tuple(replace(c, wide=not differs) if c.key == "last_stable_offset" else c for c in OFFSET_COLUMNS)
 
 
-def stable_told(row: OffsetRow | PartitionLag) -> Document:
-    """Where readers of committed records stop; None where nothing is unread."""
+def stable_cells(row: OffsetRow | PartitionLag) -> Document:
+    """Return where readers of committed records stop; None where nothing is unread."""
     rest = None if row.lag == 0 or row.gone else UNKNOWN
     return {"last_stable_offset": rest if row.last_stable_offset is None else row.last_stable_offset}
 
 
 def unstable(row: OffsetRow | PartitionLag) -> bool:
-    """Whether an open transaction stops readers of committed records before the end of the log."""
+    """Return whether an open transaction stops readers of committed records before the log's end."""
     return row.last_stable_offset is not None and row.last_stable_offset != row.log_end_offset
 
 
@@ -399,7 +399,7 @@ def held_open(rows: Iterable[OffsetRow | PartitionLag]) -> Iterator[str]:
     """Yield a line for each of the first partitions with an open transaction: its begin and owner."""
     open_rows = [row for row in rows if unstable(row)]
     for row in open_rows[:HELD_OPEN]:
-        by = "its producer could not be read, which takes READ on the topic and Kafka 2.8"
+        by = "its producer could not be read, which requires READ on the topic and Kafka 2.8"
         if row.held_open_by is not None:
             by = ", ".join(_producer(each) for each in row.held_open_by) or "it ended meanwhile"
         yield (
@@ -423,8 +423,8 @@ def offset_rows(group: GroupDescription, short: bool) -> list[Document]:
             "group_id": group.group_id,
             "topic": row.topic,
             "partition": row.partition,
-            **offsets_told(row),
-            **stable_told(row),
+            **offset_cells(row),
+            **stable_cells(row),
             **_owner(row, owners_known, short),
             "leader_epoch": row.leader_epoch,
             "metadata": row.metadata,

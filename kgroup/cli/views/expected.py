@@ -1,4 +1,4 @@
-"""Whom a described group expects, in words."""
+"""The expected members of a described group, in words."""
 
 from collections.abc import Iterator
 
@@ -10,22 +10,25 @@ SHOWN = 8
 
 
 def wait_text(wait_ms: int | None) -> str:
-    """How long a group waits for those that are missing."""
+    """Return how long a group waits for missing members."""
     return "its rebalance timeout" if wait_ms is None else f"{wait_ms / 1000:g} s"
 
 
 def lines(registration: Registration) -> Iterator[str]:
-    """Yield a line about registered ids and one about active members and standbys, where there are such."""
-    told = registration
-    if told.instance_ids is not None:
-        missing = UNKNOWN if told.missing is None else (first_of(told.missing, SHOWN) or "nobody")
-        parts = [f"registered {len(told.instance_ids)}", f"missing {missing}"]
-        if told.missing != ():
-            parts.append(f"waits up to {wait_text(told.wait_ms)}")
-        if told.held:
-            parts.append(f"held {first_of(told.held, SHOWN)}")
+    """Yield a line about registered ids and one about active members and standbys, where there are any."""
+    if registration.instance_ids is not None:
+        missing = (
+            UNKNOWN if registration.missing is None else (first_of(registration.missing, SHOWN) or "none")
+        )
+        parts = [f"registered {len(registration.instance_ids)}", f"missing {missing}"]
+        if registration.missing != ():
+            parts.append(f"waits up to {wait_text(registration.wait_ms)}")
+        if registration.held:
+            parts.append(f"held {first_of(registration.held, SHOWN)}")
         yield " · ".join(parts)
-    if told.target_size is not None:
-        active = UNKNOWN if told.active is None else str(len(told.active))
-        standby = UNKNOWN if told.standby is None else (first_of(told.standby, SHOWN) or "nobody")
-        yield f"target size {told.target_size} · active {active} · standby {standby}"
+    if registration.target_size is not None:
+        active = UNKNOWN if registration.active is None else str(len(registration.active))
+        standby = (
+            UNKNOWN if registration.standby is None else (first_of(registration.standby, SHOWN) or "none")
+        )
+        yield f"target size {registration.target_size} · active {active} · standby {standby}"

@@ -31,7 +31,7 @@ _VERDICTS = {"ready": "green", "already": "green", "BLOCKED": "bold red", "unkno
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Which groups `upgrade plan` is asked about, in which contexts (none: the one of the options)."""
+    """The groups to plan, and their contexts (none: the one of the options)."""
 
     groups: Sequence[str]
     all_groups: bool = False
@@ -45,7 +45,7 @@ class Question:
 
     @property
     def one_group(self) -> str | None:
-        """The group when only one is asked about, by its id; None for the plan of a fleet."""
+        """The group when a single id is given; None for the plan of a fleet."""
         files = self.html is not None or self.waves is not None
         plain = self.topic is None and self.contexts is None and not files and not self.all_groups
         return self.groups[0] if plain and len(self.groups) == 1 and not is_glob(self.groups[0]) else None
@@ -132,7 +132,7 @@ def _result(
 ) -> Result:
     rows = [(each.context, row) for each in planned for row in each.fleet.rows]
     left_out = [(each.context, out) for each in planned for out in each.fleet.left_out]
-    untold = [
+    unseen = [
         *failed,
         *(_within(each.context, error) for each in planned for error in (*each.fleet.errors, *each.unseen)),
     ]
@@ -140,24 +140,24 @@ def _result(
     refused = [out for _, out in left_out if out.group_id in asked]
     blocked = any(row.verdict == "blocked" for _, row in rows)
     unknown = [each for _, row in rows if row.verdict == "unknown" for each in row.unknown]
-    reasons = [*(error.code for error in untold), *(each.reason or "NOT_KNOWN" for each in unknown)]
+    reasons = [*(error.code for error in unseen), *(each.reason or "NOT_KNOWN" for each in unknown)]
     if not reasons:
         code = ExitCode.OK
     else:
-        code = only_rights(reasons) if rows or left_out else of_batch(exit_codes(untold), False)
+        code = only_rights(reasons) if rows or left_out else of_batch(exit_codes(unseen), False)
     data: Document = {
         "groups": [{"context": context, **document(row)} for context, row in rows],
         "left_out": [{"context": context, **asdict(out)} for context, out in left_out],
     }
     summary = _summary([row for _, row in rows])
-    if untold:
+    if unseen:
         summary = f"{summary}; not all were seen" if rows or left_out else "no group was seen"
     kinds = list(_kinds([row for _, row in rows]))
     if question.html is not None:
-        _write(question.html, data, summary, kinds, untold, where)
+        _write(question.html, data, summary, kinds, unseen, where)
         env.note(f"written: {question.html}")
     if question.waves is not None:
-        _write_waves(question, planned[0].fleet, untold)
+        _write_waves(question, planned[0].fleet, unseen)
         env.note(f"written: {question.waves}")
     return Result(
         data,
@@ -165,7 +165,7 @@ def _result(
         items="groups",
         names=[row.group_id for _, row in rows if row.verdict == "ready"],
         errors=[
-            *untold,
+            *unseen,
             *_unknown_errors([row for _, row in rows]),
             *_blocked_errors([row for _, row in rows]),
             *(ItemError(o.group_id, "BLOCKED", f"{o.group_id}: {o.reason}") for o in refused),
@@ -177,12 +177,12 @@ def _result(
 
 def _summary(rows: "Sequence[FleetRow]") -> str:
     counts = Counter(row.verdict for row in rows)
-    told = ", ".join(f"{counts[name]} {name}" for name in ("ready", "blocked", "unknown", "already"))
-    return f"{count_of(len(rows), 'group')}   classic → consumer   {told}"
+    verdicts = ", ".join(f"{counts[name]} {name}" for name in ("ready", "blocked", "unknown", "already"))
+    return f"{count_of(len(rows), 'group')}   classic → consumer   {verdicts}"
 
 
 def _kinds(rows: "Iterable[FleetRow]") -> Iterator[str]:
-    """Yield each kind of obstacle, the one that stops the most groups first, and what to do about it."""
+    """Yield each kind of obstacle, the one that stops the most groups first, and its remedy."""
     groups = grouped(
         ((word, each.code), (row.group_id, each))
         for row in rows
@@ -199,7 +199,7 @@ def _kinds(rows: "Iterable[FleetRow]") -> Iterator[str]:
 
 
 def _left_out_lines(left_out: "Sequence[LeftOut]") -> Iterator[str]:
-    """Yield what no plan is for, by its reason."""
+    """Yield the groups without a plan, by reason."""
     for (reason, hint), names in grouped(((out.reason, out.hint), out.group_id) for out in left_out).items():
         yield f"  left out: {first_of(names)}: {reason}"
         if hint:
@@ -207,7 +207,7 @@ def _left_out_lines(left_out: "Sequence[LeftOut]") -> Iterator[str]:
 
 
 def _unknown_errors(rows: "Iterable[FleetRow]") -> Iterator[ItemError]:
-    """Why groups are unknown; the same of many groups once."""
+    """Yield why groups are unknown; the same reason of many groups once."""
     groups: dict[tuple[str, str, str], tuple[str | None, list[str]]] = {}
     for row in rows:
         for each in row.unknown if row.verdict == "unknown" else ():
@@ -219,7 +219,7 @@ def _unknown_errors(rows: "Iterable[FleetRow]") -> Iterator[ItemError]:
 
 
 def _blocked_errors(rows: "Iterable[FleetRow]") -> Iterator[ItemError]:
-    """Which groups are blocked, by what: the rows say more."""
+    """Yield which groups are blocked, and by what: the rows show more."""
     codes = ((each.code.replace("_", " "), row.group_id) for row in rows for each in row.blockers)
     for code, names in grouped(codes).items():
         yield ItemError(names[0], "BLOCKED", f"{first_of(names, 1)}: blocked: {code}")
@@ -259,8 +259,8 @@ def _cells(row: "FleetRow") -> Document:
     }
 
 
-def _write_waves(question: Question, fleet: "Fleet", untold: Sequence[ItemError]) -> None:
-    """Write the groups that are ready as waves, and as comments why the others are in none."""
+def _write_waves(question: Question, fleet: "Fleet", unseen: Sequence[ItemError]) -> None:
+    """Write the ready groups as waves, and as comments why the others are in none."""
     from kgroup.admin.migrate.waves import WAVE_SIZE, as_yaml, generated
 
     assert question.waves is not None
@@ -271,13 +271,13 @@ def _write_waves(question: Question, fleet: "Fleet", untold: Sequence[ItemError]
     notes = [
         *(f"in no wave: {row.group_id}: {row.verdict}" for row in others),
         *(f"in no wave: {out.group_id}: {out.reason}" for out in fleet.left_out),
-        *(f"not seen: {error.message}" for error in untold),
+        *(f"not seen: {error.message}" for error in unseen),
     ]
     try:
         with question.waves.open("x", encoding="utf-8") as file:
             file.write(as_yaml(waves, notes))
     except FileExistsError:
-        # Somebody may have changed it.
+        # The file may have been edited.
         raise StorageError(f"{question.waves} is there already", "name another file, or remove it") from None
     except OSError as error:
         raise StorageError(f"cannot write {question.waves}: {error.strerror}") from None
@@ -288,7 +288,7 @@ def _write(
     data: Document,
     summary: str,
     kinds: Sequence[str],
-    untold: Sequence[ItemError],
+    unseen: Sequence[ItemError],
     where: Document | None,
 ) -> None:
     of = "" if where is None else f"Cluster {where['id']} at {where['bootstrap']}. "
@@ -297,6 +297,6 @@ def _write(
         "where": f"{of}The verdicts hold until a group rebalances.",
         "summary": summary,
         "kinds": [line.strip() for line in kinds],
-        "errors": [error.message for error in untold],
+        "errors": [error.message for error in unseen],
     }
     write_page(path, filled(Path(__file__).with_name("fleet_page.html"), shown))

@@ -72,7 +72,7 @@ _POLL_S = 0.5
 def show_timeline(
     env: Env, source: Source, selection: Selection, html: Path | None, wanted: WantedScenario | None = None
 ) -> ExitCode:
-    """Events in order, with what is complete; and, if asked for, as a page and as a scenario."""
+    """Show events in order, with what is complete; and, if requested, as a page and as a scenario."""
     story = source.replay(selection, keep_owners=html is not None, keep_notes=wanted is not None)
     if wanted is not None:
         wanted.write(env, story, selection)
@@ -93,16 +93,16 @@ def show_story(
     if html is not None:
         write_page(html, page(events, story))
         env.note(f"wrote {html}")
-    # Of very many events that takes as long as to tell them.
-    told = [] if env.output.is_lines else [event_json(event) for event in events]
+    # For very many events that takes as long as printing them.
+    documents = [] if env.output.is_lines else [event_json(event) for event in events]
     data = {
-        "events": told,
+        "events": documents,
         "coverage": [coverage_json(covered) for covered in (*story.coverage, *story.state_coverage)],
         "limits": list(LIMITS),
         "span": selection.span_json(story.events),
     }
-    rows = [{**row, "epoch": _epoch(e)} for row, e in zip(told, events, strict=bool(told))]
-    # The coverage first, then a line an event, with cause and unowned time below it.
+    rows = [{**row, "epoch": _epoch(e)} for row, e in zip(documents, events, strict=bool(documents))]
+    # The coverage first, then one line per event, with cause and unowned time below it.
     lines = [*coverage_lines(story, selection), *span_lines(selection), ""]
     lines += _event_lines(events)
     if not any(event.group for event in events):
@@ -127,12 +127,12 @@ def _epoch(event: Event) -> str:
 
 
 def span_lines(selection: Selection) -> list[str]:
-    """Which time was asked for, if one was."""
+    """Return the requested time range, if there is one."""
     return [f"from {selection.span.text}"] if selection.span.bounded else []
 
 
 def nothing_text(story: "Story", selection: Selection) -> str:
-    """Say that nothing was found, and where something is, if only outside the span."""
+    """Return that nothing was found, and where something is, if only outside the span."""
     where = selection.outside(story.events).text if selection.span.bounded else ""
     return f"no event in this span: {where}" if where else "no event matches"
 
@@ -203,18 +203,18 @@ def show_state(env: Env, source: Source, selection: Selection, at: "At") -> Exit
 
 
 def _delivery_lines(group: GroupDescription) -> Iterator[str]:
-    """What is stored of the records from each start offset on."""
+    """Yield the stored records from each start offset on."""
     for row in group.offsets:
-        told = [
+        deliveries = [
             f"{each.first_offset}-{each.last_offset} {each.state}, delivered {each.deliveries}×"
             for each in row.deliveries or ()
         ]
-        if told:
-            yield f"  {row.topic}-{row.partition}: {'; '.join(told)}"
+        if deliveries:
+            yield f"  {row.topic}-{row.partition}: {'; '.join(deliveries)}"
 
 
 def show_raw(env: Env, source: Source, selection: Selection) -> ExitCode:
-    """Every record of the selected groups as it lies in the log, decoded; printed as it is read."""
+    """Print every record of the selected groups as stored in the log, decoded, while reading."""
     bad: list[BadRange] = []
     read, without_time = False, 0
     as_json, span = _prints_json(env, "--raw"), selection.span
@@ -222,7 +222,7 @@ def show_raw(env: Env, source: Source, selection: Selection) -> ExitCode:
 
     def logs() -> "Iterator[tuple[str, OffsetsLog]]":
         yield from ((OFFSETS_TOPIC, log) for log in source.logs)
-        # Only then is it known whether there are share groups, whose other topic needs a right of its own.
+        # Only now is it known whether there are share groups, whose other topic needs its own right.
         if share or source.state:
             yield from ((SHARE_STATE_TOPIC, log) for log in source.state_logs())
 
@@ -252,7 +252,7 @@ def show_raw(env: Env, source: Source, selection: Selection) -> ExitCode:
 
 
 def _prints_json(env: Env, view: str) -> bool:
-    """Whether a view that prints as it reads prints JSON lines; ConfigError for a format it does not have."""
+    """Return whether a streaming view prints JSON lines; raise ConfigError for a format it does not have."""
     chosen = env.output.format
     if chosen not in ("table", "wide", "json", "ndjson"):
         raise ConfigError(f"{view} has no -o {chosen}", "-o ndjson prints one object a line")
@@ -270,7 +270,7 @@ def _raw_line(row: Mapping[str, Any]) -> str:
 
 
 def follow(env: Env, source: Source, selection: Selection) -> ExitCode:
-    """Return what there is, then what comes, until Ctrl-C."""
+    """Print the existing events, then new ones, until Ctrl-C."""
     from kgroup.history.replay import Reader, in_order
 
     readers = [
@@ -308,18 +308,18 @@ def follow(env: Env, source: Source, selection: Selection) -> ExitCode:
 
 
 def _note_unread(env: Env, source: Source, before: Mapping[str, str]) -> dict[str, str]:
-    """Say which partitions cannot be read, and which can again; return what was said, by partition."""
+    """Report partitions that became unreadable or readable; return the reported ones, by partition."""
     now = {error.item or "": error.message for error in source.failures}
     for name, message in now.items():
         if before.get(name) != message:
-            env.note(f"error: {message}; trying again")
+            env.note(f"error: {message}; retrying")
     for name in before.keys() - now.keys():
         env.note(f"{name} is read again")
     return now
 
 
 Bar: TypeAlias = list[int | str]
-"""From, to, what was held, state."""
+"""From, to, owned partitions, state."""
 
 
 def page(events: Sequence[Event], story: "Story") -> str:
@@ -349,7 +349,7 @@ def _event(event: Event) -> Document:
 
 
 def _lanes(history: "Sequence[Holdings]", end_ms: int) -> list[Document]:
-    """Bars by member: [from, to, what was held, state]; a replaced static member keeps its lane."""
+    """Return bars by member: [from, to, partitions, state]; a replaced static member keeps its lane."""
     lanes: dict[str, list[Bar]] = {}
     open_: dict[str, Bar] = {}
     for held in history:

@@ -1,4 +1,4 @@
-"""`kgroup replay-log --verify`: whether the replayed state of each group is what the cluster says."""
+"""`kgroup replay-log --verify`: whether each group's replayed state equals the cluster's."""
 
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -25,16 +25,16 @@ Starts: TypeAlias = Mapping[str, Mapping[TopicPartition, int]] | None
 _POLL_S = 0.5
 _VERIFY_TRIES = 5
 _UNKNOWN_GROUP = "GROUP_ID_NOT_FOUND"
-"""The one refusal that proves something: the group does not exist. All others leave that unknown."""
+"""The only refusal that proves something: the group does not exist. All others leave that unknown."""
 NOT_SEEN = "NOT_SEEN"
-"""What hides a group where no broker named an error."""
+"""The code of a hidden group where no broker named an error."""
 
 
 class Verdict(NamedTuple):
-    """How a group differs, and what of it could not be compared; `all_of_it`: nothing could.
+    """The differences of a group, and its parts that were not compared; `all_of_it`: nothing was.
 
-    `failed`: the name of the error by which something that was asked for was not got, so that another time
-    or principal may tell more; "" where all was got.
+    `failed`: the name of the error that hid a requested part, so that another time or principal may show
+    more; "" if none did.
     """
 
     differences: list[str]
@@ -65,7 +65,7 @@ class Comparison:
 
 
 def show_verdict(env: Env, source: Source, selection: Selection) -> ExitCode:
-    """Whether each group is replayed as the cluster says it is; exit code 8 if not, 5 or 6 if unknown."""
+    """Show whether each group's replay equals the cluster; exit code 8 if not, 5 or 6 if unknown."""
     from kgroup.history.replay import Reader
 
     readers = [
@@ -126,7 +126,7 @@ def _absent(name: str) -> ItemError:
 
 
 def _exit_code(source: Source, found: Comparison, absent: Sequence[str]) -> ExitCode:
-    """Return a difference as the verdict, whatever was not seen; else no gap passes for agreement."""
+    """Return a difference as the verdict despite gaps; else no gap passes for agreement."""
     if found.named("differs"):
         return ExitCode.BAD_VERDICT
     hidden = [
@@ -143,12 +143,12 @@ def _exit_code(source: Source, found: Comparison, absent: Sequence[str]) -> Exit
 
 def _summary(found: Comparison) -> str:
     bad, unknown, count = len(found.named("differs")), len(found.named("not compared")), len(found.verdicts)
-    told = f"{bad} of {count} groups differ" if bad else f"{count} groups: replay = live state"
+    text = f"{bad} of {count} groups differ" if bad else f"{count} groups: replay = live state"
     if unknown:
-        told = f"{told}, but {unknown} could not be compared"
+        text = f"{text}, but {unknown} could not be compared"
     elif partly := sum(bool(verdict.uncompared) for verdict in found.verdicts.values()):
-        told = f"{told}, of {partly} in part"
-    return f"{told}; there may be groups that were not seen" if found.unseen else told
+        text = f"{text}, of {partly} in part"
+    return f"{text}; there may be groups that were not seen" if found.unseen else text
 
 
 def _compare(
@@ -157,9 +157,9 @@ def _compare(
     deliveries: "list[DeliveryReader]",
     selection: Selection,
 ) -> Comparison:
-    """How each group of the log or the cluster differs; one that changes meanwhile is compared again.
+    """Compare each group of the log or the cluster; one that changes meanwhile is compared again.
 
-    `deliveries` are made here, if there are share groups.
+    `deliveries` are created here, if there are share groups.
     """
     found = Comparison()
     for tries_left in reversed(range(_VERIFY_TRIES)):
@@ -188,7 +188,7 @@ def _starts_now(source: Source, deliveries: "Iterable[DeliveryReader]") -> Start
         reader.advance()
         for group, place, stored in reader.states:
             found.setdefault(group, {})[place] = stored.value.start_offset
-    # In which partition a group's state lies is not known: what was not read may be of any of them.
+    # The partition of a group's state is unknown: unread records may belong to any group.
     hidden = source.state_failure is not None or any(log.failure is not None for log in source.state)
     return None if hidden else found
 
@@ -196,7 +196,7 @@ def _starts_now(source: Source, deliveries: "Iterable[DeliveryReader]") -> Start
 def _excuse_the_restless(
     found: Comparison, readers: "Sequence[Reader]", deliveries: "Sequence[DeliveryReader]"
 ) -> None:
-    """Offsets that are committed while both sides are asked are not compared: they never stand still."""
+    """Exclude offsets committed while both sides are read: they never stand still."""
     from kgroup.history.verify import OFFSET_OF
 
     restless = {
@@ -221,12 +221,12 @@ def _excuse_the_restless(
 def _newest_commits(
     readers: "Sequence[Reader]", deliveries: "Sequence[DeliveryReader]", names: Collection[str]
 ) -> dict[str, set[object]]:
-    """Return of each group where in the log its newest commit lies; of a share group its start offsets."""
+    """Return the log position of each group's newest commit; for a share group its start offsets."""
     states = {name: s for reader in readers for name, s in reader.fold.states.items() if name in names}
     found: dict[str, set[object]] = {
         n: {max((c.log_offset for c in s.offsets.values()), default=-1)} for n, s in states.items()
     }
-    for group, place, stored in (told for reader in deliveries for told in reader.states):
+    for group, place, stored in (state for reader in deliveries for state in reader.states):
         if group in names:
             found.setdefault(group, set()).add((place, stored.value.start_offset))
     return found
@@ -235,7 +235,7 @@ def _newest_commits(
 def _listed(source: Source, selection: Selection) -> tuple[set[str], tuple[ItemError, ...]]:
     """Return the selected groups, and what hides some.
 
-    Groups named one by one are asked for by name, so no list has to be whole for them.
+    Groups selected by id are requested by name, so no list has to be complete for them.
     """
     if selection.names is not None:
         return set(selection.names), ()
@@ -249,7 +249,7 @@ def _listed(source: Source, selection: Selection) -> tuple[set[str], tuple[ItemE
 def _compared(
     source: Source, states: "Mapping[str, GroupState]", starts: Starts, names: Iterable[str]
 ) -> dict[str, Verdict]:
-    """Of each of these groups how it differs; without those that neither the log nor the cluster has."""
+    """Return how each of these groups differs, without those absent in both the log and the cluster."""
     assert source.admin is not None
     described = source.admin.describe(sorted(names))
     said = {group.group_id: asdict(group) for group in described.groups}
@@ -284,19 +284,19 @@ def _verdict(
 
     hidden = hiding_error(said)
     unlike = list(differences(state, said, starts=starts))
-    untold = uncompared(state, said, starts_read=starts is not None)
+    not_compared = uncompared(state, said, starts_read=starts is not None)
     if any(PARTITIONS.search(each) for each in unlike) and (topics := _topics_now(source)):
         of_these = list(differences(state, said, topics, starts))
         if of_these != unlike:
-            untold.append("partitions of topics that are gone: brokers do not describe who has them")
+            not_compared.append("partitions of topics that are gone: brokers do not describe their owners")
         unlike = of_these
     all_of_it = state is None and hidden is not None and not unlike
-    failed = NOT_SEEN if START_OFFSETS in untold else ""
-    return Verdict(unlike, untold, all_of_it, failed=failed if hidden is None else str(hidden["code"]))
+    failed = NOT_SEEN if START_OFFSETS in not_compared else ""
+    return Verdict(unlike, not_compared, all_of_it, failed=failed if hidden is None else str(hidden["code"]))
 
 
 def _topics_now(source: Source) -> Mapping[bytes, str]:
-    """Return the topics there are, by id: members may hold partitions of topics that are gone."""
+    """Return the existing topics by id: members may own partitions of topics that are gone."""
     from kgroup.history.sources.live import LiveLog
 
     for log in source.logs:
@@ -309,7 +309,7 @@ def _topics_now(source: Source) -> Mapping[bytes, str]:
 def _unknown_to_the_cluster(state: "GroupState", refusal: ItemError) -> Verdict:
     from kgroup.history.fold.view import SHARE, STREAMS
 
-    # A broker that does not describe groups of this type says nothing against them.
+    # A broker that cannot describe groups of this type proves nothing against them.
     if state.kind in (SHARE, STREAMS):
         return Verdict.unknown(refusal.message, refusal.code)
     return Verdict([f"in the log, but {refusal.message}"], [])

@@ -1,4 +1,4 @@
-"""Reports of lag as they come, and the verdict on all of them."""
+"""Reports of lag as they arrive, and the verdict on all of them."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -26,10 +26,10 @@ from kgroup.cli.views.lagging import (
 
 
 class Shown:
-    """Prints reports one after the other; BAD_VERDICT when a group is over the limit, whatever else failed.
+    """A printer of reports one by one; BAD_VERDICT when a group is over the limit, even if others failed.
 
-    A verdict that cannot be given is not a good one: BAD_VERDICT too where only partitions without a commit,
-    or with one beyond the end of the log, stand in its way; else what could not be read decides.
+    A missing verdict is not a good one: BAD_VERDICT too where its only obstacles are partitions without a
+    commit, or with one beyond the end of the log; else what could not be read decides.
     """
 
     def __init__(
@@ -45,13 +45,13 @@ class Shown:
         self._where, self._named = where, named
         self._limit = limit
         self._verdict: Verdict | None = {**limit, "over": [], "unknown": []} if limit else None
-        self._told: list[ItemError] = []
+        self._verdict_errors: list[ItemError] = []
         self._errors: list[ItemError] = []
         self._absent: list[ItemError] = []
         self._measured = 0
 
     def show(self, reports: Iterator[LagReport], pick: Pick) -> ExitCode:
-        """Print them all, of each group the rows that `pick` takes; the exit code."""
+        """Print them all, with the rows of each group that `pick` selects; return the exit code."""
         self._pick = pick
         return show_parts(self._env, Answer("groups", self._where), map(self._part, reports), self._ending)
 
@@ -77,8 +77,8 @@ class Shown:
         by_id = {group.group_id: group for group in measured.groups}
         self._verdict["over"] += found["over"]
         self._verdict["unknown"] += found["unknown"]
-        self._told += [over_limit(by_id[group_id], found) for group_id in found["over"]]
-        self._told += [no_verdict(by_id[told["group_id"]], told) for told in found["unknown"]]
+        self._verdict_errors += [over_limit(by_id[group_id], found) for group_id in found["over"]]
+        self._verdict_errors += [no_verdict(by_id[each["group_id"]], each) for each in found["unknown"]]
 
     def _blocks(self, measured: LagReport) -> list[str | Table]:
         table = self._table(measured)
@@ -105,13 +105,13 @@ class Shown:
         if self._verdict is not None:
             unknown = self._verdict["unknown"]
             if self._verdict["over"] or any(
-                told["never_committed"] or told["beyond_end"] for told in unknown
+                each["never_committed"] or each["beyond_end"] for each in unknown
             ):
                 code = ExitCode.BAD_VERDICT
             elif unknown:
                 code = code or ExitCode.PARTIAL
         return Ending(
-            errors=[*self._errors, *unseen, *self._told],
+            errors=[*self._errors, *unseen, *self._verdict_errors],
             exit_code=code,
             data={"verdict": self._verdict},
         )

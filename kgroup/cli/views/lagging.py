@@ -10,7 +10,7 @@ from kgroup.admin.read.lag_report import GroupLag, LagReport, PartitionLag, olde
 from kgroup.admin.shell import command
 from kgroup.cli.output.tables import Column
 from kgroup.cli.output.wording import UNKNOWN, lag_text
-from kgroup.cli.views.description import offsets_told, stable_told
+from kgroup.cli.views.description import offset_cells, stable_cells
 from kgroup.domain import Document, grouped
 
 _RATES = (Column("consumed_per_s", "READ/S", right=True), Column("produced_per_s", "WRITTEN/S", right=True))
@@ -19,14 +19,14 @@ _TIME = Column("time_lag", right=True)
 
 
 class Limit(TypedDict):
-    """What --fail-above names: a number of `unit`, records or ms."""
+    """The limit of --fail-above: a number of `unit`, records or ms."""
 
     limit: int
     unit: Annotated[str, ("records", "ms")]
 
 
 class NoVerdict(TypedDict):
-    """A group of which no verdict can be given, and why."""
+    """A group without a verdict, and why."""
 
     group_id: str
     reason: str
@@ -35,14 +35,14 @@ class NoVerdict(TypedDict):
 
 
 class Verdict(Limit):
-    """The groups over the limit, and those of which that cannot be told."""
+    """The groups over the limit, and the undecided ones."""
 
     over: list[str]
     unknown: list[NoVerdict]
 
 
 def verdict_of(measured: LagReport, limit: Limit) -> Verdict:
-    """Return the groups over the limit, and those of which that cannot be told, with the reason."""
+    """Return the groups over the limit, and the undecided ones with the reason."""
     over: list[str] = []
     unknown: list[NoVerdict] = []
     for group in measured.groups:
@@ -50,33 +50,33 @@ def verdict_of(measured: LagReport, limit: Limit) -> Verdict:
             continue  # nothing in it can be behind
         records = limit["unit"] == "records"
         least = group.lag_at_least if records else group.time_lag_at_least_ms
-        told = group.total_lag if records else group.max_time_lag_ms
-        if told is None and not records:
-            told = group.time_lag_at_most_ms
+        group_lag = group.total_lag if records else group.max_time_lag_ms
+        if group_lag is None and not records:
+            group_lag = group.time_lag_at_most_ms
         if least is not None and least > limit["limit"]:
             over.append(group.group_id)
-        elif told is None or told > limit["limit"]:
+        elif group_lag is None or group_lag > limit["limit"]:
             unknown.append(_why_unknown(group, records))
     return {**limit, "over": over, "unknown": unknown}
 
 
 def _why_unknown(group: GroupLag, records: bool) -> NoVerdict:
-    """Return why; that offsets are missing or beyond the end is said only where everything could be read."""
+    """Return why; missing offsets, or ones beyond the end, are reported only if everything could be read."""
 
     def because(reason: str, *, never: bool = False, beyond: bool = False) -> NoVerdict:
         return {"group_id": group.group_id, "reason": reason, "never_committed": never, "beyond_end": beyond}
 
-    untold = [row for row in group.offsets if row.lag is None and not row.gone]
-    if not records and not untold:
-        untold = [row for row in group.offsets if row.time_lag_ms is None and not row.gone]
-    if untold:
-        first = untold[0]
+    unknown = [row for row in group.offsets if row.lag is None and not row.gone]
+    if not records and not unknown:
+        unknown = [row for row in group.offsets if row.time_lag_ms is None and not row.gone]
+    if unknown:
+        first = unknown[0]
         why = first.reason or first.error or "the record there has no time"
-        more = f" ({len(untold)} partitions in all)" if len(untold) > 1 else ""
-        if group.errors or any(row.error is not None or row.lag is not None for row in untold):
+        more = f" ({len(unknown)} partitions in all)" if len(unknown) > 1 else ""
+        if group.errors or any(row.error is not None or row.lag is not None for row in unknown):
             return because(f"{first.topic}-{first.partition}: {why}{more}")
-        never = any(row.committed_offset is None for row in untold)
-        beyond = any(row.committed_offset is not None for row in untold)
+        never = any(row.committed_offset is None for row in unknown)
+        beyond = any(row.committed_offset is not None for row in unknown)
         return because(f"{first.topic}-{first.partition}: {why}{more}", never=never, beyond=beyond)
     if group.errors:
         return because(group.errors[0].message)
@@ -88,19 +88,19 @@ def _why_unknown(group: GroupLag, records: bool) -> NoVerdict:
 
 
 def notes(group: GroupLag) -> Iterator[str]:
-    """Why partitions are unknown or left out, for a person: the first few of them."""
+    """Yield why partitions are unknown or excluded, for a person: the first few of them."""
     if group.no_offsets is not None:
         yield f"{group.group_id}: no committed offsets: {group.no_offsets}"
-    untold = [row for row in group.offsets if row.error or row.reason]
-    for row in untold[:NOTED]:
+    noted = [row for row in group.offsets if row.error or row.reason]
+    for row in noted[:NOTED]:
         left = "left out: " if row.gone else ""
         yield f"{group.group_id}: {row.topic}-{row.partition} {left}{row.error or row.reason}"
-    if len(untold) > NOTED:
-        yield f"{group.group_id}: and {len(untold) - NOTED} partitions more; -o json has them all"
+    if len(noted) > NOTED:
+        yield f"{group.group_id}: and {len(noted) - NOTED} partitions more; -o json has them all"
 
 
 def duration_text(ms: int | None) -> str | None:
-    """`0s`, `850ms`, `12s`, `3m 10s`, `2h 5m`, `3d 4h`: the two largest units."""
+    """Return `0s`, `850ms`, `12s`, `3m 10s`, `2h 5m`, `3d 4h`: the two largest units."""
     if ms is None:
         return None
     if 0 < ms < 1000:
@@ -113,14 +113,14 @@ def duration_text(ms: int | None) -> str | None:
     return " ".join(parts[:2]) or "0s"
 
 
-def no_verdict(group: GroupLag, told: NoVerdict) -> ItemError:
-    """Report that no verdict on a group can be given, and what would help."""
+def no_verdict(group: GroupLag, found: NoVerdict) -> ItemError:
+    """Report that no verdict on a group can be given, and the remedy."""
     hint = "commit an offset for these partitions: kgroup reset-offsets, or let the readers do it"
     if group.errors or group.lag_at_least is not None and not group.unknown_partitions:
-        hint = "ask again when it can be read"
-    elif told["beyond_end"]:
+        hint = "retry when it can be read"
+    elif found["beyond_end"]:
         hint = f"{command('doctor', group.group_id)} says what to do about an offset beyond the end"
-    reason = f"{group.group_id}: lag unknown: {told['reason']}"
+    reason = f"{group.group_id}: lag unknown: {found['reason']}"
     return ItemError(group.group_id, "LAG_UNKNOWN", reason, hint)
 
 
@@ -148,7 +148,7 @@ def headline(group: GroupLag) -> str:
 
 
 def columns_of(by_topic: bool, in_time: bool, rated: bool, several: bool, held: bool) -> tuple[Column, ...]:
-    """Return the columns that what was asked for has."""
+    """Return the columns for the requested options."""
     columns = [Column("group_id", "GROUP", wide=not several), Column("topic")]
     if by_topic:
         columns.append(Column("partitions", right=True))
@@ -180,19 +180,19 @@ def rows_of(group: GroupLag, by_topic: bool) -> Iterable[Document]:
 
 def _partition_row(group_id: str, row: PartitionLag) -> Document:
     rest = None if row.lag is None and row.gone else UNKNOWN
-    told = offsets_told(row) if row.lag is None else None
+    cells = offset_cells(row) if row.lag is None else None
     return {
         "group_id": group_id,
         "topic": row.topic,
         "partition": row.partition,
-        "committed_offset": told["committed_offset"] if told else row.committed_offset,
-        "log_end_offset": told["log_end_offset"] if told else row.log_end_offset,
-        **stable_told(row),
-        "lag": told["lag"] if told else row.lag,
+        "committed_offset": cells["committed_offset"] if cells else row.committed_offset,
+        "log_end_offset": cells["log_end_offset"] if cells else row.log_end_offset,
+        **stable_cells(row),
+        "lag": cells["lag"] if cells else row.lag,
         "consumed_per_s": rest if row.consumed_per_s is None else row.consumed_per_s,
         "produced_per_s": rest if row.produced_per_s is None else row.produced_per_s,
         "time_lag": rest if row.time_lag_ms is None else duration_text(row.time_lag_ms),
-        # A dynamic member has no instance id; the reader is who one looks for here.
+        # A dynamic member has no instance id; this column is for its reader.
         "instance_id": row.instance_id or row.member_id,
         "member_id": row.member_id,
         "error": row.error,
@@ -213,9 +213,9 @@ def _topic_row(group: GroupLag, topic: Document, oldest: int | None) -> Document
 
 
 def _topics(group: GroupLag) -> list[tuple[Document, int | None]]:
-    """Each topic as it is printed, and the age of its oldest unread record; None where that is not known."""
+    """Return each topic as printed, and its oldest unread record's age, None if unknown."""
     by_topic = grouped((row.topic, row) for row in group.offsets)
-    told: list[tuple[Document, int | None]] = []
+    rows_of_topics: list[tuple[Document, int | None]] = []
     for topic, rows in by_topic.items():
         those = counted(rows)
         summed = total(those)
@@ -231,12 +231,12 @@ def _topics(group: GroupLag) -> list[tuple[Document, int | None]]:
             "consumed_per_s": rate_of(row.consumed_per_s for row in those),
             "produced_per_s": rate_of(row.produced_per_s for row in those),
         }
-        told.append((document, age))
-    return told
+        rows_of_topics.append((document, age))
+    return rows_of_topics
 
 
 def documents(groups: Iterable[GroupLag]) -> Iterator[Document]:
-    """Each group as JSON."""
+    """Yield each group as JSON."""
     for group in groups:
         made = document(group)
         made["catches_up_in_s"] = group.catches_up_in_s

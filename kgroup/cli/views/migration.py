@@ -1,4 +1,4 @@
-"""Plans of a migration, and what became of them, as text, tables and JSON."""
+"""Plans of a migration, and their outcome, as text, tables and JSON."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -62,7 +62,7 @@ def checks_shown(checks: Sequence[Check]) -> tuple[list[str], Table]:
 
 
 def _against(plan: MigrationPlan) -> list[ItemError]:
-    """Return what keeps the plan from being ready, in a line each: the checks say more."""
+    """Return what keeps the plan from being ready, one line each: the checks show more."""
     if plan.verdict == BLOCKED:
         names = ", ".join(check.code.replace("_", " ") for check in plan.blockers)
         return [ItemError(plan.group_id, "BLOCKED", f"{plan.group_id}: blocked: {names}")]
@@ -80,7 +80,7 @@ def _against(plan: MigrationPlan) -> list[ItemError]:
 
 
 def verdict_code(plan: MigrationPlan) -> ExitCode:
-    """4 when blocked; for an unknown verdict why it is unknown: 6 for lack of rights, else 5."""
+    """Return 4 when blocked; for an unknown verdict by its reason: 6 for lack of rights, else 5."""
     if plan.verdict == UNKNOWN:
         reasons = {check.reason and of_code_name(check.reason) for check in plan.unknowns}
         return ExitCode.NOT_AUTHORISED if reasons == {ExitCode.NOT_AUTHORISED} else ExitCode.PARTIAL
@@ -88,17 +88,17 @@ def verdict_code(plan: MigrationPlan) -> ExitCode:
 
 
 def headline(plan: MigrationPlan) -> str:
-    """Return the group, the way it would go, and the verdict with its counts."""
+    """Return the group, its direction, and the verdict with its counts."""
     start, end = NEXT[plan.direction]
     counts = {"blocker": BLOCK, "warning": "warn"}
     unknown = len(plan.unknowns)
-    told = [f"{unknown} not known"] if unknown else []
-    told += [
+    tally = [f"{unknown} not known"] if unknown else []
+    tally += [
         f"{count_of(n, word)}"
         for word, status in counts.items()
         if (n := sum(check.status == status for check in plan.checks))
     ]
-    verdict = plan.verdict.upper() + (f" ({', '.join(told)})" if told else "")
+    verdict = plan.verdict.upper() + (f" ({', '.join(tally)})" if tally else "")
     return f"{plan.group_id}   {start} → {end}   {plan.type}, {plan.state}      VERDICT  {verdict}"
 
 
@@ -107,7 +107,7 @@ def _shown(check: Check) -> str:
 
 
 def _lines(check: Check) -> list[str]:
-    """Return a check as a person reads it: one line, and its remedy below when there is something to do."""
+    """Return a check for a person: one line, and its remedy below when there is one."""
     lines = [f"  {_shown(check):<9}{check.code.replace('_', ' '):<22}{check.message}"]
     if check.hint and check.status != "ok":
         lines.append(f"  {'':<31}→ {check.hint}")
@@ -132,7 +132,7 @@ def outcome(
         )
         for c in changed
     ]
-    # Who accepts what is not known gets the outcome of the work.
+    # With --accept-unknown the outcome of the work decides.
     code = verdict_code(plan) if action == "none" else ExitCode.FAILED if changed else ExitCode.OK
     offsets = {"committed": done.offsets, "changed": [asdict(c) for c in changed]} if done else None
     table = Table(_ORDER, [{"step": n, **asdict(step)} for n, step in enumerate(order, 1)])
@@ -146,7 +146,7 @@ def outcome(
             "offsets": offsets,
             "journal_id": done.journal_id if done else None,
         },
-        _told(plan, action, done, table),
+        _text_of(plan, action, done, table),
         items="order",
         names=[step.instance_id or step.member_id for step in order],
         errors=errors,
@@ -156,7 +156,9 @@ def outcome(
     )
 
 
-def _told(plan: MigrationPlan, action: str, done: "Conversion | None", table: Table) -> Sequence[str | Table]:
+def _text_of(
+    plan: MigrationPlan, action: str, done: "Conversion | None", table: Table
+) -> Sequence[str | Table]:
     if done is not None:
         kept = "the same before and after" if not done.offsets_changed else "NOT the same before and after"
         offsets = f"{count_of(done.offsets, 'committed offset')}, {kept}"
@@ -171,6 +173,6 @@ def _told(plan: MigrationPlan, action: str, done: "Conversion | None", table: Ta
         headline(plan),
         "",
         f"The group is live: no request converts it, restarting its clients with group.protocol={new} does.",
-        f"One after the other, each stopped before its successor starts; {leader}:",
+        f"One by one, each stopped before its successor starts; {leader}:",
         table,
     )

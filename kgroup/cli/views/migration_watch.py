@@ -1,4 +1,4 @@
-"""A migration as it happens: one live block on a terminal, a line a change elsewhere, ndjson for programs."""
+"""A migration as it happens: a live block on a terminal, one line per change elsewhere, or ndjson."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
@@ -60,8 +60,8 @@ def follow(env: Env, admin: "Admin", group: str, direction: str, interval: str, 
     return _code(last)
 
 
-def _each_change(looks: Iterator[Look], tell: Callable[[Look], None]) -> Look:
-    """Tell the looks that show something new; the last one."""
+def _each_change(looks: Iterator[Look], print_look: Callable[[Look], None]) -> Look:
+    """Print the looks that show something new; return the last one."""
     before: object = None
     for look in looks:
         waits = tuple((wait.code, wait.message) for wait in look.waits)
@@ -78,13 +78,13 @@ def _each_change(looks: Iterator[Look], tell: Callable[[Look], None]) -> Look:
             waits,
         )
         if now != before:
-            tell(look)
+            print_look(look)
         before = now
     return look
 
 
 def _live(looks: Iterator[Look], env: Env) -> Look:
-    """Draw a block over and over; the last look stays on the screen."""
+    """Redraw a block until the end; the last look stays on the screen."""
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
@@ -97,7 +97,7 @@ def _live(looks: Iterator[Look], env: Env) -> Look:
 
 
 def look_json(look: Look) -> Document:
-    """Return a look as it is printed; names as docs/json-output.md fixes them."""
+    """Return a look as printed; docs/json-output.md fixes the names."""
     row = asdict(look)
     return {"timestamp_ms": row.pop("timestamp_ms"), "timestamp": iso(look.timestamp_ms), **row}
 
@@ -131,7 +131,7 @@ def _head(look: Look) -> str:
 
 
 def _unowned(look: Look) -> str:
-    """Partition-seconds without an owner, as bounds."""
+    """Return partition-seconds without an owner, as bounds."""
     low, high = (
         ms / _SECOND for ms in (look.unowned_partition_ms.at_least, look.unowned_partition_ms.at_most)
     )
@@ -143,9 +143,7 @@ def _block(look: Look) -> list[str]:
     lines = [f"{look.group_id}   {look.direction}   {_head(look)}"]
     if look.members:
         filled = round(20 * look.moved / look.members)
-        lines.append(
-            f"{'█' * filled}{'░' * (20 - filled)}  remaining: {', '.join(look.remaining) or 'nobody'}"
-        )
+        lines.append(f"{'█' * filled}{'░' * (20 - filled)}  remaining: {', '.join(look.remaining) or 'none'}")
     lines.append(f"no owner now: {assignment_text(look.unowned)}   so far: {_unowned(look)}")
     for wait in look.waits:
         lines.append(f"! {wait.message}   since {(look.timestamp_ms - wait.since_ms) / _SECOND:.0f} s")

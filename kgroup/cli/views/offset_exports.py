@@ -1,4 +1,4 @@
-"""Committed offsets as they are, for keeping: JSON with everything, CSV as Kafka's tool has it."""
+"""Committed offsets for keeping: JSON with everything, CSV as Kafka's tool has it."""
 
 import json
 import time
@@ -33,7 +33,7 @@ def result(
     """
     there = {g: rows for g, rows in chosen.items() if now[g].state != ABSENT or rows}
     groups = offsets_document(there, {name: found.type for name, found in now.items()})
-    told = [{**group, "no_offsets": _none(now[group["group_id"]])} for group in groups]
+    exported = [{**group, "no_offsets": _none(now[group["group_id"]])} for group in groups]
     rows = [{"group_id": group["group_id"], **row} for group in groups for row in group["offsets"]]
     several = (Column("group_id", "group"),) if len(now) > 1 else ()
     columns = (
@@ -54,7 +54,7 @@ def result(
             codes.append(ExitCode.NOT_FOUND)
     some = bool(groups) or not errors
     return Result(
-        {"groups": told},
+        {"groups": exported},
         (Table(full, rows),) if some else (),
         items="groups",
         names=[str(group["group_id"]) for group in groups],
@@ -68,7 +68,7 @@ def result(
 
 
 def _none(group: GroupNow) -> str | None:
-    """Why the group has no offsets, where none can be hidden either."""
+    """Return why the group has no offsets, where none can be hidden either."""
     return None if group.unseen else group.no_offsets
 
 
@@ -89,7 +89,7 @@ def document_text(now: Mapping[str, GroupNow], where: Mapping[str, object] | Non
 
 
 def keep(file: str | None, now: Mapping[str, GroupNow], where: Mapping[str, object] | None) -> str:
-    """Keep the offsets of groups that are about to go in a new file; its name. ConfigError if it exists."""
+    """Store the offsets of groups to delete in a new file; return its name. ConfigError if it exists."""
 
     from platformdirs import user_state_path
 

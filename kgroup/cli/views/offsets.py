@@ -1,4 +1,4 @@
-"""Plans of committed offsets and what became of them, as text, tables, CSV and JSON."""
+"""Plans of committed offsets and their outcome, as text, tables, CSV and JSON."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -35,7 +35,7 @@ _CSV = (Column("topic"), Column("partition"), Column("offset"))
 
 
 def planned(plan: OffsetsPlan, where: Mapping[str, object] | None, *, csv: bool = False) -> Result:
-    """Return what would be done, and why not where it would be refused now: then REFUSED."""
+    """Return the planned changes, and REFUSED with the reasons where they would be refused now."""
     refused = {group.group_id for group in plan.refused}
     counted = [item for item in plan.items if item.planned and item.group_id not in refused]
     failing = [item for item in plan.items if item.result == ChangeStatus.FAILED]
@@ -71,7 +71,7 @@ def executed(
     csv: bool = False,
     notes: Sequence[str] = (),
 ) -> Result:
-    """Return what was done, item by item."""
+    """Return the executed changes, item by item."""
     wrong = [item for item in done.items if item.result in (ChangeStatus.REFUSED, ChangeStatus.FAILED)]
     counts = {
         name: sum(item.result == name for item in done.items)
@@ -163,7 +163,7 @@ def _shown(item: OffsetChange) -> Document:
 
 
 def _csv(plan: OffsetsPlan, items: Iterable[OffsetChange]) -> Table:
-    """Rows as Kafka's `--export` prints them: with the group when several were asked for."""
+    """Return rows as Kafka's `--export` prints them: with the group when several were requested."""
     rows = [
         i
         for i in items
@@ -182,13 +182,13 @@ def _csv(plan: OffsetsPlan, items: Iterable[OffsetChange]) -> Table:
 
 
 def _absent(plan: OffsetsPlan, items: Iterable[OffsetChange]) -> list[PlannedGroup]:
-    """Return the groups that do not exist and that nothing was to be done with."""
+    """Return the absent groups for which nothing was to be done."""
     named = {item.group_id for item in items}
     return [group for group in plan.groups if group.state == ABSENT and group.group_id not in named]
 
 
 def _errors_by_group(wrong: Sequence[OffsetChange], plan: OffsetsPlan) -> list[ItemError]:
-    """One line a reason: a refused group with a thousand partitions needs no thousand lines."""
+    """Return one line per reason: a refused group with a thousand partitions needs no thousand lines."""
     reasons = grouped(((item.group_id, item.error_code, item.effect), item) for item in wrong)
     hints = {group.group_id: group.hint for group in plan.groups}
     found = []

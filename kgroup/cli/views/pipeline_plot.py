@@ -24,7 +24,7 @@ EndsOf = Callable[[Iterable["TopicPartition"]], "Ends"]
 
 
 def drawing_for(out: Path) -> "Callable[[Timeline, Path], None]":
-    """How to write such a file; ConfigError if it is neither page nor picture, or matplotlib is missing."""
+    """Return how to write such a file; raise ConfigError for other kinds, or without matplotlib."""
     if out.suffix == ".html":
         return lambda shown, out: write_page(out, page(shown))
     if out.suffix != ".png":
@@ -37,9 +37,9 @@ def drawing_for(out: Path) -> "Callable[[Timeline, Path], None]":
 
 
 def log_ends_of(env: Env) -> EndsOf | None:
-    """Asks the cluster that a flag names where logs end; None when no flag names one.
+    """Return a reader of log ends from the cluster that a flag names; None without such a flag.
 
-    A context that happens to be current may be another cluster than the one the tables are of.
+    The current context may be another cluster than that of the tables.
     """
     if not {"bootstrap_server", "context", "local"} & set(env.flags):
         return None
@@ -56,7 +56,7 @@ def log_ends_of(env: Env) -> EndsOf | None:
 
 
 def draw(spark: "SparkSession", store: "Store", group: str, ends_of: EndsOf | None) -> "Timeline":
-    """Return the timeline of a group; Failure if the tables hold nothing of it."""
+    """Return the timeline of a group; raise Failure if the tables hold nothing of it."""
     from kgroup.pipeline.ask.queries import in_ms, progress
     from kgroup.pipeline.ask.story import story_in
 

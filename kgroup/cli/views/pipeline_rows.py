@@ -1,4 +1,4 @@
-"""Rows of the pipeline's tables as results: times as text and in ms, every value as JSON has it."""
+"""Rows of the pipeline's tables as results: times as text and in ms, every value in JSON form."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date, time, timedelta
@@ -22,30 +22,30 @@ _WIDE = frozenset(
 
 
 def query_result(table: str, schema: "pa.Schema", rows: Rows, at_ms: int | None, more: bool) -> Result:
-    """Return the rows of a table (times in ms) as data and as a table; `more`: some were left out."""
-    told, columns = _told(schema, rows)
-    lists = [{k: [*map(_cell, v)] if isinstance(v, list) else v for k, v in row.items()} for row in told]
+    """Return the rows of a table (times in ms) as data and as a table; `more`: some were omitted."""
+    documents, columns = _documents(schema, rows)
+    lists = [{k: [*map(_cell, v)] if isinstance(v, list) else v for k, v in row.items()} for row in documents]
     shown = Table(columns, lists)
     data = {
         "table": table,
         "at_ms": at_ms,
         "at": None if at_ms is None else iso(at_ms),
         "more": more,
-        "rows": told,
+        "rows": documents,
     }
     names = sorted({row["group_id"] for row in rows if row.get("group_id")})
     return Result(data, (shown,), "rows", names)
 
 
 def sql_result(schema: "pa.Schema", rows: Rows, more: bool) -> Result:
-    """Return the rows of any question (times in ms) as data and as a table; `more`: some were left out."""
-    told, columns = _told(schema, rows, wide=frozenset())
-    shown = Table(columns, [{name: _cell(row[name]) for name in schema.names} for row in told])
+    """Return the rows of any query (times in ms) as data and as a table; `more`: some were omitted."""
+    documents, columns = _documents(schema, rows, wide=frozenset())
+    shown = Table(columns, [{name: _cell(row[name]) for name in schema.names} for row in documents])
     described = [{"name": field.name, "type": str(field.type)} for field in schema]
-    return Result({"columns": described, "more": more, "rows": told}, (shown,), "rows")
+    return Result({"columns": described, "more": more, "rows": documents}, (shown,), "rows")
 
 
-def _told(
+def _documents(
     schema: "pa.Schema", rows: Rows, wide: frozenset[str] = _WIDE
 ) -> tuple[list[Document], tuple[Column, ...]]:
     from pyarrow import types
@@ -57,7 +57,7 @@ def _told(
         if types.is_integer(f.type) or types.is_floating(f.type) or types.is_decimal(f.type)
     }
     columns = tuple(Column(name, right=name in numbers, wide=name in wide) for name in schema.names)
-    return [told_row(row, schema.names, stamps) for row in rows], columns
+    return [row_document(row, schema.names, stamps) for row in rows], columns
 
 
 def _cell(value: object) -> object:
@@ -72,10 +72,10 @@ def _cell(value: object) -> object:
     return value
 
 
-def told_row(row: Mapping[str, Any], names: Sequence[str], stamps: set[str]) -> Document:
+def row_document(row: Mapping[str, Any], names: Sequence[str], stamps: set[str]) -> Document:
     """Return the row with each of its `stamps`, given in ms, as text, and in ms under its name with `_ms`.
 
-    Unless another column is called so.
+    Unless another column has that name.
     """
     found: Document = {}
     for name in names:
@@ -90,7 +90,7 @@ def told_row(row: Mapping[str, Any], names: Sequence[str], stamps: set[str]) -> 
 
 
 def _plain(value: Any) -> Any:
-    """As JSON has it; bytes as hex, and what JSON has no word for as text."""
+    """Return the value in JSON form; bytes as hex, and values without a JSON form as text."""
     if isinstance(value, bytes | bytearray):
         return bytes(value).hex()
     if isinstance(value, Decimal):

@@ -1,4 +1,4 @@
-"""The plan of a change of whom a group expects, as text, tables and JSON."""
+"""The plan of a change of a group's expected members, as text, tables and JSON."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -23,7 +23,7 @@ _SETTINGS = (Column("setting"), Column("before", right=True), Column("after", ri
 
 
 def shown(plan: RegistrationPlan, journal_id: str | None, where: Mapping[str, object] | None) -> Result:
-    """Return the plan, or once journalled what was done; NOT_FOUND if no id was registered."""
+    """Return the plan, or once journalled its outcome; NOT_FOUND if no id was registered."""
     done = ChangeStatus.PLANNED if journal_id is None else ChangeStatus.DONE
     rows = [
         {**asdict(row), "result": done if row.result == ChangeStatus.PLANNED else row.result}
@@ -85,11 +85,11 @@ def _last(plan: RegistrationPlan, journal_id: str | None) -> str:
     if not plan.changes:
         return "Nothing to do."
     registered = sum(row.registered for row in plan.registrants)
-    told = f"after: {registered} registered, {len(plan.missing)} missing"
+    text = f"after: {registered} registered, {len(plan.missing)} missing"
     removed = sum(
         row.member_id is not None and row.result == ChangeStatus.PLANNED and not row.registered
         for row in plan.registrants
     )
     if removed:
-        told += f", {removed} removed"
-    return f"{told}   " + (f"journal {journal_id}" if journal_id else NOT_YET)
+        text += f", {removed} removed"
+    return f"{text}   " + (f"journal {journal_id}" if journal_id else NOT_YET)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kgroup.admin.migrate.rehearse import Rehearsal, RehearsalStep
 
 READABLE = 100
-"""Records hold hundreds of characters: as text they are broken to lines of this length."""
+"""Records hold hundreds of characters: as text they are broken into lines of this length."""
 _STEPS = (
     Column("step", right=True),
     Column("phase"),
@@ -55,14 +55,14 @@ _GROUPS = (
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which groups are rehearsed: ids and globs, or every group."""
+    """The groups to rehearse: ids and globs, or every group."""
 
     names: Sequence[str]
     all_groups: bool = False
 
     @property
     def one(self) -> str | None:
-        """The group when only one is asked about, by its id."""
+        """The group when a single id is given."""
         alone = len(self.names) == 1 and not self.all_groups and not is_glob(self.names[0])
         return self.names[0] if alone else None
 
@@ -132,11 +132,11 @@ def _of_many(
     refused = [row for row in rows if "refused" in (row.upgrade, row.downgrade)]
     code = only_rights([error.code for error in unseen]) if unseen else ExitCode.OK
     counts = Counter(row.upgrade for row in rows)
-    told = ", ".join(f"{count} {ending}" for ending, count in sorted(counts.items())) or "none rehearsed"
+    endings = ", ".join(f"{count} {ending}" for ending, count in sorted(counts.items())) or "none rehearsed"
     return Result(
         {"groups": [asdict(row) for row in rows], "left_out": [asdict(out) for out in plans.left_out]},
         [
-            f"{count_of(len(rows), 'group')} upgraded on copies: {told} · nothing is changed there",
+            f"{count_of(len(rows), 'group')} upgraded on copies: {endings} · nothing is changed there",
             *(f"  left out: {out.group_id}: {out.reason}" for out in plans.left_out),
             Table(_GROUPS, [asdict(row) for row in rows]),
         ],
@@ -179,7 +179,7 @@ def _short(done: "Rehearsal", verdict: str | None) -> Rehearsed:
 
 @dataclass(frozen=True, slots=True)
 class _Plans:
-    """The groups to rehearse, with the plan's verdicts, and those that no plan is for."""
+    """The groups to rehearse, with the plan's verdicts, and those without a plan."""
 
     groups: Sequence[str]
     verdicts: Mapping[str, str]
@@ -188,7 +188,7 @@ class _Plans:
 
 
 def _planned(source: Source, wanted: Wanted) -> _Plans:
-    """Return the groups meant: of a cluster those with a plan, of files those with records."""
+    """Return the selected groups: of a cluster those with a plan, of files those with records."""
     if wanted.one is not None:
         return _Plans((wanted.one,), {})
     if source.admin is None:
@@ -245,21 +245,21 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 def _of_cluster(source: Source, groups: Sequence[str]) -> "tuple[Answers[Mapping[str, str]], dict[str, int]]":
-    """Return the coordinator's settings for each group, and how many partitions each topic has.
+    """Return the coordinator's settings for each group, and the number of partitions per topic.
 
-    A rehearsal without its settings, or a topic that may not be seen, would be of another group: that is the
-    answer then. Brokers before 2.8 have no topic ids: topics get one here.
+    Without its settings, or with a hidden topic, the copy would be of another group: that is the answer then.
+    Brokers before 2.8 have no topic ids: topics get one here.
     """
     assert source.admin is not None
     known: Answers[Mapping[str, str]] = {}
     for group_id, found in source.admin.evidence_each(groups).items():
         known[group_id] = _settings_of(found) if not isinstance(found, KgroupError) else found
-    counts = {told.name: len(told.partitions) for told in source.admin.topics()}
+    counts = {topic.name: len(topic.partitions) for topic in source.admin.topics()}
     # The topics that the groups' records name: subscribed, owned or committed.
     from kgroup.history.replay import replay
     from kgroup.history.sources.live import LiveLog
 
-    # Logs of their own: one that has been read to its end gives nothing more.
+    # Separate logs: one that has been read to its end returns nothing more.
     logs = [LiveLog(log.topic, log.partition) for log in source.logs if isinstance(log, LiveLog)]
     named: dict[str, set[str]] = {}
     for _, state in replay(logs, topic_names=source.topic_names, names=list(groups)).states:
@@ -267,14 +267,14 @@ def _of_cluster(source: Source, groups: Sequence[str]) -> "tuple[Answers[Mapping
         for member in state.view().members.values():
             topics |= {place.topic for place in member.holds} | set(member.topics)
     unseen = set().union(*named.values()) - counts.keys()
-    for name, told in source.admin.find_topics(unseen).items():
-        if isinstance(told, TopicDescription):
-            counts[name] = len(told.partitions)
-        elif not is_gone(told):
+    for name, topic in source.admin.find_topics(unseen).items():
+        if isinstance(topic, TopicDescription):
+            counts[name] = len(topic.partitions)
+        elif not is_gone(topic):
             hidden = BrokerRefused(
-                told.code if isinstance(told, BrokerRefused) else ErrorCode.UNKNOWN_SERVER_ERROR,
-                f"no rehearsal without the partitions of {name}, which the group reads: {told.message}",
-                hint=told.hint,
+                topic.code if isinstance(topic, BrokerRefused) else ErrorCode.UNKNOWN_SERVER_ERROR,
+                f"no rehearsal without the partitions of {name}, which the group reads: {topic.message}",
+                hint=topic.hint,
             )
             known |= {group_id: hidden for group_id, topics in named.items() if name in topics}
     for name in counts.keys() - set(source.topic_names.values()):
@@ -293,7 +293,7 @@ def _settings_of(found: "Evidence") -> Mapping[str, str] | KgroupError:
 
 
 def _counts_in(source: Source, groups: Sequence[str]) -> dict[str, int]:
-    """Without a broker, topics are as large as the groups' own records show."""
+    """Return topic sizes without a broker: as large as the groups' own records show."""
     counts: dict[str, int] = {}
     story = source.replay(Selection(patterns=tuple(map(escape, groups))))
     for _, state in story.states:
@@ -314,12 +314,12 @@ def _counts_in(source: Source, groups: Sequence[str]) -> dict[str, int]:
 
 
 def _made_up(name: str) -> bytes:
-    """Return an id for a topic of which only the name is known: it has to differ from others, no more."""
+    """Return an id for a topic known only by its name: it only has to differ from others."""
     return hashlib.sha256(name.encode()).digest()[:16]
 
 
 def _nowhere(source: Source, group_id: str) -> KgroupError:
-    """Why there is no copy of a group: a log that could not be read may hold it."""
+    """Return why there is no copy of a group: a log that could not be read may hold it."""
     failure = next((log.failure for log in source.logs if log.failure is not None), None)
     if failure is not None:
         return failure

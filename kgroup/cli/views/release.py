@@ -1,4 +1,4 @@
-"""`doctor --kafka 5`: what in a cluster stands against that release."""
+"""`doctor --kafka 5`: what in a cluster blocks that release."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -18,7 +18,7 @@ _WORDS = {"blocked": "NOT READY", "unknown": "UNKNOWN", "ready": "READY"}
 
 
 def examine(env: Env, release: str, groups: Sequence[str]) -> ExitCode:
-    """Show what stands against a release; 8 if something does, 5 or 6 if that is not known."""
+    """Show what blocks a release; 8 if something does, 5 or 6 if that is unknown."""
     if release not in ("5", "5.0"):
         raise ConfigError(f"--kafka {release!r} is unknown", "only: 5")
     with open_admin(env) as admin:
@@ -26,9 +26,9 @@ def examine(env: Env, release: str, groups: Sequence[str]) -> ExitCode:
         fleet = admin.plan_fleet(named.groups)
         checks = admin.against_kafka_5(fleet)
         where = identity(admin, env)
-    untold = (*fleet.errors, *named.unseen)
+    unseen = (*fleet.errors, *named.unseen)
     unknown = [check for check in checks if check.status == UNKNOWN]
-    reasons = [*(error.code for error in untold), *(check.reason or "NOT_KNOWN" for check in unknown)]
+    reasons = [*(error.code for error in unseen), *(check.reason or "NOT_KNOWN" for check in unknown)]
     verdict = "unknown" if reasons else "ready"
     if any(check.status == BLOCK for check in checks):
         verdict = "blocked"
@@ -42,7 +42,7 @@ def examine(env: Env, release: str, groups: Sequence[str]) -> ExitCode:
             items="checks",
             names=[check.code for check in checks if check.status != OK],
             errors=[
-                *untold,
+                *unseen,
                 *(
                     ItemError(
                         c.code, "BLOCKED" if c.status == BLOCK else c.reason or "NOT_KNOWN", c.message, c.hint

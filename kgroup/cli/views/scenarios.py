@@ -16,32 +16,32 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WantedScenario:
-    """The scenario of one group that is to be written to a file."""
+    """The scenario of one group to write to a file."""
 
     group: str
     path: Path
     replace_names: bool
 
     def write(self, env: Env, story: "Story", selection: Selection) -> None:
-        """Write what happened in the group, if the log has it; ConfigError for what no scenario can be of."""
+        """Write what happened in the group, if the log has it; raise ConfigError for an unplayable log."""
         from kgroup.scenario.naming import renamed
         from kgroup.scenario.recorded import scenario_in, text_of
         from kgroup.scenario.recording import record
 
         notes = [note for fold in story.folds.values() for note in (fold.notes or {}).get(self.group, ())]
         if not notes and unseen(story, selection):
-            return  # whoever prints the story reports it
+            return  # the story's printer reports it
         span, unread = selection.span, len(shortcomings(story, selection)[0])
         recorded = record(self.group, notes, since_ms=span.since_ms, until_ms=span.until_ms, unread=unread)
         text = text_of(renamed(recorded) if self.replace_names else recorded)
-        # Damaged records may tell of what no group can do, and a file that cannot be played is of no use.
+        # Damaged records may show impossible events, and a file that cannot be played is useless.
         scenario_in(text, f"what the log says of {self.group}")
         write_page(self.path, text)
         env.note(f"wrote {self.path}")
 
 
 def wanted_scenario(selection: Selection, path: Path | None, *, replace_names: bool) -> WantedScenario | None:
-    """Return what `--scenario` asks for, None without it; ConfigError unless it is one whole group."""
+    """Return the scenario of `--scenario`, None without it; raise ConfigError unless of one whole group."""
     if path is None:
         if replace_names:
             raise ConfigError("--replace-names is for a scenario", "add --scenario FILE")
