@@ -1,13 +1,13 @@
-"""The history of groups: `__consumer_offsets` → events, states, and what of it is complete from where.
+"""The history of groups: turns `__consumer_offsets` into events and states, and reports what is complete.
 
-Bytes come in by `sources`, from files and folders or a cluster. `decode` makes `items` of them and is
-compiled where there is a C compiler; `legacy` reads message formats 0 and 1. `fold` makes events of items,
-group by group. `replay` does all of it, `parallel` in several processes. `raw`, `stats` and `verify` look at
-the same logs with other questions.
+`sources` reads bytes from files, folders or a cluster. `decode` makes `items` of them and is compiled where
+there is a C compiler; `legacy` reads message formats 0 and 1. `fold` makes events of items, group by group.
+`replay` does all of it, `parallel` in several processes. `raw`, `stats` and `verify` answer other questions
+about the same logs.
 
-From decoding to the fold nothing touches I/O, clock or chance. To be used from above: `replay`, `Reader`,
+From decoding to the fold nothing touches I/O, clock or randomness. Other packages use `replay`, `Reader`,
 `Fold`, `Decoder`, the values in `items` and `events`, and what `sources` opens.
 
-Promised: the same log tells the same story however it is cut and on however many cores; a story says where
-it begins to be complete; what the records leave open is not called proven; damage costs what it covers.
+The same log gives the same events however it is cut and on however many cores; a story says where it begins
+to be complete; what the records leave open is not called proven; damage affects only what it covers.
 """

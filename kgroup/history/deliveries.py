@@ -1,7 +1,7 @@
-"""Logs of `__share_group_state` → the events of share groups' deliveries, and the state that is stored.
+"""Turns logs of `__share_group_state` into events of share groups' deliveries, and the stored state.
 
-Read record by record: next to `__consumer_offsets` the topic is short, as brokers delete what lies before the
-newest snapshots.
+Read record by record: compared with `__consumer_offsets` the topic is short, as brokers delete what lies
+before the newest snapshots.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def add_deliveries(
     runs: bool = True,
     at: At | None = None,
 ) -> None:
-    """Add what share groups did with their records to the story of their members, in the order of time.
+    """Add share groups' deliveries to the story of their members, in time order.
 
-    `names` (exact) or `wanted` choose groups. A moment that is an offset is one of `__consumer_offsets`: here
-    it is the time of the last batch that was read there.
+    `names` (exact) or `wanted` choose groups. A moment that is an offset refers to `__consumer_offsets`: here
+    it is the time of the last batch read there.
     """
     known = dict(topic_names)
     for fold in story.folds.values():
@@ -56,21 +56,21 @@ def add_deliveries(
 
 
 def _moment(event: Event) -> tuple[int, bool]:
-    # Within one millisecond: the coordinator records both once the share coordinator has done its part.
+    # Within one millisecond: the coordinator writes both records after the share coordinator's part.
     return event.timestamp_ms, event.kind in (Kind.GROUP_DELETED, Kind.DELIVERY_STATE_INITIALIZED)
 
 
 def _last_ms(story: Story) -> int:
     shared = story.shared
-    told = (c.last_ms for c in story.coverage if shared & story.folds[c.partition].groups.keys())
-    return max(told, default=-1)
+    last_read = (c.last_ms for c in story.coverage if shared & story.folds[c.partition].groups.keys())
+    return max(last_read, default=-1)
 
 
 @dataclass(frozen=True, slots=True)
 class KeptDeliveries:
-    """Where a reader without runs stopped in a log: what it has seen, and what was stored of each partition.
+    """Where a reader without runs stopped in a log: what it has seen, and the stored state of each partition.
 
-    `whole`: nothing is missing so far. A state is solid where nothing is missing since its newest snapshot.
+    `whole`: nothing is missing so far. A state is solid if nothing is missing since its newest snapshot.
     """
 
     whole: bool
@@ -80,15 +80,15 @@ class KeptDeliveries:
 
 @cache
 def kept_deliveries() -> Codec[KeptDeliveries]:
-    """How that is stored."""
+    """Return the codec for its stored form."""
     return Codec(KeptDeliveries)
 
 
 class DeliveryReader:
-    """Reads one log and folds it, as far as it goes now; `advance` again reads on where a log has grown.
+    """Reads one log and folds it, as far as it goes now; `advance` continues where a log has grown.
 
     `names` (exact) or `wanted` choose groups; without `runs` each acknowledgement is an event of its own.
-    With `kept` it goes on where another reader without runs stopped.
+    With `kept` it continues where another reader without runs stopped.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class DeliveryReader:
 
     @property
     def kept(self) -> KeptDeliveries | None:
-        """What another reader needs to go on here; None where nothing was read."""
+        """What another reader needs to continue here; None if nothing was read."""
         if self._fold is None:
             return None
         states = {place: (state.value, state.solid) for place, state in self._fold.states.items()}
@@ -122,7 +122,7 @@ class DeliveryReader:
 
     @property
     def states(self) -> Iterator[tuple[str, TopicPartition, DeliveryState]]:
-        """What is stored of each partition that a share group reads, by group and partition."""
+        """The stored state of each partition that a share group reads, by group and partition."""
         if self._fold is None:
             return
         for place, state in self._fold.states.items():
@@ -134,7 +134,7 @@ class DeliveryReader:
         return coverage_of(log.partition, log.source, self.seen, log.bad, log.failure, SHARE_STATE_TOPIC)
 
     def advance(self, at: At | None = None, progress: Progress | None = None) -> list[Event]:
-        """Return the events of what has come since the last time; up to a moment that is a time."""
+        """Return the new events since the last call; up to a moment that is a time."""
         events: list[Event] = []
         for chunk, headers in self.log.batches(progress):
             for header in headers:

@@ -1,4 +1,4 @@
-"""What the decoder hands to a fold: one frozen value for each thing a log can say. Times in ms, UTC."""
+"""What the decoder passes to a fold: one frozen value for each kind of content of a log. Times in ms, UTC."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from kgroup.protocol.record_kinds import RecordKey, RecordValue
 
 RUN_OFFSETS: Final = 10_000_000
-"""No run of commits crosses a multiple of this log offset, however a log is cut: so what is told of a group
-that does nothing but commit comes at the same places whoever reads it."""
+"""No run of commits crosses a multiple of this log offset, however a log is cut: so the events of a group
+that only commits have the same bounds for every reader."""
 
 
 class RawRecord(NamedTuple):
@@ -27,7 +27,7 @@ class RawRecord(NamedTuple):
 
 
 class Committed(NamedTuple):
-    """A commit as its value says it; times in ms, `log_offset` is where the record lies."""
+    """A commit as its value has it; times in ms, `log_offset` is where the record lies."""
 
     offset: int
     leader_epoch: int
@@ -50,18 +50,18 @@ class Rewind(NamedTuple):
     log_offset: int
     timestamp_ms: int
     metadata: str = ""
-    """Of the lower commit, if it is long enough to be a mark."""
+    """Metadata of the lower commit, if it is long enough to be a mark."""
     topic_ids: tuple[bytes, bytes] | None = None
-    """Of the commit before and of the lower one, where they differ: the topic was created again."""
+    """Topic ids of the commit before and of the lower one, if they differ: the topic was created again."""
 
 
 def other_topic(before: bytes, after: bytes) -> tuple[bytes, bytes] | None:
-    """Return the topic ids of two commits of one name where both are known and they differ."""
+    """Return the topic ids of two commits of one name if both are known and they differ."""
     return (before, after) if before != after and any(before) and any(after) else None
 
 
 class PartProgress(NamedTuple):
-    """What a run did to one partition: how many commits, the first committed offset, and the last commit."""
+    """A run's effect on one partition: the commit count, the first committed offset, the last commit."""
 
     place: TopicPartition
     commits: int
@@ -69,7 +69,7 @@ class PartProgress(NamedTuple):
     first_log_offset: int
     first_timestamp_ms: int
     first_metadata: str
-    """If it is long enough to be a mark."""
+    """Metadata of the last commit, if it is long enough to be a mark."""
     last: Committed
 
 
@@ -77,7 +77,7 @@ class PartProgress(NamedTuple):
 class CommitRun:
     """Commits of one group with no other record of that group between them, in log order.
 
-    `rewinds` are those inside the run; one against an earlier run is for the reader to see.
+    `rewinds` are those inside the run; the reader has to detect one against an earlier run.
     """
 
     group: str
@@ -89,7 +89,7 @@ class CommitRun:
 
 @dataclass(frozen=True, slots=True)
 class PendingCommit:
-    """A commit inside a transaction: nothing until the producer's marker says so."""
+    """A commit inside a transaction: without effect until the producer's marker."""
 
     group: str
     topic: str
@@ -112,7 +112,7 @@ class OffsetRemoved:
 
 @dataclass(frozen=True, slots=True)
 class GroupRecord:
-    """A record of a group's own state; `key` and `value` as `protocol.group_records` has them."""
+    """A record of a group's own state; `key` and `value` as in `protocol.group_records`."""
 
     group: str
     type: int
@@ -135,18 +135,18 @@ class Marker:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Offsets `first` to `last` are not in the log here: compacted away, or in a segment that is missing."""
+    """Offsets `first` to `last` are missing from the log: compacted away, or in a missing segment."""
 
     first: int
     last: int
     timestamp_ms: int
-    """Of the next record that is there."""
+    """The time of the next record that is there."""
     missing: int
 
 
 @dataclass(frozen=True, slots=True)
 class Undecodable:
-    """A record that was skipped: its type is unknown or its bytes make no sense."""
+    """A record that was skipped: its type is unknown or it does not decode."""
 
     group: str | None
     type: int
@@ -168,11 +168,11 @@ def gap_between(next_offset: int, first_offset: int, timestamp_ms: int) -> Gap |
 _MOST_PLACES = 400_000
 Item = CommitRun | PendingCommit | OffsetRemoved | GroupRecord | Marker | Gap | Undecodable
 Packed = tuple[Any, ...] | Item
-"""What `packed` makes: a run of commits as plain tuples, anything else as it is."""
+"""The result of `packed`: a run of commits as plain tuples, anything else as it is."""
 
 
 def packed(item: Item) -> Packed:
-    """Return the item to be pickled: plain tuples take a third of the time, and runs are nearly all."""
+    """Return the item for pickling: plain tuples take a third of the time, and nearly all items are runs."""
     if not isinstance(item, CommitRun):
         return item
     parts = [(*part.place, *part[1:6], *part.last) for part in item.parts]
@@ -180,11 +180,11 @@ def packed(item: Item) -> Packed:
 
 
 Places = dict[TopicPartition, TopicPartition]
-"""Partitions that were met before: millions of events may be about a few of them."""
+"""Partitions seen before: millions of events may be about a few of them."""
 
 
 def unpacked(value: Packed, places: Places) -> Item:
-    """Return the inverse of `packed`; equal partitions come out as one object, which `places` holds."""
+    """Return the inverse of `packed`; equal partitions become one object, which `places` holds."""
     if type(value) is not tuple:
         return value  # type: ignore[return-value]
     group, first, last, flat, backs = value
@@ -215,7 +215,7 @@ class Seen:
     last_ms: int = -1
 
     def follow(self, share: Seen) -> None:
-        """Add what was seen behind it; what is missing in between, too, counts as missing."""
+        """Add what was seen after it; what is missing in between counts as missing too."""
         if share.first_offset < 0:
             return
         lost = share.first_offset - self.next_offset if self.first_offset >= 0 else 0

@@ -1,8 +1,8 @@
-"""Messages of formats 0 and 1: what brokers wrote before 0.11, and later under an old message format.
+"""Messages of formats 0 and 1, which brokers wrote before 0.11, and later under an old message format.
 
-A log of theirs is a row of messages, each with its offset; a compressed one wraps a set of others. To a
-history every message is a batch of its own, and its records are read as those of a batch (format 2) are.
-Kafka calls the formats magic 0 and 1; 1 has timestamps. Wrapped offsets are relative in format 1 (KIP-31).
+Their log is a sequence of messages, each with its offset; a compressed one wraps a set of others. A history
+treats every message as its own batch, and reads its records as those of a batch (format 2). Kafka calls the
+formats magic 0 and 1; 1 has timestamps. Wrapped offsets are relative in format 1 (KIP-31).
 """
 
 import re
@@ -17,9 +17,9 @@ from kgroup.protocol.compression import decompress
 from kgroup.protocol.log_records import NO_TIMESTAMP, LogRecord, encode_records
 
 LEGACY: Final = 0x100
-"""Stands in a header's attributes for a message of format 0 or 1; no batch has it there."""
+"""Marks a message of format 0 or 1 in a header's attributes; no batch has this bit."""
 SMALLEST: Final = 26
-"""Bytes of the shortest message, its offset and size included."""
+"""Bytes of the shortest message, including its offset and size."""
 _CODEC = 0x07
 _MOST = 1 << 52
 _APPEND_TIME = 0x08
@@ -31,7 +31,7 @@ _LIKELY = re.compile(rb"(?=\x00\x00\x00.{5}[\x00-\x03].{7}[\x00\x01][\x00-\x0f])
 
 
 class Message(NamedTuple):
-    """What a header says of a message and those it wraps: offsets, times in ms (-1: none), how many."""
+    """The header of a message and those it wraps: offsets, times in ms (-1: none), number of messages."""
 
     base_offset: int
     last_offset: int
@@ -42,7 +42,7 @@ class Message(NamedTuple):
 
 
 def message_at(chunk: bytes, position: int, end: int, check_crc: bool = True) -> Message | None:
-    """Return the whole message from `position` to `end`; None if it is not sound (checksum, order …)."""
+    """Return the whole message from `position` to `end`; None if it is invalid (checksum, order …)."""
     offset, _, crc, _, attributes = _ENTRY.unpack_from(chunk, position)
     if check_crc and zlib.crc32(memoryview(chunk)[position + _ENTRY_CRC_START : end]) != crc:
         return None
@@ -68,9 +68,9 @@ def body_of_message(chunk: bytes, position: int, end: int) -> bytes:
 
 
 def find_message(chunk: bytes, start: int, stop: int, after: int, furthest: int) -> int:
-    """Where the first whole message begins between `start` and `stop`, its offset in `after`+1 to `furthest`.
+    """Return where the first whole message begins, its offset in `after`+1 to `furthest`, -1 without one.
 
-    -1 without one. Its checksum holds.
+    It begins between `start` and `stop`. Its checksum is valid.
     """
     total = len(chunk)
     for hit in _LIKELY.finditer(chunk, start, min(total, stop + _ENTRY.size)):
@@ -86,7 +86,7 @@ def find_message(chunk: bytes, start: int, stop: int, after: int, furthest: int)
 
 
 def _records(chunk: bytes, position: int, end: int) -> list[LogRecord]:
-    """Yield a message's record, or those it wraps, with their offsets; DecodeError or struct.error."""
+    """Return a message's record, or those it wraps, with their offsets; DecodeError or struct.error."""
     offset, _, _, magic, attributes = _ENTRY.unpack_from(chunk, position)
     stamp, key, value = _content(chunk, position, end, magic)
     if not attributes & _CODEC:
@@ -97,7 +97,7 @@ def _records(chunk: bytes, position: int, end: int) -> list[LogRecord]:
     if any(a.offset >= b.offset for a, b in pairwise(found)):
         raise DecodeError(f"the messages in the one at byte {position} are not in order")
     # The wrapper has the offset of its last message; in format 1 those inside count from the first (KIP-31,
-    # "Proposed Changes"). Under log append time the wrapper's stamp is that of all (KIP-32).
+    # "Proposed Changes"). Under log append time the wrapper's timestamp is that of all (KIP-32).
     shift = offset - found[-1].offset if magic else 0
     appended = magic and attributes & _APPEND_TIME
     return [
@@ -119,7 +119,7 @@ def _wrapped(data: bytes, magic: int) -> Iterator[LogRecord]:
 
 
 def _content(data: bytes, position: int, end: int, magic: int) -> tuple[int, bytes | None, bytes | None]:
-    """Timestamp (ms), key and value of one message."""
+    """Return timestamp (ms), key and value of one message."""
     position += _ENTRY.size
     stamp = NO_TIMESTAMP
     if magic:
@@ -130,7 +130,7 @@ def _content(data: bytes, position: int, end: int, magic: int) -> tuple[int, byt
     key, position = _optional(data, position, end)
     value, position = _optional(data, position, end)
     if position != end:
-        raise DecodeError(f"a message ends {end - position} bytes behind its value")
+        raise DecodeError(f"a message ends {end - position} bytes after its value")
     return stamp, key, value
 
 

@@ -1,4 +1,4 @@
-"""Processes that work ahead of the one that started them: how they send what they have, and it takes that."""
+"""Messages from processes that work ahead of their parent: how they send results, and how it takes them."""
 
 import os
 import threading
@@ -12,7 +12,7 @@ WAITING_BYTES = 64 << 20
 
 
 class Outbox:
-    """Sends messages in a thread of its own, so that work goes on while nobody takes them."""
+    """Sends messages in a thread of its own, so that work goes on while the receiver is busy."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -22,7 +22,7 @@ class Outbox:
         threading.Thread(target=self._send, daemon=True).start()
 
     def put(self, message: object) -> None:
-        """Send it as soon as those before it are sent; waits while very much is on its way."""
+        """Send it as soon as those before it are sent; waits while very much is unsent."""
         data = ForkingPickler.dumps(message)
         with self._changed:
             self._changed.wait_for(lambda: self._bytes < WAITING_BYTES)
@@ -43,7 +43,7 @@ class Outbox:
             try:
                 self._connection.send_bytes(data)
             except OSError:
-                os._exit(1)  # nobody is there to take it
+                os._exit(1)  # the receiver is gone
             with self._changed:
                 self._bytes -= len(data)
                 self._changed.notify_all()

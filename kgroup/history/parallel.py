@@ -1,6 +1,6 @@
 """Decoding on several cores: processes decode shares of logs, one fold takes their items in order.
 
-What is told does not depend on where a log was cut: spans of commits are put together by the fold.
+Events do not depend on where a log was cut: the fold combines the spans of commits.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 MIN_BYTES = 48 << 20
 """Less than this is not worth a process of its own."""
 _MAX_BYTES = 512 << 20
-"""Of more than this the items would not wait in memory, and all processes but one would wait."""
+"""Items of more than this would not fit into memory, and all processes but one would wait."""
 _ITEMS_AT_ONCE = 200
 
 
@@ -40,7 +40,7 @@ _COUNTS = tuple(field.name for field in fields(Seen))
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """First message of a share that holds anything: where its first batch begins, and when (ms)."""
+    """First message of a share that is not empty: where its first batch begins, and its time (ms)."""
 
     offset: int
     timestamp_ms: int
@@ -55,13 +55,13 @@ class Done:
 
 
 Message = Begun | list[Packed] | int | Done
-"""What a process sends; a number is so many bytes that were read."""
+"""A message of a process; a number is that many bytes read."""
 
 
 def decoded(split: Split, choice: Choice, before: Seen | None = None) -> Iterator[Message]:
-    """Everything in a split; StorageError if it cannot be read.
+    """Yield everything in a split; StorageError if it cannot be read.
 
-    `before`: go on behind what was seen; what was read already is passed over, and `Done` counts all of it.
+    `before`: continue after what was seen; what was read already is skipped, and `Done` counts all of it.
     """
     reader, decoder = SplitReader(split, chunk_bytes=0), Decoder(**choice)
     if before is not None:
@@ -85,7 +85,7 @@ def decoded(split: Split, choice: Choice, before: Seen | None = None) -> Iterato
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """A process at work on a share."""
+    """A process that works on a share."""
 
     split: Split
     process: BaseProcess
@@ -98,10 +98,10 @@ class _Job:
 
 
 class Workers:
-    """Processes that decode segments, a share each; for `with`, which ends them, also on Ctrl-C.
+    """Processes that decode segments, a share each; a context manager that ends them, also on Ctrl-C.
 
-    Items are taken in the order of the log, so those of a later share wait in its process, `WAITING_BYTES`
-    at most: memory is bounded by that and what its decoder keeps.
+    Items are taken in the order of the log, so those of a later share wait in its process, at most
+    `WAITING_BYTES`: memory is bounded by that and what its decoder keeps.
     """
 
     def __init__(self, logs: Sequence[SegmentLog], jobs: int, choice: Choice) -> None:
@@ -110,7 +110,7 @@ class Workers:
         self.choice = choice
         self._next = 0
         self._places: Places = {}
-        # Fork would copy what other threads hold, a progress bar's lock for one.
+        # Fork would copy what other threads hold, such as a progress bar's lock.
         methods = multiprocessing.get_all_start_methods()
         self._context: ForkServerContext | SpawnContext = (
             multiprocessing.get_context("forkserver")
@@ -131,7 +131,7 @@ class Workers:
             job.end()
 
     def items_of(self, log: SegmentLog, seen: Seen, progress: Progress | None = None) -> Iterator[Item]:
-        """Yield the items of one log; logs are asked for in their order. `seen` and `log.bad` grow along."""
+        """Yield the items of one log; request logs in order. `seen` and `log.bad` grow along."""
         while self._running and self._running[0].split.part == log.partition:
             job = self._running[0]
             yield from self._share(job, log, seen, progress)
@@ -156,7 +156,7 @@ class Workers:
                 yield gap
 
     def _overlapping(self, split: Split, log: SegmentLog, seen: Seen) -> Iterator[Item]:
-        """Decode a share with copies of what was read before here, as one reader would."""
+        """Decode a share that copies earlier batches, as one reader would."""
         for message in decoded(split, self.choice, seen):
             if isinstance(message, Done):
                 log.bad += message.bad
@@ -179,8 +179,8 @@ class Workers:
 
 
 def _work(connection: Connection, split: Split, choice: Choice) -> None:
-    """Decode one share, message by message; what goes wrong is the last message."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers, and says so once
+    """Decode one share, message by message; the last message is an error, if there is one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers, and reports it once
     gc.disable()  # many objects, no cycles
     outbox = Outbox(connection)
     try:

@@ -1,4 +1,4 @@
-"""Every record of a log, decoded one by one: for eyes, and for comparing with Kafka's own tool."""
+"""Every record of a log, decoded one by one: for people, and to compare with Kafka's own tool."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
@@ -16,7 +16,7 @@ from kgroup.protocol.group_records import UnknownKey, decode_key, decode_value
 from kgroup.protocol.subscription import Assignment, Subscription
 
 Row: TypeAlias = dict[str, Any]
-"""What is told of a record, by the names that JSON gives it."""
+"""The fields of a record, by their names in JSON."""
 
 
 def raw_rows(
@@ -26,7 +26,7 @@ def raw_rows(
     topic_names: Mapping[bytes, str] | None = None,
     topic: str = OFFSETS_TOPIC,
 ) -> Iterator[Row]:
-    """Each record of the groups chosen as plain values for JSON; markers of transactions are always there.
+    """Yield each record of the chosen groups as plain values for JSON, and every marker of a transaction.
 
     `type` is -1 for control records; `error` says why a key or value could not be decoded. The log is one of
     `topic`, which may be `__share_group_state`.
@@ -37,7 +37,7 @@ def raw_rows(
             control = bool(header.attributes & CONTROL)
             try:
                 for record in raw_records(chunk, header):
-                    # A marker names no group: without it nobody can tell whether a group's commits counted.
+                    # A marker names no group, but shows whether a group's commits counted.
                     group = None if control or record.key is None else group_of(record.key)
                     if not control and exact is not None and group not in exact:
                         continue
@@ -60,7 +60,7 @@ def raw_row(
     topic_names: Mapping[bytes, str],
     topic: str = OFFSETS_TOPIC,
 ) -> Row:
-    """One record as plain values."""
+    """Return one record as plain values."""
     place = _place(record, partition, topic)
     key, value = record.key or b"", record.value
     if control:
@@ -73,10 +73,10 @@ def raw_row(
     row = {**place, **_typed(number, name), "group_id": group_of(key)}
     try:
         if shared:
-            told = share_state_records.decode_key(key)
-            row["key"] = plain(told, topic_names)
+            decoded_key = share_state_records.decode_key(key)
+            row["key"] = plain(decoded_key, topic_names)
             row["value_version"] = int.from_bytes(value[:2], "big") if value else None
-            return {**row, "value": plain(share_state_records.decode_value(told, value), topic_names)}
+            return {**row, "value": plain(share_state_records.decode_value(decoded_key, value), topic_names)}
         decoded = decode_key(key)
         if isinstance(decoded, UnknownKey):
             shown = None if value is None else {"hex": value.hex()}
@@ -106,7 +106,7 @@ def _typed(number: int, name: str) -> Row:
 
 
 def plain(value: object, topic_names: Mapping[bytes, str]) -> object:
-    """Return a decoded key or value as dicts, lists and scalars; topic ids get their names beside them."""
+    """Return a decoded key or value as dicts, lists and scalars; topic ids are accompanied by their names."""
     if isinstance(value, Struct):
         out: Row = {}
         for field in fields(value):
@@ -126,13 +126,13 @@ def plain(value: object, topic_names: Mapping[bytes, str]) -> object:
 
 
 def _payload(name: str, data: bytes) -> object:
-    """Return what a consumer put into a group's record, if it is the consumer protocol's; else hex."""
+    """Return a consumer's payload in a group's record, decoded if it is the consumer protocol's; else hex."""
     try:
         if name in ("subscription", "metadata"):
-            told = Subscription.decode(data)
-            owned = [str(place) for place in told.owned]
-            topics, generation = list(told.topics), told.generation
-            return {"topics": topics, "owned": owned, "generation": generation, "rack": told.rack}
+            subscription = Subscription.decode(data)
+            owned = [str(place) for place in subscription.owned]
+            topics, generation = list(subscription.topics), subscription.generation
+            return {"topics": topics, "owned": owned, "generation": generation, "rack": subscription.rack}
         if name == "assignment":
             given = Assignment.decode(data)
             places = [str(place) for place in given.partitions]

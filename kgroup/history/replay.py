@@ -1,4 +1,4 @@
-"""Logs → the whole story: events of all partitions in one order, states, and what is complete from where."""
+"""Turns logs into the whole story: events of all partitions in one order, states, and coverage."""
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ from kgroup.history.sources.logs import OffsetsLog, SegmentLog
 class Coverage:
     """What was read of one partition, and from where on nothing is missing. Offsets; times in ms.
 
-    `complete_from` is the first offset behind the last gap, so also the first offset if there is none.
+    `complete_from` is the first offset after the last gap, so also the first offset if there is none.
     `from_the_start`: the log begins at offset 0 and has no gap.
     """
 
@@ -41,7 +41,7 @@ class Coverage:
     last_ms: int
     bad: tuple[BadRange, ...] = ()
     failure: KgroupError | None = None
-    """Why what lies behind `last_offset` was not read, or nothing of the partition was."""
+    """Why what follows `last_offset`, or the whole partition, was not read."""
     topic: str = OFFSETS_TOPIC
 
     @property
@@ -56,7 +56,7 @@ MIN_PARALLEL_BYTES = 256 << 20
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """A moment: behind the last whole batch before the first that passes `offset` or is stamped later."""
+    """A moment: after the last whole batch before the first that passes `offset` or has a later timestamp."""
 
     offset: int | None = None
     time_ms: int | None = None
@@ -64,19 +64,19 @@ class At:
 
 @dataclass(slots=True)
 class Story:
-    """What a replay found."""
+    """The result of a replay."""
 
     events: list[Event] = field(default_factory=list)
     folds: dict[int, Fold] = field(default_factory=dict)
     coverage: list[Coverage] = field(default_factory=list)
     state_coverage: list[Coverage] = field(default_factory=list)
-    """Of `__share_group_state`; a partition of -1 stands for all, where none could be looked for."""
+    """Coverage of `__share_group_state`; a partition of -1 stands for all, if none could be looked up."""
     deliveries: dict[str, dict[TopicPartition, DeliveryState]] | None = None
-    """What is stored of each partition that a share group reads; None where that was not read."""
+    """The stored state of each partition that a share group reads; None if that was not read."""
 
     @property
     def states(self) -> Iterator[tuple[int, GroupState]]:
-        """Every group of which something is left, with its partition of `__consumer_offsets`, by name."""
+        """Each group of which something is left, with its partition in `__consumer_offsets`, by id."""
         found = [(p, state) for p, fold in self.folds.items() for state in fold.states.values()]
         return iter(sorted(found, key=lambda entry: entry[1].group_id))
 
@@ -86,7 +86,7 @@ class Story:
 
     @property
     def shared(self) -> set[str]:
-        """The groups that are share groups, or were."""
+        """The groups that are or were share groups."""
         found = {event.group for event in self.events if event.protocol == SHARE}
         return found | {
             name
@@ -96,14 +96,14 @@ class Story:
         }
 
     def stored(self, group: str) -> dict[TopicPartition, DeliveryState] | None:
-        """Return what is stored of a share group's partitions; None where it may not have been read."""
+        """Return the stored state of a share group's partitions; None if it may not have been read."""
         found = (self.deliveries or {}).get(group, {})
         if self.deliveries is None or not found and any(c.failure for c in self.state_coverage):
             return None
         return found
 
     def complete_from(self, group: str) -> Coverage | None:
-        """Return the coverage of the partition a group lives in, None for a group that was not seen."""
+        """Return the coverage of a group's partition, None for a group that was not seen."""
         for covered in self.coverage:
             if group in self.folds[covered.partition].groups:
                 return covered
@@ -122,12 +122,12 @@ def replay(
 ) -> Story:
     """Read the logs and fold them. `names` (exact) or `wanted` choose groups; `at` stops there.
 
-    `runs=False` gives each commit an event of its own. Nothing is raised for damaged logs: see
-    `Story.bad`; a partition that cannot be read is named in its coverage. With `jobs`, so many processes
-    decode segments that are long enough (`wanted` is pickled), unless `at` is given.
+    `runs=False` gives each commit an event of its own. Nothing is raised for damaged logs: see `Story.bad`; a
+    partition that cannot be read is named in its coverage. With `jobs`, that many processes decode segments
+    that are long enough (`wanted` is pickled), unless `at` is given.
     """
     story, per_partition, logs = Story(), [], list(logs)
-    # What one partition tells of topic ids names topics in those behind it.
+    # Topic ids in one partition also name the topics of later ones.
     known = dict(topic_names or {})
     with _workers(logs if at is None else [], jobs, choice) as workers:
         for log in logs:
@@ -142,11 +142,11 @@ def replay(
 
 
 def _workers(logs: Sequence[OffsetsLog], jobs: int, choice: Choice) -> AbstractContextManager[Workers | None]:
-    """Return processes that decode, where several have enough to do and a split can open everything."""
+    """Return processes that decode, if several have enough to do and a split can open everything."""
     segments = [log for log in logs if isinstance(log, SegmentLog)]
     if jobs < 2 or len(segments) < len(logs) or sum(log.size for log in segments) < MIN_PARALLEL_BYTES:
         return nullcontext()
-    # A share that cannot be read would end its process; one reader names the file and goes on.
+    # A share that cannot be read would end its process; one reader names the file and continues.
     if not all(log.readable for log in segments):
         return nullcontext()
 
@@ -154,7 +154,7 @@ def _workers(logs: Sequence[OffsetsLog], jobs: int, choice: Choice) -> AbstractC
 
 
 class Reader:
-    """Reads one log and folds it, as far as it goes now; `advance` again reads on where a log has grown."""
+    """Reads one log and folds it, as far as it goes now; `advance` continues where a log has grown."""
 
     def __init__(
         self,
@@ -186,9 +186,9 @@ class Reader:
     def advance(
         self, at: At | None = None, progress: Progress | None = None, workers: Workers | None = None
     ) -> list[Event]:
-        """Return the events of what has come since the last time, complete as far as the log goes.
+        """Return the new events since the last call, complete as far as the log goes.
 
-        With `workers` these have decoded the log, all of it.
+        `workers`, if given, have decoded the log, all of it.
         """
         if workers is None:
             items = items_of(self.log, self.decoder, at, progress)
@@ -205,10 +205,11 @@ class Reader:
 
 
 def in_order(events: Iterable[Event]) -> list[Event]:
-    """Events of one partition by the offset they begin at; those of one group at one offset keep their order.
+    """Return one partition's events by first offset; those of one group at one offset keep their order.
 
-    What is missing is told last. Groups meet at one offset where a transaction ends, and where copies of a
-    partition disagree: then the first by name is told first, so that who folded which group does not matter.
+    Missing records are reported last. Groups meet at one offset where a transaction ends, and where copies of
+    a partition disagree: then the first by name comes first, so the order does not depend on which task
+    folded which group.
     """
     return sorted(events, key=lambda event: (event.offset, event.kind is Kind.LOG_COMPACTED, event.group))
 
@@ -244,7 +245,7 @@ def coverage_of(
     failure: KgroupError | None = None,
     topic: str = OFFSETS_TOPIC,
 ) -> Coverage:
-    """Return what a decoder, or several, have seen of a log so far."""
+    """Return what one or more decoders have seen of a log so far."""
     return Coverage(
         partition=partition,
         source=source,
@@ -269,9 +270,9 @@ def chosen(
     instances: frozenset[str] = frozenset(),
     kinds: frozenset[Kind] = frozenset(),
 ) -> list[Event]:
-    """Return the events in a span of time (ms, both ends included), about some instance ids, of some kinds.
+    """Return the events in a time range (ms, both ends included), about given instance ids, of given kinds.
 
-    An event without a time (message format 0 has none) is in no span.
+    An event without a time (message format 0 has none) is in no range.
     """
     if since_ms is None and until_ms is not None:
         since_ms = 0

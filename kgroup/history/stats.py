@@ -19,7 +19,7 @@ COMMIT_TYPES = frozenset({0, 1})
 
 @dataclass(slots=True)
 class Tally:
-    """Records of one sort. `size` is the bytes of keys and values, before compression; times in ms."""
+    """Records of one kind. `size` is the bytes of keys and values, before compression; times in ms."""
 
     records: int = 0
     size: int = 0
@@ -28,7 +28,7 @@ class Tally:
     last_ms: int = -1
 
     def add(self, other: Tally | KeyCount) -> None:
-        """Count the records of another as well."""
+        """Add the records of another."""
         self.records += other.records
         self.size += other.size
         self.tombstones += other.tombstones
@@ -38,14 +38,14 @@ class Tally:
 
     @property
     def per_minute(self) -> float | None:
-        """Records a minute between the first and the last; None for a moment too short to tell."""
+        """Records per minute between the first and the last; None if too short to calculate."""
         span = self.last_ms - self.first_ms
         return self.records * 60_000 / span if self.records > 1 and span >= 1000 else None
 
 
 @dataclass(frozen=True, slots=True)
 class OpenTransaction:
-    """A transaction whose end is not in the log: it holds up require-stable fetches and compaction."""
+    """A transaction whose end is not in the log: it blocks require-stable fetches and compaction."""
 
     producer_id: int
     partition: int
@@ -56,7 +56,7 @@ class OpenTransaction:
 
 @dataclass(slots=True)
 class Statistics:
-    """What a scan counted. `groups` is by (group id, record type); keys that name no group count under ""."""
+    """The result of a scan. `groups` is by (group id, record type); keys without a group count under ""."""
 
     groups: dict[tuple[str, int], Tally] = field(default_factory=dict)
     superseded: int = 0
@@ -72,7 +72,7 @@ class Statistics:
     """Partitions that were not read to their end, by name, and why."""
 
     def add(self, partition: int, counter: Counter) -> None:
-        """Add what was counted of a partition."""
+        """Add the counts of a partition."""
         self.batches += counter.batches
         self.compressed_batches += counter.compressed
         self.markers += counter.markers
@@ -82,23 +82,23 @@ class Statistics:
         for key, count in counter.keys.items():
             kind = int.from_bytes(key[:2], "big", signed=True) if len(key) >= 2 else -1
             self.groups.setdefault((group_of(key) or "", kind), Tally()).add(count)
-            # Compaction may take a record as soon as its key has a newer one.
+            # Compaction may remove a record as soon as its key has a newer one.
             self.superseded += count.records - 1
             self.superseded_bytes += count.size - count.newest
         self.open_transactions += [
-            OpenTransaction(producer, partition, *told) for producer, told in counter.open.items()
+            OpenTransaction(producer, partition, *pending) for producer, pending in counter.open.items()
         ]
 
     def by_group(self) -> dict[str, Tally]:
-        """One tally a group, its commits and its own records together."""
+        """Return one tally per group, its commits and its own records together."""
         return self._merged(lambda key: key[0])
 
     def by_type(self) -> dict[int, Tally]:
-        """One tally a record type."""
+        """Return one tally per record type."""
         return self._merged(lambda key: key[1])
 
     def commits(self, group: str) -> Tally:
-        """Return the commits of a group."""
+        """Return the tally of a group's commits."""
         return self._merged(lambda key: key[0] == group and key[1] in COMMIT_TYPES).get(True, Tally())
 
     def total(self) -> Tally:

@@ -1,10 +1,10 @@
 """Values of declared types as JSON, and back: dataclasses, named tuples, enumerations, collections of them.
 
-What is stored may have been written by anybody. Only values of the declared types come out: no class is
-looked up by a name from the data, nothing is called but the constructors of those types, and a value is as
-deep as its type. A class becomes the list of its fields' values in the order of their declaration, a
-dictionary the list of its keys and the list of its values, bytes become base64, and where several classes may
-stand, a value is preceded by the name of its class.
+Stored data may have been written by any program. Only values of the declared types come out: no class is
+looked up by a name from the data, only the constructors of those types are called, and a value is as deep as
+its type. A class becomes the list of its fields' values in the order of their declaration, a dictionary the
+list of its keys and the list of its values, bytes become base64, and where several classes are allowed, a
+value is preceded by the name of its class.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 T = TypeVar("T")
 Plain: TypeAlias = Any
-"""What JSON hands over, and values whose types are known by their declarations alone."""
+"""What JSON returns, and values whose types are known only by their declarations."""
 MAX_BYTES = 512 << 20
-"""No value is longer: one is a group, or what a log says once."""
+"""No value is longer: one is a group, or something that a log has once."""
 _MOST_SHARED = 400_000
 _COLLECTIONS = (tuple, list, set, frozenset)
 _JSON = (str, int, bool, float)
@@ -38,9 +38,9 @@ class Foreign(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """How values of one type are written: which types their JSON has, and the ways there and back.
+    """How values of one type are written: the types their JSON has, and the conversions there and back.
 
-    A way is None where value and JSON are the same. `layout` describes the type. A class has a `row`.
+    A conversion is None if value and JSON are the same. `layout` describes the type. A class has a `row`.
     """
 
     json: frozenset[type]
@@ -66,8 +66,8 @@ class _Row:
 class Codec(Generic[T]):
     """JSON of the values of one declared type.
 
-    `families` are the classes that may stand where a base class is declared. Equal values of the classes in
-    `shared` come out as one object.
+    `families` are the classes allowed where a base class is declared. Equal values of the classes in `shared`
+    become one object.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Codec(Generic[T]):
 
     @property
     def layout(self) -> str:
-        """A digest of the declared types: another one is another format."""
+        """A digest of the declared types: a different one is a different format."""
         return hashlib.sha256("\n".join([self._form.layout, *self._layouts]).encode()).hexdigest()[:16]
 
     def encode(self, value: T) -> bytes:
@@ -103,10 +103,10 @@ class Codec(Generic[T]):
         if len(self._known) > _MOST_SHARED:
             self._known.clear()
         try:
-            told = json.loads(data.decode())
+            value = json.loads(data.decode())
             if b"\\ud" in data or b"\\uD" in data:
-                _text(told).encode()  # half of a character is no text that a table could hold
-            found: T = self._back(told)
+                _text(value).encode()  # half of a surrogate pair is no text that a table can hold
+            found: T = self._back(value)
         except Foreign:
             raise
         except RecursionError:
@@ -179,9 +179,9 @@ class Codec(Generic[T]):
         return self._known.setdefault(value, value)
 
     def _rowed(self, name: str, cells: Sequence[tuple[str, _Form]], call: str) -> _Form:
-        """Return a row; its types are compared with those of rows before, its numbers tried, at once.
+        """Return a row; its types are compared with those of rows before, its numbers checked, at once.
 
-        Most of what is stored are numbers and names in many rows of few shapes.
+        Most stored values are numbers and names in many rows of few shapes.
         """
         calls = dict(self._calls)
         there, back = [], []
@@ -190,23 +190,23 @@ class Codec(Generic[T]):
             there.append(f"value{path}" if form.to is None else f"to_{at}(value{path})")
             back.append(f"row[{at}]" if form.back in (None, _fitting) else f"back_{at}(row[{at}])")
         numbers = [at for at, (_, form) in enumerate(cells) if form.back is _fitting]
-        # What is compiled here is made of declarations alone, never of what was stored.
+        # Only declarations are compiled here, never anything that was stored.
         to = eval(f"lambda value: ({', '.join(there)},)", calls)
         make = eval(f"lambda row: {call.format(*back)}", calls)
         pick = eval(f"lambda row: ({''.join(f'row[{at}],' for at in numbers)})", {})
         fit = struct.Struct(f"{len(numbers)}q").pack
         usual: set[tuple[type, ...]] = set()
 
-        def checked(told: list[Plain]) -> Plain:
-            kinds = tuple(map(type, told))
+        def checked(plain: list[Plain]) -> Plain:
+            kinds = tuple(map(type, plain))
             if kinds not in usual:
                 _check(name, cells, kinds)
                 usual.add(kinds)
             try:
-                fit(*pick(told))
+                fit(*pick(plain))
             except struct.error:
                 raise Foreign(f"{name} has a number of more than 64 bits") from None
-            return make(told)
+            return make(plain)
 
         return _Form(frozenset({list}), to, checked, name, _Row(name, tuple(cells), call))
 
@@ -219,7 +219,7 @@ class Codec(Generic[T]):
         return _Form(
             form.json | {types.NoneType},
             None if to is None else lambda value: None if value is None else to(value),
-            lambda told: None if told is None else back(told),
+            lambda plain: None if plain is None else back(plain),
             f"{form.layout}?",
         )
 
@@ -233,10 +233,10 @@ class Codec(Generic[T]):
             name, way = ways[type(value)]
             return [name, way(value)]
 
-        def back(told: Plain) -> Plain:
-            if len(told) != 2 or type(told[0]) is not str or told[0] not in backs:
+        def back(plain: Plain) -> Plain:
+            if len(plain) != 2 or type(plain[0]) is not str or plain[0] not in backs:
                 raise Foreign(f"one of {', '.join(backs)} is wanted")
-            return backs[told[0]](told[1])
+            return backs[plain[0]](plain[1])
 
         return _Form(frozenset({list}), to, back, f"one of {', '.join(backs)}")
 
@@ -248,10 +248,10 @@ class Codec(Generic[T]):
         def to(mapping: Plain) -> list[Plain]:
             return [keys_to(mapping), values_to(mapping.values())]
 
-        def back(told: Plain) -> Plain:
-            if len(told) != 2:
+        def back(plain: Plain) -> Plain:
+            if len(plain) != 2:
                 raise Foreign("a list of keys and one of values are wanted")
-            first, second = (way(part) for way, part in zip(back_of, told, strict=True))
+            first, second = (way(part) for way, part in zip(back_of, plain, strict=True))
             found = dict(zip(first, second, strict=False))
             if not len(found) == len(first) == len(second):
                 raise Foreign("each key needs one value")
@@ -264,30 +264,30 @@ _text = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=("
 
 
 def _checked(form: _Form) -> Callable[[Plain], Plain]:
-    """Return the way back for JSON of any type."""
+    """Return the conversion back for JSON of any type."""
     wanted, way, layout = form.json, form.back, form.layout
 
-    def back(told: Plain) -> Plain:
-        if type(told) not in wanted:
-            raise Foreign(f"{type(told).__name__} where {layout} is wanted")
-        return told if way is None else way(told)
+    def back(plain: Plain) -> Plain:
+        if type(plain) not in wanted:
+            raise Foreign(f"{type(plain).__name__} where {layout} is wanted")
+        return plain if way is None else way(plain)
 
     return back
 
 
-def _fitting(told: int) -> int:
-    if not -(1 << 63) <= told < 1 << 63:
+def _fitting(plain: int) -> int:
+    if not -(1 << 63) <= plain < 1 << 63:
         raise Foreign("a number of more than 64 bits")
-    return told
+    return plain
 
 
 def _base64(value: bytes) -> str:
     return b2a_base64(value, newline=False).decode()
 
 
-def _bytes(told: str) -> bytes:
+def _bytes(plain: str) -> bytes:
     try:
-        return a2b_base64(told, strict_mode=True)
+        return a2b_base64(plain, strict_mode=True)
     except ValueError as error:
         raise Foreign(f"it is not base64: {error}") from None
 
@@ -295,31 +295,31 @@ def _bytes(told: str) -> bytes:
 def _enumeration(kind: type[Enum]) -> _Form:
     by_value = {member.value: member for member in kind}
 
-    def back(told: Plain) -> Enum:
-        if told not in by_value:
-            raise Foreign(f"{told!r:.40} is no {kind.__name__}")
-        return by_value[told]
+    def back(plain: Plain) -> Enum:
+        if plain not in by_value:
+            raise Foreign(f"{plain!r:.40} is no {kind.__name__}")
+        return by_value[plain]
 
     return _Form(frozenset(map(type, by_value)), attrgetter("value"), back, kind.__name__)
 
 
 def _collection(make: Callable[[Plain], Plain], item: _Form) -> _Form:
-    """Plain number of values of one type."""
+    """Return the form of any number of values of one type."""
     allowed, item_to, item_back = item.json, item.to, item.back
 
     def to(values: Plain) -> list[Plain]:
         return list(values) if item_to is None else [item_to(value) for value in values]
 
-    def back(told: Plain) -> Plain:
-        if not allowed.issuperset(map(type, told)):
+    def back(plain: Plain) -> Plain:
+        if not allowed.issuperset(map(type, plain)):
             raise Foreign(f"something in a list is not {item.layout}")
-        return make(told if item_back is None else [item_back(value) for value in told])
+        return make(plain if item_back is None else [item_back(value) for value in plain])
 
     return _Form(frozenset({list}), to, back, f"[{item.layout}]")
 
 
 def _check(name: str, cells: Sequence[tuple[str, _Form]], kinds: Sequence[type]) -> None:
-    """Foreign where the values of a row are not of these types."""
+    """Raise Foreign if the values of a row are not of these types."""
     if len(kinds) != len(cells):
         raise Foreign(f"{name} has {len(cells)} values, and there are {len(kinds)}")
     for kind, (path, form) in zip(kinds, cells, strict=True):

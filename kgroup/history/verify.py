@@ -1,4 +1,4 @@
-"""A replayed state against what a cluster says: the differences, in words."""
+"""Compares a replayed state with what a cluster reports: the differences, as text."""
 
 import re
 from base64 import b64encode
@@ -15,12 +15,12 @@ from kgroup.protocol.streams_records import StreamsGroupTopologyValue
 Said: TypeAlias = Mapping[str, Any]
 """One object of JSON as `kgroup describe` writes it."""
 OFFSET_OF = "offset of "
-"""How a difference of committed offsets begins."""
+"""The beginning of a difference of committed offsets."""
 PARTITIONS = re.compile(", (owns|target): replayed")
-"""What a difference of a member's partitions has in it."""
+"""Part of every difference of a member's partitions."""
 START_OFFSETS = "start offsets: they are in __share_group_state, which was not read"
 REBALANCING = frozenset({"PreparingRebalance", "CompletingRebalance"})
-"""States of a classic group that no record shows: then its members and state are not compared."""
+"""States of a classic group that have no record: then its members and state are not compared."""
 
 
 def differences(
@@ -29,27 +29,27 @@ def differences(
     topics: Mapping[bytes, str] | None = None,
     starts: Mapping[TopicPartition, int] | None = None,
 ) -> Iterator[str]:
-    """How the replayed group differs from `said`, one group of `kgroup describe -o json`; nothing if equal.
+    """Yield how the replayed group differs from `said`, one group of `kgroup describe -o json`.
 
-    What DescribeGroups does not carry (a classic generation, member epochs) is not compared, nor what
+    Not compared are what DescribeGroups does not carry (a classic generation, member epochs) and what
     `uncompared` names. `state` is None for a group without a record: the broker may list it as Empty until it
-    next looks for expired offsets. `topics` are all there are by id: of others a broker describes nothing.
-    `starts` are the start offsets that are stored for a share group; None where they were not read.
+    next checks for expired offsets. `topics` are all existing ones by id: a broker describes nothing of
+    others. `starts` are the stored start offsets of a share group; None if they were not read.
     """
     if state is None:
         # Tombstones of its last offsets end a group in the log; the broker removes it at its next clean-up.
         if said["state"] not in ("Empty", "Dead") or _committed(said):
-            yield f"the log holds nothing of it, the cluster says {said['state']}"
+            yield f"the log has no record of it, the cluster reports {said['state']}"
         return
     view = state.view()
     kind = CLASSIC if view.kind not in KINDS else view.kind
     if said["type"] and said["type"] != kind:
-        yield f"type: replayed {kind}, the cluster says {said['type']}"
+        yield f"type: replayed {kind}, the cluster reports {said['type']}"
         return
     if said["state"] not in REBALANCING:
         shown = view.state if view.kind in KINDS else "Empty"
         pairs: list[tuple[str, object, object]] = [("state", shown, said["state"])]
-        # Whose members ask for none has the broker's default (CP-47), which is in no record.
+        # If its members ask for none, it has the broker's default (CP-47), which is in no record.
         if view.members and view.assignor is not None:
             pairs.append(("assignor", view.assignor, said["assignor"]))
         yield from _unlike("", pairs)
@@ -67,7 +67,7 @@ def differences(
 
 
 def uncompared(state: GroupState | None, said: Said, *, starts_read: bool = True) -> list[str]:
-    """Return what of a group the records or the broker do not let compare, and why."""
+    """Return what of a group cannot be compared because of the records or the broker, and why."""
     kind, hidden = state.kind if state is not None else "", hidden_positions(said)
     found = [] if hidden is None else [f"offsets: {hidden}"]
     if kind == SHARE and not starts_read:
@@ -76,55 +76,58 @@ def uncompared(state: GroupState | None, said: Said, *, starts_read: bool = True
         return found
     if said["state"] in REBALANCING:
         return [f"members and state: the group is in {said['state']}", *found]
-    return [*_untold(said["members"]), *found]
+    return [*_unreported(said["members"]), *found]
 
 
 def hidden_positions(said: Said) -> str | None:
-    """Why the cluster may have positions of this group that it does not tell; None where it tells all."""
+    """Return why the cluster may have committed offsets of this group that it does not report, else None."""
     error = hiding_error(said)
     return None if error is None else str(error["message"])
 
 
 def hiding_error(said: Said) -> Said | None:
-    """Return the error that keeps positions of this group from being told; None where all are told."""
-    told = _committed(said)
+    """Return the error that hides committed offsets of this group; None if all are reported."""
+    committed = _committed(said)
     for error in said["errors"]:
-        # An error about the ends of logs goes by the same name, but then positions were read.
-        if error["item"] == said["group_id"] or error["item"] == "offsets" and not told:
+        # An error about the ends of logs has the same name, but then committed offsets were read.
+        if error["item"] == said["group_id"] or error["item"] == "offsets" and not committed:
             found: Said = error
             return found
     return None
 
 
-def _untold(said: Sequence[Said] | None) -> list[str]:
+def _unreported(said: Sequence[Said] | None) -> list[str]:
     members = said or ()
     found = ["members: the broker does not report them"] if said is None else []
-    # Of members of streams groups the tasks are told, whatever partitions these read.
+    # For streams groups, tasks are reported, whatever partitions these read.
     members = [m for m in members if m.get("tasks") is None]
-    untold = {
+    unreported = {
         "instance ids": any(not m.get("instance_id_known", True) for m in members),
         "subscriptions": any(m["subscribed_topics"] is None and not m.get("raw_metadata") for m in members),
         "assignments": any(m["assignment"] is None and not m.get("raw_assignment") for m in members),
     }
-    return [*found, *(f"{what}: the broker does not report them" for what, is_so in untold.items() if is_so)]
+    return [
+        *found,
+        *(f"{what}: the broker does not report them" for what, is_so in unreported.items() if is_so),
+    ]
 
 
 def _unlike(whose: str, pairs: Iterable[tuple[str, object, object]]) -> Iterator[str]:
     for what, mine, other in pairs:
         if mine != other:
-            yield f"{whose}{what}: replayed {mine}, the cluster says {other}"
+            yield f"{whose}{what}: replayed {mine}, the cluster reports {other}"
 
 
 def _members(state: GroupState, said: Said, topics: Mapping[bytes, str] | None) -> Iterator[str]:
     if said["members"] is None:
         return
     there = state.members if topics is None else state.members_by(topics)
-    told = {m["member_id"]: m for m in said["members"]}
-    for member_id in sorted(state.members.keys() ^ told.keys()):
+    theirs_by_id = {m["member_id"]: m for m in said["members"]}
+    for member_id in sorted(state.members.keys() ^ theirs_by_id.keys()):
         where = "in the log only" if member_id in state.members else "in the cluster only"
         yield f"member {member_id}: {where}"
-    for member_id in sorted(state.members.keys() & told.keys()):
-        ours, theirs = state.members[member_id], told[member_id]
+    for member_id in sorted(state.members.keys() & theirs_by_id.keys()):
+        ours, theirs = state.members[member_id], theirs_by_id[member_id]
         pairs: list[tuple[str, object, object]] = [
             ("client id", ours.client_id, theirs["client_id"]),
             ("host", ours.host.removeprefix("/"), theirs["host"]),
@@ -146,24 +149,24 @@ def _members(state: GroupState, said: Said, topics: Mapping[bytes, str] | None) 
 def _consumers(
     ours: RecordedMember, there: RecordedMember, theirs: Said
 ) -> Iterator[tuple[str, object, object]]:
-    """Return what members of other groups have; `there` is ours without topics that are gone."""
+    """Return the state of other groups' members; `there` is ours without deleted topics."""
     if theirs["subscribed_topics"] is not None:
         yield "topics", sorted(ours.topics), sorted(theirs["subscribed_topics"])
     if theirs["assignment"] is not None:
         yield "owns", partitions_text(there.holds), partitions_text(_flat(theirs["assignment"]))
-    # Of other protocols than the consumers' the broker has the same bytes.
+    # For protocols other than the consumers' the broker has the same bytes.
     if theirs.get("raw_metadata"):
         yield "metadata", _text(ours.metadata), theirs["raw_metadata"]
     if theirs.get("raw_assignment"):
         yield "assignment", _text(ours.given or b""), theirs["raw_assignment"]
-    # Classic members have no target, and DescribeGroups carries no epoch of theirs.
+    # Classic members have no target, and DescribeGroups does not carry their epochs.
     if theirs.get("target_assignment") is not None and ours.target is not None:
         target = partitions_text(_flat(theirs["target_assignment"]))
         yield "target", partitions_text(there.target or ()), target
 
 
 def _streams(client: StreamsClient, theirs: Said) -> list[tuple[str, object, object]]:
-    """Return what the members of streams groups have: by task, as both sides tell them."""
+    """Return the state of streams groups' members, by task, as both sides report it."""
     pairs: list[tuple[str, object, object]] = []
     if theirs["tasks"] is not None:
         pairs.append(("tasks", client.has.text, _tasks(theirs["tasks"]).text))
@@ -217,14 +220,14 @@ def _part(name: str, sources: Iterable[str], repartition: Iterable[str], changel
 
 
 def _offsets(state: GroupState, said: Said) -> Iterator[str]:
-    told = _committed(said)
+    committed = _committed(said)
     ours = {
         p: (c.offset, None if c.leader_epoch < 0 else c.leader_epoch, c.metadata)
         for p, c in state.offsets.items()
     }
     hidden = hidden_positions(said) is not None
-    for place in sorted(told.keys() if hidden else ours.keys() | told.keys()):
-        mine, other = ours.get(place), told.get(place)
+    for place in sorted(committed.keys() if hidden else ours.keys() | committed.keys()):
+        mine, other = ours.get(place), committed.get(place)
         pairs: list[tuple[str, object, object]] = [("", mine and mine[0], other and other[0])]
         if mine is not None and other is not None:
             pairs += [(", leader epoch", mine[1], other[1]), (", metadata", mine[2], other[2])]
@@ -232,15 +235,17 @@ def _offsets(state: GroupState, said: Said) -> Iterator[str]:
 
 
 def _starts(starts: Mapping[TopicPartition, int], said: Said) -> Iterator[str]:
-    """Yield start offsets that differ; a broker reports none where none is set."""
-    told = {place: offset for place, (offset, *_) in _committed(said).items()}
+    """Yield start offsets that differ; a broker omits those that are not set."""
+    committed = {place: offset for place, (offset, *_) in _committed(said).items()}
     ours = {place: start for place, start in starts.items() if start != NO_OFFSET}
-    for place in sorted(told.keys() if hidden_positions(said) is not None else ours.keys() | told.keys()):
-        yield from _unlike(f"{OFFSET_OF}{place}", [("", ours.get(place), told.get(place))])
+    for place in sorted(
+        committed.keys() if hidden_positions(said) is not None else ours.keys() | committed.keys()
+    ):
+        yield from _unlike(f"{OFFSET_OF}{place}", [("", ours.get(place), committed.get(place))])
 
 
 def _committed(said: Said) -> dict[TopicPartition, tuple[int, int | None, str]]:
-    """Offset, leader epoch and metadata of each partition that has a commit."""
+    """Return offset, leader epoch and metadata of each partition that has a commit."""
     return {
         TopicPartition(o["topic"], o["partition"]): (
             o["committed_offset"],

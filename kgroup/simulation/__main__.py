@@ -12,7 +12,7 @@ from kgroup.simulation.play.chaos import run
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What is kept of a run when there are many."""
+    """What is kept of one run among many."""
 
     seed: int
     steps: int
@@ -21,7 +21,7 @@ class Summary:
 
 
 def summary_of(seed: int) -> Summary:
-    """Run a seed and keep what is needed to tell of it."""
+    """Run a seed and return what a report needs."""
     result = run(seed)
     violation = None if result.violation is None else str(result.violation)
     return Summary(seed, result.steps, result.simulated_ms, violation)
@@ -38,7 +38,7 @@ def summaries(seeds: Sequence[int], jobs: int) -> Iterator[Summary]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the seeds asked for; 1 if an invariant was violated."""
+    """Run the given seeds; return 1 if an invariant was violated."""
     parser = argparse.ArgumentParser(prog="python -m kgroup.simulation", description=__doc__)
     parser.add_argument("--seeds", type=int, default=300, help="how many (default 300)")
     parser.add_argument("--first", type=int, default=0, help="the first seed (default 0)")
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def collect_seldom() -> None:
-    """Look for cycles seldom: nearly all garbage goes without, and looking is a tenth of the time."""
+    """Collect cycles seldom: nearly all garbage has none, and the search is a tenth of the time."""
     gc.set_threshold(50_000, 20, 100)
 
 

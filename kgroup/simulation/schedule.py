@@ -5,10 +5,10 @@ from heapq import heappop, heappush
 
 
 class Schedule:
-    """Actions by moment; those of one moment in the order they were added.
+    """Actions by time; those of the same time in the order they were added.
 
-    `steps` counts the actions carried out: with the seed it names one state of a run. `after_each`, if it is
-    set, is called behind every one of them.
+    `steps` counts executed actions: with the seed it identifies one state of a run. `after_each`, if set, is
+    called after each of them.
     """
 
     __slots__ = ("_added", "_heap", "after_each", "now_ms", "steps")
@@ -21,19 +21,19 @@ class Schedule:
         self._added = 0
 
     def at(self, ms: int, action: Callable[..., None], *args: object) -> None:
-        """Carry `action` out at `ms`, or now if that is past."""
+        """Run `action` at `ms`, or now if that is past."""
         self._added = added = self._added + 1
         now = self.now_ms
         heappush(self._heap, (ms if ms > now else now, added, action, args))
 
     def after(self, delay_ms: int, action: Callable[..., None], *args: object) -> None:
-        """Carry `action` out `delay_ms` from now."""
+        """Run `action` `delay_ms` from now."""
         self._added = added = self._added + 1
         now = self.now_ms
         heappush(self._heap, (now + delay_ms if delay_ms > 0 else now, added, action, args))
 
     def run_until(self, ms: int) -> None:
-        """Carry out everything up to `ms`, which is the time then."""
+        """Run everything up to `ms`, which is the time then."""
         heap = self._heap
         while heap and heap[0][0] <= ms:
             self.now_ms, _, action, args = heappop(heap)

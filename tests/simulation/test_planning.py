@@ -10,7 +10,7 @@ from kgroup.cli.frame.tree import run as kgroup
 from kgroup.cli.schemas import schema_for
 from kgroup.errors import ConfigError
 from kgroup.simulation.play.picture import page
-from kgroup.simulation.play.planning import NOBODY, Expecting, Size, compare, expectation, play
+from kgroup.simulation.play.planning import EXPECTS_NOTHING, Expecting, Size, compare, expectation, play
 from kgroup.simulation.play.scenario import NAMED, Scenario, ScenarioStep, find, milliseconds, read
 from kgroup.zookeeper.entry.simulate import PushStage
 
@@ -173,7 +173,7 @@ class TestExpecting:
 
     @pytest.mark.parametrize("protocol", ["classic", "consumer"])
     def test_ten_more_members_cost_one_assignment_if_their_ids_are_registered(self, protocol):
-        told, untold = Expecting(registered=True), NOBODY
+        told, untold = Expecting(registered=True), EXPECTS_NOTHING
         size = Size()
         one, many = (self.played("scale-out-10", size, protocol, True, e) for e in (told, untold))
         assert (one.assignments, many.assignments) == (1, 10)
@@ -184,7 +184,7 @@ class TestExpecting:
     @pytest.mark.parametrize("protocol", ["classic", "consumer"])
     def test_standbys_take_a_lost_zone_over_and_nobody_else_is_disturbed(self, protocol, static):
         size = Size(members=6, partitions=24)
-        told, untold = Expecting(target_size=6), NOBODY
+        told, untold = Expecting(target_size=6), EXPECTS_NOTHING
         swapped, spread = (self.played("zone-loss", size, protocol, static, e) for e in (told, untold))
         lost_with_the_zone = 2 * 4
         assert (swapped.partitions_moved, swapped.stop_the_world_ms) == (lost_with_the_zone, 0)
@@ -199,7 +199,8 @@ class TestExpecting:
         expecting = expectation(NAMED["rolling-start"], size, protocol, static=static)
         assert expecting == (Expecting(registered=True) if static else Expecting(target_size=20))
         waiting, eager = (
-            self.played("rolling-start", size, protocol, static, each) for each in (expecting, NOBODY)
+            self.played("rolling-start", size, protocol, static, each)
+            for each in (expecting, EXPECTS_NOTHING)
         )
         assert (waiting.assignments, waiting.partitions_moved) == (1, 0)
         assert eager.assignments > 1

@@ -236,7 +236,7 @@ def opened(
             env.note(note)
         logs = logs_of(look)
         found: list[OffsetsLog] = [*logs]
-        named = topic_names_near(places, look.beside)
+        named = topic_names_near(places, look.neighbours)
         sizes = [log.size for log in logs]
         yield Source(found, named, sizes=sizes, env=env, state=[*state_logs_of(look)])
         return

@@ -1,4 +1,4 @@
-"""Batches of `__consumer_offsets` → records and bytes by key, without looking at what a value says."""
+"""Counts records and bytes of `__consumer_offsets` by key, without decoding values."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 
 class KeyCount:
-    """The records of one key. `size` is the bytes of their keys and values, uncompressed, `newest` those of
-    the last one; times in ms, -1 where none was told.
+    """The records of one key. `size` is the bytes of their keys and values, uncompressed.
+
+    `newest` is that of the last one; times in ms, -1 if there was none.
     """
 
     __slots__ = ("first_ms", "key", "last_ms", "newest", "next", "number", "records", "size", "tombstones")
@@ -46,8 +47,8 @@ class KeyCount:
 class Counter:
     """Counts the batches of one partition, in order. Needs memory for each key.
 
-    `unreadable` batches stop making sense: what comes before that is counted. `open` has, of each producer
-    whose transaction has no end yet: its first offset, that batch's time (ms), and its records.
+    `unreadable` batches stop decoding somewhere: what comes before that is counted. `open` has, for each
+    producer whose transaction has no end yet: its first offset, that batch's time (ms), and its records.
     """
 
     def __init__(self) -> None:
@@ -69,7 +70,7 @@ class Counter:
                 self.compressed += 1
             if header.attributes & CONTROL:
                 self.markers += 1
-                # A producer has one transaction at a time (KIP-98): the marker ends whatever it has open.
+                # A producer has one transaction at a time (KIP-98): the marker ends whichever it has open.
                 self.open.pop(producer, None)
                 continue
             if producer >= 0:
@@ -82,7 +83,7 @@ class Counter:
                 self.unreadable += 1
 
     def _count(self, chunk: bytes, header: BatchHeader) -> None:
-        """Count, in the hot loop; DecodeError where the records stop making sense."""
+        """Count, in the hot loop; DecodeError where the records stop decoding."""
         data, start, last_byte = body_of(chunk, header)
         stamped = not header.attributes & APPEND_TIME
         base_ts: i64 = header.base_timestamp_ms if stamped else header.max_timestamp_ms
@@ -108,7 +109,7 @@ class Counter:
                 if after > stop or pos + value_size > stop:
                     raise DecodeError(f"a key or value at byte {pos} is longer than its record")
                 count = self._order[self._last.next]
-                # Who commits does so in the same order again: most keys are the expected one.
+                # Clients commit in the same order each time: most keys are the expected one.
                 if count.key != key or not count.number:
                     count = self._counted(key)
                     self._last.next = count.number
@@ -120,7 +121,7 @@ class Counter:
             raise DecodeError(f"the batch at offset {header.base_offset} ends inside a record") from None
 
     def _counted(self, key: bytes) -> KeyCount:
-        """Return what is counted of a key."""
+        """Return the count of a key."""
         found = self.keys.get(key)
         if found is None:
             found = self.keys[key] = KeyCount(key, len(self._order))

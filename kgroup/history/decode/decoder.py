@@ -1,4 +1,4 @@
-"""Batches of `__consumer_offsets` → what a fold reads: commits in runs, group records one by one, markers.
+"""Turns batches of `__consumer_offsets` into items: commits in runs, group records one by one, markers.
 
 One decoder, written for speed. Commits are most of any log (99 % of a real one), so their loop reads in place
 and gathers consecutive commits of a group into one `CommitRun`; everything else goes through
@@ -57,9 +57,9 @@ _I16 = struct.Struct(">h")
 class Decoder:
     """Decodes the batches of one partition, in order, into items.
 
-    `wanted` keeps groups (None: all); `names`, if given, are the only group ids wanted, and lets whole
-    batches be passed over unread. `runs=False` makes each commit a run of its own. `places` are told where
-    everything lies that is read. Memory is bounded by the distinct keys of commits: once they are more than
+    `wanted` keeps groups (None: all); `names`, if given, are the only group ids wanted, and let whole batches
+    be skipped unread. `runs=False` makes each commit a run of its own. `places` receives the position of
+    everything that is read. Memory is bounded by the distinct keys of commits: once they are more than
     `max_keys`, the next chunk begins with none.
     """
 
@@ -89,12 +89,12 @@ class Decoder:
         # None: a group that is not wanted.
         self._slots: dict[bytes, Slot | None] = {}
         self._groups: dict[str, GroupRun] = {}
-        # The slots by number; by number they refer to each other too, so that no cycle keeps them. The first
-        # stands for keys that have none.
+        # The slots by number. They refer to each other by number too, which avoids reference cycles. The
+        # first stands for keys that have none.
         self._unseen = Slot(GroupRun(""), TopicPartition("", -1), b"", 0)
         self._order = [self._unseen]
         self._last = self._unseen
-        # The batch that `_take` reads, where it is in it, and how many records are left.
+        # The batch that `_take` reads, its position in it, and how many records are left.
         self._data = b""
         self._touched: list[Slot] = []
         # What was read before that, and the slots whose newest value may lie in it.
@@ -106,7 +106,7 @@ class Decoder:
         self._base: i64 = 0
         self._base_ts: i64 = 0
         self._producer: i64 = -1
-        # What to add to a position in `_data` to have one for `places`, and the value `_take` stopped at.
+        # The difference between positions in `_data` and in `places`, and the value `_take` stopped at.
         self._shift: i64 = 0
         self._value_at: i64 = 0
         self._stamped = self._gather = True
@@ -114,7 +114,7 @@ class Decoder:
     def feed(self, chunk: bytes, headers: Iterable[BatchHeader]) -> Iterator[Item]:
         """Yield the items of these batches of `chunk`; runs of commits stay open until one must close.
 
-        Batches that were seen already are passed over.
+        Batches that were seen already are skipped.
         """
         hit = -1
         found = None if self.needles is None else [(-1, needle) for needle in self.needles]
@@ -129,7 +129,7 @@ class Decoder:
             # Copies of a partition overlap, and a Fetch begins with the whole batch that holds its offset.
             if last < self.next_offset:
                 continue
-            # Compaction keeps the bounds of a batch and takes records out of it: a gap may be inside, too.
+            # Compaction keeps the bounds of a batch and removes records from it: a gap may be inside, too.
             if base != self.next_offset or records != last - base + 1:
                 yield from self.flush()
                 yield from self._gap(header)
@@ -140,12 +140,13 @@ class Decoder:
                 yield from self.flush()
                 self._block = base // RUN_OFFSETS
             try:
-                # A marker is of a producer and not of a group, so that runs of all groups end at it (KIP-98).
+                # A marker belongs to a producer, not to a group, so that runs of all groups end at it
+                # (KIP-98).
                 if attributes & CONTROL:
                     yield from self.flush()
                     yield from self._control(chunk, header)
                     continue
-                # A group's name stands in its keys as it is: a plain batch without it need not be decoded.
+                # Keys contain a group's name literally: a plain batch without it need not be decoded.
                 if found is not None and not attributes & PACKED:
                     if hit < position:
                         hit = _next(chunk, found, position)
@@ -162,9 +163,9 @@ class Decoder:
         self._keep()
 
     def _keep(self) -> None:
-        """Let go of what was read longest ago: of that, slots keep their newest value alone.
+        """Drop the data read longest ago; slots keep only their newest value of it.
 
-        Most of them have had another one by then, so that nothing need be copied.
+        Most have had another value since, so that nothing need be copied.
         """
         if self._touched:
             self._recent.append((self._data, self._touched))
@@ -178,7 +179,7 @@ class Decoder:
                     slot.keep()
 
     def flush(self, group: str | None = None) -> Iterator[Item]:
-        """Close the open run of one group, or of all; to be called once more when nothing follows."""
+        """Close the open run of one group, or of all; call once more when nothing follows."""
         if group is not None:
             run = self._groups.get(group)
             if run is not None and run.dirty:
@@ -197,7 +198,7 @@ class Decoder:
             self.places.forget()
 
     def _gap(self, header: BatchHeader) -> Iterator[Gap]:
-        """Note offsets that are not there, before the batch or inside it; the first batch is the start."""
+        """Note missing offsets, before the batch or inside it; the first batch is the start."""
         base, last, ts = header.base_offset, header.last_offset, header.base_timestamp_ms
         if self.first_offset < 0:
             self.first_offset = self.complete_from = base
@@ -219,7 +220,7 @@ class Decoder:
                 yield Marker(header.producer_id, kind == 1, record.offset, record.timestamp_ms)
 
     def _open(self, chunk: bytes, header: BatchHeader) -> RawRecord | None:
-        """Begin a batch: its first record that is not taken in on the way, None if all of them are."""
+        """Begin a batch: return its first record that `_take` leaves, None if it takes all."""
         attributes = header.attributes
         self._base, self._producer, self._left = header.base_offset, header.producer_id, header.records
         self._base_ts = header.max_timestamp_ms if attributes & APPEND_TIME else header.base_timestamp_ms
@@ -236,7 +237,7 @@ class Decoder:
         return self._take()
 
     def _take(self) -> RawRecord | None:
-        """Take in commits on keys seen before, in the hot loop; return the next other record."""
+        """Take commits on keys seen before, in the hot loop; return the next other record."""
         data, base, base_ts, gather = self._data, self._base, self._base_ts, self._gather
         stamped = self._stamped
         order, last, unseen = self._order, self._last, self._unseen
@@ -256,7 +257,7 @@ class Decoder:
                 after = pos + (size >> 1)
                 key = data[pos:after]
                 slot = order[last.next]
-                # Who commits does so in the same order again: most keys are the expected one.
+                # Clients commit in the same order each time: most keys are the expected one.
                 if slot.key != key:
                     if (found := self._found(key)) is None:
                         pos = stop
@@ -290,7 +291,7 @@ class Decoder:
         return RawRecord(offset, ts, key, value, self._base, self._producer)
 
     def _one(self, record: RawRecord) -> Iterator[Item]:
-        """Yield the items that one record makes, whatever it is."""
+        """Yield the items of one record, of any kind."""
         offset, ts, key, value, batch, producer = record
         if key is None or len(key) < 2:
             yield Undecodable(None, -1, offset, ts, "a record without a key")
@@ -305,13 +306,13 @@ class Decoder:
                 return
             if self.places is not None:
                 self.places.others.append(record)
-            # A type of tomorrow, with a key that names no group: nothing of ours.
+            # A future type, with a key that names no group: not ours.
             if group is None:
                 return
             yield from self.flush(group)
             decoded = decode_key(key)
             if isinstance(decoded, UnknownKey):
-                reason = f"a record of type {kind} ({type_name(kind)}), which kgroup does not know"
+                reason = f"a record of type {kind} ({type_name(kind)}), unknown to kgroup"
                 yield Undecodable(group, kind, offset, ts, reason)
                 return
             content = decode_value(decoded, value)
@@ -336,7 +337,7 @@ class Decoder:
             yield from self.flush(group)
             yield PendingCommit(group, *slot.place, producer, decode_commit(value, offset, ts))
         else:
-            # Nothing of a value that does not decode may be taken in.
+            # Nothing of a value that does not decode may be used.
             decode_commit(value, offset, ts)
             slot.take(value, offset, ts)
             if not self.runs:
@@ -345,7 +346,8 @@ class Decoder:
     def _found(self, key: bytes) -> Slot | None:
         """Return the slot of a key, a new one if need be; None if its group is not wanted.
 
-        A key that is no commit's, makes no sense or is no part of a run has the slot that stands for none.
+        A key that is not a commit's, does not decode or is no part of a run has the slot that stands for
+        none.
         """
         found = self._slots.get(key, self._unseen)
         if found is not self._unseen or not self._gather or key[:2] not in _COMMIT_KEYS:
@@ -356,7 +358,7 @@ class Decoder:
             return self._unseen
 
     def _new_slot(self, key: bytes) -> Slot | None:
-        """Return the slot of a key met for the first time; None if its group is not wanted."""
+        """Return the slot of a key seen for the first time; None if its group is not wanted."""
         group, topic, partition = decode_commit_key(key)
         slot = None
         if self.wanted(group):
@@ -370,9 +372,9 @@ class Decoder:
 
 
 def _next(chunk: bytes, found: list[tuple[int, bytes]], start: int) -> int:
-    """Where the next of the needles is, from `start` on; the chunk's length when there is none.
+    """Return where the next of the needles is, from `start` on; the chunk's length if there is none.
 
-    `found` is a heap of the needles, each behind where it was last found: those that lie ahead, or nowhere in
+    `found` is a heap of the needles, each after where it was last found: those that lie ahead, or nowhere in
     the chunk, are not searched for again.
     """
     if not found:

@@ -25,12 +25,12 @@ _LONGEST: Final = 0xFFFFFFFF
 
 
 def type_name(number: int) -> str:
-    """Return the record type's name in Kafka 4.3.1, for types kgroup does not interpret too."""
+    """Return the record type's name in Kafka 4.3.1, also for types kgroup does not interpret."""
     return TYPE_NAMES.get(number, f"Type{number}")
 
 
 def body_of(chunk: bytes, header: BatchHeader) -> tuple[bytes, int, int]:
-    """Return the bytes a batch's records lie in, uncompressed, their start and end; DecodeError if corrupt.
+    """Return the bytes that hold a batch's records, uncompressed, their start and end; or DecodeError.
 
     Messages of older formats come out as records of a batch.
     """
@@ -46,7 +46,7 @@ def body_of(chunk: bytes, header: BatchHeader) -> tuple[bytes, int, int]:
 
 
 def raw_records(chunk: bytes, header: BatchHeader) -> Iterator[RawRecord]:
-    """Every record of a batch, control batches included; DecodeError where they stop making sense."""
+    """Yield every record of a batch, control batches included; DecodeError where they stop decoding."""
     data, pos, end = body_of(chunk, header)
     base, ts_base = header.base_offset, header.base_timestamp_ms
     try:
@@ -67,7 +67,7 @@ def raw_records(chunk: bytes, header: BatchHeader) -> Iterator[RawRecord]:
 
 
 def varint(data: bytes, pos: i64) -> tuple[i64, i64]:
-    """Return the varint at `pos` as it stands there, zigzag not undone, and the position behind it.
+    """Return the varint at `pos`, zigzag not undone, and the position after it.
 
     IndexError where the data ends, DecodeError past 63 bits.
     """
@@ -88,7 +88,7 @@ def varint(data: bytes, pos: i64) -> tuple[i64, i64]:
 
 
 def length(data: bytes, pos: i64) -> tuple[i64, i64]:
-    """As `varint`, of a length or a count, zigzag not undone: DecodeError for one that does not fit 32 bits.
+    """As `varint`, for a length or a count, zigzag not undone: DecodeError for one that does not fit 32 bits.
 
     Whatever is added to one fits 64 bits.
     """
@@ -99,15 +99,15 @@ def length(data: bytes, pos: i64) -> tuple[i64, i64]:
 
 
 def signed_varint(data: bytes, pos: i64) -> tuple[i64, i64]:
-    """Return the varint at `pos`, zigzag undone, and the position behind it; raises what `varint` does."""
+    """Return the varint at `pos`, zigzag undone, and the position after it; raises what `varint` does."""
     value, pos = varint(data, pos)
     return (value >> 1) ^ -(value & 1), pos
 
 
 def read_delta(data: bytes, pos: i64, base: i64) -> tuple[i64, i64]:
-    """How far a record's time or offset is from that of its batch at `base`, and the position behind it.
+    """Return the distance of a record's time or offset from its batch's `base`, and the position after it.
 
-    DecodeError if no two are so far apart.
+    DecodeError for an impossible distance.
     """
     delta, pos = signed_varint(data, pos)
     if not -MOST <= delta <= MOST:
@@ -141,8 +141,8 @@ def decode_commit(value: bytes, log_offset: int, timestamp_ms: int) -> Committed
             size, pos = length(value, pos)
             size -= 1
         else:
-            told: int = read_i16_be(value, pos)
-            size, pos = told, pos + 2
+            length_read: int = read_i16_be(value, pos)
+            size, pos = length_read, pos + 2
         end = pos + size
         if size < 0 or end > len(value):
             raise DecodeError(f"commit metadata of {size} bytes in a value of {len(value)}")
@@ -174,7 +174,7 @@ def _topic_id(value: bytes, pos: i64) -> bytes:
 
 
 def decode_commit_key(key: bytes) -> tuple[str, str, int]:
-    """Group, topic and partition of a key of type 0 or 1; raises only DecodeError."""
+    """Return group, topic and partition of a key of type 0 or 1; raises only DecodeError."""
     try:
         size: int = read_i16_be(key, 2)
         pos = 4 + size
@@ -183,13 +183,13 @@ def decode_commit_key(key: bytes) -> tuple[str, str, int]:
             raise DecodeError(f"an OffsetCommit key of {len(key)} bytes with lengths that do not fit")
         group, topic = key[4:pos].decode(), key[pos + 2 : -4].decode()
         partition = read_i32_be(key, len(key) - 4)
-    except (IndexError, ValueError):  # text that is no UTF-8 among them
+    except (IndexError, ValueError):  # including text that is not UTF-8
         raise DecodeError(f"an OffsetCommit key of {len(key)} bytes, cut short or garbled") from None
     return group, topic, partition
 
 
 def group_of(key: bytes) -> str | None:
-    """Return the group a key of any known type names: the first string of every key in the topic."""
+    """Return the group that a key of any known type names: the first string of every key in the topic."""
     if len(key) < 4:
         return None
     (size,) = _I16.unpack_from(key, 2)

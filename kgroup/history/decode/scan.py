@@ -1,7 +1,7 @@
-"""Chunks of a segment → the headers of its batches, whatever the state of the bytes.
+"""Turns chunks of a segment into headers of its batches, whatever the state of the bytes.
 
-What `protocol.batches` refuses (a bad checksum, a torn tail, foreign bytes) a history has to survive: each
-damaged stretch is reported with its position and reason, and reading goes on behind it.
+What `protocol.batches` rejects (a bad checksum, a torn tail, foreign bytes) a history has to survive: each
+damaged range is reported with its position and reason, and reading continues after it.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ CONTROL: Final = 0x20
 TRANSACTIONAL: Final = 0x10
 COMPRESSED: Final = 0x07
 PACKED: Final = 0x107
-"""COMPRESSED or LEGACY, as a number that the compiler puts in place: the records do not lie in the chunk as
-those of a plain batch do, and `records.body_of` makes them so."""
+"""COMPRESSED or LEGACY, as a number that the compiler inlines: the records do not lie in the chunk as those
+of a plain batch do; `records.body_of` makes them so."""
 APPEND_TIME: Final = 0x08
 MAX_BATCH_BYTES: Final = 64 << 20
 MOST: Final = 1 << 52
-"""No offset, no time in ms and no difference of two is larger: sums, in microseconds too, fit 64 bits. What
-a header says need not be so: its offset is not under the checksum, and a producer stamps what it likes."""
+"""No offset, no time in ms and no difference of two is larger: sums, in microseconds too, fit 64 bits. A
+header may exceed it: its offset is not under the checksum, and a producer sets any time."""
 _HEADER: Final = struct.Struct(">qi4xbIhiqqqh4xi")
 _CRC_START: Final = 21
-_UNSOUND: Final = "a message that is not sound: its checksum, its lengths, or its codec"
+_UNSOUND: Final = "an invalid message: its checksum, its lengths, or its codec"
 _MAX_RESYNC_OFFSETS = 1 << 40
-"""No batch behind damage is further on: bytes that only look like one mostly say an offset beyond this."""
+"""No batch after damage is further on: bytes that only look like one mostly have an offset beyond this."""
 _KEPT_BYTES = 1 << 20
-"""So much at the end of a chunk without a batch is looked at again: one may begin there."""
+"""The end of a chunk without a batch that is scanned again: one may begin there."""
 
 
 class BatchHeader:
-    """Where a batch lies in its chunk, and what its header says; offsets are Kafka's, times in ms."""
+    """Where a batch lies in its chunk, and its header's fields; offsets are Kafka's, times in ms."""
 
     __slots__ = (
         "attributes",
@@ -74,7 +74,7 @@ def _producer_epoch(chunk: bytes, pos: i64) -> int:
 
 
 class Scanner:
-    """Walks chunks of one file or stream in order; each `headers(chunk)` says how far it came in `consumed`.
+    """Walks chunks of one file or stream in order; each `headers(chunk)` sets `consumed` to its progress.
 
     The caller keeps `chunk[consumed:]` and puts it before the next chunk. `bad` collects damaged ranges. A
     batch that reaches past a chunk may be whole in the next; in the last one it must not hide what follows.
@@ -152,11 +152,11 @@ class Scanner:
             self._tail(chunk, pos)
 
     def _message(self, chunk: bytes, pos: int, end: int) -> BatchHeader | None:
-        """Return the header of a message of format 0 or 1, None if it is not sound."""
-        told = message_at(chunk, pos, end, self.check_crc)
-        if told is None:
+        """Return the header of a message of format 0 or 1, None if it is invalid."""
+        found = message_at(chunk, pos, end, self.check_crc)
+        if found is None:
             return None
-        base, last, attributes, first_ts, max_ts, count = told
+        base, last, attributes, first_ts, max_ts, count = found
         if not (0 <= base <= last <= MOST and -MOST <= first_ts <= MOST and -MOST <= max_ts <= MOST):
             return None
         self.batches += 1
@@ -166,7 +166,7 @@ class Scanner:
         return header
 
     def _tail(self, chunk: bytes, pos: int) -> None:
-        """Check the end of a file: it may be preallocated zeros or a batch cut short."""
+        """Check the end of a file: it may be preallocated zeros or a truncated batch."""
         if chunk.count(0, pos) != len(chunk) - pos:
             start = self.position
             reason = "the last batch is cut short (a torn tail, or still being written)"
@@ -176,14 +176,14 @@ class Scanner:
         self.bad.append(BadRange(self.source, self.position + pos, self.position + end, reason))
 
     def _skip(self, chunk: bytes, pos: int, reason: str, final: bool) -> int:
-        """Where the next sound batch starts; -1 when the chunk holds none (then `consumed` is set)."""
+        """Return where the next valid batch starts; -1 if the chunk holds none (then `consumed` is set)."""
         resumed = self.resync(chunk, pos + 1)
         if resumed >= 0:
             self._damaged(pos, resumed, reason)
             return resumed
         end = len(chunk)
         if not final and pos:
-            end = pos  # looked at again, with more bytes behind it
+            end = pos  # scanned again, with more bytes after it
         elif not final:
             end = max(1, end - _KEPT_BYTES)
             self._damaged(pos, end, reason)
@@ -194,7 +194,7 @@ class Scanner:
         return -1
 
     def resync(self, chunk: bytes, start: int) -> int:
-        """Return the first whole batch at or after `start` whose checksum holds, -1 without one."""
+        """Return the first whole batch at or after `start` whose checksum is valid, -1 without one."""
         found = self._resync(chunk, start)
         stop = len(chunk) if found < 0 else found
         furthest = self.last_offset + _MAX_RESYNC_OFFSETS

@@ -22,8 +22,8 @@ class Slot:
     """One partition's part of its group's current run.
 
     The newest value lies in `data` from `start` to `end`; `last` is the offset it commits. While `count` is
-    not 0, a commit at or above `last` is for `advance`; any other is for `take`.
-    `next` is the number of the slot whose `key` came behind this one's the last time.
+    not 0, a commit at or above `last` is for `advance`; any other is for `take`. `next` is the number of the
+    slot whose `key` last followed this one's.
     """
 
     __slots__ = (
@@ -64,7 +64,7 @@ class Slot:
         self.end: i64 = 0
 
     def advance(self, committed: i64, offset: i64, ts: i64, data: bytes, start: i64, end: i64) -> bool:
-        """Count a commit at or above the last, its value at `start` to `end` of `data`; is `data` another?"""
+        """Count a commit at or above the last, its value at `start` to `end` of `data`; is `data` new?"""
         self.count += 1
         self.last, self.offset, self.ts = committed, offset, ts
         self.start, self.end = start, end
@@ -74,7 +74,7 @@ class Slot:
         return fresh
 
     def take(self, value: bytes, offset: i64, ts: i64) -> None:
-        """Take in any commit, with its log offset and time (ms); DecodeError if it is cut short."""
+        """Take any commit, with its log offset and time (ms); DecodeError if it is cut short."""
         if len(value) < 10:
             raise DecodeError(f"an OffsetCommit value of {len(value)} bytes")
         committed = read_i64_be(value, 2)
@@ -91,7 +91,7 @@ class Slot:
         self.data, self.start, self.end = value, 0, len(value)
 
     def _other_topic(self, value: bytes) -> tuple[bytes, bytes] | None:
-        """Return the topic ids of the newest commit and of this one, where they are of two topics."""
+        """Return the topic ids of the newest commit and of this one, if they are of two topics."""
         try:
             before = decode_commit(self.data[self.start : self.end], -1, -1)
             return other_topic(before.topic_id, decode_commit(value, -1, -1).topic_id)
@@ -99,12 +99,12 @@ class Slot:
             return None
 
     def keep(self) -> None:
-        """Keep the newest value alone, and no longer all that it was read from."""
+        """Keep only the newest value, and drop all that it was read from."""
         self.data = self.data[self.start : self.end]
         self.start, self.end = 0, len(self.data)
 
     def close(self) -> PartProgress:
-        """Return and forget what this slot gathered; DecodeError if its last commit makes no sense."""
+        """Return and reset what this slot gathered; DecodeError if its last commit does not decode."""
         count, self.count = self.count, 0
         last = decode_commit(self.data[self.start : self.end], self.offset, self.ts)
         first = (self.first, self.first_offset, self.first_ts, metadata_in(self.first_value))
@@ -122,7 +122,7 @@ class GroupRun:
         self.rewinds: list[Rewind] = []
 
     def close(self) -> list[CommitRun | Undecodable]:
-        """Return the run, unless it is empty, behind what of it does not decode; a new one begins."""
+        """Return the run, unless it is empty, after its parts that do not decode; a new one begins."""
         found: list[CommitRun | Undecodable] = []
         parts: list[PartProgress] = []
         for slot in self.dirty:
@@ -138,7 +138,7 @@ class GroupRun:
 
 
 def metadata_in(value: bytes) -> str:
-    """Return the metadata of a commit, where it can be long enough for a mark of kgroup's; else nothing."""
+    """Return the metadata of a commit if it can be long enough for a mark of kgroup's; else nothing."""
     if len(value) <= _NO_MARK:
         return ""
     try:

@@ -1,6 +1,6 @@
-"""What members of Connect, Streams and Schema Registry do in a generation, and what it tells about the next.
+"""What members of Connect, Streams and Schema Registry do in a generation, and what it shows of the next.
 
-Their own bytes say it (protocol/embedded): the fold keeps them as they came, and reads them for events.
+This is in their own bytes (protocol/embedded): the fold keeps them unchanged, and reads them for events.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from kgroup.protocol.embedded.streams import StreamsThread, task_order
 
 
 def application(view: View) -> Application | None:
-    """Whose group it is at that moment; that of a ksqlDB query is one of Streams here."""
+    """Return the group's application at that moment; that of a ksqlDB query counts as Streams here."""
     return application_of("", view.protocol_type, view.assignor)
 
 
 def share(view: View, member: RecordedMember) -> str | None:
-    """What a member was given in its generation, with its name: `w1:8083 orders-sink, orders-sink-0`.
+    """Return a member's assignment in its generation, with its name: `w1:8083 orders-sink, orders-sink-0`.
 
-    None for a plain consumer; "unknown" in the place of what its bytes do not tell.
+    None for a plain consumer; "unknown" in place of what its bytes do not contain.
     """
     found = application(view)
     if found is None:
         return None
-    told = embedded(found, member.client_id, member.metadata, member.assignment)
+    parsed = embedded(found, member.client_id, member.metadata, member.assignment)
     if found.kind == CONNECT:
-        worker = told.connect
+        worker = parsed.connect
         name = member.label if worker is None else worker.worker_id
         return f"{name} {_work(worker.running if worker else None)}"
     if found.kind == SCHEMA_REGISTRY:
-        instance = told.schema_registry
+        instance = parsed.schema_registry
         identity = instance.identity if instance else None
         return f"{(identity.url if identity else None) or member.label} {_elected(instance, member)}"
-    return f"{((told.streams.thread if told.streams else None) or member.label)} {_tasks(told.streams)}"
+    return f"{((parsed.streams.thread if parsed.streams else None) or member.label)} {_tasks(parsed.streams)}"
 
 
 def _work(running: Work | None) -> str:
@@ -66,7 +66,7 @@ def _some(names: tuple[str, ...]) -> str:
 
 
 def handed_over(before: View, after: View) -> list[str]:
-    """What Connect's leader took from workers in the generation before: they had to rejoin (KIP-415)."""
+    """Return what Connect's leader revoked from workers before: they had to rejoin (KIP-415)."""
     found = []
     for member_id, worker in sorted(_workers(before).items()):
         revoked = worker.assignment.revoked if worker.assignment else None
@@ -79,10 +79,10 @@ def handed_over(before: View, after: View) -> list[str]:
 
 
 def new_work(before: View, after: View) -> tuple[str, bool] | None:
-    """Connectors and tasks that nobody had before, or that nobody has any more; None where not all is known.
+    """Return connectors and tasks newly owned, or no longer owned; None if not everything is known.
 
-    For equal members before and after: who is lost leaves work to nobody for a while. Proven where the
-    configuration that the leader assigned by is another one.
+    For the same members before and after: a lost member leaves work without an owner for a while. Proven if
+    the leader assigned by another configuration.
     """
     had, has = _all_work(before), _all_work(after)
     if had is None or has is None or had == has:
@@ -99,13 +99,13 @@ def new_work(before: View, after: View) -> tuple[str, bool] | None:
 
 
 def scheduled(before: View, after: View) -> str | None:
-    """That the generation before had scheduled this rebalance, if it was due when the last join was in."""
-    # Where no record tells when the last join was in, nothing says whether the time had come.
+    """Return that the generation before had scheduled this rebalance, if it was due at the last join."""
+    # Without a record of the time of the last join, it is unknown whether it was due.
     if after.state_timestamp_ms < 0:
         return None
     times = [when for thread in _threads(before) if (when := _next(thread)) is not None and when >= 0]
     if times and min(times) == 0:
-        return f"generation {before.epoch} asked for it: a task has to be let go before another may run it"
+        return f"generation {before.epoch} asked for it: a task must be freed before another member runs it"
     if times and min(times) <= after.state_timestamp_ms:
         return f"generation {before.epoch} scheduled it for {utc(min(times))}: Streams looks again (KIP-441)"
     delays = [w.assignment.delay_ms for w in _workers(before).values() if w.assignment]
@@ -117,7 +117,7 @@ def scheduled(before: View, after: View) -> str | None:
 
 
 def difference(view: View, old: RecordedMember, new: RecordedMember) -> str | None:
-    """How what a member joined with differs from the time before; None for a plain consumer."""
+    """Return how a member's metadata differs from that of its previous join; None for a plain consumer."""
     whose = application(view)
     if whose is None:
         return None
@@ -143,7 +143,7 @@ def _threads_differ(old: StreamsThread, new: StreamsThread) -> str:
     if was.process_id != now.process_id:
         found.append(f"process {now.process_id}, {was.process_id} before")
     for role in ("active", "standby"):
-        had, has = ({task.task for task in told.previous if task.role == role} for told in (was, now))
+        had, has = ({task.task for task in thread.previous if task.role == role} for thread in (was, now))
         if had != has:
             found.append(f"{role} {_names(has)}, {_names(had)} before")
     return ", ".join(found)
@@ -157,8 +157,8 @@ def _workers(view: View) -> dict[str, ConnectWorker]:
     found = application(view)
     if found is None or found.kind != CONNECT:
         return {}
-    told = {m: embedded(found, v.client_id, v.metadata, v.assignment) for m, v in view.members.items()}
-    return {member_id: each.connect for member_id, each in told.items() if each.connect is not None}
+    parsed = {m: embedded(found, v.client_id, v.metadata, v.assignment) for m, v in view.members.items()}
+    return {member_id: each.connect for member_id, each in parsed.items() if each.connect is not None}
 
 
 def _all_work(view: View) -> set[str] | None:
@@ -173,8 +173,8 @@ def _threads(view: View) -> list[StreamsThread]:
     found = application(view)
     if found is None or found.kind in (CONNECT, SCHEMA_REGISTRY):
         return []
-    told = (embedded(found, v.client_id, v.metadata, v.assignment).streams for v in view.members.values())
-    return [thread for thread in told if thread is not None]
+    parsed = (embedded(found, v.client_id, v.metadata, v.assignment).streams for v in view.members.values())
+    return [thread for thread in parsed if thread is not None]
 
 
 def _next(thread: StreamsThread) -> int | None:

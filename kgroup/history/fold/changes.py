@@ -1,4 +1,4 @@
-"""The difference between two states of a group → the events that tell it; the fold calls it per batch."""
+"""Turns the difference between two states of a group into events; the fold calls it per batch."""
 
 from __future__ import annotations
 
@@ -6,33 +6,33 @@ from kgroup.domain import MemberStatus, TopicPartition, count_of
 from kgroup.history.fold import applications
 from kgroup.history.fold.comings import (
     count_revoking,
-    tell_finished,
-    tell_gone,
-    tell_members,
-    tell_regressed,
-    tell_settings,
+    report_finished,
+    report_gone,
+    report_members,
+    report_regressed,
+    report_settings,
 )
 from kgroup.history.fold.events import Event, Kind, duration_text, partitions_text
 from kgroup.history.fold.explain import Membership, cause_of_rebalance, labels
-from kgroup.history.fold.share_changes import tell_share
+from kgroup.history.fold.share_changes import report_share
 from kgroup.history.fold.step import Carry, Fields, GroupStep
-from kgroup.history.fold.streams_changes import tell_streams
+from kgroup.history.fold.streams_changes import report_streams
 from kgroup.history.fold.view import CLASSIC, CONSUMER, KINDS, SHARE, SIMPLE, STREAMS, RecordedMember
 
 
-def tell_changes(step: GroupStep, carry: Carry) -> list[Event]:
-    """All events of a step, in the order in which they make sense to a reader."""
+def report_changes(step: GroupStep, carry: Carry) -> list[Event]:
+    """Return all events of a step, in the order in which they make sense to a reader."""
     before, after = step.before, step.after
     members = Membership.between(before, after)
     carry.absences.take(members, step.timestamp_ms, step.first_offset)
-    # One group that goes on (KIP-848, "Supporting Online Consumer Group Upgrade"), not a removal and another.
+    # One group that continues (KIP-848, "Supporting Online Consumer Group Upgrade"), not two groups.
     if before.kind == CLASSIC and after.kind == CONSUMER:
         _converted(step, carry, members, Kind.UPGRADED)
         _consumer(step, carry, members)
     elif before.kind == CONSUMER and after.kind == CLASSIC:
         _converted(step, carry, members, Kind.DOWNGRADED)
-        # Who stays has to rejoin first; the generation that this makes is a record of its own.
-        tell_gone(step, carry, members)
+        # Remaining members must rejoin first; the generation that this makes is a record of its own.
+        report_gone(step, carry, members)
     elif before.kind in KINDS and after.kind in KINDS and before.kind != after.kind:
         _turned(step, carry, members)
     elif after.kind in KINDS and before.kind not in KINDS:
@@ -42,22 +42,22 @@ def tell_changes(step: GroupStep, carry: Carry) -> list[Event]:
     elif after.kind == CONSUMER:
         _consumer(step, carry, members)
     elif after.kind == STREAMS:
-        tell_streams(step, carry, members)
+        report_streams(step, carry, members)
     elif after.kind == SHARE:
-        tell_share(step, carry, members)
+        report_share(step, carry, members)
     elif before.kind in KINDS and after.kind not in KINDS:
         _deleted(step, carry)
     return step.events
 
 
 def _own(step: GroupStep, carry: Carry, members: Membership) -> None:
-    """What a group of the kind that it is now tells of itself."""
+    """Report the changes of a group of its present kind."""
     if step.after.kind == CONSUMER:
         _consumer(step, carry, members)
     elif step.after.kind == STREAMS:
-        tell_streams(step, carry, members)
+        report_streams(step, carry, members)
     elif step.after.kind == SHARE:
-        tell_share(step, carry, members)
+        report_share(step, carry, members)
     elif step.after.members:
         _classic(step, carry, members)
 
@@ -65,13 +65,13 @@ def _own(step: GroupStep, carry: Carry, members: Membership) -> None:
 def _created(step: GroupStep, carry: Carry, members: Membership) -> None:
     after = step.after
     if not step.solid:
-        # Neither who joined nor why can be told of members that were there before the first record left.
+        # For members from before the first remaining record, it is unknown who joined and why.
         count = len(after.members)
         what = f"first seen here, with {count_of(count, 'member')}: earlier records are gone"
-        step.tell(Kind.GROUP_CREATED, what, proven=False, previous_epoch=-1)
+        step.report(Kind.GROUP_CREATED, what, proven=False, previous_epoch=-1)
         return
     known = "; its offsets were there before it" if step.before.kind == SIMPLE else ""
-    step.tell(Kind.GROUP_CREATED, f"{_KIND_NAMES[after.kind]} created{known}", previous_epoch=-1)
+    step.report(Kind.GROUP_CREATED, f"{_KIND_NAMES[after.kind]} created{known}", previous_epoch=-1)
     _own(step, carry, members)
 
 
@@ -84,12 +84,12 @@ _KIND_NAMES = {
 
 
 def _turned(step: GroupStep, carry: Carry, members: Membership) -> None:
-    """Into a group of another type, or out of one, that is not a conversion of its members."""
+    """Report a change into or out of another group type that is not a conversion of its members."""
     before, after = step.before, step.after
     carry.started.clear()
     carry.conversion = None
     was = "" if before.members else ": the group was empty"
-    step.tell(
+    step.report(
         Kind.DOWNGRADED if after.kind == CLASSIC else Kind.UPGRADED,
         f"{before.kind} → {after.kind}{was}",
         cause=f"a first member of the {after.kind} protocol joined, and the group had no others",
@@ -101,11 +101,11 @@ def _deleted(step: GroupStep, carry: Carry) -> None:
     carry.started.clear()
     carry.conversion = None
     with_offsets = f", with the offsets of {partitions_text(step.removed)}" if step.removed else ""
-    # Expiry removes no offset younger than the retention (KIP-211), an admin any.
+    # Expiry removes no offset younger than the retention (KIP-211), but an admin may.
     cause, proven = step.today.cause_of_deletion(step.young), step.young
     if step.before.kind == SHARE:
         cause, proven = "deleted by an admin: a share group does not expire", True
-    step.tell(
+    step.report(
         Kind.GROUP_DELETED,
         f"group removed{with_offsets}",
         partitions=step.removed,
@@ -119,7 +119,7 @@ def _converted(step: GroupStep, carry: Carry, members: Membership, kind: Kind) -
     up = kind is Kind.UPGRADED
     how = "classic → consumer" if up else "consumer → classic"
     if not step.before.members:
-        step.tell(kind, f"{how}: the group was empty", cause="a first member of the other protocol joined")
+        step.report(kind, f"{how}: the group was empty", cause="a first member of the other protocol joined")
         return
     if up:
         cause = f"{labels(members.joined) or 'a member'} joined with the consumer protocol"
@@ -127,32 +127,32 @@ def _converted(step: GroupStep, carry: Carry, members: Membership, kind: Kind) -
         gone = (*members.left, *(old for old, _ in members.replaced))
         cause = f"{labels(gone)}, the last member of the consumer protocol, left, expired or was replaced"
     count = len(step.after.members)
-    step.tell(kind, f"{how}, {count_of(count, 'member')}", cause=cause)
+    step.report(kind, f"{how}, {count_of(count, 'member')}", cause=cause)
     carry.started.clear()
     carry.conversion = f"the {'upgrade' if up else 'downgrade'} at offset {step.first_offset}"
 
 
 def _classic(step: GroupStep, carry: Carry, members: Membership) -> None:
     before, after = step.before, step.after
-    tell_regressed(step)
-    tell_members(step, carry, members)
-    tell_settings(step, members)
+    report_regressed(step)
+    report_members(step, carry, members)
+    report_settings(step, members)
     if before.leader and after.leader and before.leader != after.leader:
         _new_leader(step, members)
-    # A static member that returns to a stable group costs no rebalance (KIP-345; SM-26, SM-39).
+    # A static member that returns to a stable group causes no rebalance (KIP-345; SM-26, SM-39).
     if after.epoch == before.epoch:
         return
     if not after.members:
         carry.started.clear()
         cause = f"{labels(members.left)} left or expired" if members.left else None
-        step.tell(Kind.GROUP_EMPTIED, "no members left", cause=cause, proven=False)
+        step.report(Kind.GROUP_EMPTIED, "no members left", cause=cause, proven=False)
         return
     cause, proven = cause_of_rebalance(before, after, members, step.given_up, step.unowned)
     # A downgrade rebalances by itself, with nothing in the group changed.
     if not proven and carry.conversion:
         cause, proven = f"{carry.conversion}: the remaining members had to rejoin", True
     carry.conversion = None
-    step.tell(
+    step.report(
         Kind.REBALANCE_COMPLETED,
         _classic_rebalance(step),
         cause=cause,
@@ -163,11 +163,11 @@ def _classic(step: GroupStep, carry: Carry, members: Membership) -> None:
 
 
 def _new_leader(step: GroupStep, members: Membership) -> None:
-    # A leader that restarts keeps the lead under its new member id (KIP-345; SM-39).
+    # A leader that restarts stays the leader under its new member id (KIP-345; SM-39).
     leader = step.after.members.get(step.after.leader or "")
     same = any(new is leader and old.member_id == step.before.leader for old, new in members.replaced)
     if leader is not None and not same:
-        step.tell(Kind.LEADER_CHANGED, f"{leader.label} leads the group now", leader)
+        step.report(Kind.LEADER_CHANGED, f"{leader.label} leads the group now", leader)
 
 
 def _classic_rebalance(step: GroupStep) -> str:
@@ -179,7 +179,7 @@ def _classic_rebalance(step: GroupStep) -> str:
         for m in after.members.values()
     ]
     text += ": " + "; ".join(sorted(parts)[:8]) + ("; …" if count > 8 else "")
-    # From value version 2 on (SM-19) the record says when its state began: the last join was in then.
+    # From value version 2 on (SM-19) the record says when its state began: at the last join.
     if after.state_timestamp_ms >= 0 and step.timestamp_ms - after.state_timestamp_ms > 1000:
         waited = duration_text(step.timestamp_ms - after.state_timestamp_ms)
         text += f"; {waited} from the last join to the leader's assignment"
@@ -190,24 +190,24 @@ def _classic_rebalance(step: GroupStep) -> str:
 
 def _consumer(step: GroupStep, carry: Carry, members: Membership) -> None:
     before, after = step.before, step.after
-    tell_regressed(step)
-    tell_members(step, carry, members)
+    report_regressed(step)
+    report_members(step, carry, members)
     for _, new in members.returned:
-        step.tell(Kind.MEMBER_JOINED, f"{labels((new,))} came back", new)
-    tell_settings(step, members)
+        step.report(Kind.MEMBER_JOINED, f"{labels((new,))} came back", new)
+    report_settings(step, members)
     _regexes(step)
     if after.epoch > before.epoch or before.kind != CONSUMER:
         cause, proven = cause_of_rebalance(before, after, members)
-        # Where members changed too, the metadata changed because other topics are subscribed to now.
+        # If members changed too, the metadata changed because other topics are subscribed to now.
         if not members.joined and not members.left and before.metadata_hash != after.metadata_hash:
-            step.tell(Kind.TOPICS_CHANGED, "the metadata of subscribed topics changed", cause=cause)
+            step.report(Kind.TOPICS_CHANGED, "the metadata of subscribed topics changed", cause=cause)
         carry.started.append((step.first_offset, step.timestamp_ms, cause))
         epochs = f"epoch {before.epoch} → {after.epoch}" if before.epoch >= 0 else f"epoch {after.epoch}"
-        step.tell(Kind.REBALANCE_STARTED, epochs, cause=cause, proven=proven)
+        step.report(Kind.REBALANCE_STARTED, epochs, cause=cause, proven=proven)
     if after.assignment_epoch > before.assignment_epoch or before.kind != CONSUMER:
-        step.tell_target([f"{m.label} {partitions_text(m.target or ())}" for m in after.members.values()])
+        step.report_target([f"{m.label} {partitions_text(m.target or ())}" for m in after.members.values()])
     _reconciliation(step, carry, members)
-    tell_finished(step, carry)
+    report_finished(step, carry)
 
 
 def _regexes(step: GroupStep) -> None:
@@ -215,13 +215,13 @@ def _regexes(step: GroupStep) -> None:
     for regex, topics in after.items():
         if before.get(regex) != topics:
             found = ", ".join(topics) or "no topics"
-            step.tell(Kind.REGEX_RESOLVED, f"{regex} matches {found}")
+            step.report(Kind.REGEX_RESOLVED, f"{regex} matches {found}")
     for regex in before.keys() - after.keys():
-        step.tell(Kind.REGEX_REMOVED, f"nobody subscribes to {regex} any more")
+        step.report(Kind.REGEX_REMOVED, f"no member subscribes to {regex} any more")
 
 
 def _reconciliation(step: GroupStep, carry: Carry, members: Membership) -> None:
-    """Each member's step towards its target, with the partitions that got an owner again."""
+    """Report each member's step towards its target, with the partitions that got an owner again."""
     old = {new.member_id: old for old, new in (*members.kept, *members.replaced)}
     for member in sorted(step.after.members.values(), key=lambda m: m.label):
         was = old.get(member.member_id)
@@ -233,13 +233,13 @@ def _reconciliation(step: GroupStep, carry: Carry, members: Membership) -> None:
         count_revoking(step, carry, member)
         if member.state == MemberStatus.LEFT and (was is None or was.state != MemberStatus.LEFT):
             kept = partitions_text(member.holds)
-            step.tell(
+            step.report(
                 Kind.MEMBER_LEFT_FOR_NOW, f"{labels((member,))} left for now and keeps {kept}", member, **more
             )
-        # From -2 a member begins at 0 again (CP-15): only a lower epoch above 0 is a step back.
+        # From -2 a member begins at 0 again (CP-15): only a lower epoch above 0 is a regression.
         elif was is not None and 0 < member.epoch < was.epoch:
             text = f"suspicious: the epoch of {member.label} went back from {was.epoch} to {member.epoch}"
-            step.tell(Kind.EPOCH_REGRESSED, text, member, suspicious=True, **more)
+            step.report(Kind.EPOCH_REGRESSED, text, member, suspicious=True, **more)
         elif was is None or (was.state, was.epoch, was.holds) != (member.state, member.epoch, member.holds):
             _moved(step, member, was, more)
 
@@ -250,11 +250,11 @@ def _moved(step: GroupStep, member: RecordedMember, was: RecordedMember | None, 
     owns = partitions_text(member.assigned)
     if member.state == MemberStatus.REVOKING:
         text = f"{labels((member,))} has to give up {partitions_text(member.revoking)}"
-        step.tell(Kind.MEMBER_REVOKING, text, member, **more)
+        step.report(Kind.MEMBER_REVOKING, text, member, **more)
     elif member.state == MemberStatus.WAITING:
         missing = (member.target or frozenset()) - member.assigned
         text = f"{labels((member,))} owns {owns}, waits for {partitions_text(missing)}{gave}"
-        step.tell(Kind.MEMBER_WAITING, text, member, **more)
+        step.report(Kind.MEMBER_WAITING, text, member, **more)
     elif member.state == MemberStatus.STABLE and member.epoch > 0:
         text = f"{labels((member,))} owns {owns} at epoch {member.epoch}{gave}"
-        step.tell(Kind.MEMBER_RECONCILED, text, member, **more)
+        step.report(Kind.MEMBER_RECONCILED, text, member, **more)

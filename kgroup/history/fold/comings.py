@@ -1,4 +1,4 @@
-"""Members that come, change and go, and rebalances that end: events that groups of every kind share."""
+"""Members that join, change and leave, and rebalances that end: events of all kinds of groups."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from kgroup.history.fold.view import CLASSIC, CONSUMER, RecordedMember
 _TAKEN_OVER = "it was restarted, or two run with one instance id: the records do not say"
 
 
-def tell_members(step: GroupStep, carry: Carry, members: Membership) -> None:
-    """Who came, who went, who took a place over, in this order."""
-    tell_joined(step, carry, members)
-    tell_gone(step, carry, members)
+def report_members(step: GroupStep, carry: Carry, members: Membership) -> None:
+    """Report who joined, who left, and who was replaced, in this order."""
+    report_joined(step, carry, members)
+    report_gone(step, carry, members)
 
 
-def tell_gone(step: GroupStep, carry: Carry, members: Membership) -> None:
-    """Who went, and who took the place of another."""
+def report_gone(step: GroupStep, carry: Carry, members: Membership) -> None:
+    """Report members that left, and those that were replaced."""
     for member in members.left:
-        tell_left(step, member, carry)
-    tell_replaced(step, members)
+        report_left(step, member, carry)
+    report_replaced(step, members)
 
 
-def tell_joined(step: GroupStep, carry: Carry, members: Membership) -> None:
-    """Members that were not there before."""
+def report_joined(step: GroupStep, carry: Carry, members: Membership) -> None:
+    """Report members that were not there before."""
     for member in members.joined:
         speaks = " (classic member)" if step.after.kind == CONSUMER and member.protocol == CLASSIC else ""
         where = f" from {member.host.lstrip('/')}" if member.host else ""
@@ -40,11 +40,13 @@ def tell_joined(step: GroupStep, carry: Carry, members: Membership) -> None:
             if gone is not None
             else None
         )
-        step.tell(Kind.MEMBER_JOINED, f"{member.label}{speaks} joined{known}{where}{of}", member, cause=again)
+        step.report(
+            Kind.MEMBER_JOINED, f"{member.label}{speaks} joined{known}{where}{of}", member, cause=again
+        )
 
 
-def tell_left(step: GroupStep, member: RecordedMember, carry: Carry) -> None:
-    """A member that is gone, with what it held."""
+def report_left(step: GroupStep, member: RecordedMember, carry: Carry) -> None:
+    """Report a member that is gone, with what it owned."""
     held = f", held {partitions_text(member.holds)}" if member.holds else ""
     if member.streams is not None:
         held = f", held {member.streams.holds.text}"
@@ -54,14 +56,14 @@ def tell_left(step: GroupStep, member: RecordedMember, carry: Carry) -> None:
     since = carry.revoking.pop(member.member_id, None)
     ways, cause = way_out(member, step.timestamp_ms, joined, step.offsets)
     if since is not None:
-        # Who does not revoke within its rebalance timeout is fenced (KIP-848; CP-17, CP-28).
+        # A member that does not revoke within its rebalance timeout is fenced (KIP-848; CP-17, CP-28).
         due = partitions_text(member.revoking) if member.streams is None else member.streams.revoking.text
         held += f", had to give up {due} for {_ago(step, since)}"
         if step.timestamp_ms - since >= member.rebalance_timeout_ms > 0:
             held += f", its whole rebalance timeout of {duration_text(member.rebalance_timeout_ms)}"
             ways = (Way.FENCED, *ways)
     step.ways[member.member_id] = ways
-    step.tell(
+    step.report(
         Kind.MEMBER_LEFT_OR_EXPIRED,
         f"{labels((member,))} is gone{held}",
         member,
@@ -75,8 +77,8 @@ def _ago(step: GroupStep, since: int) -> str:
     return duration_text(max(0, step.timestamp_ms - since))
 
 
-def tell_replaced(step: GroupStep, members: Membership) -> None:
-    """Members that took the place of others with their instance ids."""
+def report_replaced(step: GroupStep, members: Membership) -> None:
+    """Report members that replaced others with their instance ids."""
     for old, new in members.replaced:
         # Only a member that left for now (epoch -2, CP-15) is known to be gone; else two processes may share
         # the id, and the newer fences the older (KIP-345; SM-33).
@@ -88,7 +90,7 @@ def tell_replaced(step: GroupStep, members: Membership) -> None:
         else:
             holders = _holders(old, new, classic=step.after.kind == CLASSIC)
             how = f"has a new member id{holders}; a process with the old one is fenced"
-        step.tell(
+        step.report(
             Kind.MEMBER_REPLACED,
             f"{new.label} {how}",
             new,
@@ -99,39 +101,39 @@ def tell_replaced(step: GroupStep, members: Membership) -> None:
 
 
 def _holders(old: RecordedMember, new: RecordedMember, *, classic: bool) -> str:
-    """Who had the place and who has it: other clients or hosts are other processes."""
+    """Return the old and new owner of the instance id: other clients or hosts are other processes."""
     was, now = (f"client {m.client_id} on {m.host.lstrip('/')}" for m in (old, new))
     if not new.client_id:
         return ""
     if was != now:
         return f": {now} took it over from {was}"
-    # ClassicGroup.replaceStaticMember changes the member id only (KIP-345; SM-33).
+    # ClassicGroup.replaceStaticMember changes only the member id (KIP-345; SM-33).
     if not classic:
         return f": {now} as before"
     return f": the first process that had it was {now}, and brokers do not record which one has it now"
 
 
-def tell_settings(step: GroupStep, members: Membership) -> None:
-    """Other subscriptions, clients, hosts, racks and assignors."""
+def report_settings(step: GroupStep, members: Membership) -> None:
+    """Report other subscriptions, clients, hosts, racks and assignors."""
     for _, new in members.resubscribed:
         now = ", ".join(new.topics) or "no topics"
         regex = f", regex {new.regex}" if new.regex else ""
-        step.tell(Kind.SUBSCRIPTION_CHANGED, f"{new.label} subscribes to {now}{regex}", new)
+        step.report(Kind.SUBSCRIPTION_CHANGED, f"{new.label} subscribes to {now}{regex}", new)
     for old, new in members.kept:
         # Without a client id record 5 has not been read: the member's first one updates nothing.
         if (old.client_id, old.host, old.rack_id) != (new.client_id, new.host, new.rack_id) and old.client_id:
             text = f"{new.label} is {new.client_id} on {new.host.lstrip('/')} now"
-            step.tell(Kind.MEMBER_UPDATED, text, new)
+            step.report(Kind.MEMBER_UPDATED, text, new)
     before, after = step.before.assignor, step.after.assignor
     if before != after and before and after:
-        step.tell(Kind.ASSIGNOR_CHANGED, f"assignor {before} → {after}")
+        step.report(Kind.ASSIGNOR_CHANGED, f"assignor {before} → {after}")
 
 
-def tell_regressed(step: GroupStep) -> bool:
-    """Tell an epoch that went back: nothing but lost or foreign records explains it."""
+def report_regressed(step: GroupStep) -> bool:
+    """Report an epoch that went back: only lost or foreign records explain it."""
     if step.after.epoch >= step.before.epoch or step.before.kind != step.after.kind:
         return False
-    step.tell(
+    step.report(
         Kind.EPOCH_REGRESSED,
         f"suspicious: the group's epoch went back from {step.before.epoch} to {step.after.epoch}",
         suspicious=True,
@@ -148,14 +150,14 @@ def count_revoking(step: GroupStep, carry: Carry, member: RecordedMember) -> Non
         carry.revoking.pop(member.member_id, None)
 
 
-def tell_finished(step: GroupStep, carry: Carry, how: str = "") -> None:
-    """The group converged (`how`: and with what), or lost its last member."""
+def report_finished(step: GroupStep, carry: Carry, how: str = "") -> None:
+    """Report that the group converged (`how`: and with what), or lost its last member."""
     after = step.after
     if not after.members:
         if step.before.members:
             carry.started.clear()
             gone = labels(step.before.members.values())
-            step.tell(Kind.GROUP_EMPTIED, "no members left", cause=f"{gone} left or expired", proven=False)
+            step.report(Kind.GROUP_EMPTIED, "no members left", cause=f"{gone} left or expired", proven=False)
         return
     # Without a start on record (in a gap, or before a conversion) there is no rebalance to complete.
     if not after.converged or not carry.started:
@@ -164,7 +166,7 @@ def tell_finished(step: GroupStep, carry: Carry, how: str = "") -> None:
     took = max(0, step.timestamp_ms - first[1])
     carry.started.clear()
     carry.conversion = None
-    step.tell(
+    step.report(
         Kind.REBALANCE_COMPLETED,
         f"{_all(len(after.members))} reached epoch {after.epoch}, {duration_text(took)} after it began{how}",
         cause=cause,

@@ -1,4 +1,4 @@
-"""Commits of a group between two changes of it, collapsed into one event a sort."""
+"""Commits of a group between two changes of it, collapsed into one event per kind."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from kgroup.history.fold.view import CLASSIC, CONSUMER, STREAMS
 from kgroup.history.items import CommitRun, Marker, PartProgress, Rewind
 
 GROUPED = (CLASSIC, CONSUMER, STREAMS)
-"""Kinds of groups of which records tell who owns what."""
+"""Kinds of groups whose records show who owns what."""
 
 
 @dataclass(slots=True)
 class Span:
-    """Commits of one sort: how many, on which partitions, from where to where."""
+    """Commits of one kind: how many, on which partitions, from where to where."""
 
     kind: Kind
     given_up: bool = False
-    """Of partitions that the newest generation took from members that stayed, which are to let go of them."""
+    """Those on partitions that the newest generation revoked from members that stayed."""
     count: int = 0
     offset: int = -1
     end_offset: int = -1
@@ -56,9 +56,9 @@ class Spans:
     open: dict[tuple[Kind, bool], Span] = field(default_factory=dict)
 
     def add(self, run: CommitRun, state: GroupState, solid: bool, given_up: GivenUp) -> None:
-        """Take in a run while the group is in `state`; `solid`: nothing of its records before is missing.
+        """Add a run while the group is in `state`; `solid`: no earlier record of it is missing.
 
-        `given_up` is what the group's generation took from members that stayed.
+        `given_up` is what the group's generation revoked from members that stayed.
         """
         sort_of = _sorts(state, solid)
         if isinstance(sort_of, Kind):
@@ -71,22 +71,22 @@ class Spans:
             self._of(Kind.COMMITTED if letting_go else kind, letting_go).add((part,))
 
     def _of(self, kind: Kind, letting_go: bool) -> Span:
-        """The open span of a sort, opened now if there is none."""
+        """Return the open span of a kind, opened now if there is none."""
         found = self.open.get((kind, letting_go))
         if found is None:
             found = self.open[kind, letting_go] = Span(kind, letting_go)
         return found
 
     def close(self, group: str, log_partition: int, state: GroupState) -> list[Event]:
-        """The events of the open spans; none is open afterwards."""
+        """Return the events of the open spans and close them."""
         spans, self.open = list(self.open.values()), {}
         return [_event(span, group, log_partition, state) for span in spans]
 
 
 def _owned(state: GroupState) -> frozenset[TopicPartition] | None:
-    """What the members hold; None where the records cannot say it by topic name.
+    """Return what the members own; None if the records cannot say it by topic name.
 
-    A member that left for now holds its own still: what it committed as it closed is no suspicion.
+    A member that left for now still owns its own: what it committed as it closed is not suspicious.
     """
     classic = state.classic
     if state.kind == CLASSIC and classic is not None and classic.protocol_type != "consumer":
@@ -95,12 +95,12 @@ def _owned(state: GroupState) -> frozenset[TopicPartition] | None:
 
 
 def _sorts(state: GroupState, solid: bool) -> Kind | Callable[[TopicPartition], Kind]:
-    """What a commit is while the group is in this state; where that depends on the partition, how."""
+    """Return the kind of commits while the group is in this state; or a function of the partition."""
     if not solid or state.kind not in GROUPED:
         return Kind.COMMITTED
     if not state.members:
         return Kind.COMMITTED_OUTSIDE
-    # Where records are missing the owner may be in one of them: only what is solid gets here.
+    # If records are missing the owner may be in one of them: only solid groups get here.
     owned, kind = _owned(state), state.kind
     if owned is None:
         return Kind.COMMITTED
@@ -121,7 +121,7 @@ def _sorts(state: GroupState, solid: bool) -> Kind | Callable[[TopicPartition], 
 
 
 def _ids_unresolved(state: GroupState, owned: frozenset[TopicPartition]) -> bool:
-    """Whether members own topics that are known by id only: then a name cannot be looked up."""
+    """Return whether members own topics known only by id: then a name cannot be looked up."""
     named = {topic for m in state.members.values() for topic in m.topics}
     named |= {topic for topics in state.regexes.values() for topic in topics}
     return any(p.topic not in named for p in owned)
@@ -161,18 +161,18 @@ def _event(span: Span, group: str, log_partition: int, state: GroupState) -> Eve
 
 
 def _cause(span: Span) -> str | None:
-    """Who committed, where the metadata of the commits tells (`kgroup reset-offsets` writes it there)."""
+    """Return who committed, if the commits' metadata shows it (`kgroup reset-offsets` writes it there)."""
     if span.marks:
         return "kgroup, " + "; ".join(mark.words for mark in span.marks.values())
     if span.given_up:
-        return "committed on letting go, in onPartitionsRevoked: a cooperative hand-over"
+        return "committed on revocation, in onPartitionsRevoked: a cooperative hand-over"
     return (
         "an admin tool, or a consumer without a membership" if span.kind is Kind.COMMITTED_OUTSIDE else None
     )
 
 
 def rewound(rewind: Rewind, state: GroupState, log_partition: int, solid: bool, how: str = "") -> Event:
-    """The event of one commit below the one before it."""
+    """Return the event of a commit below the previous one."""
     mark = mark_in(rewind.metadata)
     place = TopicPartition(rewind.topic, rewind.partition)
     holder = next((m for m in state.members.values() if place in m.holds), None)
@@ -230,7 +230,7 @@ def transaction_ended(
     places: tuple[TopicPartition, ...],
     late: tuple[TopicPartition, ...],
 ) -> Event:
-    """The event of a transaction's end; of its `places`, `late` were committed again before it ended."""
+    """Return the event of a transaction's end; `late` of its `places` were committed again before."""
     done = "committed" if marker.committed else "aborted"
     void = ""
     if late and marker.committed:

@@ -1,8 +1,8 @@
-"""Records of one `__share_group_state` partition, in order → what share groups did with what they read.
+"""Turns records of a `__share_group_state` partition, in order, into share groups' deliveries.
 
-Pure, as the fold of `__consumer_offsets`. Each share group has, of each partition that it reads, a start
-offset and how often what lies behind it was delivered, and how that ended (KIP-932). What was acknowledged
-is told in runs; what was released or given up, record by record.
+Pure, as the fold of `__consumer_offsets`. A share group has, for each partition that it reads, a start
+offset, and how often what lies after it was delivered, and how that ended (KIP-932). Acknowledgements are
+reported in runs; releases and rejections, record by record.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kgroup.share.batches import combine
 AVAILABLE, ACKNOWLEDGED, ARCHIVING, ARCHIVED = r.DELIVERY_STATES
 _DONE = frozenset({ACKNOWLEDGED, ARCHIVING, ARCHIVED})
 _LONGEST_RUN = 10_000
-"""How many pieces a run of acknowledgements holds before it is told."""
+"""Most pieces of a run of acknowledgements before it is reported."""
 
 
 class StatePlace(NamedTuple):
@@ -47,7 +47,7 @@ class StateRecord:
 
 @dataclass(slots=True)
 class _Run:
-    """What was acknowledged since the last event of another sort, and how the start offset moved."""
+    """What was acknowledged since the last event of another kind, and how the start offset moved."""
 
     done: list[Delivered] = field(default_factory=list)
     start: int = NO_OFFSET
@@ -55,13 +55,13 @@ class _Run:
     moves: int = 0
     proven: bool = True
     acknowledged: list[StateRecord] = field(default_factory=list)
-    """The first and the last record that acknowledged something; `moved` of the start offset alike."""
+    """The first and the last record that acknowledged something; `moved` likewise for the start offset."""
     moved: list[StateRecord] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class DeliveryState:
-    """What is stored of one partition for one group, and since when it is told."""
+    """The stored state of one partition for one group, and since when it is reported."""
 
     value: r.ShareSnapshotValue
     solid: bool
@@ -70,9 +70,9 @@ class DeliveryState:
 
 
 class DeliveryFold:
-    """Folds one partition of the topic. `apply` returns the events that are complete; `settle` those open.
+    """Folds one partition of the topic. `apply` returns the complete events; `settle` those still open.
 
-    `topic_names` maps topic ids to names; where it has none, the id stands for the name.
+    `topic_names` maps topic ids to names; without a name, the id is shown.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class DeliveryFold:
         self.whole = whole
 
     def gap(self) -> list[Event]:
-        """Take note that records are missing; the events that were open."""
+        """Note that records are missing; return the events that were open."""
         events = self.settle()
         self.whole = False
         for state in self.states.values():
@@ -93,10 +93,10 @@ class DeliveryFold:
         return events
 
     def apply(self, record: StateRecord) -> list[Event]:
-        """Take in the next record; the events that it completes, in order."""
+        """Process the next record; return the events that it completes, in order."""
         known = self.states.get(record.place)
         if record.value is None:
-            # A tombstone of an update says nothing: state is deleted by that of its snapshot.
+            # A tombstone of an update means nothing: state is deleted by that of its snapshot.
             return [] if known is None or record.key.TYPE else self._deleted(record, known)
         if known is None:
             events = self._first(record, record.value)
@@ -111,11 +111,11 @@ class DeliveryFold:
         return events if self.runs else [*events, *self._close(record.place)]
 
     def settle(self) -> list[Event]:
-        """The events still open. The fold can go on afterwards."""
+        """Return the events still open. The fold can continue afterwards."""
         return [event for place in self.states for event in self._close(place)]
 
     def unreadable(self, group: str | None, offset: int, timestamp_ms: int, reason: str) -> Event:
-        """The event of a record that does not decode."""
+        """Return the event of a record that does not decode."""
         event = self._event(Kind.RECORD_UNREADABLE, group or "", reason, offset, timestamp_ms)
         return replace(event, proven=False)
 
@@ -127,18 +127,21 @@ class DeliveryFold:
         start = snapshot.start_offset
         if not begins:
             text = f"first seen here, with {_start_text(start)}: earlier records are gone"
-            made = replace(self._tell(Kind.DELIVERY_STATE_CREATED, record, text), proven=False)
-            # How these ended is on record, when is not.
+            made = replace(self._report(Kind.DELIVERY_STATE_CREATED, record, text), proven=False)
+            # How these ended is on record, but not when.
             return [made, *self._ended(record, state, snapshot.state_batches, proven=False)]
         where = (
             "share.auto.offset.reset says where reading begins"
             if start == NO_OFFSET
             else f"reading begins at {start}"
         )
-        return [self._tell(Kind.DELIVERY_STATE_CREATED, record, where)]
+        return [self._report(Kind.DELIVERY_STATE_CREATED, record, where)]
 
     def _set(self, record: StateRecord, known: DeliveryState, value: r.ShareSnapshotValue) -> list[Event]:
-        """Only InitializeShareGroupState raises the state epoch, and forgets all deliveries (KIP-932)."""
+        """Handle a snapshot: only InitializeShareGroupState raises the state epoch (KIP-932).
+
+        It also forgets all deliveries.
+        """
         events = self._close(record.place)
         was, known.value = known.value.start_offset, value
         known.solid = True
@@ -146,14 +149,14 @@ class DeliveryFold:
             f"start offset {_offset_text(was)} → {_offset_text(value.start_offset)}, deliveries begin again"
         )
         cause = "set by an admin (kafka-share-groups or kgroup reset-offsets)"
-        return [*events, replace(self._tell(Kind.START_OFFSET_SET, record, text), cause=cause)]
+        return [*events, replace(self._report(Kind.START_OFFSET_SET, record, text), cause=cause)]
 
     def _deleted(self, record: StateRecord, known: DeliveryState) -> list[Event]:
         events = self._close(record.place)
         del self.states[record.place]
         text = f"the delivery state is deleted, with {_start_text(known.value.start_offset)}"
         cause = "an admin deleted the group or its start offsets, or the topic was deleted"
-        return [*events, replace(self._tell(Kind.DELIVERY_STATE_DELETED, record, text), cause=cause)]
+        return [*events, replace(self._report(Kind.DELIVERY_STATE_DELETED, record, text), cause=cause)]
 
     def _updated(
         self,
@@ -162,15 +165,15 @@ class DeliveryFold:
         value: r.ShareSnapshotValue,
         batches: Iterable[r.StateBatch],
     ) -> list[Event]:
-        """What a change of the stored state tells; `batches` are those that the record itself has."""
+        """Return the events of a change of the stored state; `batches` are those in the record itself."""
         before, known.value = known.value, value
         events = []
         if value.leader_epoch > before.leader_epoch:
             text = f"leader epoch {before.leader_epoch} → {value.leader_epoch}: what members had acquired "
             events += self._close(record.place)
-            events.append(self._tell(Kind.PARTITION_LEADER_CHANGED, record, f"{text}is available again"))
+            events.append(self._report(Kind.PARTITION_LEADER_CHANGED, record, f"{text}is available again"))
         changed = [piece for batch in batches for piece in _differences(before.state_batches, batch)]
-        # An update has what ended with it; behind a gap, a snapshot also has what ended in the gap.
+        # An update has what ended with it; after a gap, a snapshot also has what ended in the gap.
         proven = known.solid or isinstance(record.value, r.ShareUpdateValue)
         known.solid = known.solid or not isinstance(record.value, r.ShareUpdateValue)
         ended = self._ended(record, known, changed, proven=proven)
@@ -185,7 +188,7 @@ class DeliveryFold:
     def _ended(
         self, record: StateRecord, known: DeliveryState, batches: Iterable[r.StateBatch], *, proven: bool
     ) -> list[Event]:
-        """The events of deliveries that ended in one record, by how they ended."""
+        """Return the events of deliveries that ended in one record, by how they ended."""
         by_state: dict[int, list[Delivered]] = {}
         at = self.place_of(record.place)
         for b in batches:
@@ -218,13 +221,13 @@ class DeliveryFold:
             cause = "rejected by a member"
             if max(piece.deliveries for piece in pieces) > 1:
                 cause += ", or the delivery count limit was reached: the records do not say"
-        event = self._tell(kind, record, text)
+        event = self._report(kind, record, text)
         return replace(event, cause=cause, records=tuple(pieces), count=count, proven=proven)
 
     def _skipped(
         self, record: StateRecord, before: r.ShareSnapshotValue, value: r.ShareSnapshotValue
     ) -> list[Event]:
-        """What the start offset moved past without an end on record; nothing where the start was not set."""
+        """Return what the start offset moved past without an end on record; nothing if it was not set."""
         if before.start_offset == NO_OFFSET:
             return []
         done = [b for b in (*before.state_batches, *value.state_batches) if b.delivery_state in _DONE]
@@ -239,11 +242,11 @@ class DeliveryFold:
         )
         cause = "deleted by retention, or no records to deliver (aborted, compacted, markers)"
         events = self._close(record.place)
-        event = self._tell(Kind.RECORDS_SKIPPED, record, text)
+        event = self._report(Kind.RECORDS_SKIPPED, record, text)
         return [*events, replace(event, cause=cause, records=tuple(pieces), count=count, proven=False)]
 
     def _close(self, place: StatePlace) -> list[Event]:
-        """Tell the run of a partition that is open; none is afterwards."""
+        """Report the open run of a partition and close it."""
         state = self.states[place]
         run, state.run = state.run, _Run()
         events = []
@@ -262,15 +265,15 @@ class DeliveryFold:
 
     def _span(self, kind: Kind, records: list[StateRecord], text: str) -> Event:
         last = records[-1]
-        event = self._tell(kind, records[0], text)
+        event = self._report(kind, records[0], text)
         return replace(event, end_offset=last.offset, end_timestamp_ms=last.timestamp_ms)
 
     def place_of(self, place: StatePlace) -> TopicPartition:
-        """Return the partition by the name of its topic, or by its id where no name is known."""
+        """Return the partition by the name of its topic, or by its id if no name is known."""
         topic = self._names.get(place.topic_id) or uuid_text(place.topic_id)
         return TopicPartition(topic, place.partition)
 
-    def _tell(self, kind: Kind, record: StateRecord, text: str) -> Event:
+    def _report(self, kind: Kind, record: StateRecord, text: str) -> Event:
         at = self.place_of(record.place)
         event = self._event(kind, record.place.group, f"{at}: {text}", record.offset, record.timestamp_ms)
         return replace(event, partitions=(at,))
@@ -291,7 +294,7 @@ class DeliveryFold:
 
 
 def _merged(known: r.ShareSnapshotValue | None, value: r.ShareUpdateValue) -> r.ShareSnapshotValue:
-    """The state behind an update, as ShareCoordinatorShard replays it; what an update leaves out stays."""
+    """Return the state after an update, as ShareCoordinatorShard replays it; omitted fields stay."""
     if known is None:
         known = r.ShareSnapshotValue(
             snapshot_epoch=value.snapshot_epoch,
@@ -312,7 +315,7 @@ def _merged(known: r.ShareSnapshotValue | None, value: r.ShareUpdateValue) -> r.
 
 
 def _differences(before: Iterable[r.StateBatch], batch: r.StateBatch) -> Iterator[r.StateBatch]:
-    """The parts of a batch that were not in its state, with its count, before."""
+    """Yield the parts of a batch that were not in its state, with its count, before."""
     same = [b for b in before if _ended_as(b) == _ended_as(batch)]
     yield from _uncovered(same, batch)
 
@@ -322,7 +325,7 @@ def _ended_as(batch: r.StateBatch) -> tuple[int, int]:
 
 
 def _uncovered(covering: Iterable[r.StateBatch], batch: r.StateBatch) -> Iterator[r.StateBatch]:
-    """The parts of a batch that none of the others covers, in order."""
+    """Yield the parts of a batch that none of the others covers, in order."""
     at = batch.first_offset
     for other in sorted(covering, key=lambda b: b.first_offset):
         if other.last_offset < at:
@@ -337,7 +340,7 @@ def _uncovered(covering: Iterable[r.StateBatch], batch: r.StateBatch) -> Iterato
 
 
 def _joined(pieces: Iterable[Delivered]) -> list[Delivered]:
-    """Pieces in order, neighbours that were delivered equally often as one."""
+    """Return the pieces in order, merging neighbours that were delivered equally often."""
     found: list[Delivered] = []
     for piece in sorted(pieces):
         last = found[-1] if found else None

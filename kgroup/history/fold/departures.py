@@ -1,4 +1,4 @@
-"""How a member may have gone: the records hold only that it is gone, and what it did before."""
+"""How a member may have left: the records show only that it is gone, and what it did before."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from kgroup.history.fold.view import RecordedMember
 from kgroup.history.items import Committed
 
 MAX_REMEMBERED = 10_000
-"""Member ids remembered in a group: a bound for groups whose members never come twice."""
+"""Member ids kept in a group: a bound for groups whose members never rejoin."""
 SLACK_MS = 5_000
-"""Between a member's last commit and its last poll lies up to an interval of automatic commits."""
+"""Up to one interval of automatic commits lies between a member's last commit and its last poll."""
 
 
 class Way(StrEnum):
-    """How a member can go. The values are an interface: the steps of scenarios name them."""
+    """How a member can leave. The values are an interface: the steps of scenarios name them."""
 
     LEFT = "left"
     SESSION_ENDED = "session-ended"
@@ -28,7 +28,7 @@ class Way(StrEnum):
 
 
 class WayOut(NamedTuple):
-    """The ways in which a member may have gone, the likelier first, and the same for people."""
+    """The ways in which a member may have left, likeliest first, and the same for people."""
 
     ways: tuple[Way, ...]
     text: str
@@ -47,7 +47,7 @@ class Lives:
         return self.gone.pop(member_id, None)
 
     def end(self, member_id: str, at_ms: int) -> int | None:
-        """Note that a member is gone; return when it joined, None where that was not seen."""
+        """Note that a member is gone; return when it joined, None if that was not seen."""
         _remember(self.gone, member_id, at_ms)
         return self.joined.pop(member_id, None)
 
@@ -64,9 +64,9 @@ def way_out(
     joined_ms: int | None,
     offsets: Mapping[TopicPartition, Committed],
 ) -> WayOut:
-    """Return how a member that is gone at `at_ms` may have gone.
+    """Return how a member that is gone at `at_ms` may have left.
 
-    `joined_ms` is when it joined, where that was seen; `offsets` are the group's committed offsets.
+    `joined_ms` is when it joined, if that was seen; `offsets` are the group's committed offsets.
     """
     committed = max((offsets[p].commit_timestamp_ms for p in member.holds if p in offsets), default=-1)
     session = member.session_timeout_ms
@@ -83,10 +83,10 @@ def way_out(
 
 
 def _later(member: RecordedMember, at_ms: int, committed: int, *, classic_static: bool) -> str:
-    """Return how a member may have gone that was in the group for longer than its session."""
+    """Return how a member may have left that was in the group for longer than its session."""
     session, poll = member.session_timeout_ms, member.rebalance_timeout_ms
     silent = at_ms - committed if committed >= 0 else -1
-    # A dynamic client leaves when it has not polled for too long, a static one just falls silent.
+    # A dynamic client leaves when it has not polled for too long, a static one just stops sending.
     hung = poll + (max(session, 0) if classic_static else 0)
     if poll > 0 and hung <= silent + SLACK_MS // 10 <= hung + SLACK_MS:
         return (
@@ -105,7 +105,7 @@ def _later(member: RecordedMember, at_ms: int, committed: int, *, classic_static
         return ways
     if 0 <= silent < session:
         return (
-            f"{ways}; what it held was committed {duration_text(silent)} before, within its session of "
+            f"{ways}; what it owned was committed {duration_text(silent)} before, within its session of "
             f"{duration_text(session)}: if that was its own commit, it did not expire"
         )
     return f"{ways}; if it expired, it was silent for its session of {duration_text(session)}"

@@ -10,11 +10,11 @@ from typing import NamedTuple
 from kgroup.domain import OFFSETS_TOPIC, TopicPartition
 
 SHOWN = 8
-"""How many members, or partitions, the text of an event names."""
+"""The number of members, or partitions, that the text of an event names."""
 
 
 class Kind(StrEnum):
-    """What happened. The values are an interface: JSON, `--events`, the Spark tables."""
+    """The kind of an event. The values are an interface: JSON, `--events`, the Spark tables."""
 
     GROUP_CREATED = "group-created"
     GROUP_EMPTIED = "group-emptied"
@@ -78,7 +78,7 @@ class Unowned(NamedTuple):
 
 
 class Delivered(NamedTuple):
-    """Records of a topic, first to last offset, that a share group was given `deliveries` times so far."""
+    """Records of a topic, first to last offset, delivered to a share group `deliveries` times so far."""
 
     topic: str
     partition: int
@@ -88,24 +88,24 @@ class Delivered(NamedTuple):
 
     @property
     def records(self) -> int:
-        """How many offsets those are."""
+        """The number of these offsets."""
         return self.last_offset - self.first_offset + 1
 
     def overlaps(self, other: Delivered) -> bool:
-        """Whether both have a record in common."""
+        """Return whether both have a record in common."""
         same = (self.topic, self.partition) == (other.topic, other.partition)
         return same and self.first_offset <= other.last_offset and other.first_offset <= self.last_offset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One thing that happened to a group, told from the records `offset` to `end_offset` of one partition.
+    """One thing that happened to a group, from the records `offset` to `end_offset` of one partition.
 
-    `log_partition` is the partition of `log_topic`; `epoch` is the generation (classic) or group
-    epoch (consumer, streams, share) after the event, `previous_epoch` the one before, -1 where there is none.
-    `proven` is False where the records allow more than one reading; `detail` or `cause` then says which.
-    `suspicious` marks what a KIP-1251 audit should look at: the log alone cannot settle it.
-    Times are ms since 1970, UTC, as the broker stamped the records: they need not grow with the offset.
+    `log_partition` is the partition of `log_topic`; `epoch` is the generation (classic) or group epoch
+    (consumer, streams, share) after the event, `previous_epoch` the one before, -1 if there is none. `proven`
+    is False if the records allow more than one reading; `detail` or `cause` then says which. `suspicious`
+    marks what a KIP-1251 audit should look at: the log alone cannot settle it. Times are ms since 1970, UTC,
+    as the broker stamped the records: they need not grow with the offset.
     """
 
     kind: Kind
@@ -130,7 +130,7 @@ class Event:
     end_timestamp_ms: int = -1
     log_topic: str = OFFSETS_TOPIC
     records: tuple[Delivered, ...] = ()
-    """The records of a topic that it is about; of share groups only."""
+    """The records of a topic that it is about; only for share groups."""
 
     @property
     def last_ms(self) -> int:
@@ -139,12 +139,12 @@ class Event:
 
     @property
     def unowned_ms(self) -> int | None:
-        """The longest time one of the event's partitions had no owner; None if that does not apply."""
+        """The longest time that one of the event's partitions had no owner; None if that does not apply."""
         return max((u.ms for u in self.unowned), default=None)
 
 
 def partitions_text(partitions: Iterable[TopicPartition]) -> str:
-    """Partitions as people write them: `orders:0-3,6 pay:0`, topics and numbers sorted; `-` for none."""
+    """Return partitions as people write them: `orders:0-3,6 pay:0`, in order; `-` for none."""
     topics: dict[str, list[int]] = {}
     for topic, number in sorted(partitions):
         topics.setdefault(topic, []).append(number)
@@ -152,7 +152,7 @@ def partitions_text(partitions: Iterable[TopicPartition]) -> str:
 
 
 def ranges_text(numbers: list[int]) -> str:
-    """Ascending numbers as `0-3,6`."""
+    """Return ascending numbers as `0-3,6`."""
     spans: list[list[int]] = []
     for n in numbers:
         if spans and n == spans[-1][1] + 1:
@@ -163,7 +163,7 @@ def ranges_text(numbers: list[int]) -> str:
 
 
 def duration_text(ms: int) -> str:
-    """A duration for people: `12 ms`, `3.47 s`, `4m 10s`, `2h 05m`."""
+    """Return a duration for people: `12 ms`, `3.47 s`, `4m 10s`, `2h 05m`."""
     if ms < 1000:
         return f"{ms} ms"
     if ms < 60_000:

@@ -1,4 +1,4 @@
-"""Causes: what set off a rebalance, a rewind or a deletion, as far as the records say.
+"""Causes of rebalances, rewinds and deletions, as far as the records show them.
 
 The records hold no reason. A cause here is what changed in the same records, or it says what it cannot be.
 """
@@ -40,13 +40,13 @@ class Membership:
 
     @property
     def resubscribed(self) -> tuple[tuple[RecordedMember, RecordedMember], ...]:
-        """Members whose subscription is another one now, replaced ones too."""
+        """Members whose subscription has changed, including replaced ones."""
         pairs = (*self.kept, *self.replaced)
         return tuple((a, b) for a, b in pairs if (a.topics, a.regex) != (b.topics, b.regex))
 
     @property
     def returned(self) -> tuple[tuple[RecordedMember, RecordedMember], ...]:
-        """Members that had left for now and came back under their old member id."""
+        """Members that had left for now and rejoined under their old member id."""
         return tuple(
             (a, b) for a, b in self.kept if a.state == MemberStatus.LEFT and b.state != MemberStatus.LEFT
         )
@@ -59,7 +59,7 @@ _REJOIN = (
 
 
 def labels(members: Iterable[RecordedMember]) -> str:
-    """The members by name; with the client id where the name is a bare UUID, as in KIP-848."""
+    """Return the members' names; with the client id if the name is a bare UUID, as in KIP-848."""
     return ", ".join(member.label + member.of_client for member in members)
 
 
@@ -70,17 +70,17 @@ def cause_of_rebalance(
     given_up: GivenUp | None = None,
     unowned: Iterable[Unowned] = (),
 ) -> tuple[str, bool]:
-    """What set off a rebalance, from what changed with it; False when the records leave it open.
+    """Return the cause of a rebalance, from what changed with it; False when the records leave it open.
 
-    Of a classic group: `given_up` is what the generation before took from members that stayed, and `unowned`
-    what has an owner again.
+    For a classic group: `given_up` is what the generation before revoked from members that stayed, and
+    `unowned` what has an owner again.
     """
     found = [*_handed_over(before, after, given_up or {}), *applications.handed_over(before, after)]
     found += _changes_of_members(before, after, members)
-    # All of these at once may be one rebalance: joins and leaves that came while it was prepared.
+    # All of these at once may be one rebalance: joins and leaves that arrived while it was prepared.
     if found:
         return "; ".join(found), True
-    # What follows only counts alone: with other members or subscriptions it changes as their consequence.
+    # What follows counts only by itself: it also changes as a consequence of members or subscriptions.
     if before.regexes != after.regexes:
         return "topics matching a subscribed regular expression changed", True
     by_epochs = after.kind in (CONSUMER, SHARE)
@@ -102,7 +102,7 @@ def _changes_of_members(before: View, after: View, members: Membership) -> list[
         found.append(f"{labels(members.joined)} joined")
     if members.left:
         found.append(f"{labels(members.left)} left or expired")
-    # Within a generation a static member's return is no cause of anything (KIP-345; SM-26).
+    # Within a generation a static member's return causes nothing (KIP-345; SM-26).
     if members.replaced and before.epoch != after.epoch:
         found.append(f"{labels(new for _, new in members.replaced)} came back under a new member id")
     if members.resubscribed:
@@ -113,7 +113,7 @@ def _changes_of_members(before: View, after: View, members: Membership) -> list[
 
 
 def _handed_over(before: View, after: View, given_up: GivenUp) -> list[str]:
-    """What the generation before took from members that had to rejoin for it."""
+    """Return what the generation before revoked from members that had to rejoin for it."""
     taken: dict[str, list[TopicPartition]] = {}
     for place, member in given_up.items():
         if member.member_id in after.members and place not in after.members[member.member_id].owned:
@@ -126,7 +126,7 @@ def _handed_over(before: View, after: View, given_up: GivenUp) -> list[str]:
 
 
 def _new_partitions(before: View, after: View, known: frozenset[TopicPartition]) -> list[TopicPartition]:
-    """Partitions that never had an owner, of topics whose others had one."""
+    """Return partitions that never had an owner, of topics whose others had one."""
     had = known | {p for m in before.members.values() for p in m.assigned}
     topics = {p.topic for p in had}
     now = {p for m in after.members.values() for p in m.assigned}
@@ -134,21 +134,21 @@ def _new_partitions(before: View, after: View, known: frozenset[TopicPartition])
 
 
 def _rejoined(after: View, members: Membership) -> tuple[str, bool]:
-    """Whose metadata is another one, where membership and subscriptions are as before."""
+    """Return members with other metadata, where membership and subscriptions are unchanged."""
     changed = [(old, new) for old, new in (*members.kept, *members.replaced) if old.metadata != new.metadata]
     how = [(new.label, _difference(after, old, new)) for old, new in changed]
-    told = [f"{label} ({difference})" for label, difference in how if difference]
-    if not told:
+    named = [f"{label} ({difference})" for label, difference in how if difference]
+    if not named:
         return _REJOIN, False
-    who = "it, or the leader," if len(told) == 1 else "one of them, or the leader,"
+    who = "it, or the leader," if len(named) == 1 else "one of them, or the leader,"
     return (
-        f"members and subscriptions are as before; other metadata: {', '.join(told)}; {who} asked to rejoin",
+        f"members and subscriptions are as before; other metadata: {', '.join(named)}; {who} asked to rejoin",
         False,
     )
 
 
 def _difference(view: View, old: RecordedMember, new: RecordedMember) -> str:
-    """How the metadata of a member differs, "" if only in the generation that every rejoin changes."""
+    """Return how the metadata of a member differs, "" if only in the generation that every rejoin changes."""
     a, b = old.joined_with, new.joined_with
     own = applications.difference(view, old, new)
     if a is None or b is None:
@@ -218,7 +218,7 @@ _LEADING_UP = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """The last event of one sort, and the events that led to it, oldest first."""
+    """The last event of one kind, and the events that led to it, oldest first."""
 
     about: str
     event: Event
@@ -226,7 +226,7 @@ class Blame:
 
 
 def blame(events: Sequence[Event], group: str) -> list[Blame]:
-    """The last rebalance, rewind, deletion and conversion of `group`; `events` are all of it, in order."""
+    """Return the last rebalance, rewind, deletion and conversion in `events`, all of `group` in order."""
     own = [e for e in events if e.group == group]
     found = []
     for about, kinds in CAUSES.items():
@@ -254,7 +254,7 @@ def _blame(own: Sequence[Event], at: int, about: str) -> Blame:
 
 
 def _root(own: Sequence[Event], at: int) -> int | None:
-    """The rebalance that a hand-over follows from: the last one before it in which membership changed."""
+    """Return the rebalance that a hand-over follows from: the last one before in which membership changed."""
     event = own[at]
     handed = any(words in (event.cause or "") for words in HANDED_OVER)
     if event.proven and not handed:
@@ -262,7 +262,7 @@ def _root(own: Sequence[Event], at: int) -> int | None:
     limit_ms = HANDED_MS if handed else FOLLOWS_MS
     for i in reversed(range(at)):
         if own[i].kind in _OWN_CAUSES or event.timestamp_ms - own[i].timestamp_ms > limit_ms:
-            # What came since the generation before is the cause itself.
+            # What happened since the generation before is the cause itself.
             return None
         if own[i].kind is Kind.REBALANCE_COMPLETED:
             break
@@ -273,7 +273,7 @@ def _root(own: Sequence[Event], at: int) -> int | None:
 
 
 def _with_it(own: Sequence[Event], at: int) -> list[Event]:
-    """The rewinds before this one that are of the same reset: for the same cause, within moments."""
+    """Return the rewinds before this one of the same reset: with the same cause, within moments."""
     event = own[at]
     return [
         each
@@ -285,7 +285,7 @@ def _with_it(own: Sequence[Event], at: int) -> list[Event]:
 
 
 def _deliveries_before(own: Sequence[Event], at: int) -> list[Event]:
-    """The releases of the records that were given up."""
+    """Return the releases of the records that were given up."""
     given_up = own[at].records
     return [
         event
@@ -296,16 +296,16 @@ def _deliveries_before(own: Sequence[Event], at: int) -> list[Event]:
 
 
 def _led_to(own: Sequence[Event], at: int, about: str) -> list[Event]:
-    """What happened between the last quiet moment and the event."""
+    """Return what happened between the last quiet moment and the event."""
     if about == "given up":
         return _deliveries_before(own, at)
     evidence: list[Event] = []
     for event in reversed(own[:at]):
-        # What one batch holds belongs together, a rebalance that it completes among it.
+        # The events of one batch belong together, including a rebalance that it completes.
         same_step = event.log_topic == own[at].log_topic and event.offset >= own[at].offset
         if not same_step and event.kind in (Kind.REBALANCE_COMPLETED, Kind.GROUP_CREATED):
             break
-        # Offsets are reset and groups deleted while nobody is in them: what was before has no part in it.
+        # Offsets are reset and groups deleted while they have no members: earlier events do not matter.
         if about in ("rewind", "deletion") and event.kind is Kind.GROUP_EMPTIED:
             evidence.append(event)
             break

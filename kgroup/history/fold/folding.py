@@ -1,7 +1,7 @@
-"""Items of one partition of `__consumer_offsets`, in order → events, and the state of every group.
+"""Turns items of one partition of `__consumer_offsets` into events, and the state of every group.
 
-Pure: no I/O, clock, chance or logging. Same items, same events, however they were cut into chunks; a group
-can be taken out between two items and go on in another fold (`snapshot`).
+Pure: no I/O, clock, randomness or logging. Same items, same events, however they were cut into chunks; a
+group can be taken out between two items and continue in another fold (`snapshot`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from kgroup.domain import TopicPartition, uuid_text
-from kgroup.history.fold.changes import tell_changes
+from kgroup.history.fold.changes import report_changes
 from kgroup.history.fold.commits import Spans, rewound, transaction_ended
 from kgroup.history.fold.events import Event, Kind, partitions_text
 from kgroup.history.fold.ownership import GivenUp, Ownership
@@ -43,7 +43,7 @@ from kgroup.protocol.group_records import (
 
 
 class Holdings(NamedTuple):
-    """The members of a group, with what they hold, from a time (ms) on."""
+    """The members of a group, with what they own, from a time (ms) on."""
 
     timestamp_ms: int
     members: tuple[RecordedMember, ...]
@@ -51,7 +51,7 @@ class Holdings(NamedTuple):
 
 @dataclass(slots=True)
 class _Open:
-    """The records of a group in the batch that is being read."""
+    """The records of a group in the current batch."""
 
     batch: int
     before: View
@@ -76,11 +76,11 @@ class Group:
 
 
 Note: TypeAlias = GroupStep | CommitRun | Marker | Gap
-"""What happened to a group: its records of a batch, commits, the end of a transaction, records missing."""
+"""What happened to a group: its records in a batch, commits, the end of a transaction, missing records."""
 
 
 class Extras(NamedTuple):
-    """What a fold is given beside records: what a cluster says, if it was asked; what it is to keep."""
+    """Inputs of a fold besides records: what a cluster reports, if asked; what the fold is to keep."""
 
     today: Today = Today()
     keep_owners: bool = False
@@ -91,11 +91,11 @@ NO_EXTRAS = Extras()
 
 
 class Fold:
-    """Folds one partition. `apply` returns the events that are complete; `finish` those still open.
+    """Folds one partition. `apply` returns the complete events; `finish` those still open.
 
-    `topic_names` maps topic ids to names. With `keep_owners`, `owners` remembers who held what after each
-    change of a group; with `keep_notes`, `notes` are all that happened to each group, in order, and what one
-    batch has of several requests is told request by request.
+    `topic_names` maps topic ids to names. With `keep_owners`, `owners` records who owned what after each
+    change of a group; with `keep_notes`, `notes` are all that happened to each group, in order, and requests
+    that share a batch are reported one by one.
     """
 
     def __init__(
@@ -130,12 +130,12 @@ class Fold:
         return {name: g.state for name, g in self.groups.items() if g.state.kind}
 
     def restarts(self, group_id: str) -> tuple[Restart, ...]:
-        """The static members of a group that came back after their session had ended, in order."""
+        """Return the static members of a group that returned after their session had expired, in order."""
         group = self.groups.get(group_id)
         return () if group is None else tuple(group.carry.absences.restarts)
 
     def apply(self, item: Item) -> list[Event]:
-        """Take in the next item; the events that it completes, in order."""
+        """Process the next item; return the events that it completes, in order."""
         out: list[Event] = []
         if isinstance(item, GroupRecord):
             self._enter(item.batch, out)
@@ -151,7 +151,7 @@ class Fold:
         elif isinstance(item, Marker):
             self._marker(item, out)
         elif isinstance(item, Gap):
-            # What was told before the gap is as certain as it was, however late it is closed.
+            # Events from before the gap are as certain as before, however late they are closed.
             self._close_steps(out)
             self._gap(item)
         elif isinstance(item, Undecodable):
@@ -159,20 +159,20 @@ class Fold:
         return out
 
     def learn(self, names: Mapping[bytes, str]) -> None:
-        """Take in names of topic ids that were found out elsewhere: what is told from here on has them."""
+        """Add names of topic ids from elsewhere: events from here on use them."""
         learned = [self.names.learn(topic_id, name) for topic_id, name in names.items()]
         if any(learned):
             self._renamed()
 
     def leave(self, name: str) -> tuple[Group | None, int]:
-        """Return a group, None if there is none, and the block of offsets it is in; the fold forgets it."""
+        """Return a group, None if there is none, and the block of offsets it is in; the fold drops it."""
         self._open.pop(name, None)
         self._spans.pop(name, None)
         block, self._block = self._block, -1
         return self.groups.pop(name, None), block
 
     def go_on(self, group: Group, block: int, names: Mapping[str, str]) -> None:
-        """Take in a group that left a fold, under the names known now; `names` are those by the ids' text."""
+        """Add a group that left a fold, under the names known now; `names` are those by the ids' text."""
         name = group.state.group_id
         self.groups[name] = group
         if group.open is not None:
@@ -183,14 +183,14 @@ class Fold:
         self._rename(group, names)
 
     def settle(self) -> list[Event]:
-        """The events still open, when a whole batch has been read. The fold can go on afterwards."""
+        """Return the events still open, after a whole batch was read. The fold can continue afterwards."""
         out: list[Event] = []
         self._close_steps(out)
         self._close_spans(out)
         return out
 
     def finish(self) -> list[Event]:
-        """The events still open, and one that says what is missing, if anything is."""
+        """Return the events still open, and one that reports what is missing, if anything is."""
         out = self.settle()
         if self.missing:
             out.append(compacted(self.log_partition, self.missing, self.gap_end, self.gap_timestamp_ms))
@@ -199,7 +199,7 @@ class Fold:
     def _group(self, name: str, offset: int) -> Group:
         found = self.groups.get(name)
         if found is None:
-            # Behind a gap a group's first record need not be its first: nothing proves it was made there.
+            # After a gap a group's first record need not be its first: nothing proves it was created there.
             found = self.groups[name] = Group(GroupState(name), self.whole, first_offset=offset)
         return found
 
@@ -213,9 +213,9 @@ class Fold:
             self._block = block
 
     def _step(self, group: Group, batch: int, offset: int, timestamp_ms: int, out: list[Event]) -> _Open:
-        """The open step of a group, begun now if there is none."""
+        """Return the open step of a group, begun now if there is none."""
         if group.open is None:
-            # Commits in front of a change are judged by the members there were before it.
+            # Commits before a change are judged by the members there were before it.
             out += group.spans.close(group.state.group_id, self.log_partition, group.state)
             self._spans.pop(group.state.group_id, None)
             group.open = _Open(batch, group.state.view(), offset, offset, timestamp_ms)
@@ -240,7 +240,7 @@ class Fold:
         place = TopicPartition(item.topic, item.partition)
         step = self._step(group, item.batch, item.offset, item.timestamp_ms, out)
         step.removed[place] = group.state.offsets.pop(place, None)
-        # As the coordinator replays it: what a transaction has pending there must not bring the offset back.
+        # As the coordinator replays it: a transaction's pending offset must not bring the offset back.
         for pending in group.state.pending.values():
             pending.pop(place, None)
 
@@ -276,7 +276,7 @@ class Fold:
     def _marker(self, marker: Marker, out: list[Event]) -> None:
         """End a transaction: its offsets count from now on, except where a later plain commit came first."""
         self._enter(marker.offset, out)
-        # By name, not as they were first met: that would depend on where runs of commits were cut.
+        # By name, not in the order seen: that would depend on where runs of commits were cut.
         for name in sorted(n for n, g in self.groups.items() if g.state.pending.get(marker.producer_id)):
             group = self.groups[name]
             commits = group.state.pending.pop(marker.producer_id)
@@ -305,7 +305,7 @@ class Fold:
                 self._close_step(group, out)
 
     def _close_step(self, group: Group, out: list[Event]) -> None:
-        """Tell what the records of one batch have changed in a group."""
+        """Report what the records of one batch have changed in a group."""
         opened, group.open = group.open, None
         name = group.state.group_id
         self._open.pop(name, None)
@@ -315,7 +315,7 @@ class Fold:
         freed, unowned = group.ownership.change(opened.before.members, after.members, opened.timestamp_ms)
         given_up: GivenUp = {}
         # A static member that returns changes the record and not the generation (KIP-345; SM-26): what its
-        # generation took still stands.
+        # generation revoked still holds.
         if (after.kind, after.epoch) != (opened.before.kind, opened.before.epoch):
             given_up = group.ownership.generation(opened.before.members, after.members, freed)
         step = GroupStep(
@@ -336,11 +336,11 @@ class Fold:
             solid=group.solid,
         )
         gone = after.kind not in KINDS and opened.before.kind in KINDS
-        # With the group go its offsets: its removal tells them.
+        # The group's offsets go with it: its removal reports them.
         if opened.removed and not gone:
-            self._tell_removed(step, opened.removed)
+            self._report_removed(step, opened.removed)
         if opened.records:
-            tell_changes(step, group.carry)
+            report_changes(step, group.carry)
         out += step.events
         self._note(name, step)
         if self.owners is not None and opened.before.members != after.members:
@@ -350,14 +350,14 @@ class Fold:
             group.ownership.free_since.clear()
 
     def _settle(self, group: Group, opened: _Open, after: View) -> None:
-        """Let gaps before this matter no more: a classic record holds the whole group, a removal nothing."""
+        """Forget earlier gaps: a classic record holds the whole group, and a removal leaves nothing."""
         if not group.solid and opened.before.kind and (after.kind == CLASSIC or not after.kind):
             group.solid = True
 
-    def _tell_removed(self, step: GroupStep, removed: Removed) -> None:
+    def _report_removed(self, step: GroupStep, removed: Removed) -> None:
         proven, cause = self.today.cause_of_removal(removed, step.young)
         places = step.removed
-        step.tell(
+        step.report(
             Kind.OFFSETS_DELETED if proven else Kind.OFFSETS_EXPIRED_OR_DELETED,
             f"the offsets of {partitions_text(places)} are gone",
             cause=cause,
@@ -376,7 +376,7 @@ class Fold:
             self.notes.setdefault(group, []).append(note)
 
     def _renamed(self) -> None:
-        """Names became known: members and free partitions that had the ids get the names."""
+        """Use new names: members and free partitions with their ids get the names."""
         names = {uuid_text(topic_id): name for topic_id, name in self.names.names.items()}
         for group in self.groups.values():
             self._rename(group, names)
@@ -412,9 +412,9 @@ class Fold:
 
 
 def _ends_request(record: GroupRecord, opened: _Open, state: GroupState) -> bool:
-    """Whether a record is the last of its request: brokers write those of several into one batch.
+    """Return whether a record is the last of its request: brokers write those of several into one batch.
 
-    A heartbeat ends with where its member is then, after it took the place of another (epoch 0) if it did; a
+    A heartbeat ends with its member's current assignment, after replacing another (epoch 0) if it did; a
     departure with the group's epoch, a classic rebalance with its one record.
     """
     value = record.value
@@ -426,7 +426,7 @@ def _ends_request(record: GroupRecord, opened: _Open, state: GroupState) -> bool
 
 
 def compacted(log_partition: int, missing: int, gap_end: int, gap_timestamp_ms: int) -> Event:
-    """Return the event that says what is missing: so many records, the last of them before `gap_end`."""
+    """Return the event for `missing` records, the last of them before `gap_end`."""
     return Event(
         kind=Kind.LOG_COMPACTED,
         group="",
@@ -436,7 +436,7 @@ def compacted(log_partition: int, missing: int, gap_end: int, gap_timestamp_ms: 
         end_offset=gap_end,
         timestamp_ms=gap_timestamp_ms,
         end_timestamp_ms=gap_timestamp_ms,
-        detail=f"{missing} records up to offset {gap_end} are not in the log any more: what is "
-        "told before this is what compaction left, not all that happened",
+        detail=f"{missing} records up to offset {gap_end} are no longer in the log: earlier events "
+        "show only what compaction left",
         count=missing,
     )

@@ -1,4 +1,4 @@
-"""What kgroup writes into the metadata of the commits it makes, so that a history can name the actor.
+"""What kgroup writes into the metadata of its commits, so that a history can name the actor.
 
 `kgroup plan=1f0c9a2e by=alice@ops-1 why=replay after INC-4411`: plan id, who, and why if a reason was given.
 At most MARK_LIMIT characters, far below the broker's offset.metadata.max.bytes (4096 by default).
@@ -35,6 +35,6 @@ class Mark:
 
 
 def mark_in(metadata: str) -> Mark | None:
-    """The mark in a commit's metadata; None for a commit that kgroup did not make."""
+    """Return the mark in a commit's metadata; None for a commit that kgroup did not make."""
     match = _MARK.fullmatch(metadata) if metadata.startswith("kgroup ") else None
     return Mark(match["plan"], match["by"], match["why"]) if match else None

@@ -1,4 +1,4 @@
-"""The newest record of each key, as replaying a log keeps it."""
+"""The newest record of each key, as when replaying a log."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ V = TypeVar("V", bound=RecordValue)
 
 
 def known(kind: type[V], value: RecordValue | None) -> V | None:
-    """A record's value, known by its key to be of this kind; None for a tombstone."""
+    """Return a record's value, known by its key to be of this kind; None for a tombstone."""
     assert value is None or isinstance(value, kind)
     return value
 
 
 def put(place: dict[str, T], key: str, value: T | None) -> None:
-    """Keep the value in the place of an older one; None takes it away."""
+    """Replace an older value; None removes it."""
     if value is None:
         place.pop(key, None)
     else:

@@ -11,22 +11,17 @@ from kgroup.history.fold.view import RecordedMember
 
 
 def owners(members: Mapping[str, RecordedMember]) -> dict[TopicPartition, str]:
-    """The member that holds each partition; one that left for now holds its own, but nobody reads them."""
+    """Return each partition's owner; one that left for now counts, but does not read."""
     return {p: m.member_id for m in members.values() if m.state != MemberStatus.LEFT for p in m.holds}
 
 
 GivenUp = dict[TopicPartition, RecordedMember]
-"""Partitions that a classic generation took from a member that stayed, and gave to nobody; with the member.
-
-What a cooperative assignor does before it moves a partition (KIP-429): the member lets go of it, commits it
-in onPartitionsRevoked, and rejoins. Only of members that still had the partition when they joined: an eager
-member has let go of everything by then.
-"""
+"""Partitions that a classic generation revoked from a member that stayed, without a new owner; by member."""
 
 
 @dataclass(slots=True)
 class Ownership:
-    """The partitions of one group that lost their owner, and when (ms); kept while the group lives."""
+    """The partitions of one group that lost their owner, and when (ms); kept while the group exists."""
 
     free_since: dict[TopicPartition, int] = field(default_factory=dict)
     given_up: GivenUp = field(default_factory=dict)
@@ -37,11 +32,11 @@ class Ownership:
         after: Mapping[str, RecordedMember],
         freed: frozenset[TopicPartition],
     ) -> GivenUp:
-        """Take note of what a new generation took from members that stayed; what the one before had taken."""
+        """Note what a new generation revoked from members that stayed; return the previous one's."""
         old, self.given_up = self.given_up, {}
         holders = owners(before)
         for place in freed:
-            # From a member that is gone nothing was taken; one without it at its join had let go before.
+            # Note what a new generation revoked from members that stayed; return the previous one's.
             member = after.get(holders.get(place, ""))
             if member is not None and place in member.owned:
                 self.given_up[place] = member
@@ -50,14 +45,14 @@ class Ownership:
     def change(
         self, before: Mapping[str, RecordedMember], after: Mapping[str, RecordedMember], timestamp_ms: int
     ) -> tuple[frozenset[TopicPartition], tuple[Unowned, ...]]:
-        """What became free in a step, and what got an owner again after how long."""
-        # Members that no record touched are the same objects: a group of thousands changes member by member.
+        """Note what became free in a step; return what got an owner again, and after how long."""
+        # Members that no record touched are the same objects: in a group of thousands few change.
         touched = [m for m in before.keys() | after.keys() if before.get(m) is not after.get(m)]
         had = owners({m: before[m] for m in touched if m in before})
         has = owners({m: after[m] for m in touched if m in after})
         freed = frozenset(p for p in had if p not in has)
         if freed:
-            # Somebody else may hold it already: a record of the new owner may come first.
+            # Another member may own it already: a record of the new owner may come first.
             kept = owners({m: v for m, v in after.items() if m not in set(touched)})
             freed = frozenset(p for p in freed if p not in kept)
         for partition in freed:
@@ -70,7 +65,7 @@ class Ownership:
         return freed, tuple(gaps)
 
     def rename(self, names: Mapping[str, str]) -> None:
-        """Topics so far known by their ids have got names."""
+        """Replace ids of topics by names."""
         for partition in [p for p in self.free_since if p.topic in names]:
             named = TopicPartition(names[partition.topic], partition.partition)
             self.free_since[named] = self.free_since.pop(partition)

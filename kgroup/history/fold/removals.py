@@ -10,16 +10,16 @@ from kgroup.history.fold.events import duration_text
 from kgroup.history.items import Committed
 
 Removed = Mapping[TopicPartition, Committed | None]
-"""Offsets that are gone, as they were; None where that is not on record."""
+"""Removed offsets, as they were; None if that is not on record."""
 MIN_RETENTION_MS = 60_000
-"""The shortest retention a broker takes (offsets.retention.minutes): younger commits do not expire."""
+"""The shortest retention a broker accepts (offsets.retention.minutes): younger commits do not expire."""
 
 
 @dataclass(frozen=True, slots=True)
 class Today:
-    """What a live cluster says beside its records; None where it was not asked or did not tell.
+    """What a live cluster reports besides its records; None if it was not asked or did not answer.
 
-    `topics` are all there are, with their ids as text; `retention_ms` is offsets.retention.minutes.
+    `topics` are all existing ones, with their ids as text; `retention_ms` is offsets.retention.minutes.
     """
 
     topics: Mapping[str, str] | None = None
@@ -63,14 +63,14 @@ class Today:
         return "younger than the shortest retention a broker allows"
 
     def _of_other_topics(self, removed: Removed) -> list[str]:
-        """What became of the topics, if each of them is gone or another one now."""
+        """Return what became of the topics, if each of them is gone or recreated."""
         if self.topics is None:
             return []
         said = {}
         for place, was in sorted(removed.items()):
             now = self.topics.get(place.topic)
             if now is None:
-                said[place.topic] = f"topic {place.topic} was deleted: it does not exist any more"
+                said[place.topic] = f"topic {place.topic} was deleted: it no longer exists"
             elif was is not None and any(was.topic_id) and now and uuid_text(was.topic_id) != now:
                 ids = f"its id was {uuid_text(was.topic_id)} and is {now}"
                 said[place.topic] = f"topic {place.topic} was deleted and recreated: {ids}"

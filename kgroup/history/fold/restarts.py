@@ -1,4 +1,4 @@
-"""How long static members were away, against how long their sessions last (KIP-345; SM-51)."""
+"""How long static members were away, compared with their sessions (KIP-345; SM-51)."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from kgroup.history.fold.view import RecordedMember
 
 _T = TypeVar("_T")
 MAX_AWAY = 10_000
-"""Instance ids remembered while they are away: a bound for groups that never use one twice."""
+"""Instance ids kept while they are away: a bound for groups that never reuse one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """A static member that came back after its session had ended, at `offset` of the log.
+    """A static member that returned after its session had expired, at `offset` of the log.
 
-    `session_ms` is how long the session lasts, None where no record tells. `took_ms` is from the last sign of
-    life to the return: in the consumer protocol from the record with which it left for now; else it is
-    the session and the time from its end, too much by a heartbeat's interval at most, None with the session.
-    `late_ms` is from the session's end to the return. That an admin removed the member looks the same.
+    `session_ms` is its session timeout, None if no record has it. `took_ms` is from the last sign of life to
+    the return: in the consumer protocol from the record with which it left for now; else it is the session
+    and the time from its end, too long by at most a heartbeat interval, None without the session. `late_ms`
+    is from the session's end to the return. Removal of the member by an admin looks the same.
     """
 
     instance_id: str
@@ -35,7 +35,7 @@ class Restart:
 
 @dataclass(frozen=True, slots=True)
 class _Gone:
-    """A member whose session ended, or that was removed."""
+    """A member whose session expired, or that was removed."""
 
     ended_ms: int
     session_ms: int | None
@@ -51,7 +51,7 @@ class Absences:
     restarts: list[Restart] = field(default_factory=list)
 
     def take(self, members: Membership, timestamp_ms: int, offset: int) -> None:
-        """Take in how the members of the group differ after a step."""
+        """Note how the members of the group differ after a step."""
         for member in members.left:
             if member.instance_id is not None:
                 self._ended(member.instance_id, member, timestamp_ms)
@@ -73,8 +73,8 @@ class Absences:
             session_ms = timestamp_ms - left_ms
         else:
             session_ms = member.session_timeout_ms
-        told = session_ms if session_ms > 0 else None
-        _remember(self.gone, instance_id, _Gone(timestamp_ms, told))
+        known_ms = session_ms if session_ms > 0 else None
+        _remember(self.gone, instance_id, _Gone(timestamp_ms, known_ms))
 
     def _back(self, instance_id: str, timestamp_ms: int, offset: int) -> None:
         gone = self.gone.pop(instance_id, None)

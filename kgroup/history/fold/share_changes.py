@@ -1,40 +1,40 @@
-"""The difference between two states of a share group → the events that tell it (KIP-932)."""
+"""Turns the difference between two states of a share group into events (KIP-932)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from kgroup.domain import MemberStatus, TopicPartition
-from kgroup.history.fold.comings import tell_finished, tell_members, tell_regressed, tell_settings
+from kgroup.history.fold.comings import report_finished, report_members, report_regressed, report_settings
 from kgroup.history.fold.events import Kind, partitions_text
 from kgroup.history.fold.explain import Membership, cause_of_rebalance, labels
 from kgroup.history.fold.step import Carry, GroupStep
 from kgroup.history.fold.view import SHARE, ShareView
 
 
-def tell_share(step: GroupStep, carry: Carry, members: Membership) -> None:
-    """All events of a step of a share group, in the order in which they make sense to a reader."""
+def report_share(step: GroupStep, carry: Carry, members: Membership) -> None:
+    """Report all events of a step of a share group, in the order in which they make sense to a reader."""
     before, after = step.before, step.after
-    tell_regressed(step)
-    tell_members(step, carry, members)
-    tell_settings(step, members)
+    report_regressed(step)
+    report_members(step, carry, members)
+    report_settings(step, members)
     if after.epoch > before.epoch or before.kind != SHARE:
         cause, proven = _cause(step, members)
         if not members.joined and not members.left and before.metadata_hash != after.metadata_hash:
-            step.tell(Kind.TOPICS_CHANGED, "the metadata of subscribed topics changed", cause=cause)
+            step.report(Kind.TOPICS_CHANGED, "the metadata of subscribed topics changed", cause=cause)
         carry.started.append((step.first_offset, step.timestamp_ms, cause))
         epochs = f"epoch {before.epoch} → {after.epoch}" if before.epoch >= 0 else f"epoch {after.epoch}"
-        step.tell(Kind.REBALANCE_STARTED, epochs, cause=cause, proven=proven)
+        step.report(Kind.REBALANCE_STARTED, epochs, cause=cause, proven=proven)
     was, now = before.share or ShareView(), after.share or ShareView()
     if now.has_target and (not was.has_target or after.assignment_epoch > before.assignment_epoch):
-        step.tell_target([f"{m.label} {partitions_text(m.target or ())}" for m in after.members.values()])
+        step.report_target([f"{m.label} {partitions_text(m.target or ())}" for m in after.members.values()])
     _assigned(step, members)
     _delivery_state(step, was, now)
-    tell_finished(step, carry)
+    report_finished(step, carry)
 
 
 def _cause(step: GroupStep, members: Membership) -> tuple[str, bool]:
-    """What set off a rebalance; False when the records leave it open."""
+    """Return the cause of a rebalance; False when the records leave it open."""
     before, after = step.before, step.after
     cause, proven = cause_of_rebalance(before, after, members)
     if not proven and before.share is not None:
@@ -42,13 +42,13 @@ def _cause(step: GroupStep, members: Membership) -> tuple[str, bool]:
         targets = {place for m in before.members.values() for place in m.target or ()}
         waiting = {p for p in before.share.initialized if p.topic in topics} - targets
         if waiting:
-            text = f"the delivery state of {partitions_text(waiting)} is there, and no member was to read it"
+            text = f"the delivery state of {partitions_text(waiting)} exists, but no member was assigned it"
             return text, True
     return cause, proven
 
 
 def _assigned(step: GroupStep, members: Membership) -> None:
-    """What each member reads from now on: nothing is revoked, and others may read the same."""
+    """Report what each member reads from now on: nothing is revoked, and others may read the same."""
     old = {new.member_id: old for old, new in members.kept}
     for member in sorted(step.after.members.values(), key=lambda m: m.label):
         was = old.get(member.member_id)
@@ -59,7 +59,7 @@ def _assigned(step: GroupStep, members: Membership) -> None:
         more = {"partitions": places, "unowned": unowned, "member_epoch": member.epoch}
         if was is not None and member.epoch < was.epoch:
             text = f"suspicious: the epoch of {member.label} went back from {was.epoch} to {member.epoch}"
-            step.tell(Kind.EPOCH_REGRESSED, text, member, suspicious=True, **more)
+            step.report(Kind.EPOCH_REGRESSED, text, member, suspicious=True, **more)
         elif was is None or (was.state, was.epoch, was.assigned) != (
             member.state,
             member.epoch,
@@ -68,33 +68,33 @@ def _assigned(step: GroupStep, members: Membership) -> None:
             lost = was.assigned - member.assigned if was is not None else frozenset()
             no_more = f", no longer {partitions_text(lost)}" if lost else ""
             text = f"{labels((member,))} reads {partitions_text(places)} at epoch {member.epoch}{no_more}"
-            step.tell(Kind.MEMBER_RECONCILED, text, member, **more)
+            step.report(Kind.MEMBER_RECONCILED, text, member, **more)
 
 
 def _delivery_state(step: GroupStep, was: ShareView, now: ShareView) -> None:
-    """Of which partitions the group keeps delivery state, as type 15 lists them."""
+    """Report the partitions for which the group keeps delivery state, as type 15 lists them."""
 
-    def tell(kind: Kind, text: str, places: Iterable[TopicPartition], cause: str | None = None) -> None:
-        step.tell(kind, f"{text} {partitions_text(places)}", partitions=tuple(sorted(places)), cause=cause)
+    def report(kind: Kind, text: str, places: Iterable[TopicPartition], cause: str | None = None) -> None:
+        step.report(kind, f"{text} {partitions_text(places)}", partitions=tuple(sorted(places)), cause=cause)
 
     begun = now.initializing - was.initializing
     if fresh := begun - was.initialized:
-        tell(Kind.DELIVERY_STATE_INITIALIZING, "the group begins to keep delivery state of", fresh)
+        report(Kind.DELIVERY_STATE_INITIALIZING, "the group begins to keep delivery state of", fresh)
     if again := begun & was.initialized:
-        # By itself the coordinator initializes only what is not (KIP-932, AlterShareGroupOffsets).
+        # By itself the coordinator initializes only missing state (KIP-932, AlterShareGroupOffsets).
         how = "an admin set start offsets (kafka-share-groups or kgroup reset-offsets)"
-        tell(Kind.DELIVERY_STATE_INITIALIZING, "the delivery state begins again of", again, how)
+        report(Kind.DELIVERY_STATE_INITIALIZING, "the delivery state begins again of", again, how)
     if made := now.initialized - was.initialized:
-        tell(Kind.DELIVERY_STATE_INITIALIZED, "members may read", made)
+        report(Kind.DELIVERY_STATE_INITIALIZED, "members may read", made)
     gone = was.initialized | was.initializing
     gone -= now.initialized | now.initializing
     if deleting := [name for name in now.deleting if name not in was.deleting]:
         ended = [place for place in gone if place.topic in deleting]
-        step.tell(
+        step.report(
             Kind.DELIVERY_STATE_DELETING,
             f"the delivery state of {', '.join(deleting)} is being deleted",
             partitions=tuple(sorted(ended)),
         )
         gone -= frozenset(ended)
     if gone:
-        tell(Kind.DELIVERY_STATE_DELETING, "the group no longer keeps delivery state of", gone)
+        report(Kind.DELIVERY_STATE_DELETING, "the group no longer keeps delivery state of", gone)

@@ -15,7 +15,7 @@ from kgroup.protocol.record_kinds import RecordValue
 
 @dataclass(slots=True)
 class ShareRecords:
-    """What the records of the types 10 to 15 say of one group; all empty for a group of another kind."""
+    """One group's records of the types 10 to 15; all empty for a group of another kind."""
 
     group: r.ShareGroupMetadataValue | None = None
     target_epoch: r.ShareGroupTargetAssignmentMetadataValue | None = None
@@ -26,13 +26,13 @@ class ShareRecords:
 
     @property
     def is_there(self) -> bool:
-        """Whether the group is a share group: as long as its epoch, a member or a partition is on record."""
+        """Whether the group is a share group: its epoch, a member or a partition is on record."""
         return self.group is not None or self.partitions is not None or bool(self.clients or self.currents)
 
     def replay(
         self, key: r.ShareKey, value: RecordValue | None, names: TopicNames
     ) -> tuple[str | None, bool]:
-        """Take in one record. Return the member that it is about, and whether a name that was asked for came.
+        """Apply a record. Return the member that it is about, and whether it had a name requested before.
 
         Only type 15 has names of topics.
         """
@@ -68,20 +68,20 @@ class ShareRecords:
 
     def member(self, member_id: str, names: TopicNames) -> RecordedMember | None:
         """Return a member as its records make it; None if none of it is left."""
-        told, now = self.clients.get(member_id), self.currents.get(member_id)
-        if told is None and now is None:
+        client, now = self.clients.get(member_id), self.currents.get(member_id)
+        if client is None and now is None:
             return None
         target = self.targets.get(member_id)
         return RecordedMember(
             member_id=member_id,
             instance_id=None,
-            client_id=told.client_id if told is not None else "",
-            host=told.client_host if told is not None else "",
+            client_id=client.client_id if client is not None else "",
+            host=client.client_host if client is not None else "",
             protocol=SHARE,
             epoch=now.member_epoch if now is not None else -1,
             state=MemberStatus.STABLE if now is not None else MemberStatus.JOINING,
-            topics=told.subscribed_topic_names if told is not None else (),
-            rack_id=told.rack_id if told is not None else None,
+            topics=client.subscribed_topic_names if client is not None else (),
+            rack_id=client.rack_id if client is not None else None,
             previous_epoch=now.previous_member_epoch if now is not None else -1,
             assigned=_places(now.assigned_partitions if now is not None else (), names),
             target=_places(target.topic_partitions if target is not None else (), names),
@@ -98,7 +98,7 @@ class ShareRecords:
 
     @property
     def view(self) -> ShareView:
-        """What there is of the group apart from epochs and members."""
+        """The group's state apart from epochs and members."""
         listed = self.partitions or r.ShareGroupStatePartitionMetadataValue()
         return ShareView(
             initializing=_named(listed.initializing_topics),

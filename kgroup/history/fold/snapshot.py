@@ -1,4 +1,4 @@
-"""What has to be kept of a group to go on with it later, elsewhere, in another Python: plain data."""
+"""The stored form of a group, to continue later, elsewhere, in another Python: plain data."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from kgroup.history.typed_json import Codec
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A group as it left the fold of a partition; None where its records only failed to decode.
+    """A group as it left the fold of a partition; None if its records only failed to decode.
 
     `block` is what `Fold.leave` returned, `seq` how many of its events were numbered, `gaps` how many of the
-    partition's gaps it knows of.
+    partition's gaps it knows.
     """
 
     log_partition: int
@@ -27,5 +27,5 @@ class Kept:
 
 @cache
 def kept() -> Codec[Kept]:
-    """How a group is stored."""
+    """Return the codec for groups."""
     return Codec(Kept, shared=(TopicPartition,))

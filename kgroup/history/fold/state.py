@@ -1,7 +1,7 @@
-"""The state of a group, of either protocol, as the records up to an offset make it.
+"""The state of a group, of any protocol, as the records up to an offset make it.
 
-Every record type has a place of its own here, and the newest record of a key is all that counts: so replaying
-a compacted log ends in the same state as replaying the whole one.
+Every record type has its own place here, and only the newest record of a key counts: so replaying a compacted
+log ends in the same state as replaying the whole one.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class GroupState:
     @property
     def kind(self) -> str:
         """classic, consumer, streams, share, simple (offsets only), or "" when nothing of it is left."""
-        # A conversion removes the other kind's records (CP-67); where compaction left some, the newest win.
+        # A conversion removes the other kind's records (CP-67); if compaction left some, the newest win.
         found, newest = "", -2
         if self.classic is not None:
             found, newest = CLASSIC, self.newest_classic
@@ -78,9 +78,9 @@ class GroupState:
         return SIMPLE if self.offsets or any(self.pending.values()) else ""
 
     def replay(self, record: GroupRecord, names: TopicNames) -> bool:
-        """Take in one record of the group's own state (types 2 to 8 and 10 to 23).
+        """Apply one record of the group's own state (types 2 to 8 and 10 to 23).
 
-        True if it told a topic name that was asked for before (only records of types 4 and 15 can).
+        Return True if it has a topic name requested before (only records of types 4 and 15 can).
         """
         renamed = False
         key, value = record.key, record.value
@@ -89,7 +89,7 @@ class GroupState:
             return False
         if isinstance(key, ShareKey):
             return self._replay_share(record, key, names)
-        # A tombstone makes no kind newer, and brokers from 4.1 on write type 4 as tombstones only (CP-48).
+        # A tombstone makes no kind newer, and brokers from 4.1 on write type 4 only as tombstones (CP-48).
         if value is not None and record.type == 2:
             self.newest_classic = record.offset
         elif value is not None and record.type != 4:
@@ -109,7 +109,7 @@ class GroupState:
         return renamed
 
     def _replay_member(self, key: RecordKey, value: RecordValue | None) -> str | None:
-        """Take in what a record says of a member; whose, None if it is about none."""
+        """Apply a record of a member; return its id, None if the record is not about a member."""
         if isinstance(key, r.ConsumerGroupMemberMetadataKey):
             put(self.subscriptions, key.member_id, known(r.ConsumerGroupMemberMetadataValue, value))
         elif isinstance(key, r.ConsumerGroupTargetAssignmentMemberKey):
@@ -142,11 +142,11 @@ class GroupState:
 
     def _learn_legacy(self, value: r.ConsumerGroupPartitionMetadataValue | None, names: TopicNames) -> bool:
         self.legacy_metadata = value
-        told = value.topics if value is not None else ()
-        return sum(names.learn(topic.topic_id, topic.topic_name) for topic in told) > 0
+        topics = value.topics if value is not None else ()
+        return sum(names.learn(topic.topic_id, topic.topic_name) for topic in topics) > 0
 
     def _compose(self, record_type: int, member: str | None, names: TopicNames) -> None:
-        """Bring `members` up to date with what a record of this type has changed."""
+        """Update `members` with what a record of this type has changed."""
         kind, before = self.kind, self._composed
         if kind != before or kind == CLASSIC and record_type == 2:
             self.recompose(names)
@@ -172,7 +172,7 @@ class GroupState:
             self.members = {member.member_id: member for member in shared if member is not None}
 
     def members_by(self, topics: Mapping[bytes, str]) -> dict[str, RecordedMember]:
-        """Return the members with what they hold of these topics, by id: a broker describes no other."""
+        """Return members and their partitions of these topics, by id: a broker describes no other."""
         if self.kind not in (CONSUMER, SHARE):
             return self.members
         names, there = TopicNames(dict(topics)), set(topics.values())
@@ -194,27 +194,27 @@ class GroupState:
         return self.subscriptions.keys() | self.currents.keys()
 
     def _consumer_member(self, member_id: str, names: TopicNames) -> RecordedMember:
-        told, now = self.subscriptions.get(member_id), self.currents.get(member_id)
+        subscription, now = self.subscriptions.get(member_id), self.currents.get(member_id)
         target = self.targets.get(member_id)
-        classic = getattr(told, "classic_member_metadata", None)
+        classic = getattr(subscription, "classic_member_metadata", None)
         speaks = CLASSIC if classic is not None else CONSUMER
         epoch = now.member_epoch if now is not None else -1
         coded = _STATES.get(getattr(now, "state", 0), MemberStatus.UNKNOWN)
         state = MemberStatus.LEFT if epoch == LEFT_FOR_NOW else coded
         return RecordedMember(
             member_id=member_id,
-            instance_id=getattr(told, "instance_id", None),
-            client_id=getattr(told, "client_id", ""),
-            host=getattr(told, "client_host", ""),
+            instance_id=getattr(subscription, "instance_id", None),
+            client_id=getattr(subscription, "client_id", ""),
+            host=getattr(subscription, "client_host", ""),
             protocol=speaks,
             epoch=epoch,
             state=state if now is not None else MemberStatus.JOINING,
-            topics=tuple(getattr(told, "subscribed_topic_names", ())),
-            regex=getattr(told, "subscribed_topic_regex", None) or None,
-            rack_id=getattr(told, "rack_id", None),
-            assignor=getattr(told, "server_assignor", None),
+            topics=tuple(getattr(subscription, "subscribed_topic_names", ())),
+            regex=getattr(subscription, "subscribed_topic_regex", None) or None,
+            rack_id=getattr(subscription, "rack_id", None),
+            assignor=getattr(subscription, "server_assignor", None),
             previous_epoch=now.previous_member_epoch if now is not None else -1,
-            rebalance_timeout_ms=getattr(told, "rebalance_timeout_ms", -1),
+            rebalance_timeout_ms=getattr(subscription, "rebalance_timeout_ms", -1),
             session_timeout_ms=classic.session_timeout_ms if classic is not None else -1,
             assigned=_partitions(now.assigned_partitions if now is not None else (), names),
             revoking=_partitions(now.partitions_pending_revocation if now is not None else (), names),
@@ -223,7 +223,7 @@ class GroupState:
         )
 
     def view(self) -> View:
-        """The group now; later records do not change what is returned."""
+        """Return the group now; later records do not change what is returned."""
         kind = self.kind
         classic = self.classic if kind == CLASSIC else None
         consumer, streams, share = kind == CONSUMER, kind == STREAMS, kind == SHARE
@@ -246,7 +246,7 @@ class GroupState:
 
     @property
     def epoch(self) -> int:
-        """The group's generation or epoch now, -1 where it has none."""
+        """The group's generation or epoch now, -1 if it has none."""
         if self.kind == STREAMS:
             return self.streams.epoch
         if self.kind == SHARE:
@@ -271,15 +271,15 @@ class GroupState:
         return of.metadata_hash if of is not None else 0
 
     def _assignor(self) -> str | None:
-        """The assignor most members ask for; None when none of them asks (the broker's default)."""
+        """Return the assignor most members ask for; None when none asks (the broker's default)."""
         votes = [m.assignor for m in self.members.values() if m.assignor]
         return max(sorted(set(votes)), key=votes.count) if votes else None
 
 
 def classic_members(value: r.GroupMetadataValue) -> dict[str, RecordedMember]:
-    """The members in a classic group's record (GroupMetadata value, any version)."""
+    """Return the members in a classic group's record (GroupMetadata value, any version)."""
     found: dict[str, RecordedMember] = {}
-    # Connect's workers, and whoever else uses the protocol, join with bytes of their own.
+    # Connect's workers, and other users of the protocol, join with bytes of their own.
     consumer = value.protocol_type == "consumer"
     for m in value.members:
         joined = _subscription(m.subscription) if consumer else None
@@ -295,7 +295,7 @@ def classic_members(value: r.GroupMetadataValue) -> dict[str, RecordedMember]:
             state=MemberStatus.STABLE,
             topics=tuple(sorted(joined.topics)) if joined is not None else (),
             rack_id=joined.rack if joined is not None else None,
-            # Value version 0 has no rebalance timeout: then the session's is meant (KIP-62).
+            # Value version 0 has no rebalance timeout: then the session timeout applies (KIP-62).
             rebalance_timeout_ms=m.rebalance_timeout if m.rebalance_timeout >= 0 else session,
             session_timeout_ms=session,
             assigned=frozenset(given.partitions) if given is not None else frozenset(),
@@ -317,7 +317,7 @@ def _subscription(data: bytes) -> Subscription | None:
 
 def _assignment(data: bytes) -> Assignment | None:
     if not data:
-        return Assignment()  # how a leader may give a member nothing
+        return Assignment()  # how a leader may assign nothing to a member
     try:
         return Assignment.decode(data)
     except DecodeError:
@@ -333,9 +333,9 @@ def _partitions(
 def _epochs(
     now: r.ConsumerGroupCurrentMemberAssignmentValue | None, names: TopicNames
 ) -> dict[TopicPartition, int]:
-    """The assignment epoch of each partition held; the member's epoch where a record has none.
+    """Return the assignment epoch of each owned partition; the member's epoch if a record has none.
 
-    KIP-1251 has it so for records of older brokers (AE-20), and for lists that do not match (AE-23).
+    So does KIP-1251 for records of older brokers (AE-20), and for lists that do not match (AE-23).
     """
     found: dict[TopicPartition, int] = {}
     if now is None:

@@ -1,4 +1,4 @@
-"""One step of a group: the records of a batch, the states around them, and the events told so far."""
+"""One step of a group: the records of a batch, the states around them, and the events so far."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ Fields: TypeAlias = dict[str, Any]
 
 @dataclass(slots=True)
 class Carry:
-    """What one step of a group leaves for the next: a rebalance under way, a conversion just made."""
+    """What one step of a group leaves for the next: a rebalance in progress, a conversion just made."""
 
     started: list[tuple[int, int, str]] = field(default_factory=list)
     """(offset, timestamp in ms, cause) of each start since the group was last converged."""
     conversion: str | None = None
     revoking: dict[str, int] = field(default_factory=dict)
-    """Members that have to give partitions up, and since when (ms)."""
+    """Members that must give partitions up, and since when (ms)."""
     absences: Absences = field(default_factory=Absences)
     lives: Lives = field(default_factory=Lives)
 
@@ -46,7 +46,7 @@ class GroupStep:
     freed: frozenset[TopicPartition] = frozenset()
     unowned: tuple[Unowned, ...] = ()
     given_up: GivenUp = field(default_factory=dict)
-    """What the generation before took from members that stayed."""
+    """What the generation before revoked from members that stayed."""
     removed: tuple[TopicPartition, ...] = ()
     young: bool = False
     """Whether all removed offsets were younger than any retention."""
@@ -54,14 +54,14 @@ class GroupStep:
     """The group's committed offsets."""
     today: Today = field(default_factory=Today)
     solid: bool = True
-    """Whether nothing of the group's earlier records is missing."""
+    """Whether no earlier record of the group is missing."""
     ways: dict[str, tuple[Way, ...]] = field(default_factory=dict)
-    """How each member that is gone may have gone, by its id."""
+    """How each member that is gone may have left, by its id."""
     events: list[Event] = field(default_factory=list)
 
-    def tell(self, kind: Kind, detail: str, member: RecordedMember | None = None, **more: Any) -> None:
+    def report(self, kind: Kind, detail: str, member: RecordedMember | None = None, **more: Any) -> None:
         """Append an event with this step's place and epochs; `more` overrides any field."""
-        told: Fields = {
+        fields: Fields = {
             "kind": kind,
             "group": self.group,
             "protocol": self.after.kind or self.before.kind,
@@ -76,10 +76,10 @@ class GroupStep:
             "member_id": member.member_id if member else None,
             "instance_id": member.instance_id if member else None,
         }
-        self.events.append(Event(**{**told, **more}))
+        self.events.append(Event(**{**fields, **more}))
 
-    def tell_target(self, shares: Sequence[str]) -> None:
-        """Append that a target was computed, with the first of the members' shares; nothing without any."""
+    def report_target(self, shares: Sequence[str]) -> None:
+        """Append that a target was computed, with the members' first shares; nothing if there are none."""
         if shares:
             shown = "; ".join(sorted(shares)[:SHOWN]) + ("; …" if len(shares) > SHOWN else "")
-            self.tell(Kind.TARGET_COMPUTED, f"target of epoch {self.after.assignment_epoch}: {shown}")
+            self.report(Kind.TARGET_COMPUTED, f"target of epoch {self.after.assignment_epoch}: {shown}")

@@ -1,4 +1,4 @@
-"""The difference between two states of a streams group → the events that tell it (KIP-1071)."""
+"""Turns the difference between two states of a streams group into events (KIP-1071)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from itertools import chain
 from kgroup.domain import MemberStatus
 from kgroup.history.fold.comings import (
     count_revoking,
-    tell_finished,
-    tell_members,
-    tell_regressed,
-    tell_settings,
+    report_finished,
+    report_members,
+    report_regressed,
+    report_settings,
 )
 from kgroup.history.fold.events import SHOWN, Kind
 from kgroup.history.fold.explain import Membership, labels
@@ -21,38 +21,38 @@ from kgroup.history.fold.view import INTERRUPTED, STREAMS, RecordedMember, Strea
 from kgroup.protocol.streams_records import StreamsGroupTopologyValue, sources_of
 
 
-def tell_streams(step: GroupStep, carry: Carry, members: Membership) -> None:
-    """All events of a step of a streams group, in the order in which they make sense to a reader."""
+def report_streams(step: GroupStep, carry: Carry, members: Membership) -> None:
+    """Report all events of a step of a streams group, in the order in which they make sense to a reader."""
     before, after = step.before, step.after
-    tell_regressed(step)
-    tell_members(step, carry, members)
-    tell_settings(step, members)
+    report_regressed(step)
+    report_members(step, carry, members)
+    report_settings(step, members)
     updated = _updated(step, members)
     _group(step)
     if after.epoch > before.epoch or before.kind != STREAMS:
         cause, proven = _cause(step, members, updated)
         if cause == _TOPICS:
-            step.tell(Kind.TOPICS_CHANGED, "the metadata of the topology's topics changed", cause=cause)
+            step.report(Kind.TOPICS_CHANGED, "the metadata of the topology's topics changed", cause=cause)
         carry.started.append((step.first_offset, step.timestamp_ms, cause))
         epochs = f"epoch {before.epoch} → {after.epoch}" if before.epoch >= 0 else f"epoch {after.epoch}"
-        step.tell(Kind.REBALANCE_STARTED, epochs, cause=cause, proven=proven)
+        step.report(Kind.REBALANCE_STARTED, epochs, cause=cause, proven=proven)
     if _targeted(before, after):
-        step.tell_target([f"{m.label} {_of(m).target.text}" for m in after.members.values()])
+        step.report_target([f"{m.label} {_of(m).target.text}" for m in after.members.values()])
     _reconciliation(step, carry, members)
     ready = after.streams is None or after.streams.is_ready
-    tell_finished(step, carry, "" if ready else ", with no tasks: the topology is not ready")
+    report_finished(step, carry, "" if ready else ", with no tasks: the topology is not ready")
 
 
 def _updated(step: GroupStep, members: Membership) -> list[RecordedMember]:
-    """Tell what members say of themselves anew; those that did."""
+    """Report new metadata of members; return the members that sent it."""
     found = []
     for old, new in (*members.kept, *members.replaced):
         # Without a process id record 19 has not been read: the member's first one updates nothing.
         if old.streams is None or new.streams is None or not old.streams.process_id:
             continue
-        if told := _differences(old.streams, new.streams):
-            step.tell(Kind.MEMBER_UPDATED, f"{new.label}: {', '.join(told)}", new)
-        if told or (old.client_id, old.host, old.rack_id, old.rebalance_timeout_ms) != (
+        if changed := _differences(old.streams, new.streams):
+            step.report(Kind.MEMBER_UPDATED, f"{new.label}: {', '.join(changed)}", new)
+        if changed or (old.client_id, old.host, old.rack_id, old.rebalance_timeout_ms) != (
             new.client_id,
             new.host,
             new.rack_id,
@@ -77,34 +77,34 @@ def _settings_text(settings: tuple[tuple[str, str], ...]) -> str:
 
 
 def _group(step: GroupStep) -> None:
-    """What the records 17 and 23 say anew of the group: its topology, whether that can run, its settings."""
+    """Report changes in records 17 and 23: the topology, whether it can run, the group's settings."""
     before, after = (
         step.before.streams or StreamsView(validated_epoch=-1),
         step.after.streams or StreamsView(),
     )
     if before.topology != after.topology:
-        step.tell(Kind.TOPOLOGY_SET, _topology_text(before.topology, after.topology))
+        step.report(Kind.TOPOLOGY_SET, _topology_text(before.topology, after.topology))
     if after.topology is not None and after.is_ready and not before.is_ready:
-        step.tell(
+        step.report(
             Kind.TOPOLOGY_READY, f"all topics that topology epoch {after.topology.epoch} needs are there"
         )
-    # A group that begins without its topics tells so too: nothing of it runs.
+    # A group that begins without its topics reports so too: nothing of it runs.
     elif after.topology is not None and not after.is_ready and (before.is_ready or before.topology is None):
-        step.tell(
+        step.report(
             Kind.TOPOLOGY_NOT_READY,
             f"nothing of topology epoch {after.topology.epoch} can run",
             cause="topics are missing or wrongly partitioned: which, the records do not say",
         )
     if after.topology is not None:
         for text in _description_texts(before, after):
-            step.tell(Kind.DESCRIPTION_CHANGED, text)
+            step.report(Kind.DESCRIPTION_CHANGED, text)
     if before.configs != after.configs and step.before.kind == STREAMS:
         was, now = _settings_text(before.configs), _settings_text(after.configs)
-        step.tell(Kind.SETTINGS_CHANGED, f"targets are made with {now}, before with {was}")
+        step.report(Kind.SETTINGS_CHANGED, f"targets are made with {now}, before with {was}")
 
 
 def _description_texts(before: StreamsView, after: StreamsView) -> Iterator[str]:
-    """What became of the application's own description of its topology, which no record holds (KIP-1331)."""
+    """Yield changes of the application's description of its topology, which is in no record (KIP-1331)."""
     was, now = before.stored_description, after.stored_description
     if now == INTERRUPTED != was:
         yield "an update of the topology's description was begun: until it ends, it is unknown what is stored"
@@ -117,7 +117,7 @@ def _description_texts(before: StreamsView, after: StreamsView) -> Iterator[str]
 
 def _topology_text(before: StreamsGroupTopologyValue | None, after: StreamsGroupTopologyValue | None) -> str:
     if after is None:
-        return "the group has no topology any more"
+        return "the group no longer has a topology"
     was = f"epoch {before.epoch} → {after.epoch}" if before is not None else f"epoch {after.epoch}"
     parts = [f"{p.subtopology_id} reads {', '.join(sources_of(p)) or 'nothing'}" for p in after.subtopologies]
     more = f"; and {len(parts) - SHOWN} more" if len(parts) > SHOWN else ""
@@ -128,7 +128,7 @@ _TOPICS = "the metadata of the topology's topics changed (created, deleted, more
 
 
 def _cause(step: GroupStep, members: Membership, updated: list[RecordedMember]) -> tuple[str, bool]:
-    """What set off a rebalance, from what changed with it; False when the records leave it open."""
+    """Return the cause of a rebalance, from what changed with it; False when the records leave it open."""
     before, after = step.before, step.after
     found = []
     if members.joined:
@@ -169,7 +169,7 @@ def _group_causes(before: View, after: View) -> list[str]:
 
 
 def _targeted(before: View, after: View) -> bool:
-    """Whether a target was computed: until the first one is, the group's epoch of it is only assumed."""
+    """Return whether a target was computed: until the first one is, its epoch is only assumed."""
     had = before.streams is not None and before.streams.has_target
     has = after.streams is not None and after.streams.has_target
     return has and (not had or after.assignment_epoch > before.assignment_epoch)
@@ -180,7 +180,7 @@ def _of(member: RecordedMember | None) -> StreamsClient:
 
 
 def _reconciliation(step: GroupStep, carry: Carry, members: Membership) -> None:
-    """Each member's step towards its target, with the partitions that are read again."""
+    """Report each member's step towards its target, with the partitions that are read again."""
     old = {new.member_id: old for old, new in chain(members.kept, members.replaced)}
     for member in sorted(step.after.members.values(), key=lambda m: m.label):
         was = old.get(member.member_id)
@@ -192,13 +192,13 @@ def _reconciliation(step: GroupStep, carry: Carry, members: Membership) -> None:
         count_revoking(step, carry, member)
         if member.state == MemberStatus.LEFT and (was is None or was.state != MemberStatus.LEFT):
             kept = _of(member).holds.text
-            step.tell(
+            step.report(
                 Kind.MEMBER_LEFT_FOR_NOW, f"{labels((member,))} left for now and keeps {kept}", member, **more
             )
-        # One that rejoins as it was begins at epoch 0 again; only a lower epoch above 0 is a step back.
+        # One that rejoins unchanged begins at epoch 0 again; only a lower epoch above 0 is a regression.
         elif was is not None and 0 < member.epoch < was.epoch:
             text = f"suspicious: the epoch of {member.label} went back from {was.epoch} to {member.epoch}"
-            step.tell(Kind.EPOCH_REGRESSED, text, member, suspicious=True, **more)
+            step.report(Kind.EPOCH_REGRESSED, text, member, suspicious=True, **more)
         elif was is None or _place(was) != _place(member):
             _moved(step, member, _of(was), more)
 
@@ -212,12 +212,12 @@ def _moved(step: GroupStep, member: RecordedMember, was: StreamsClient, more: Fi
     given = was.holds - now.holds
     gave = f", gave up {given.text}" if given else ""
     if member.state == MemberStatus.REVOKING:
-        step.tell(
+        step.report(
             Kind.MEMBER_REVOKING, f"{labels((member,))} has to give up {now.revoking.text}", member, **more
         )
     elif member.state == MemberStatus.WAITING:
         text = f"{labels((member,))} has {now.has.text}, waits for {(now.target - now.has).text}{gave}"
-        step.tell(Kind.MEMBER_WAITING, text, member, **more)
+        step.report(Kind.MEMBER_WAITING, text, member, **more)
     elif member.state == MemberStatus.STABLE and member.epoch > 0:
         text = f"{labels((member,))} has {now.has.text} at epoch {member.epoch}{gave}"
-        step.tell(Kind.MEMBER_RECONCILED, text, member, **more)
+        step.report(Kind.MEMBER_RECONCILED, text, member, **more)

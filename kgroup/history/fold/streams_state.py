@@ -16,7 +16,7 @@ _STATES = {1: MemberStatus.STABLE, 2: MemberStatus.REVOKING, 3: MemberStatus.WAI
 
 @dataclass(slots=True)
 class StreamsRecords:
-    """What the records of the types 17 to 23 say of one group; all empty for a group of another kind."""
+    """One group's records of the types 17 to 23; all empty for a group of another kind."""
 
     group: r.StreamsGroupMetadataValue | None = None
     target_epoch: r.StreamsGroupTargetAssignmentMetadataValue | None = None
@@ -27,11 +27,11 @@ class StreamsRecords:
 
     @property
     def is_there(self) -> bool:
-        """Whether the group is one of streams: as long as its epoch or a member is on record."""
+        """Whether the group is a streams group: its epoch or a member is on record."""
         return self.group is not None or bool(self.clients or self.currents)
 
     def replay(self, key: r.StreamsKey, value: RecordValue | None) -> frozenset[str]:
-        """Take in one record; the members that are to be made anew."""
+        """Apply a record; return the members to be composed again."""
         if isinstance(key, r.StreamsGroupMetadataKey):
             self.group = known(r.StreamsGroupMetadataValue, value)
         elif isinstance(key, r.StreamsGroupTargetAssignmentMetadataKey):
@@ -56,22 +56,22 @@ class StreamsRecords:
         return self.clients.keys() | self.currents.keys()
 
     def member(self, member_id: str) -> RecordedMember | None:
-        """A member as its records make it; None if none of it is left."""
-        told, now = self.clients.get(member_id), self.currents.get(member_id)
-        if told is None and now is None:
+        """Return a member as its records make it; None if none of it is left."""
+        metadata, now = self.clients.get(member_id), self.currents.get(member_id)
+        if metadata is None and now is None:
             return None
         client = self._client(member_id)
         return RecordedMember(
             member_id=member_id,
-            instance_id=told.instance_id if told is not None else None,
-            client_id=told.client_id if told is not None else "",
-            host=told.client_host if told is not None else "",
+            instance_id=metadata.instance_id if metadata is not None else None,
+            client_id=metadata.client_id if metadata is not None else "",
+            host=metadata.client_host if metadata is not None else "",
             protocol=STREAMS,
             epoch=now.member_epoch if now is not None else -1,
             state=_state(now),
-            rack_id=told.rack_id if told is not None else None,
+            rack_id=metadata.rack_id if metadata is not None else None,
             previous_epoch=now.previous_member_epoch if now is not None else -1,
-            rebalance_timeout_ms=told.rebalance_timeout_ms if told is not None else -1,
+            rebalance_timeout_ms=metadata.rebalance_timeout_ms if metadata is not None else -1,
             assigned=read_by(self.topology, client.has.active),
             revoking=read_by(self.topology, client.revoking.active),
             target=read_by(self.topology, client.target.active),
@@ -80,14 +80,14 @@ class StreamsRecords:
         )
 
     def _client(self, member_id: str) -> StreamsClient:
-        told, now = self.clients.get(member_id), self.currents.get(member_id)
+        metadata, now = self.clients.get(member_id), self.currents.get(member_id)
         target = self.targets.get(member_id)
-        at = told.user_endpoint if told is not None else None
+        at = metadata.user_endpoint if metadata is not None else None
         return StreamsClient(
-            process_id=told.process_id if told is not None else "",
-            topology_epoch=told.topology_epoch if told is not None else -1,
+            process_id=metadata.process_id if metadata is not None else "",
+            topology_epoch=metadata.topology_epoch if metadata is not None else -1,
             endpoint=f"{at.host}:{at.port}" if at is not None else None,
-            tags=tuple((tag.key, tag.value) for tag in told.client_tags) if told is not None else (),
+            tags=tuple((tag.key, tag.value) for tag in metadata.client_tags) if metadata is not None else (),
             has=NO_TASKS if now is None else tasks_of(now.active_tasks, now.standby_tasks, now.warmup_tasks),
             revoking=NO_TASKS
             if now is None
@@ -102,7 +102,7 @@ class StreamsRecords:
         )
 
     def _epochs(self, now: r.StreamsGroupCurrentMemberAssignmentValue | None) -> dict[TopicPartition, int]:
-        """The assignment epoch of each partition that an active task reads, else the member's."""
+        """Return the assignment epoch of each partition that an active task reads, else the member's."""
         found: dict[TopicPartition, int] = {}
         if now is None:
             return found
@@ -126,7 +126,7 @@ class StreamsRecords:
 
     @property
     def view(self) -> StreamsView:
-        """What there is of the group beside epochs and members."""
+        """The group's state apart from epochs and members."""
         group, has_target = self.group, self.target_epoch is not None
         if group is None:
             return StreamsView(topology=self.topology, has_target=has_target)

@@ -1,4 +1,4 @@
-"""Tasks of a streams group as its records list them, in words, and by the partitions they read (KIP-1071)."""
+"""Tasks of a streams group as its records list them, as text, and by the partitions they read (KIP-1071)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Task(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TaskSets:
-    """Tasks by what they are for."""
+    """Tasks by kind."""
 
     active: frozenset[Task] = frozenset()
     standby: frozenset[Task] = frozenset()
@@ -52,9 +52,9 @@ NO_TASKS = TaskSets()
 
 @dataclass(frozen=True, slots=True)
 class StreamsClient:
-    """What a member of a streams group has beside what every member has: record 19's, its tasks, its target.
+    """What only members of a streams group have: record 19's fields, their tasks, their target.
 
-    `endpoint` is `host:port`, None without one. `has` leaves out `revoking` (still held, to be given up).
+    `endpoint` is `host:port`, None without one. `has` excludes `revoking` (still owned, to be given up).
     """
 
     process_id: str = ""
@@ -81,17 +81,17 @@ class Listed(Protocol):
 
 
 def tasks_of(*lists: Iterable[Listed]) -> TaskSets:
-    """Lists of a record, in the order active, standby, warm-up."""
+    """Return a record's lists, in the order active, standby, warm-up."""
     return TaskSets(
         *(frozenset(Task(e.subtopology_id, n) for e in entries for n in e.partitions) for entries in lists)
     )
 
 
 def read_by(topology: StreamsGroupTopologyValue | None, tasks: Iterable[Task]) -> frozenset[TopicPartition]:
-    """The partitions that these tasks read for certain: task n reads partition n of each source topic.
+    """Return the partitions that these tasks read for certain: task n reads partition n of each source topic.
 
-    Where a subtopology reads topics that need not be of one size, as to be merged, some of them may have
-    fewer partitions than there are tasks, and no record tells how many: what cannot be told is left out.
+    If a subtopology reads topics whose sizes may differ, as to be merged, some of them may have fewer
+    partitions than there are tasks, and no record has the number: what is unknown is omitted.
     """
     if topology is None:
         return frozenset()
@@ -108,7 +108,7 @@ def read_by(topology: StreamsGroupTopologyValue | None, tasks: Iterable[Task]) -
 def all_read_by(
     topology: StreamsGroupTopologyValue | None, tasks: Iterable[Task]
 ) -> frozenset[TopicPartition] | None:
-    """The partitions that these tasks read; None where some of them cannot be told."""
+    """Return the partitions that these tasks read; None if some of them are unknown."""
     wanted = list(tasks)
     found = read_by(topology, wanted)
     if topology is None:
@@ -126,7 +126,7 @@ def all_read_by(
 def may_read(
     topology: StreamsGroupTopologyValue | None, tasks: Iterable[Task], place: TopicPartition
 ) -> bool:
-    """Whether one of these tasks may read a partition; True where no topology tells what is read."""
+    """Return whether one of these tasks may read a partition; True if no topology says what is read."""
     if topology is None:
         return True
     readers = {p.subtopology_id for p in topology.subtopologies if place.topic in sources_of(p)}
@@ -145,7 +145,7 @@ def _is_certain(part: Subtopology, name: str, number: int) -> bool:
 
 
 def _named(part: Subtopology, group: CopartitionGroup) -> set[str]:
-    """The topics of one copartition group: all of one size, else no task is given (KIP-1071)."""
+    """Return the topics of one copartition group: all of one size, else no task is assigned (KIP-1071)."""
     source, again = part.source_topics, part.repartition_source_topics
     found = {source[i] for i in group.source_topics if 0 <= i < len(source)}
     return found | {again[i].name for i in group.repartition_source_topics if 0 <= i < len(again)}

@@ -1,4 +1,4 @@
-"""Names of topics, for records that say ids."""
+"""Names of topics, for records that have only ids."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from kgroup.domain import uuid_text
 
 MAX_NAMES = 100_000
-"""Topic ids remembered before anybody asks for them: a bound for logs that are not what they seem."""
+"""Topic ids kept before they are requested: a bound for logs that are not what they seem."""
 
 
 @dataclass(slots=True)
@@ -18,7 +18,7 @@ class TopicNames:
     _wanted: set[bytes] = field(default_factory=set)
 
     def learn(self, topic_id: bytes, name: str) -> bool:
-        """A record has shown id and name together; True if the name was asked for in vain before."""
+        """Add a record's id and name; return True if the name was requested in vain before."""
         if topic_id in self.names or not any(topic_id):
             return False
         wanted = topic_id in self._wanted

@@ -14,24 +14,23 @@ CLASSIC, CONSUMER, SIMPLE = "classic", "consumer", "simple"
 STREAMS, SHARE = "streams", "share"
 KINDS = (CLASSIC, CONSUMER, STREAMS, SHARE)
 EPOCHS = (CONSUMER, STREAMS, SHARE)
-"""Kinds whose coordinator counts epochs, of groups and of targets, and no generations."""
+"""Kinds whose coordinator counts epochs, of groups and of targets, instead of generations."""
 LEFT_FOR_NOW = -2
 INTERRUPTED = -2
 """In place of the topology epoch whose description is stored."""
 
 UUID_LENGTH = 22
-"""Of a UUID as Kafka writes it."""
+"""The length of a UUID as Kafka writes it."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedMember:
-    """A member as records describe it. Partitions are by topic name, or by topic id where no name is known.
+    """A member as records describe it. Partitions are by topic name, or by topic id if no name is known.
 
-    `protocol` is what the member speaks; `epoch` is its generation in a classic group. `assigned` leaves out
-    `revoking` (still held, to be given up); `target` is None where the group has none (classic).
-    `assignment_epochs` are KIP-1251's, by partition. `metadata` is what a classic member joined with and
-    `assignment` what it was given, as they came; `joined_with` is the metadata decoded: None if it is not the
-    consumer protocol's.
+    `protocol` is the member's; `epoch` is its generation in a classic group. `assigned` excludes `revoking`
+    (still owned, to be given up); `target` is None if the group has none (classic). `assignment_epochs` are
+    KIP-1251's, by partition. `metadata` is what a classic member joined with and `assignment` what it was
+    assigned, unchanged; `joined_with` is the metadata decoded: None if it is not the consumer protocol's.
     """
 
     member_id: str
@@ -53,23 +52,23 @@ class RecordedMember:
     target: frozenset[TopicPartition] | None = None
     assignment_epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
     user_data: int = 0
-    """Bytes of user data in a classic assignment; an upgrade is refused when there are any."""
+    """Bytes of user data in a classic assignment; an upgrade is rejected when there are any."""
     given: bytes | None = None
-    """A classic assignment that is not the consumer protocol's, as it came: then `assigned` is not known."""
+    """A classic assignment that is not the consumer protocol's, unchanged: then `assigned` is unknown."""
     metadata: bytes = b""
     joined_with: Subscription | None = None
     assignment: bytes = b""
     streams: StreamsClient | None = None
-    """Of a member of a streams group; its partitions are then what its active tasks read, as far as told."""
+    """For a member of a streams group; its partitions are then what its active tasks read, if known."""
 
     @property
     def owned(self) -> frozenset[TopicPartition]:
-        """What a classic member still had when it joined the generation; an eager member has nothing then."""
+        """What a classic member still owned when it joined the generation; nothing for an eager member."""
         return frozenset(self.joined_with.owned) if self.joined_with is not None else frozenset()
 
     @property
     def label(self) -> str:
-        """What people call it: the instance id, else a member id short enough to read."""
+        """Its name for people: the instance id, else a member id short enough to read."""
         if self.instance_id:
             return self.instance_id
         short = self.member_id
@@ -77,24 +76,24 @@ class RecordedMember:
 
     @property
     def of_client(self) -> str:
-        """` of client ID` where the member is known by a bare UUID, which says nothing (KIP-848); else ""."""
+        """` of client ID` if the member is known only by a UUID, which says nothing (KIP-848); else ""."""
         bare = not self.instance_id and len(self.member_id) == UUID_LENGTH
         return f" of client {self.client_id}" if bare and self.client_id else ""
 
     @property
     def holds(self) -> frozenset[TopicPartition]:
-        """What nobody else may own: assigned, or not yet given up."""
+        """What no other member may own: assigned, or not yet given up."""
         return self.assigned | self.revoking
 
 
 @dataclass(frozen=True, slots=True)
 class StreamsView:
-    """What a streams group has beside epochs and members.
+    """What a streams group has besides epochs and members.
 
     `validated_epoch` is the topology epoch whose topics were all found as they must be, -1 for none;
     `configs` are the settings that targets are made with; `has_target`: one was computed. A plugin of the
     broker stores the application's own description of topology epoch `stored_description` (-1: none,
-    INTERRUPTED: an update left that open), and refused that of `refused_description` for good (KIP-1331).
+    INTERRUPTED: an update left that open), and rejected that of `refused_description` for good (KIP-1331).
     """
 
     topology: StreamsGroupTopologyValue | None = None
@@ -112,7 +111,7 @@ class StreamsView:
 
 @dataclass(frozen=True, slots=True)
 class ShareView:
-    """What a share group has apart from epochs and members: of which partitions it keeps delivery state.
+    """What a share group has besides epochs and members: the partitions with delivery state.
 
     `initializing` are those whose state is being made, `deleting` the topics whose state is being deleted;
     `has_target`: a target was computed.
@@ -143,7 +142,7 @@ class View:
 
     @property
     def state(self) -> str:
-        """The group's state as Kafka names it, as far as records tell: a classic rebalance leaves none."""
+        """The group's state as Kafka names it, if on record: a classic rebalance is not."""
         if not self.kind:
             return "Dead"
         if not self.members:
@@ -167,7 +166,7 @@ class View:
 
 
 def renamed(view: View, names: Mapping[str, str]) -> View:
-    """The same moment with topic names for ids, as far as `names` (by the id's text) has them."""
+    """Return the same moment with topic names for ids, as far as `names` (by the id's text) has them."""
     return replace(view, members={m: _renamed(member, names) for m, member in view.members.items()})
 
 

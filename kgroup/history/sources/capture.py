@@ -1,11 +1,11 @@
-"""Record the live topic batch by batch, so that its history is there when compaction has taken it.
+"""Record the live topic batch by batch, so that its history outlives compaction.
 
     DIR/topics.json                                    topic ids
     DIR/__consumer_offsets-7/00000000000000012345.log  segments as Kafka writes them, one a day (UTC)
     DIR/__share_group_state-3/…                        alike, where there are share groups
 
 Batches are kept as the broker sent them, compressed here if they were not. Resumable: what is on disk says
-where to go on, and a torn tail is cut off first. `uploads` does the same at a URL.
+where to continue, and a torn tail is cut off first. `uploads` does the same at a URL.
 """
 
 from __future__ import annotations
@@ -31,38 +31,38 @@ DAY_MS = 86_400_000
 
 @dataclass(slots=True)
 class PartitionCapture:
-    """The recording of one partition: `next_offset` is what to ask for next, -1 before anything was kept."""
+    """The recording of one partition: `next_offset` is the next to request, -1 before anything was kept."""
 
     folder: AnyFolder
     next_offset: int = -1
     day: int = -1
     path: AnyFolder | None = None
     taken: int = 0
-    """Batches that came; `batches` of them are kept."""
+    """Batches received; `batches` of them are kept."""
     batches: int = 0
     bytes_in: int = 0
     bytes_kept: int = 0
     gaps: list[tuple[int, int]] = field(default_factory=list)
-    """Offsets (first, last) that the broker no longer had when they were asked for."""
+    """Offsets (first, last) that the broker no longer had when they were requested."""
     failure: KgroupError | None = None
-    """Why the last look did not come to the end of the partition; None if it did."""
+    """Why the last poll did not reach the end of the partition; None if it did."""
 
     @classmethod
     def resume(cls, folder: Path) -> PartitionCapture:
-        """Continue a recording, or begin one; StorageError where the folder cannot be used."""
+        """Continue a recording, or begin one; StorageError if the folder cannot be used."""
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StorageError(f"cannot record into {folder}: {error.strerror}") from None
         found = cls(folder)
         segments = sorted(folder.glob("*.log"))
-        # A crash can leave the newest segment without a whole batch: the one before says where to go on.
+        # A crash can leave the newest segment without a whole batch: the one before says where to continue.
         while segments and found.next_offset < 0:
             found._adopt(segments.pop())
         return found
 
     def _adopt(self, path: Path) -> None:
-        """Go on with the last segment; cut off what a crash left half written."""
+        """Continue the last segment; cut off what a crash left half written."""
         with path.open("rb+") as file:
             last, whole = last_batch(file, str(path))
             file.truncate(whole)
@@ -72,9 +72,9 @@ class PartitionCapture:
         self.path, self.next_offset, self.day = path, last.last_offset + 1, last.max_timestamp_ms // DAY_MS
 
     def append(self, data: bytes, sync: bool = True) -> int:
-        """Keep the new batches of a Fetch answer, durable on return; how many there were.
+        """Keep the new batches of a Fetch answer, durable on return; return how many there were.
 
-        StorageError where that is not possible.
+        StorageError if that fails.
         """
         kept = 0
         for part in self._segments(data):
@@ -84,7 +84,7 @@ class PartitionCapture:
         return kept
 
     def _keep(self, batches: list[bytes], sync: bool) -> None:
-        """Put batches behind those in the segment `path`."""
+        """Append batches to the segment `path`."""
         assert isinstance(self.path, Path)
         try:
             with self.path.open("ab") as file:
@@ -99,7 +99,7 @@ class PartitionCapture:
 
     @property
     def waiting(self) -> int:
-        """Bytes that are taken and not kept yet; none, where each batch is kept at once."""
+        """Bytes that are received and not kept yet; none, if each batch is kept at once."""
         return 0
 
     def flush(self) -> None:
@@ -109,13 +109,13 @@ class PartitionCapture:
         """Yield the new batches by the segment they belong to; `path` is that segment's."""
         part: list[bytes] = []
         for header in Scanner("fetched").headers(data, final=True):
-            # A Fetch answers with whole batches, so the first may end before the offset that was asked for.
+            # A Fetch answers with whole batches, so the first may end before the requested offset.
             if header.last_offset < self.next_offset:
                 continue
             if 0 <= self.next_offset < header.base_offset:
                 self.gaps.append((self.next_offset, header.base_offset - 1))
             day = header.max_timestamp_ms // DAY_MS
-            # Times need not grow with offsets, segments have to: no batch goes back into the day before.
+            # Times need not grow with offsets, but segments must: no batch goes back into the day before.
             if self.path is None or day > self.day:
                 if part:
                     yield part
@@ -138,7 +138,7 @@ class Readable(Protocol):
 def last_batch(file: Readable, name: str) -> tuple[BatchHeader | None, int]:
     """Return the last whole batch of a segment, and where it ends; StorageError for a damaged one.
 
-    To go on behind damage would hide a gap. A torn tail is none: it was never said to be kept.
+    Continuing after damage would hide a gap. A torn tail is not damage: it was never acknowledged.
     """
     scanner, whole, last, rest = Scanner(name), 0, None, b""
     while read := file.read(RANGE_BYTES):
@@ -153,9 +153,9 @@ def last_batch(file: Readable, name: str) -> tuple[BatchHeader | None, int]:
 
 
 def _compact(data: bytes, header: BatchHeader) -> bytes:
-    """Return the batch with its records compressed, if they are not, or as it is where that does not pay."""
+    """Return the batch with its records compressed, or unchanged if they are or that does not pay."""
     raw = data[header.position : header.end]
-    # Encoded again, a compacted batch would lose its holes, and markers are never compressed (KIP-98).
+    # Re-encoded, a compacted batch would lose its holes, and markers are never compressed (KIP-98).
     whole = header.last_offset - header.base_offset + 1 == header.records
     if header.attributes & (PACKED | CONTROL) or not whole or len(raw) < 512:
         return raw
@@ -170,19 +170,19 @@ def _compact(data: bytes, header: BatchHeader) -> bytes:
         base_sequence=batch.base_sequence,
         transactional=batch.transactional,
     )
-    # Under log append time the broker's stamp is in the header alone, and would be lost.
+    # Under log append time only the header has the broker's timestamp, which would be lost.
     return made if len(made) < len(raw) and not batch.log_append_time else raw
 
 
 class Keeper(Protocol):
-    """Where a capture puts what it records."""
+    """Where a capture stores what it records."""
 
     def resume(self, name: str) -> PartitionCapture:
         """Continue the recording of a partition by its name (`__consumer_offsets-7`), or begin one."""
         ...
 
     def keep_names(self, names: Mapping[bytes, str]) -> None:
-        """Keep topic ids beside the segments."""
+        """Keep topic ids next to the segments."""
         ...
 
 
@@ -203,7 +203,7 @@ _WAITING_BYTES = 64 << 20
 
 
 class Capture:
-    """Records all partitions of a live topic into a folder; `poll` keeps what has come.
+    """Records all partitions of a live topic into a folder; `poll` keeps what has arrived.
 
     At a URL batches wait until there are enough for an object: `flush` keeps them.
     """
@@ -217,13 +217,13 @@ class Capture:
 
     @property
     def failures(self) -> dict[int, KgroupError]:
-        """The partitions that the last look did not read to their end, and why."""
+        """The partitions that the last poll did not read to their end, and why."""
         return {p: part.failure for p, part in self.parts.items() if part.failure is not None}
 
     def poll(self) -> int:
-        """Record everything up to the end there is now; how many batches that were.
+        """Record everything up to the current end; return the number of batches.
 
-        A partition that cannot be read costs itself only: see `failures`. StorageError if what was read
+        A partition that cannot be read does not affect others: see `failures`. StorageError if what was read
         cannot be kept.
         """
         before = sum(part.taken for part in self.parts.values())
@@ -237,7 +237,7 @@ class Capture:
             except KgroupError as error:
                 part.failure = error
         taken = sum(part.taken for part in self.parts.values()) - before
-        # Names of topics made since; without them the ids are shown, so no failure of this loses anything.
+        # Names of topics created since; without them the ids are shown, so no failure here loses anything.
         if taken:
             with suppress(KgroupError):
                 self.topic.refresh()
@@ -260,10 +260,10 @@ class Capture:
             if part.next_offset <= at and data:
                 where = f"{self.topic.name}-{partition}"
                 raise DecodeError(
-                    f"{where} cannot be recorded from offset {at} on: the broker sends no sound batch",
+                    f"{where} cannot be recorded from offset {at} on: the broker sends no valid batch",
                     hint="kgroup replay-log reads around damage, and names it",
                 )
-            # Nothing came although the end is further on: a leader that is behind, and tells more later.
+            # Nothing arrived although the end is further on: a leader that lags, and returns more later.
             if part.next_offset <= at:
                 return
             at = part.next_offset

@@ -1,4 +1,4 @@
-"""A segment file → chunks of whole batches: the one loop that feeds a scanner from the start of a file."""
+"""Reads a segment file in chunks of whole batches: the one loop that feeds a scanner from a file's start."""
 
 from collections.abc import Callable, Iterator
 
@@ -9,15 +9,15 @@ from kgroup.storage.files import RemoteFile
 CHUNK_BYTES = 1 << 20
 """Read at once from a disk: what stays in the processor's caches until it is decoded."""
 RANGE_BYTES = 16 << 20
-"""Asked of an object store at once; and read from a disk behind damage, where a batch is looked for, and
-where each chunk has a price, as one that becomes columns has."""
+"""Read at once from an object store, from a disk when searching for a batch after damage, and where each
+chunk has a cost, as one that becomes columns has."""
 
 Progress = Callable[[int], None]
 """Called with the bytes read since the last call."""
 
 
 def next_read(path: AnyFile, rest: bytes, size: int = 0) -> int:
-    """How many bytes to read behind the `rest` of the chunk before: `size`, if it is given."""
+    """Return how many bytes to read after the `rest` of the chunk before: `size`, if it is given."""
     if size:
         return size
     looked_for = len(rest) > CHUNK_BYTES // 2
@@ -27,9 +27,10 @@ def next_read(path: AnyFile, rest: bytes, size: int = 0) -> int:
 def file_chunks(
     path: AnyFile, scanner: Scanner, progress: Progress | None = None, size: int = 0
 ) -> Iterator[tuple[bytes, Iterator[BatchHeader]]]:
-    """Chunks in order, of `size` bytes or of what is best, each with its batches, to be read before the next.
+    """Yield chunks in order, each with its batches, to be read before the next chunk.
 
-    OSError if the file cannot be read, StorageError if it is an object that cannot.
+    They have `size` bytes, or the best size for 0. OSError if the file cannot be read, StorageError if it is
+    an object that cannot.
     """
     with path.open("rb") as file:
         rest = b""

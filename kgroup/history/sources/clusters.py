@@ -1,8 +1,8 @@
-"""Whether segments that were found together are of one cluster: partitions of the same number are one log.
+"""Checks that segments found together are of one cluster: partitions with the same number are one log.
 
 A backup may hold the data folders of several brokers, which is fine, or of several clusters, which is not:
-their partitions have the same numbers. Brokers of Kafka write their cluster's id beside the folders of
-partitions; where it is missing, copies of a partition have to hold the same records at the same offsets.
+their partitions have the same numbers. Kafka's brokers write their cluster's id next to the folders of
+partitions; where it is missing, copies of a partition must hold the same records at the same offsets.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kgroup.history.sources.copies import copies_of, span_of
 from kgroup.history.sources.layout import AnyFile, AnyFolder, base_offset, folder_of, text_of
 
 META_FILE = "meta.properties"
-"""What Kafka keeps in each of its data folders: among others, `cluster.id`."""
+"""A file that Kafka keeps in each of its data folders: among others, with `cluster.id`."""
 _COMPARED = 500
 """Records compared where copies begin to overlap, and as many where they end."""
 _CHUNK = 1 << 20
@@ -26,20 +26,20 @@ _HINT = "read one cluster at a time: name its folders only"
 
 
 def _cluster_ids(partitions: Mapping[int, Sequence[AnyFile]]) -> Iterator[tuple[AnyFolder, str]]:
-    """Yield the folders of partitions whose cluster is told, with its id."""
-    told: dict[AnyFolder, str | None] = {}
+    """Yield the folders of partitions whose cluster is known, with its id."""
+    ids: dict[AnyFolder, str | None] = {}
     for file in (file for files in partitions.values() for file in files):
         data = folder_of(file).parent
-        if data not in told:
+        if data not in ids:
             lines = (text_of(data, META_FILE, file) or "").splitlines()
             values = dict(line.split("=", 1) for line in lines if "=" in line)
-            told[data] = values.get("cluster.id", "").strip() or None
-        if (found := told[data]) is not None:
+            ids[data] = values.get("cluster.id", "").strip() or None
+        if (found := ids[data]) is not None:
             yield file.parent, found
 
 
 def check_one_cluster(partitions: Mapping[int, Sequence[AnyFile]]) -> str | None:
-    """Return the id of the one cluster of all these segments; None where no folder says it.
+    """Return the id of the one cluster of all these segments; None if no folder has it.
 
     ConfigError, naming two folders, if they are of different clusters: by their ids, or because they hold
     different records at the same offset.
@@ -61,12 +61,12 @@ def check_one_cluster(partitions: Mapping[int, Sequence[AnyFile]]) -> str | None
 
 
 def _first_difference(ours: Sequence[AnyFile], theirs: Sequence[AnyFile]) -> int | None:
-    """Return the first offset of those compared at which both hold a record, and not the same one."""
+    """Return the first compared offset at which both hold a record, and not the same one."""
     a, b = span_of(ours), span_of(theirs)
     if a is None or b is None:
         return None
     start, end = max(a.first, b.first), min(a.last, b.last)
-    # Where the copies begin to overlap, and where they end to: clusters made from one copy part later.
+    # Where the copies begin to overlap, and where they end, too: clusters made from one copy diverge later.
     for first in sorted({start, max(start, end - _COMPARED)}) if start <= end else ():
         if (offset := _differing(_records(ours, first), _records(theirs, first))) is not None:
             return offset
@@ -98,18 +98,18 @@ def _batches(files: Sequence[AnyFile], check_crc: bool) -> Iterator[tuple[bytes,
             for chunk, headers in file_chunks(path, Scanner(str(path), check_crc=check_crc), size=_CHUNK):
                 for header in headers:
                     yield chunk, header
-        except OSError:  # whoever reads it says so
+        except OSError:  # reported by its reader
             continue
 
 
 def _records(files: Sequence[AnyFile], start: int) -> Iterator[_Record]:
-    """Yield the records from an offset on; what does not decode is left out."""
+    """Yield the records from an offset on; those that do not decode are skipped."""
     last = start
     # A segment is named by its first offset: those before the one that holds `start` need not be read.
     named = [base_offset(file) for file in files]
     begin = max((i for i, base in enumerate(named) if base is not None and base <= start), default=0)
     for chunk, header in _batches(files[begin:], check_crc=True):
-        # Compaction may have taken a marker from one copy alone.
+        # Compaction may have removed a marker from one copy only.
         if header.last_offset < start or header.attributes & CONTROL:
             continue
         try:

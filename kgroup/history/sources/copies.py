@@ -1,7 +1,7 @@
-"""Copies of one partition, as brokers have them: which of them is read.
+"""Chooses which copies of one partition, from several brokers, are read.
 
-The longest sound one is, and of the others only those that reach beyond it: backups of several weeks add up,
-replicas of one moment do not have to be read three times.
+The longest valid one is read, and of the others only those that reach beyond it: backups of several weeks add
+up, but replicas of one moment need not be read three times.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Span:
 
 
 def copies_of(files: Sequence[AnyFile]) -> list[Copy]:
-    """Return the files of a partition by the folder they are in, in order."""
+    """Return the files of a partition by their folder, in order."""
     found: dict[AnyFolder, list[AnyFile]] = {}
     for file in files:
         found.setdefault(file.parent, []).append(file)
@@ -40,12 +40,12 @@ def copies_of(files: Sequence[AnyFile]) -> list[Copy]:
 
 
 def in_order(files: Sequence[AnyFile]) -> list[AnyFile]:
-    """Segments by their first offset, as their names tell it."""
+    """Return segments by their first offset, from their names."""
     return sorted(files, key=lambda file: (file.name, str(file)))
 
 
 def span_of(files: Sequence[AnyFile]) -> Span | None:
-    """Return what a copy holds, looked up at its two ends; None if it holds nothing sound."""
+    """Return a copy's offsets, read at its two ends; None if it holds nothing valid."""
     first = next((found for file in files if (found := _first(file)) is not None), None)
     last = next((found for file in reversed(files) if (found := _last(file)) is not None), None)
     return None if first is None or last is None else Span(first, last)
@@ -56,13 +56,13 @@ def _first(file: AnyFile) -> int | None:
         for _, headers in file_chunks(file, Scanner(str(file), check_crc=False), size=_CHUNK):
             for header in headers:
                 return header.base_offset
-    except OSError:  # whoever reads it says so
+    except OSError:  # reported by its reader
         pass
     return None
 
 
 def _last(file: AnyFile) -> int | None:
-    """Return the last offset of a segment; reads its end, and more of it until a sound batch is found."""
+    """Return the last offset of a segment; reads its end, and more until a valid batch is found."""
     try:
         size, length = size_of(file), _CHUNK
         while size:
@@ -86,7 +86,7 @@ def _last(file: AnyFile) -> int | None:
 def chosen(partitions: Mapping[int, Sequence[AnyFile]]) -> tuple[dict[int, tuple[AnyFile, ...]], list[str]]:
     """Return the files to read of each partition, in order, and a sentence for each copy that is not.
 
-    Where no copy is sound all of them are read, so that one helps where another is damaged.
+    If no copy is valid all of them are read, so that one helps where another is damaged.
     """
     kept: dict[int, tuple[AnyFile, ...]] = {}
     said: list[str] = []
@@ -109,7 +109,7 @@ def _longest(number: int, copies: list[Copy]) -> tuple[list[Copy], list[str]]:
         better = next((t for t in taken if t[1].covers(span)), None)
         if better is not None:
             left.append((copy, f"{better[0][0]} has {better[1]}, it {span}"))
-        # Soundness is asked where there is a choice; what alone reaches so far is read with its damage.
+        # Validity matters if there is a choice; the only copy that reaches so far is read with its damage.
         elif any(span.covers(s) or s.covers(span) for c, s in spans if c is not copy) and not _sound(copy):
             damaged.append((copy, span))
         else:
@@ -124,7 +124,7 @@ def _longest(number: int, copies: list[Copy]) -> tuple[list[Copy], list[str]]:
 
 
 def _bytes(copy: Copy) -> int:
-    """Of two copies as long, the larger one was compacted less."""
+    """Return a copy's size: of two equally long copies, the larger one was compacted less."""
     try:
         return sum(size_of(file) for file in copy[1])
     except OSError:
@@ -132,7 +132,7 @@ def _bytes(copy: Copy) -> int:
 
 
 def _sound(copy: Copy) -> bool:
-    """Whether a copy is read to its end without damage; a torn tail is none, as brokers leave them."""
+    """Return whether a copy reads to its end without damage; a torn tail is normal for brokers."""
     for file in copy[1]:
         scanner = Scanner(str(file))
         try:

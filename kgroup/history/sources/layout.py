@@ -1,4 +1,4 @@
-"""Files of a backup by their names: which are segments, of which partition, and what else lies beside them.
+"""Files of a backup by their names: which are segments, of which partition, and what else lies next to them.
 
 __consumer_offsets-7/00000000000000000023.log                     a broker's data folder, a capture
 BROKER/__consumer_offsets-7/00000000000000000023.log              copies of several brokers
@@ -25,27 +25,27 @@ _PARTITION = {topic: re.compile(rf"{topic}-(\d+)(-{_ID})?") for topic in _TOPICS
 _TIERED = {topic: re.compile(rf"{topic}-{_ID}") for topic in _TOPICS}
 _PACKED = re.compile(r"(.+)\.(gz|tgz|zst|zstd|bz2|xz|lz4|lzma|sz|snappy|br|zip|7z|rar|tar)", re.IGNORECASE)
 MANIFEST = ".rsm-manifest"
-"""Ends the name of what Aiven's tiered storage writes beside a segment: whether that is compressed."""
+"""Ends the name of a file of Aiven's tiered storage next to a segment: whether that is compressed."""
 
 
 def may_matter(name: str) -> bool:
-    """Whether a file of this name can be a segment, a packed one or a manifest: asked of every object."""
+    """Return whether this name can be a segment, a packed one or a manifest: called for every object."""
     return name.endswith((".log", MANIFEST)) or _PACKED.fullmatch(name) is not None
 
 
 def is_segment(file: AnyFile) -> bool:
-    """Whether a file is named as Kafka and tiered storage name segments."""
+    """Return whether a file is named as Kafka and tiered storage name segments."""
     return _SEGMENT.fullmatch(file.name) is not None
 
 
 def base_offset(file: AnyFile) -> int | None:
-    """Return a segment's first offset as its name tells it; None for a file of another name."""
+    """Return a segment's first offset from its name; None for a file of another name."""
     named = _BASE.fullmatch(file.name)
     return int(named[1]) if named else None
 
 
 def partition_in(folder: AnyFolder, topic: str = OFFSETS_TOPIC) -> int | None:
-    """Return the partition of a coordinator's topic that a folder is named for; None for any other folder."""
+    """Return the partition of a coordinator's topic in a folder's name; None for any other folder."""
     if named := _PARTITION[topic].fullmatch(folder.name):
         return int(named[1])
     if folder.name.isdecimal() and _TIERED[topic].fullmatch(folder.parent.name):
@@ -59,19 +59,19 @@ def folder_of(file: AnyFile) -> AnyFolder:
 
 
 def is_packed(file: AnyFile) -> bool:
-    """Whether a file is a compressed one, or an archive, by its name."""
+    """Return whether a file is compressed, or an archive, by its name."""
     return _PACKED.fullmatch(file.name) is not None
 
 
 def is_packed_segment(file: AnyFile) -> bool:
-    """Whether a file is a segment that somebody has compressed, or an archive of a partition's folder."""
+    """Return whether a file is a compressed segment, or an archive of a partition's folder."""
     named = _PACKED.fullmatch(file.name)
     inner = named[1].removesuffix(".tar") if named else ""
     return bool(_SEGMENT.fullmatch(inner) or any(name.fullmatch(inner) for name in _PARTITION.values()))
 
 
 def refuse_packed(file: AnyFile) -> StorageError:
-    """Return what to say of one: nothing in it can be read in ranges, or at all."""
+    """Return the error for one: nothing in it can be read in ranges, or at all."""
     how = "unpack it first"
     for end, command in _UNPACK:
         if file.name.lower().endswith(end):
@@ -96,16 +96,16 @@ _UNPACK = (
 
 
 def size_of(file: AnyFile) -> int:
-    """Bytes in a file; OSError for a local one that cannot be looked at."""
+    """Return the bytes in a file; OSError for a local one that cannot be accessed."""
     return file.stat().st_size if isinstance(file, Path) else file.size
 
 
-def text_of(folder: AnyFolder, name: str, beside: AnyFile) -> str | None:
-    """Return a small text in a folder, found as the file `beside` was; None if it is not there or no text."""
+def text_of(folder: AnyFolder, name: str, neighbour: AnyFile) -> str | None:
+    """Return a small text in a folder, read like its `neighbour`; None if it is missing or not text."""
     try:
         if isinstance(folder, Path):
             return (folder / name).read_text(encoding="utf-8")
-        assert isinstance(beside, RemoteFile)
-        return RemoteFile.at(folder / name, beside.options).read_bytes().decode()
+        assert isinstance(neighbour, RemoteFile)
+        return RemoteFile.at(folder / name, neighbour.options).read_bytes().decode()
     except (OSError, ValueError, StorageMissing):
         return None

@@ -1,7 +1,7 @@
 """The live topic of a cluster: raw batches by Fetch, with their bounds and transaction markers.
 
-A consumer library hides what a history needs: control batches (so how transactions ended), batch bounds (so
-what was written as one), and everything behind an open transaction. Hence Fetch itself, over any transport.
+A consumer library hides what a history needs: control batches (how transactions ended), batch bounds (what
+was written as one), and everything after an open transaction. So this uses Fetch itself, over any transport.
 """
 
 from __future__ import annotations
@@ -67,19 +67,19 @@ class LiveTopic:
         return dict(sorted(found.items()))
 
     def log(self, partition: int) -> LiveLog:
-        """Return a partition's log; BrokerRefused for one that the metadata does not have."""
+        """Return a partition's log; BrokerRefused for one that is not in the metadata."""
         if partition not in self.leaders:
             missing = f"{self.name}-{partition} is not in the metadata"
             raise BrokerRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, missing)
         return LiveLog(self, partition)
 
     def try_again(self) -> None:
-        """Begin a round: ask brokers again that did not answer, and for leaders that there were not."""
+        """Begin a round: ask brokers again that did not answer, and look up missing leaders."""
         self._mute.clear()
         self._looked_again = False
 
     def refresh(self) -> None:
-        """Ask for leaders and names again; BrokerRefused when the topic is not there or not readable."""
+        """Look up leaders and names again; BrokerRefused when the topic is missing or not readable."""
         topics = self._metadata(None).topics if self.with_names else ()
         found = next((topic for topic in topics if topic.name == self.name), None)
         if found is None:
@@ -103,18 +103,18 @@ class LiveTopic:
         return answer
 
     def bounds(self, partition: int) -> tuple[int, int]:
-        """Return the first offset the partition still has, and the one behind its last."""
+        """Return the first offset the partition still has, and the one after its last."""
         return self.offset_at(partition, EARLIEST), self.offset_at(partition, LATEST)
 
     def offset_at(self, partition: int, timestamp: int) -> int:
-        """Return the offset of the first record stamped at `timestamp` (ms) or later, -1 if there is none."""
+        """Return the offset of the first record with `timestamp` (ms) or later, -1 if there is none."""
         asked = ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
         topic = ListOffsetsTopic(name=self.name, partitions=(asked,))
-        told = self._ask(partition, lambda: ListOffsetsRequest(replica_id=-1, topics=(topic,)), None)
-        return int(told.topics[0].partitions[0].offset)
+        answer = self._ask(partition, lambda: ListOffsetsRequest(replica_id=-1, topics=(topic,)), None)
+        return int(answer.topics[0].partitions[0].offset)
 
     def fetch(self, partition: int, offset: int, wait_ms: int = 0) -> tuple[bytes, int]:
-        """Raw batches from the one that holds `offset` on, and the high watermark.
+        """Return raw batches from the one that holds `offset` on, and the high watermark.
 
         Waits up to `wait_ms` for a first byte.
         """
@@ -124,14 +124,14 @@ class LiveTopic:
             topic = FetchTopic(topic=self.name, partitions=(asked,))
             return FetchRequest(max_wait_ms=wait_ms, min_bytes=1, max_bytes=FETCH_BYTES, topics=(topic,))
 
-        told = self._ask(partition, request, _NAMES_UP_TO).responses[0].partitions[0]
-        return bytes(told.records or b""), int(told.high_watermark)
+        answer = self._ask(partition, request, _NAMES_UP_TO).responses[0].partitions[0]
+        return bytes(answer.records or b""), int(answer.high_watermark)
 
     def _ask(self, partition: int, make: Any, max_version: int | None) -> Any:
         """Return the answer of the partition's leader; a leader that moved is looked up again.
 
-        BrokerRefused where there is none, which is looked up once for all partitions, Unreachable if it does
-        not answer: then it is not asked for its other partitions either. Both until `try_again`.
+        BrokerRefused if there is none, which is looked up once for all partitions, Unreachable if it does not
+        answer: then it is not asked for its other partitions either. Both until `try_again`.
         """
         where = f"{self.name}-{partition}"
         for tries_left in reversed(range(_TRIES)):
@@ -157,7 +157,7 @@ class LiveTopic:
             code = topics[0].partitions[0].error_code if topics else answer.error_code
             if not code:
                 return answer
-            # All other refusals stay: a missing right, an offset out of range.
+            # All other errors stay: a missing right, an offset out of range.
             if code not in _MOVED or not tries_left:
                 raise BrokerRefused(code, f"{where} cannot be read: {_why(code, self.name)}")
             self.refresh()
@@ -171,12 +171,11 @@ def _why(code: int, topic: str) -> str:
 
 @dataclass(slots=True)
 class LiveLog:
-    """One partition of a live topic. Each `batches` reads on from `position` to the end there is then,
-    or to the first batch that reaches `until`.
+    """One partition of a live topic. Each `batches` reads on from `position` to the current end.
 
-    `position` None begins at the first offset the partition still has. Offsets that were compacted away or
-    deleted while reading show as gaps. A failure to read on is raised; with `tolerant` it is noted in
-    `failure`, and the others can be read.
+    With `until` it ends at the first batch that reaches it. `position` None begins at the first offset the
+    partition still has. Offsets that were compacted away or deleted while reading show as gaps. A failure to
+    read on is raised; with `tolerant` it is noted in `failure`, and the others can be read.
     """
 
     topic: LiveTopic

@@ -1,4 +1,4 @@
-"""Where a history comes from: segment files and folders of Kafka, of our own data folder, or of a capture."""
+"""The sources of a history: segment files and folders of Kafka, of our own data folder, or of a capture."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ from kgroup.storage.opening import open_store
 from kgroup.storage.options import StorageOptions
 
 TOPICS_FILE = "topics.json"
-"""In a folder of segments: topic names and their ids, where no broker can be asked."""
+"""In a folder of segments: topic names and their ids, for when no broker can be asked."""
 _PARTITION_FILE = "partition.metadata"
 _READ_AT_ONCE = 16
 
@@ -54,9 +54,9 @@ class OffsetsLog(Protocol):
         ...
 
     def batches(self, progress: Progress | None = None) -> Iterator[tuple[bytes, Iterator[BatchHeader]]]:
-        """Chunks with the batches in each, in order; each must be used up before the next is asked for.
+        """Yield chunks with the batches in each, in order; use each up before requesting the next.
 
-        `progress` is told the bytes read since the last call.
+        `progress` receives the bytes read since the last call.
         """
         ...
 
@@ -77,7 +77,7 @@ class SegmentLog:
 
     @property
     def size(self) -> int:
-        """Bytes in all files."""
+        """The bytes in all files."""
         return sum(_size(file) for file in self.files)
 
     @property
@@ -99,17 +99,17 @@ class SegmentLog:
             except OSError as error:
                 end = max(_size(path), scanner.position)
                 reason = f"cannot be read: {error.strerror}"
-                # A disk that fails in one segment may give the next.
+                # A disk that fails in one segment may read the next.
                 self.bad += [*scanner.bad, BadRange(str(path), scanner.position, end, reason)]
                 continue
             self.bad += scanner.bad
-            # From its first byte on nothing is a batch: another file, and not a damaged segment.
+            # No batch from its first byte on: another kind of file, and not a damaged segment.
             if not scanner.batches and scanner.bad and scanner.bad[0].start == 0:
                 self.bad[-1] = BadRange(str(path), 0, scanner.bad[-1].end, "not a segment of Kafka's log")
 
 
 def _size(path: AnyFile) -> int:
-    """Bytes in a file; 0 for one that has gone meanwhile."""
+    """Return the bytes in a file; 0 for one that has gone meanwhile."""
     try:
         return size_of(path)
     except OSError:
@@ -118,14 +118,14 @@ def _size(path: AnyFile) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a look at files and folders found: the segments to read by partition, in order."""
+    """The result of a scan of files and folders: the segments to read by partition, in order."""
 
     partitions: Mapping[int, tuple[AnyFile, ...]]
     cluster: str | None = None
-    """The id of their cluster, if a file beside them tells it."""
+    """The id of their cluster, if a file next to them has it."""
     notes: tuple[str, ...] = ()
     """Copies of partitions that are left out, and why."""
-    beside: tuple[RemoteFile, ...] = ()
+    neighbours: tuple[RemoteFile, ...] = ()
     """Objects near the segments that name topics."""
     state: Mapping[int, tuple[AnyFile, ...]] = field(default_factory=dict)
     """The segments of `__share_group_state` by partition, in order."""
@@ -135,7 +135,7 @@ def segments_of(places: Sequence[Path | Location], options: StorageOptions | Non
     """Return the segment files in these files and folders, on this machine or at URLs; see `segment_logs`."""
     found: dict[int, set[AnyFile]] = {}
     shared: dict[int, set[AnyFile]] = {}
-    beside: list[RemoteFile] = []
+    neighbours: list[RemoteFile] = []
     for place in places:
         below = _below(place, options or StorageOptions())
         for file in below.segments:
@@ -144,7 +144,7 @@ def segments_of(places: Sequence[Path | Location], options: StorageOptions | Non
                 continue
             _check_topic(file)
             found.setdefault(partition_in(folder_of(file)) or 0, set()).add(file)
-        beside += below.beside
+        neighbours += below.neighbours
     partitions, state = _ordered(found), _ordered(shared)
     cluster, other = check_one_cluster(partitions), check_one_cluster(state) if state else None
     if None not in (cluster, other) and cluster != other:
@@ -155,7 +155,7 @@ def segments_of(places: Sequence[Path | Location], options: StorageOptions | Non
     kept, notes = chosen(partitions)
     kept_state, more = chosen(state)
     notes += [f"{SHARE_STATE_TOPIC}, {note}" for note in more]
-    return Look(kept, cluster or other, tuple(notes), tuple(beside), kept_state)
+    return Look(kept, cluster or other, tuple(notes), tuple(neighbours), kept_state)
 
 
 def _ordered(found: Mapping[int, set[AnyFile]]) -> dict[int, tuple[AnyFile, ...]]:
@@ -167,26 +167,26 @@ def segment_logs(
 ) -> list[SegmentLog]:
     """Return the partitions found in these files and folders (searched through), by number.
 
-    A file counts if it is named like a segment (`layout`); a file named outright always does. The partition
-    is in the folder's name (`__consumer_offsets-7`), else 0. Of several copies of a partition the longest
-    sound one counts, and what others have beyond it. Raises StorageError where there is nothing to read, or
-    segments are compressed; ConfigError for segments of several clusters.
+    A file counts if it is named like a segment (`layout`); an explicitly named file always does. The
+    partition is in the folder's name (`__consumer_offsets-7`), else 0. Of several copies of a partition the
+    longest valid one counts, and what others have beyond it. Raises StorageError if there is nothing to read,
+    or segments are compressed; ConfigError for segments of several clusters.
     """
     return logs_of(segments_of(places, options), check_crc)
 
 
 def logs_of(look: Look, check_crc: bool = True) -> list[SegmentLog]:
-    """Return the partitions that a look found, by number."""
+    """Return the partitions that a scan found, by number."""
     return [SegmentLog(number, files, check_crc) for number, files in look.partitions.items()]
 
 
 def state_logs_of(look: Look, check_crc: bool = True) -> list[SegmentLog]:
-    """Return the partitions of `__share_group_state` that a look found, by number."""
+    """Return the partitions of `__share_group_state` that a scan found, by number."""
     return [SegmentLog(number, files, check_crc) for number, files in look.state.items()]
 
 
 def looks_like_segments(word: str) -> bool:
-    """Whether a word is a segment file that is there, or a folder named like a partition of the topic."""
+    """Return whether a word is an existing segment file, or a folder named like a partition of the topic."""
     if "://" in word:
         return word.endswith(".log") or _is_ours(Location.parse(word))
     path = Path(word)
@@ -200,7 +200,7 @@ class _Below:
     """What lies at a place or below it."""
 
     segments: list[AnyFile] = field(default_factory=list)
-    beside: list[RemoteFile] = field(default_factory=list)
+    neighbours: list[RemoteFile] = field(default_factory=list)
 
 
 def _below(place: Path | Location, options: StorageOptions) -> _Below:
@@ -217,7 +217,7 @@ def _below(place: Path | Location, options: StorageOptions) -> _Below:
 
 
 def _local(path: Path) -> _Below:
-    """Segments of the offsets topic below a folder; in a folder of other topics too, theirs are left out."""
+    """Return the offsets topic's segments below a folder; other topics' segments there are skipped."""
     if not path.exists():
         raise StorageError(f"{path} does not exist")
     if path.is_file():
@@ -226,7 +226,7 @@ def _local(path: Path) -> _Below:
 
 
 def _remote(place: Location, options: StorageOptions) -> _Below:
-    """As `_local`; a listing is read as it comes, and only what may be wanted of it is kept."""
+    """As `_local`; a listing is read as it arrives, and only what may be wanted of it is kept."""
     store = open_store(place, options)
     if place.path and "." in place.name:
         with suppress(StorageMissing):
@@ -236,13 +236,13 @@ def _remote(place: Location, options: StorageOptions) -> _Below:
         seen = True
         name = each.location.name
         if name in (TOPICS_FILE, _PARTITION_FILE):
-            # One partition of a topic tells its id as well as all of them.
+            # One partition of a topic has its id as well as all of them.
             topic = str(each.location.parent).rpartition("-")[0] if name == _PARTITION_FILE else str(each)
             if topic not in topics:
                 topics.add(topic)
-                found.beside.append(RemoteFile.of(each, options))
+                found.neighbours.append(RemoteFile.of(each, options))
         elif may_matter(name):
-            # Other topics may have any number of segments; of what is only packed, one is enough to say so.
+            # Other topics may have any number of segments; of packed ones, one is enough to report it.
             folder = each.location.parent
             ours = _is_ours(folder) or folder == place
             if _wanted(file := RemoteFile.of(each, options)) and (ours or is_packed(file) and not kept):
@@ -263,25 +263,25 @@ def _own(files: Iterable[AnyFile], folder: AnyFolder) -> list[AnyFile]:
     ours = [file for file in named if _is_ours(file.parent)]
     segments = [file for file in ours or named if is_segment(file) and (ours or file.parent == folder)]
     for file in named:
-        # An archive beside segments may be anything; one instead of them is what was to be read.
+        # An archive next to segments may be anything; one instead of them is what was to be read.
         whole = is_packed(file) and (not segments or is_packed_segment(file) and _meant(file, folder))
         if whole:
             raise refuse_packed(file)
     manifests = {str(file): file for file in ours if file.name.endswith(MANIFEST)}
     for file in segments:
-        beside = manifests.get(str(file).removesuffix(".log") + MANIFEST)
-        if beside is not None:
-            _check_plain(file, beside)
+        neighbour = manifests.get(str(file).removesuffix(".log") + MANIFEST)
+        if neighbour is not None:
+            _check_plain(file, neighbour)
     return segments
 
 
 def _is_ours(folder: AnyFolder) -> bool:
-    """Whether a folder is named for a partition of one of the topics that are read."""
+    """Return whether a folder is named for a partition of one of the topics that are read."""
     return any(partition_in(folder, topic) is not None for topic in (OFFSETS_TOPIC, SHARE_STATE_TOPIC))
 
 
 def _meant(file: AnyFile, folder: AnyFolder) -> bool:
-    """Whether a packed file would be read, were it not packed."""
+    """Return whether a packed file would be read, were it not packed."""
     inside = _is_ours(file.parent)
     return inside or file.parent == folder or file.name.startswith(OFFSETS_TOPIC)
 
@@ -293,10 +293,10 @@ def _unpacked(file: AnyFile) -> AnyFile:
 
 
 def _check_plain(file: AnyFile, manifest: AnyFile) -> None:
-    """StorageError for a segment that tiered storage has compressed or encrypted, as its manifest says."""
+    """Raise StorageError for a segment compressed or encrypted by tiered storage, as its manifest says."""
     try:
-        told = json.loads(manifest.read_bytes())
-        packed, secret = told.get("compression"), told.get("encryption")
+        manifest_of = json.loads(manifest.read_bytes())
+        packed, secret = manifest_of.get("compression"), manifest_of.get("encryption")
     except (OSError, ValueError, AttributeError):
         return
     if packed or secret:
@@ -306,7 +306,7 @@ def _check_plain(file: AnyFile, manifest: AnyFile) -> None:
 
 
 def _check_topic(file: AnyFile) -> None:
-    """StorageError for a segment in a broker's folder of another topic."""
+    """Raise StorageError for a segment in a broker's folder of another topic."""
     folder = folder_of(file)
     if partition_in(folder) is None and text_of(folder, _PARTITION_FILE, file) is not None:
         topic = folder.name.rpartition("-")[0]
@@ -314,13 +314,13 @@ def _check_topic(file: AnyFile) -> None:
 
 
 def topic_names_near(
-    places: Iterable[Path | Location], beside: Sequence[RemoteFile] = ()
+    places: Iterable[Path | Location], neighbours: Sequence[RemoteFile] = ()
 ) -> dict[bytes, str]:
-    """Topic ids → names as the folders around the segments tell them.
+    """Return topic names by id, from the folders around the segments.
 
     From `topics.json` (a capture has it) and from Kafka's `partition.metadata` in the folders of the same
-    data directory, which ours writes too. What cannot be read is left out: ids are shown instead. At a URL
-    it is what a look found there (`Look.beside`).
+    data directory, which ours writes too. Unreadable files are skipped: ids are shown instead. At a URL it is
+    what a scan found there (`Look.neighbours`).
     """
     found: dict[bytes, str] = {}
     folders = set()
@@ -333,9 +333,9 @@ def topic_names_near(
         found |= _topics_file(_text(folder / TOPICS_FILE))
         for metadata in folder.glob(f"*-*/{_PARTITION_FILE}"):
             found |= _partition_metadata(metadata.parent.name, _text(metadata))
-    if beside:
+    if neighbours:
         with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
-            for file, text in zip(beside, pool.map(_text, beside), strict=True):
+            for file, text in zip(neighbours, pool.map(_text, neighbours), strict=True):
                 named = file.name == TOPICS_FILE
                 found |= _topics_file(text) if named else _partition_metadata(file.parent.name, text)
     return found
@@ -364,9 +364,9 @@ def _partition_metadata(folder: str, text: str) -> dict[bytes, str]:
 
 
 def topics_text(names: Mapping[bytes, str]) -> str:
-    """Topic ids as they are kept beside segments, so that a replay without a broker can name topics."""
-    told = {name: uuid_text(topic_id) for topic_id, name in sorted(names.items(), key=lambda item: item[1])}
-    return json.dumps(told, indent=2) + "\n"
+    """Return topic ids as kept next to segments, so that a replay without a broker can name topics."""
+    ids = {name: uuid_text(topic_id) for topic_id, name in sorted(names.items(), key=lambda item: item[1])}
+    return json.dumps(ids, indent=2) + "\n"
 
 
 def write_topics_file(folder: Path, names: Mapping[bytes, str]) -> None:

@@ -1,8 +1,8 @@
-"""What is read by one task: pieces of segment files, cut anywhere, read at batch bounds.
+"""What one task reads: pieces of segment files, cut anywhere, read at batch bounds.
 
-A piece owns the batches that begin in it. Its reader starts at the first sound batch at or behind its start
-and goes on to the first sound batch at or behind its end: so each batch has one owner, and each damaged range
-is found by one reader, however a file is cut.
+A piece owns the batches that begin in it. Its reader starts at the first valid batch at or after its start
+and continues to the first valid batch at or after its end: so each batch has one owner, and each damaged
+range is found by one reader, however a file is cut.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SPLIT_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The batches of a file that begin at `start` or behind it, and before `end`."""
+    """The batches of a file that begin at or after `start`, and before `end`."""
 
     file: AnyFile
     start: int
@@ -38,8 +38,8 @@ class Piece:
 class Split:
     """One task's share of a partition; `number` orders the splits of a partition.
 
-    Batches up to the log offset `after` are left out. If it `waits`, it is read up to a file that ends inside
-    a batch with offsets missing behind it: that file may still be written.
+    Batches up to the log offset `after` are skipped. If it `waits`, it is read up to a file that ends inside
+    a batch with offsets missing after it: that file may still be written.
     """
 
     part: int
@@ -50,7 +50,7 @@ class Split:
 
     @property
     def size(self) -> int:
-        """Bytes, more or less."""
+        """The approximate number of bytes."""
         return sum(piece.end - piece.start for piece in self.pieces)
 
     @property
@@ -70,7 +70,7 @@ def plan_splits(
 ) -> list[Split]:
     """Return the splits of these logs, in order, of about `split_bytes` each.
 
-    `after` is the last log offset read before, by partition: segments that hold nothing later are left out.
+    `after` is the last log offset read before, by partition: segments without later ones are skipped.
     Partitions in `whole`, and those whose segments come from several folders and may overlap, are one split.
     """
     splits: list[Split] = []
@@ -92,13 +92,13 @@ def _whole(path: AnyFile) -> Piece:
 
 
 def _packed(files: Sequence[AnyFile], split_bytes: int) -> Iterator[list[Piece]]:
-    """Small files together, large ones cut."""
+    """Yield small files together, large ones cut."""
     pack: list[Piece] = []
     room = split_bytes
     for path in files:
         size = _whole(path).end
         start = 0
-        # Behind a cut a reader has to search for a batch: a file that fits into a split is left in one piece.
+        # After a cut a reader has to search for a batch: a file that fits into a split is left in one piece.
         while size - start > room and (start or size > split_bytes) and not _old_format(path):
             pack.append(Piece(path, start, start + room))
             start += room
@@ -118,7 +118,7 @@ def _packed(files: Sequence[AnyFile], split_bytes: int) -> Iterator[list[Piece]]
 
 
 def _old_format(path: AnyFile) -> bool:
-    """Whether a file begins with messages of an old format: in one may lie what looks like a whole one."""
+    """Return whether a file begins with messages of an old format, which may contain what looks like one."""
     try:
         with path.open("rb") as file:
             return file.read(17)[16:] in (b"\0", b"\1")
@@ -127,11 +127,11 @@ def _old_format(path: AnyFile) -> bool:
 
 
 def _unread(files: Sequence[AnyFile], after: int) -> list[AnyFile]:
-    """Return the segments that may hold an offset behind `after`; a segment's name is its first offset."""
+    """Return the segments that may hold an offset after `after`; a segment's name is its first offset."""
     left = []
     for i, file in enumerate(files):
-        # Only within a folder does the next segment's name say where this one ends; tiered storage may hold a
-        # segment twice.
+        # Only within a folder does the next segment's name show where this one ends; tiered storage may hold
+        # a segment twice.
         base = base_offset(file)
         behind = (base_offset(f) for f in files[i + 1 :] if f.parent == file.parent)
         following = next((b for b in behind if b is not None and (base is None or b > base)), None)
@@ -144,7 +144,7 @@ def _unread(files: Sequence[AnyFile], after: int) -> list[AnyFile]:
 class SplitReader:
     """Reads a split; `chunks` yields the batches that were not read before, `bad` collects damage.
 
-    `chunk_bytes` are read at once, what is best for it where that is 0.
+    `chunk_bytes` are read at once, or the best size for 0.
     """
 
     split: Split
@@ -155,9 +155,9 @@ class SplitReader:
     positions: dict[str, int] = field(default_factory=dict)
     """How far each file was read: the end of the last whole batch."""
     cut: str = ""
-    """The file that ends inside a batch, if none of the batches behind it was read."""
+    """The file that ends inside a batch, if none of the batches after it was read."""
     stopped: bool = False
-    """Whether batches behind that file were left out, because offsets are missing between."""
+    """Whether batches after that file were skipped, because offsets are missing between."""
 
     def __post_init__(self) -> None:
         self.next_offset = self.split.after + 1
@@ -173,7 +173,7 @@ class SplitReader:
         return paths[: paths.index(self.source)] if self.stopped else paths
 
     def chunks(self) -> Iterator[tuple[bytes, list[BatchHeader]]]:
-        """Chunks with their batches, none empty; StorageError if a file cannot be read."""
+        """Yield chunks with their batches, none empty; StorageError if a file cannot be read."""
         for piece in self.split.pieces:
             self.source = piece.path
             try:
@@ -224,7 +224,7 @@ class SplitReader:
         self.bad += _named(piece, scanner)
 
     def _fresh(self, headers: list[BatchHeader]) -> list[BatchHeader]:
-        """Those that were not read before, in this split or by an earlier run."""
+        """Return those that were not read before, in this split or by an earlier run."""
         fresh, following = [], self.next_offset
         for header in headers:
             if header.last_offset >= following:
@@ -238,11 +238,11 @@ _MAX_BATCH = 65 << 20
 
 
 def _end_at(end: int, origin: int, headers: list[BatchHeader], scanner: Scanner) -> bool:
-    """Drop the batches that begin at `end` of the file or later; whether there were any."""
+    """Drop the batches that begin at `end` of the file or later; return whether there were any."""
     if not headers or origin + headers[-1].position < end:
         return False
     ours = sum(origin + header.position < end for header in headers)
-    # Damage up to the next batch is ours, what lies behind that is for its own split to find.
+    # Damage up to the next batch is ours; its own split finds what lies after that.
     last = origin + headers[ours].position
     scanner.bad = [bad for bad in scanner.bad if bad.start < last]
     del headers[ours:]

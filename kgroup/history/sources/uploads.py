@@ -1,9 +1,9 @@
 """A capture at a URL: objects do not grow, so batches wait and become a segment of their own.
 
     URL/topics.json                                    topic ids
-    URL/__consumer_offsets-7/00000000000000012345.log  a segment for each upload
+    URL/__consumer_offsets-7/00000000000000012345.log  one segment per upload
 
-What waits when the process ends by force is not lost: the next capture begins behind the last object.
+What waits when the process is killed is not lost: the next capture begins after the last object.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from kgroup.storage.opening import open_store
 from kgroup.storage.options import StorageOptions
 
 OBJECT_BYTES = 16 << 20
-"""An object is put when there is so much for it."""
+"""Bytes from which an object is uploaded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Uploads:
 
 @dataclass(slots=True)
 class UploadedPartition(PartitionCapture):
-    """As `PartitionCapture`: a batch that was appended waits, until `flush` or until an object is full."""
+    """As `PartitionCapture`: an appended batch waits until `flush`, or until an object is full."""
 
     options: StorageOptions = field(default_factory=StorageOptions)
     _batches: list[bytes] = field(default_factory=list)
@@ -75,7 +75,7 @@ class UploadedPartition(PartitionCapture):
         open_store(self._for, self.options).write(self._for, data)
         self.bytes_kept += len(data)
         self.batches += len(self._batches)
-        # The next batch begins an object of its own: this one is never written again.
+        # The next batch begins another object: this one is never written again.
         if self.path == self._for:
             self.path = None
         self._batches, self._for = [], None

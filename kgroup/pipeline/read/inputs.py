@@ -1,4 +1,4 @@
-"""What a run or the data source reads: segment files, or the live topic of a cluster."""
+"""The input of a run or the data source: segment files, or the live topic of a cluster."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ from kgroup.storage.location import Location
 from kgroup.storage.options import StorageOptions
 
 RECORD_BYTES = 100
-"""What a commit takes in the log, more or less: so many bytes of a live partition are one offset."""
+"""Approximate size of a commit in the log: that many bytes of a live partition count as one offset."""
 
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """Where a first read begins: at the first batch that reaches `offset`, or a time (ms) by its stamps."""
+    """Where a first read begins: at the first batch that reaches `offset`, or a time (ms)."""
 
     offset: int | None = None
     time_ms: int | None = None
 
 
 class StateLog(Protocol):
-    """A partition of `__share_group_state`, to be opened by the task that reads it."""
+    """A partition of `__share_group_state`, opened by the task that reads it."""
 
     @property
     def partition(self) -> int: ...
 
     def opened(self) -> AbstractContextManager[OffsetsLog]:
-        """Return its log; for `with`. KgroupError where it cannot be reached."""
+        """Return its log, as a context manager. KgroupError if it cannot be reached."""
         ...
 
 
@@ -68,45 +68,45 @@ class Input(Protocol):
 
     @property
     def labels(self) -> list[str]:
-        """What is read, for the manifest."""
+        """The sources, for the manifest."""
         ...
 
     def looked_at(self) -> Input:
-        """The same as it is found now, for all that one run asks of it."""
+        """Return the input as it is found now, for all requests of one run."""
         ...
 
     def parts(self) -> int:
-        """How many partitions there are."""
+        """Return the number of partitions."""
         ...
 
     def plan(
         self, split_bytes: int, after: Mapping[int, int], whole: frozenset[int] = frozenset()
     ) -> list[Split]:
-        """The splits that hold what is behind `after` (the last log offset read, by partition)."""
+        """Return the splits with what follows `after` (the last log offset read, by partition)."""
         ...
 
     def state_logs(self, after: Mapping[int, int]) -> StateLogs | None:
-        """The partitions of `__share_group_state`; None where there is no such topic.
+        """Return the partitions of `__share_group_state`; None if there is no such topic.
 
-        `after` are the last offsets read, which may be read again. KgroupError where it cannot be read.
+        `after` are the last offsets read, which may be read again. KgroupError if it cannot be read.
         """
         ...
 
     def topic_names(self) -> dict[bytes, str]:
-        """The names of topic ids, as far as they are known outside the log."""
+        """Return the names of topic ids, as far as they are known outside the log."""
         ...
 
     def cluster_id(self) -> str | None:
-        """The id of the cluster whose topic this is; None where nothing tells it."""
+        """Return the id of the topic's cluster; None if unknown."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Segments:
-    """Segment files, and folders searched through, by path or URL; StorageError where nothing is to be read.
+    """Segment files, and folders to search, by path or URL; StorageError if there is nothing to read.
 
-    `found` is what a look found. A look reads copies of a partition to see whether they are of one cluster,
-    so that a run looks once.
+    `found` is the result of a scan. A scan reads copies of a partition to check that they are of one cluster,
+    so a run scans once.
     """
 
     paths: tuple[Path | Location, ...]
@@ -164,7 +164,7 @@ class Segments:
         return StateLogs([StateSegments(log.partition, log) for log in logs]) if logs else None
 
     def topic_names(self) -> dict[bytes, str]:
-        return topic_names_near(self.paths, self._look().beside)
+        return topic_names_near(self.paths, self._look().neighbours)
 
     def cluster_id(self) -> str | None:
         return self._look().cluster
@@ -182,12 +182,12 @@ class StateSegments:
 
 
 def _start(log: SegmentLog, since: Since) -> int:
-    """The offset to begin at; behind the last one if nothing is so late."""
+    """Return the offset to begin at; after the last one if nothing is that late."""
     if since.offset is not None:
         return since.offset
     files = list(log.files)
     time_ms = since.time_ms or 0
-    # Brokers stamp the records of this topic as they append: what begins before is over before.
+    # Brokers stamp the records of this topic as they append: batches are in time order.
     while len(files) > 1 and (head := next(_headers(files[1]), None)) and head.base_timestamp_ms < time_ms:
         del files[0]
     last = -1
@@ -211,7 +211,7 @@ def _headers(path: AnyFile) -> Iterator[BatchHeader]:
 class LiveCluster:
     """The live topic; every task reads its share from the brokers by itself.
 
-    By Fetch as in process, not by a consumer library: that would hide transaction markers and batch bounds.
+    By Fetch as in process, not by a consumer library, which would hide transaction markers and batch bounds.
     """
 
     connection: ConnectionSettings
@@ -242,7 +242,7 @@ class LiveCluster:
         return splits
 
     def bounds(self, topic: LiveTopic, part: int) -> tuple[int, int]:
-        """Where a first read of a partition begins, and the offset behind its last."""
+        """Return where a first read of a partition begins, and the offset after its last."""
         first, end = topic.bounds(part)
         if self.since is None:
             return first, end
@@ -252,7 +252,7 @@ class LiveCluster:
         return (end if found < 0 else found), end
 
     def shares(self, part: int, first: int, end: int, step: int) -> list[Split]:
-        """The offsets from `first` to before `end`, in splits of `step` offsets."""
+        """Return the offsets from `first` to before `end`, in splits of `step` offsets."""
         starts = range(first, end, max(1, step))
         ends = [min(start + step, end) for start in starts]
         return [
@@ -288,7 +288,7 @@ class LiveCluster:
 
 @dataclass(frozen=True, slots=True)
 class LiveState:
-    """A partition of the live `__share_group_state`, read behind `last_offset`."""
+    """A partition of the live `__share_group_state`, read after `last_offset`."""
 
     partition: int
     connection: ConnectionSettings
@@ -306,14 +306,14 @@ class LiveState:
 def live_topic(
     connection: ConnectionSettings, with_names: bool = False, name: str = OFFSETS_TOPIC
 ) -> Iterator[LiveTopic]:
-    """A coordinator's topic of a cluster; BrokerRefused when it is not there or not readable."""
+    """Return a coordinator's topic of a cluster; BrokerRefused when it is missing or not readable."""
     with SocketTransport(connection) as transport:
         yield LiveTopic(transport, connection.request_timeout_s, with_names=with_names, name=name)
 
 
 @dataclass(frozen=True, slots=True)
 class LiveSplit(Split):
-    """The batches of a live partition that begin at `start` or behind it, and before `end` (log offsets)."""
+    """The batches of a live partition that begin at or after `start`, and before `end` (log offsets)."""
 
     connection: ConnectionSettings | None = None
     start: int = 0
@@ -333,7 +333,7 @@ class LiveSplit(Split):
 
 @dataclass(slots=True)
 class LiveReader(SplitReader):
-    """Reads its share of a live partition from the leader, chunk by chunk as Fetch gives it."""
+    """Reads its share of a live partition from the leader, in the chunks that Fetch returns."""
 
     bytes_read: int = 0
 
@@ -341,7 +341,7 @@ class LiveReader(SplitReader):
         split = self.split
         assert isinstance(split, LiveSplit) and split.connection is not None
         self.source = split.source
-        # A batch belongs to the share that it begins in, but what the first share begins inside is its own.
+        # A batch belongs to the share it begins in; the first share also has the one that it begins inside.
         first = split.start if split.number else -1
         with live_topic(split.connection) as topic:
             log = LiveLog(topic, split.part, split.start, until=split.end)
@@ -355,7 +355,7 @@ class LiveReader(SplitReader):
 
 
 def connection_of(options: Mapping[str, str]) -> ConnectionSettings:
-    """How to reach a cluster, from settings named as confluent-kafka has them; ConfigError for a bad one."""
+    """Return a cluster's connection settings from confluent-kafka's names; ConfigError for a bad one."""
     return ConnectionSettings(
         bootstrap=parse_bootstrap(options.get("bootstrap.servers", "")),
         security=security_of(Given(options)),

@@ -1,4 +1,4 @@
-"""What must hold for commits: who may, that they stay, that they never go back."""
+"""Invariants of commits: who may commit, that commits stay, that they never go back."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Where = tuple[str, str, int]
 
 
 class CommitAudit:
-    """Remembers every commit that was acknowledged, and every one in the log. Raises `Violation`."""
+    """Keeps every acknowledged commit, and every commit in the log. Raises `Violation`."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -39,10 +39,10 @@ class CommitAudit:
     def logged(
         self, record: Record, request: Message | None, group: Group | None, at: int, producer_id: int
     ) -> None:
-        """Check a record that was appended: a member's commit never goes back; only operators remove one.
+        """Check an appended record: a member's commit never goes back; only operators remove one.
 
-        `request` is what brought the record, `group` the group as the log before it says. What has a producer
-        (not -1) counts once its transaction has `ended`. `at` is the record's offset.
+        `request` caused the record; `group` is the group as the log before it has it. A record with a
+        producer (not -1) counts once its transaction has `ended`. `at` is the record's offset.
         """
         by_admin = is_by_admin(request)
         key, value = record.key, record.value
@@ -72,10 +72,10 @@ class CommitAudit:
         self._committed[where] = value.offset
 
     def ended(self, producer_id: int, committed: bool, follower: Coordinator) -> None:
-        """Note a marker that was appended: committed offsets show from now on, aborted ones never do.
+        """Note an appended marker: committed offsets become visible, aborted ones never do.
 
-        What a transaction commits begins where the commit before it ended: nothing is copied twice, nothing
-        left out. Not so where an operator has set the offset meanwhile.
+        A transaction's commit begins where the previous one ended: nothing is copied twice or skipped, unless
+        an operator has set the offset meanwhile.
         """
         transaction = self._world.transactions.of(producer_id)
         for where, (offset, at) in self._held.pop(producer_id, {}).items():
@@ -94,7 +94,7 @@ class CommitAudit:
                 )
 
     def _continues(self, transaction: Transaction | None, where: Where, before: int | None) -> None:
-        """Check that this transaction copied, from where the commit before it ended, what is committed."""
+        """Check that this transaction copied what it commits, from where the previous commit ended."""
         copied = None if transaction is None else transaction.copied.get(TopicPartition(where[1], where[2]))
         if copied is None:
             raise Violation("exactly once", f"{where} is held by a transaction that did not copy it")
@@ -104,7 +104,7 @@ class CommitAudit:
     def answered_in_transaction(
         self, live: Coordinator, request: TxnOffsetCommitRequest, response: Message | None
     ) -> None:
-        """Check the answer to a commit in a transaction: accepted from members at their epoch alone."""
+        """Check the answer to a commit in a transaction: only members at their epoch are accepted."""
         if not isinstance(response, TxnOffsetCommitResponse):
             return
         codes = {part.error_code for topic in response.topics for part in topic.partitions}
@@ -116,7 +116,7 @@ class CommitAudit:
             raise Violation("a member at its epoch may commit", f"{request}: {sorted(codes)}")
 
     def nothing_lost(self, follower: Coordinator) -> None:
-        """Every commit that was acknowledged is there."""
+        """Check that every acknowledged commit is there."""
         offsets = follower.state.offsets
         known = set(offsets.groups())
         for (group_id, topic, number), offset in self._acknowledged.items():
@@ -129,7 +129,7 @@ class CommitAudit:
     def answered(
         self, live: Coordinator, follower: Coordinator, request: OffsetCommitRequest, replies: list[Reply]
     ) -> None:
-        """Check the answer to a commit: accepted from members at their epoch alone, and written before."""
+        """Check the answer to a commit: accepted only from members at their epoch, and written before."""
         for reply in replies:
             response = reply.response
             if not isinstance(response, OffsetCommitResponse):
@@ -163,11 +163,12 @@ class CommitAudit:
 
 
 def _is_given_away(request: Message | None, group: Group | None, partition: TopicPartition) -> bool:
-    """Whether a static member commits what its cooperative group has given to another member before.
+    """Return whether a static member commits what its cooperative group gave to another member before.
 
-    One that misses a rebalance stays in the group with the subscription of its last join (KIP-345), which
-    does not tell what it was given since: the leader takes that for free, and the next owner reads on before
-    this one, at its next join, gives the partition up and commits (KIP-429). Kafka takes both commits.
+    A member that misses a rebalance stays in the group with the subscription of its last join (KIP-345),
+    which does not report what it was assigned since: the leader takes that as free, and the next owner reads
+    on before this one, at its next join, gives the partition up and commits (KIP-429). Kafka accepts both
+    commits.
     """
     if not isinstance(request, OffsetCommitRequest) or request.group_instance_id is None:
         return False
@@ -181,7 +182,7 @@ def _is_given_away(request: Message | None, group: Group | None, partition: Topi
 
 
 def is_by_admin(request: Message | None) -> bool:
-    """Whether a request may set offsets back or remove them, as members never do."""
+    """Return whether a request may set offsets back or remove them, as members never do."""
     if isinstance(request, OffsetCommitRequest):
         return request.generation_id_or_member_epoch < 0
     return isinstance(request, DeleteGroupsRequest | OffsetDeleteRequest)

@@ -1,4 +1,4 @@
-"""Who may do what, told a second time and independently: from the records alone (KIP-345, 848, 1251)."""
+"""Who may do what, stated a second time and independently: from the records alone (KIP-345, 848, 1251)."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ FENCES = frozenset(
         ErrorCode.REBALANCE_IN_PROGRESS,
     }
 )
-"""The refusals that say the sender is not the member it takes itself for, or not now."""
+"""Errors for a sender that is not the member it claims to be, or not now."""
 
 
 def may_commit(group: Group | None, request: OffsetCommitRequest, image: TopicImage) -> bool:
-    """Whether the group must take this commit: by exactly these members, at exactly these epochs.
+    """Return whether the group must accept this commit: from exactly these members and epochs.
 
-    Classic: a member at the group's generation, unless assignments are being handed out. Consumer:
-    assignment epoch ≤ the commit's epoch ≤ member epoch, for each partition (KIP-1251).
+    Classic: a member at the group's generation, unless assignments are being handed out. Consumer: assignment
+    epoch ≤ the commit's epoch ≤ member epoch, for each partition (KIP-1251).
     """
     epoch = request.generation_id_or_member_epoch
     if group is None:
@@ -113,14 +113,14 @@ def readable(
 
 
 def is_member(group: Group | None, member_id: str, instance_id: str | None) -> bool:
-    """Whether the ids name a member of the group, together."""
+    """Return whether the ids together name a member of the group."""
     if group is None or isinstance(group, ShareGroup | StreamsGroup) or member_id not in group.members:
         return False
     return instance_id is None or group.static.get(instance_id) == member_id
 
 
 def may_beat(group: Group | None, request: ByMember) -> bool:
-    """Whether a classic heartbeat or sync is that of a member at the group's present generation."""
+    """Return whether a classic heartbeat or sync is of a member at the group's current generation."""
     if not is_member(group, request.member_id, request.group_instance_id):
         return False
     if isinstance(group, ClassicGroup):
@@ -132,9 +132,10 @@ def may_beat(group: Group | None, request: ByMember) -> bool:
 def may_report(
     group: Group | None, request: ConsumerGroupHeartbeatRequest | StreamsGroupHeartbeatRequest
 ) -> bool:
-    """Whether a heartbeat of either newer protocol is of a member at its epoch, or repeats one unanswered.
+    """Return whether a newer protocol's heartbeat is of a member at its epoch, or a repetition.
 
-    `group` is as it was before the heartbeat. One that joins or leaves is not fenced by epoch.
+    `group` is as it was before the heartbeat. A heartbeat that joins or leaves is not fenced by epoch. A
+    repetition is one whose answer was lost.
     """
     if request.member_epoch <= 0:
         return True
@@ -156,9 +157,9 @@ def may_report(
 
 
 def is_outdated(group: Group | None, request: Message, image: TopicImage) -> bool:
-    """Whether a request of the group's past names an epoch at which its member can do nothing any more.
+    """Return whether an old request of a group names an epoch at which its member is fenced now.
 
-    A commit of partitions the member has had ever since is none: no rule tells it from a late one.
+    A commit of partitions the member has had ever since is not: it cannot be distinguished from a late one.
     """
     match request:
         case OffsetCommitRequest():

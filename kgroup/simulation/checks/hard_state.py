@@ -1,4 +1,4 @@
-"""Compare what two coordinators must agree on when they have read the same log."""
+"""Compares what two coordinators must agree on after reading the same log."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kgroup.protocol.batches import LogRecord
 
 
 def difference(one: Coordinator, other: Coordinator) -> str | None:
-    """Return the first thing the two disagree on, in words; None if their hard state is the same."""
+    """Return the first difference of the two, as text; None if their hard state is the same."""
     mine, theirs = one.state, other.state
     for group_id in sorted(mine.groups.keys() | theirs.groups.keys()):
         found = group_difference(mine.groups.get(group_id), theirs.groups.get(group_id))
@@ -29,15 +29,15 @@ def difference(one: Coordinator, other: Coordinator) -> str | None:
 
 
 def group_difference(one: Group | None, other: Group | None) -> str | None:
-    """Return the first thing two versions of a group disagree on; soft state does not count."""
+    """Return the first difference of two versions of a group; soft state does not count."""
     if one is not None and other is not None and type(one) is not type(other):
         return f"{type(one).__name__} and {type(other).__name__}"
     if one is None or other is None:
-        # A group that never committed anything is soft: it may be there or not.
+        # A group that never committed anything is soft: it may exist or not.
         rest = one or other
         if rest is None or (isinstance(rest, ClassicGroup) and not rest.committed.generation):
             return None
-        return "is there for one only"
+        return "exists for one only"
     parts = zip(_parts(one), _parts(other), strict=True)
     for (name, left), (_, right) in parts:
         if left != right:
@@ -80,7 +80,7 @@ def _streams_parts(group: StreamsGroup) -> Iterator[tuple[str, object]]:
 
 
 def _members_difference(group: ClassicGroup) -> str | None:
-    """How a classic group with nothing forming differs from what its last record says."""
+    """Return how a classic group without a rebalance in progress differs from its last record."""
     if group.forming is not None:
         return None
     stored = {m.member_id: _stored(m) for m in group.committed.members}
@@ -102,7 +102,7 @@ def _stored(member: r.MemberMetadata) -> tuple[object, ...]:
 def _offsets(
     coordinator: Coordinator,
 ) -> tuple[dict[tuple[str, str, int], tuple[r.OffsetCommitValue, int]], dict[str, list[tuple[str, int]]]]:
-    """Return committed offsets, and what open transactions hold."""
+    """Return committed offsets, and pending ones of open transactions."""
     offsets = coordinator.state.offsets
     committed = {
         (group_id, topic, number): (stored.value, stored.log_offset)
@@ -115,10 +115,10 @@ def _offsets(
 
 
 def compacted(log: MemoryLog) -> Iterable[tuple[Record, int, int]]:
-    """Yield what a compacted log still says: the last record of every key, its offset, and its producer id.
+    """Yield what a compacted log retains: the last record of every key, its offset, and its producer id.
 
-    What was aborted is gone, and what was committed is as any other record (-1). What an open transaction
-    holds comes last.
+    Aborted records are gone, and committed ones are as any other record (-1). Records of open transactions
+    come last.
     """
     entries: list[tuple[int, LogRecord]] = []
     open_now: dict[int, list[tuple[int, LogRecord]]] = {}

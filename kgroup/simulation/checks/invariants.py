@@ -43,7 +43,7 @@ from kgroup.simulation.world.world import World
 
 @dataclass(slots=True)
 class Follower:
-    """A second coordinator of a partition that is fed by nothing but the log."""
+    """A second coordinator of a partition that only reads the log."""
 
     coordinator: Coordinator
     next_offset: int = 0
@@ -56,7 +56,7 @@ class Follower:
 
 
 class Auditor(Watcher):
-    """Follows every log, and compares what shards do and members believe with it. Raises `Violation`."""
+    """Follows every log, and compares it with what shards do and members believe. Raises `Violation`."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -70,7 +70,7 @@ class Auditor(Watcher):
         return self._world.image
 
     def follower(self, partition: Partition) -> Follower:
-        """Return the partition's follower, up to what it has read so far."""
+        """Return the partition's follower, as far as it has read."""
         found = self._followers.get(partition.number)
         if found is None:
             coordinator = Coordinator(self._world.config, "follower", self._image)
@@ -78,7 +78,7 @@ class Auditor(Watcher):
         return found
 
     def loaded(self, partition: Partition) -> None:
-        """See `brokers.Watcher`: what was loaded is what had been served, with every acknowledged commit."""
+        """See `brokers.Watcher`: the loaded state is the served one, with every acknowledged commit."""
         self._follow(partition)
         assert partition.shard is not None
         self.equal(partition)
@@ -97,7 +97,7 @@ class Auditor(Watcher):
         self._commits.nothing_lost(follower.coordinator)
 
     def stepped(self, partition: Partition, request: Message | None, replies: list[Reply]) -> None:
-        """See `brokers.Watcher`: the request was the sender's to make, and its effects are in the log."""
+        """See `brokers.Watcher`: the sender was allowed the request, and its effects are in the log."""
         follower = self.follower(partition)
         own = replies[0].response if replies and request is not None else None
         if isinstance(request, ConsumerGroupHeartbeatRequest | StreamsGroupHeartbeatRequest):
@@ -108,7 +108,7 @@ class Auditor(Watcher):
         assert partition.shard is not None
         live = partition.shard.coordinator
         if live is not follower.live and partition.leader is not None:
-            # A shard whose append failed has loaded its log again, and given everybody new deadlines.
+            # A shard whose append failed has loaded its log again, and given all members new deadlines.
             follower.live, partition.loaded_ms = live, self._world.brokers.now_ms(partition.leader)
         group_id = getattr(request, "group_id", None)
         if group_id is not None:
@@ -137,7 +137,7 @@ class Auditor(Watcher):
         self._disjoint(member.group_id, group)
 
     def _follow(self, partition: Partition, request: Message | None = None) -> set[str]:
-        """Read on in the log; the groups whose records came."""
+        """Read on in the log; return the groups of the records."""
         follower = self.follower(partition)
         touched: set[str] = set()
         targets: set[str] = set()
@@ -179,10 +179,10 @@ class Auditor(Watcher):
         return touched
 
     def _before(self, follower: Follower, record: Record, left: set[str]) -> None:
-        """Check a record that takes something away or back against what was there.
+        """Check a record that removes or sets back something against the state before.
 
-        `left` are the groups that members have left in this batch. A group nobody is in may be deleted, or
-        made again in the other protocol: it starts from the beginning.
+        `left` are the groups that members left in this batch. An empty group may be deleted, or replaced by
+        one of the other protocol that starts from the beginning.
         """
         key, value = record.key, record.value
         match key:
@@ -231,7 +231,7 @@ class Auditor(Watcher):
         where = (key.group_id, key.member_id)
         group = follower.group(key.group_id)
         member = group.members.get(key.member_id) if isinstance(group, ConsumerGroup) else None
-        # A static member that left for now keeps its state, but has nothing to give up any more.
+        # A static member that left for now keeps its state, but has nothing more to give up.
         revokes = (
             isinstance(value, r.ConsumerGroupCurrentMemberAssignmentValue)
             and value.state == MemberState.UNREVOKED_PARTITIONS
@@ -293,7 +293,7 @@ class Auditor(Watcher):
             )
 
     def fired(self, partition: Partition) -> None:
-        """See `brokers.Watcher`: nobody takes longer than its rebalance timeout to give partitions up."""
+        """See `brokers.Watcher`: no member may exceed its rebalance timeout to give partitions up."""
         assert partition.leader is not None
         follower = self.follower(partition)
         now_ms = self._world.brokers.now_ms(partition.leader)
@@ -328,11 +328,11 @@ class Auditor(Watcher):
             )
 
     def _disjoint(self, group_id: str, group: Group | None) -> None:
-        """No two members at the group's epoch hold one partition.
+        """Check that no two members at the group's epoch hold the same partition.
 
-        Members the coordinator has removed, and classic ones of an older generation, do not know yet that
-        they own nothing any more: what keeps them harmless is that they cannot commit. Those of a generation
-        that was lost do not know either, although the number of their generation may be taken again.
+        Removed members, and classic ones of an older generation, do not know yet that they own nothing: they
+        are harmless because they cannot commit. Nor do those of a generation that was lost, although its
+        number may be used again.
         """
         held: dict[TopicPartition, str] = {}
         for process in self._world.processes.get(group_id, ()):
@@ -348,11 +348,11 @@ class Auditor(Watcher):
                     )
 
     def _is_of_lost_generation(self, process: Process, group_id: str) -> bool:
-        """Whether a broker let the process into a generation that no record tells of, and was then gone.
+        """Return whether a broker admitted the process to a generation without a record, then failed.
 
         Kafka too writes a generation when its leader has synced (`GroupMetadataManager`: the record is made
-        in SyncGroup, the number grows when the joins are answered): who loads the log counts on from the
-        generation before, and gives the number to others.
+        in SyncGroup, the number grows when the joins are answered): a broker that loads the log continues
+        from the generation before, and uses the number again.
         """
         generation = process.epoch
         return any(
@@ -362,7 +362,7 @@ class Auditor(Watcher):
 
 
 def _is_current(process: Process, group: Group | None) -> bool:
-    """Whether the process is a member of the group as committed, and at its epoch."""
+    """Return whether the process is a member of the group as committed, and at its epoch."""
     member = process.member
     if member is None or group is None:
         return False
@@ -377,7 +377,7 @@ def _is_current(process: Process, group: Group | None) -> bool:
 
 
 def _mark(group: Group | None) -> tuple[object, ...]:
-    """Equal only for a consumer group that nothing has been put into since; members are never changed."""
+    """Return a value that stays equal only for an unchanged consumer group; members are immutable."""
     if not isinstance(group, ConsumerGroup):
         return ()
     return (

@@ -1,4 +1,4 @@
-"""What must hold for the tasks of streams groups, told from their records alone (KIP-1071, KIP-1251)."""
+"""What must hold for the tasks of streams groups, from their records alone (KIP-1071, KIP-1251)."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,9 +16,9 @@ Task = tuple[str, int]
 
 
 def held_once(group: StreamsGroup) -> None:
-    """Raise Violation if a task is active twice, or a process has it twice, whatever for.
+    """Raise Violation if a task is active twice, or a process has it twice, in any role.
 
-    What a member has yet to give up it still has.
+    A member still has the tasks that it has yet to give up.
     """
     active: dict[Task, str] = {}
     copies: dict[tuple[str, Task], tuple[str, str]] = {}
@@ -34,7 +34,8 @@ def held_once(group: StreamsGroup) -> None:
                 for task in _each(getattr(held, role)):
                     mine = member.member_id, f"{role}, {when}"
                     other_member, other_role = copies.setdefault((member.process_id, task), mine)
-                    # A member that runs a task and shall stand by for it gives up the one in the other (4.4).
+                    # A member that runs a task and becomes its standby gives up one as it takes the other
+                    # (4.4).
                     changes = other_role == "standby, assigned" and mine[1] == "active, revoking"
                     if (other_member, other_role) != mine and not (other_member == mine[0] and changes):
                         raise Violation(
@@ -47,13 +48,13 @@ def held_once(group: StreamsGroup) -> None:
 def covered(group: StreamsGroup, images: Sequence[TopicImage]) -> None:
     """Raise Violation unless the target of a group that can run has each task once, and its copies apart.
 
-    It is made for the topics that its metadata hash is of, looked for in `images`, all that there were:
-    the first assignment waits, and is of the topics that the last heartbeat saw.
+    It is made for the topics of its metadata hash, looked up in `images`, all that existed: the first
+    assignment waits, and is for the topics that the last heartbeat saw.
     """
     topology = group.topology
     if topology is None or topology.epoch != group.validated_topology_epoch:
         return
-    # Members have gone since, and their targets with them: the next target is for those who are left.
+    # Members have left since, with their targets: the next target is for the remaining ones.
     if group.assignment_epoch != group.epoch or not group.members:
         return
     seen = next(
@@ -86,7 +87,7 @@ def _hash_of(topology: StreamsGroupTopologyValue, image: TopicImage) -> int:
 
 
 def tasks_of(topology: StreamsGroupTopologyValue, sizes: Mapping[str, int]) -> list[Task] | None:
-    """Return the tasks that a topology makes of topics of these sizes; None where one is missing."""
+    """Return the tasks of a topology for topics of these sizes; None if a topic is missing."""
     found: list[Task] = []
     for part in topology.subtopologies:
         names = sources_of(part)
@@ -97,11 +98,12 @@ def tasks_of(topology: StreamsGroupTopologyValue, sizes: Mapping[str, int]) -> l
 
 
 def internal_topics(topology: StreamsGroupTopologyValue, sizes: Mapping[str, int]) -> dict[str, int] | None:
-    """Return the sizes that internal topics must have; None while a source topic is not there.
+    """Return the sizes that internal topics must have; None while a source topic is missing.
 
-    Told a second time, for the topologies that a run makes up: a repartition topic is made as large as the
-    first subtopology that writes it, by id, and stays so; a changelog has a partition for each task. That it
-    is not the largest is Kafka's way (RepartitionTopics.computeRepartitionTopicPartitionCount).
+    An independent statement for the topologies that runs generate: a repartition topic is made as large as
+    the first subtopology that writes it, by id, and stays so; a changelog has a partition for each task.
+    Taking the first, not the largest, is Kafka's way
+    (RepartitionTopics.computeRepartitionTopicPartitionCount).
     """
     if any(name not in sizes for part in topology.subtopologies for name in part.source_topics):
         return None
@@ -117,7 +119,7 @@ def internal_topics(topology: StreamsGroupTopologyValue, sizes: Mapping[str, int
 
 
 def sizes_of(image: TopicImage) -> dict[str, int]:
-    """Partitions by topic."""
+    """Return the number of partitions by topic."""
     return {name: topic.partitions for name, topic in image.by_name.items()}
 
 
@@ -140,7 +142,7 @@ def read_by(group: StreamsGroup, member: StreamsMember, image: TopicImage) -> di
 
 
 def may_report(group: StreamsGroup, request: StreamsGroupHeartbeatRequest) -> bool:
-    """Whether a heartbeat above epoch 0 is of a member at its epoch, or repeats one left unanswered."""
+    """Return whether a heartbeat above epoch 0 is of a member at its epoch, or a repetition."""
     member = group.members.get(request.member_id)
     if member is None:
         return False
@@ -149,13 +151,13 @@ def may_report(group: StreamsGroup, request: StreamsGroupHeartbeatRequest) -> bo
         return True
     if request.member_epoch != current.previous_epoch or request.active_tasks is None:
         return False
-    told = (
+    reported = (
         (request.active_tasks, current.assigned.active),
         (request.standby_tasks, current.assigned.standby),
     )
     return all(
         number in theirs.get(ids.subtopology_id, ())
-        for listed, theirs in told
+        for listed, theirs in reported
         for ids in listed or ()
         for number in ids.partitions
     )

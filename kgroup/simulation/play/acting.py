@@ -1,4 +1,4 @@
-"""What a scenario's steps do to a group, whichever protocol it speaks."""
+"""Applies a scenario's steps to a group of any protocol."""
 
 from collections.abc import Callable
 from random import Random
@@ -31,7 +31,7 @@ A = TypeVar("A", bound=Actor)
 
 
 class Acting(Generic[A]):
-    """A group of so many members on a stage; `schedule` is the stage's time."""
+    """A group with that many members on a stage; `schedule` is the stage's time."""
 
     tally: Tally
 
@@ -41,7 +41,7 @@ class Acting(Generic[A]):
         self._starting = 0
 
     def fill(self, standbys: int = 0) -> None:
-        """Bring the group to its first size; `standbys` come after that, and are members as all others."""
+        """Bring the group to its first size; `standbys` join after that, and are normal members."""
         for _ in range(self._members):
             self._start(self._add(), self._rng.randint(0, 5_000))
         for _ in range(standbys):
@@ -56,7 +56,7 @@ class Acting(Generic[A]):
             self._pass(LOOK_EVERY_MS)
 
     def play(self, step: ScenarioStep) -> None:
-        """Carry out one step of a scenario, and let its time pass."""
+        """Execute one step of a scenario, and let its time pass."""
         count = step.count or max(1, round(step.share * self._members))
         match step.verb:
             case "restart":
@@ -96,25 +96,25 @@ class Acting(Generic[A]):
         raise NotImplementedError
 
     def _add(self) -> A:
-        """One more process, not started yet."""
+        """Return one more process, not started yet."""
         raise NotImplementedError
 
     def _at_rest(self) -> bool:
-        """Whether all that are wanted run, and every partition is read by one of them."""
+        """Return whether all wanted processes run, and every partition is read by one of them."""
         raise NotImplementedError
 
     def _fail_over(self, down_ms: int) -> None:
-        """Kill the coordinator's broker, and bring it back after that time."""
+        """Kill the coordinator's broker, and restart it after that time."""
         raise NotImplementedError
 
     def _upgrade(self, process: A) -> None:
-        """Have the process come back with the newer protocol, if there is one."""
+        """Restart the process with the newer protocol, if there is one."""
 
     def _expect(self, processes: list[A]) -> None:
-        """Tell the group of members before they join, where it can be told."""
+        """Register members with the group before they join, where that is supported."""
 
     def _expect_no_more(self, processes: list[A]) -> None:
-        """Tell the group that these do not come back, where it can be told."""
+        """Remove registered members that do not come back, where that is supported."""
 
     def _kill(self, step: ScenarioStep, processes: list[A]) -> None:
         for process in processes:

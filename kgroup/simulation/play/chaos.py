@@ -1,4 +1,4 @@
-"""One seed, one run: a made-up world, faults for some minutes, then rest; every invariant all the time."""
+"""One seed, one run: a generated world, faults for some minutes, then rest; all invariants, always."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -36,7 +36,7 @@ WITH_STREAMS = 2_000_000
 
 @dataclass(slots=True)
 class Run:
-    """What came of a seed. `fingerprint` is that of every byte written, and of the number of steps."""
+    """The result of a seed. `fingerprint` covers every byte written, and the number of steps."""
 
     seed: int
     world: World
@@ -62,7 +62,7 @@ class Run:
 
 
 def run(seed: int) -> Run:
-    """Carry a seed out; a violated invariant ends the run and is in its result."""
+    """Run a seed; a violated invariant ends the run and is in its result."""
     rng = Random(seed)
     world = World(
         rng,
@@ -122,7 +122,7 @@ def _nothing_moves(world: World, groups: list[SimulatedGroup]) -> None:
 
 
 def _static_bounce_moves_nothing(world: World, groups: list[SimulatedGroup]) -> None:
-    """One static member of each group is away for less than its session timeout (KIP-345)."""
+    """Check a short absence of a static member in each group, below its session timeout (KIP-345)."""
     bounced: list[Process] = [
         group.static[0] for group in groups if group.static and group.kind is not Kind.MIXED
     ]
@@ -181,11 +181,11 @@ def _streams_settings(rng: Random) -> dict[str, str]:
 
 LOOK_EVERY_MS = 500
 REST_LASTS_MS = 6_000
-"""Longer than a failed process takes to be back."""
+"""Longer than a failed process takes to restart."""
 
 
 def unrest(world: World, group: SimulatedGroup) -> str | None:
-    """Why the group has not come to rest; None once it has."""
+    """Return why the group has not come to rest; None once it has."""
     partition = world.brokers.partition_of(group.group_id)
     if partition.shard is None:
         return "its offsets partition has no leader"
@@ -210,7 +210,7 @@ def _at_rest(world: World, known: Group) -> str:
         return ClassicState.STABLE if isinstance(known, ClassicGroup) else ConsumerState.STABLE
     sizes = sizes_of(world.image)
     wanted = None if known.topology is None else internal_topics(known.topology, sizes)
-    # Those that are missing will be there soon, unless others stand in the way.
+    # Missing ones will be there soon, unless others are in the way.
     if wanted is None or any(sizes.get(name, size) != size for name, size in wanted.items()):
         return StreamsState.NOT_READY
     return StreamsState.STABLE
@@ -251,7 +251,9 @@ def _not_read(world: World, group: SimulatedGroup, known: Group) -> str | None:
     running = [process for process in group.processes if process.running]
     wanted = _wanted(world, group, known)
     held = [p for process in running for p in process.holding if p.topic in world.image.by_name]
-    excused = _leads_unawares(running, known) or _was_never_assigned(known) or _was_not_told(running, known)
+    excused = (
+        _leads_unawares(running, known) or _was_never_assigned(known) or _never_received_tasks(running, known)
+    )
     if running and set(held) != wanted and not excused:
         missing = sorted(map(str, wanted - set(held))) or sorted(map(str, set(held) - wanted))
         return f"it reads {len(set(held))} of {len(wanted)} partitions: {missing[:5]}"
@@ -260,9 +262,9 @@ def _not_read(world: World, group: SimulatedGroup, known: Group) -> str | None:
 
 
 def _leads_unawares(running: Sequence[Process], known: Group) -> bool:
-    """Whether the leader came back with a JoinGroup before version 9: it is not told, and watches no topics.
+    """Return whether the leader rejoined with JoinGroup before version 9, and so watches no topics.
 
-    That is what KIP-814 mended: until the next rebalance such a group does not read new partitions.
+    KIP-814 fixed that: until the next rebalance such a group does not read new partitions.
     """
     leader = known.leader if isinstance(known, ClassicGroup) else None
     return any(
@@ -274,10 +276,10 @@ def _leads_unawares(running: Sequence[Process], known: Group) -> bool:
 
 
 def _was_never_assigned(known: Group) -> bool:
-    """Whether the group was converted while a member had not synced yet, and nothing has changed since.
+    """Return whether the group was converted before a member had synced, and is unchanged since.
 
     Kafka takes the empty assignment for the member's target at the group's epoch, and computes no other until
-    the epoch grows: not when a static member's place is taken with the same subscription
+    the epoch grows: not when a static member is replaced with the same subscription
     (`ConsumerGroup.fromClassicGroup`, `GroupMetadataManager.replaceMember`).
     """
     if (
@@ -289,12 +291,12 @@ def _was_never_assigned(known: Group) -> bool:
     return any(not any(known.target_of(member_id).values()) for member_id in known.members)
 
 
-def _was_not_told(running: Sequence[Process], known: Group) -> bool:
-    """Whether a thread never heard of tasks that the coordinator counts as its own.
+def _never_received_tasks(running: Sequence[Process], known: Group) -> bool:
+    """Return whether a thread never received tasks that the coordinator counts as its own.
 
-    Kafka 4.3.1 tells a streams group's member its tasks when it joins and when they change, and not when it
-    says that it has others: where that one answer is lost, nobody reads them until the next rebalance
-    (`GroupMetadataManager.streamsGroupHeartbeat`; members of consumer groups are told again).
+    Kafka 4.3.1 sends a streams group's member its tasks when it joins and when they change, but not when the
+    member reports others: if that one answer is lost, the tasks are not read until the next rebalance
+    (`GroupMetadataManager.streamsGroupHeartbeat`; members of consumer groups are sent theirs again).
     """
     if not isinstance(known, StreamsGroup):
         return False
@@ -308,7 +310,7 @@ def _was_not_told(running: Sequence[Process], known: Group) -> bool:
 
 
 def come_to_rest(world: World, groups: Sequence[SimulatedGroup], within_ms: int) -> None:
-    """Let time pass until all groups are at rest, and were so for a while; Violation if not in time."""
+    """Let time pass until all groups have been at rest for a while; Violation if not in time."""
     deadline = world.now_ms + within_ms
     reasons: dict[str, str] = {}
     rest_ms = 0
@@ -323,7 +325,7 @@ def come_to_rest(world: World, groups: Sequence[SimulatedGroup], within_ms: int)
 
 
 def snapshot(world: World, groups: Sequence[SimulatedGroup]) -> dict[str, object]:
-    """Epochs, and who holds what: what may not change while nothing happens."""
+    """Return epochs and owners: what may not change while nothing happens."""
     seen: dict[str, object] = {}
     for group in groups:
         shard = world.brokers.partition_of(group.group_id).shard

@@ -1,4 +1,4 @@
-"""What goes wrong in a run: brokers, disks, clocks, networks, processes, operators."""
+"""Faults of a run: brokers, disks, clocks, networks, processes, operators."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,21 +18,21 @@ from kgroup.simulation.world.world import World
 
 GOOD_CONDITIONS = NetworkConditions()
 STAYS_DOWN = 0.12
-"""The share of the processes that die at the end and never come back."""
+"""The share of the processes that die at the end and never restart."""
 METADATA_KNOWN_MS = 25_000
-"""By then every client that runs knows the topics."""
+"""Until then every running client has learnt the topics."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that was done to the run, for people."""
+    """A fault that was injected, for people."""
 
     at_ms: int
     what: str
 
 
 class Faults:
-    """Does things to a world at random moments until `stop`, which also heals whatever can be healed."""
+    """Injects faults at random times until `stop`, which also repairs whatever can be repaired."""
 
     def __init__(
         self,
@@ -75,12 +75,12 @@ class Faults:
             self._kinds += ((4, self._other_topology), (3, self._internal_topic))
 
     def start(self, every_ms: int) -> None:
-        """Begin; on average one thing goes wrong in `every_ms`."""
+        """Begin; on average one fault occurs in `every_ms`."""
         delay = int(self._rng.expovariate(1 / every_ms))
         self._world.schedule.after(delay, self._next, every_ms)
 
     def stop(self) -> None:
-        """Nothing more goes wrong, and everything that is down or cut off comes back."""
+        """Inject no more faults, and bring back everything that is down or cut off."""
         self._over = True
         brokers, network = self._world.brokers, self._world.network
         for partition in brokers.partitions:
@@ -114,8 +114,8 @@ class Faults:
     def _grow_topics(self) -> None:
         """Give every topic one more partition.
 
-        A leader that comes back, and a group that is upgraded by a static member, do not look at what topics
-        have become meanwhile (KIP-814; Kafka does neither): they do at the next change.
+        A leader that restarts, and a group that is upgraded by a static member, do not check how topics have
+        changed meanwhile (KIP-814; nor does Kafka): they do at the next change.
         """
         for name, topic in sorted(self._world.image.by_name.items()):
             self._world.set_topic(name, topic.partitions + 1)
@@ -157,7 +157,7 @@ class Faults:
         return f"broker {broker.id} crashes"
 
     def _elect(self) -> None:
-        """Give partitions without a leader to brokers that are up; try again while there is none."""
+        """Elect running brokers for partitions without a leader; retry while there is none."""
         world = self._world
         up = [broker.id for broker in world.brokers.brokers.values() if broker.up]
         for partition in world.brokers.partitions:
@@ -307,7 +307,7 @@ class Faults:
         return f"the operator sets an offset of {group.group_id}"
 
     def _twin(self) -> str | None:
-        """Return a second process with the instance id of another: one of the two must lose."""
+        """Start a second process with another's instance id: one of the two must lose."""
         group = self._group()
         if not group.instances:
             return None
@@ -326,10 +326,10 @@ class Faults:
         return f"{name} starts with the instance id of {original.name}"
 
     def _stray(self) -> str | None:
-        """Return a request of long ago arrives a second time, from nowhere: it must not count any more.
+        """Send a request of long ago again: it must have no effect.
 
-        Only such as are older than the member's last step: a younger one the protocol cannot tell from the
-        member's own.
+        Only requests older than the member's last step: the protocol cannot distinguish a younger one from
+        the member's own.
         """
         group = self._group()
         process = self._rng.choice(group.processes)
@@ -354,7 +354,7 @@ class Faults:
         return f"{process.name} restarts with {'another' if process.name in shape.other else 'its'} topology"
 
     def _internal_topic(self) -> str | None:
-        """Somebody deletes an internal topic: the coordinator has it created again."""
+        """Delete an internal topic: the coordinator has it created again."""
         names = sorted(name for name in self._world.image.by_name if name.startswith(Kind.STREAMS))
         if not names:
             return None

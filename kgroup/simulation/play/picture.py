@@ -1,4 +1,4 @@
-"""A plan's results as one HTML page: a table, and for each kind how many partitions were read when."""
+"""A plan's results as one HTML page: a table, and for each kind the partitions read over time."""
 
 from collections.abc import Sequence
 from html import escape
@@ -20,12 +20,12 @@ _COLUMNS = (
     ("unowned_partition_ms", "unowned partitions × ms"),
     ("partitions_moved", "partitions moved"),
     ("duplicates", "records read twice"),
-    ("messages_per_member_minute", "messages a member and minute"),
+    ("messages_per_member_minute", "messages per member and minute"),
 )
 
 
 def page(title: str, summary: str, results: Sequence[PlanResult]) -> str:
-    """Return the page; it needs nothing from anywhere else."""
+    """Return the page; it loads nothing from elsewhere."""
     longest = max((result.simulated_ms for result in results), default=1)
     pictures = "\n".join(_picture(result, max(longest, 1)) for result in results)
     head = "".join(f"<th>{escape(title)}</th>" for _, title in _COLUMNS)
@@ -53,7 +53,7 @@ def name_of(result: PlanResult) -> str:
 
 
 def _picture(result: PlanResult, longest_ms: int) -> str:
-    # At most so many points; of those left out together, the lowest stays, so that no gap is lost.
+    # A limited number of points; where some are omitted the lowest stays, so that no gap is lost.
     size = -(-len(result.history) // MOST_POINTS) or 1
     chunks = (result.history[i : i + size] for i in range(0, len(result.history), size))
     points = [min(chunk, key=lambda point: point[1]) for chunk in chunks]

@@ -1,4 +1,4 @@
-"""Play a scenario on a group of each kind and say what it costs: the planning side of the simulator."""
+"""Plays a scenario on a group of each kind and reports the cost: the planning side of the simulator."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -33,15 +33,15 @@ CLASSIC, CONSUMER = "classic", "consumer"
 PUSH = "push"
 """The protocol of the ZooKeeper era: the coordinator asks, and members answer."""
 BROKER_SESSION_MS = 9_000
-"""Kafka's broker.session.timeout.ms: for so long nobody takes over from a broker that dies."""
+"""Kafka's broker.session.timeout.ms: the time until another broker takes over from a dead one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
     """The group of a plan; times in ms. The defaults are those of Kafka's consumer.
 
-    `heartbeat_interval_ms` is that of classic members; the other is what the broker tells consumer members,
-    at most a third of the session timeout.
+    `heartbeat_interval_ms` is for classic members; the other is what the broker sends consumer members, at
+    most a third of the session timeout.
     """
 
     members: int = 12
@@ -57,12 +57,12 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class PlanResult:
-    """What a scenario cost a group of one kind; `history` is the partitions read, from moment to moment.
+    """What a scenario cost a group of one kind; `history` is the number of partitions read over time.
 
     `assignments` counts how often partitions were assigned again, which in a consumer group may be less often
-    than the group epoch moves. `registered` is whether the group knew its instance ids before their members
-    came, `target_size` how many of its members are active (docs/registered-ids-and-standbys.md); None is all.
-    The two counts of commits are those of `coordinator.metrics.Counters`, exact: 0 in classic groups.
+    than the group epoch changes. `registered` is whether the group knew its instance ids before their members
+    joined, `target_size` how many of its members are active (docs/registered-ids-and-standbys.md); None is
+    all. The two counts of commits are those of `coordinator.metrics.Counters`, exact: 0 in classic groups.
     `messages_per_member_minute` counts requests and answers, by the group's first size.
     """
 
@@ -92,13 +92,13 @@ class PlanResult:
 
 @dataclass(frozen=True, slots=True)
 class Expecting:
-    """What a group is told of its members before they come: their ids, or how many should be active."""
+    """What a group knows of its members before they join: their ids, or how many should be active."""
 
     registered: bool = False
     target_size: int | None = None
 
 
-NOBODY = Expecting()
+EXPECTS_NOTHING = Expecting()
 
 
 class MakePush(Protocol):
@@ -114,7 +114,7 @@ def play(
     *,
     static: bool,
     seed: int = 0,
-    expecting: Expecting = NOBODY,
+    expecting: Expecting = EXPECTS_NOTHING,
 ) -> PlanResult:
     """Let a group come to rest, play the scenario, let it come to rest again.
 
@@ -167,7 +167,7 @@ def play(
 
 
 class Computed(Watcher):
-    """Counts how often an epoch is seen to have moved on; each step of a shard moves it once at most."""
+    """Counts the changes of an epoch; each step of a shard changes it at most once."""
 
     def __init__(self, epoch: Callable[[], int]) -> None:
         self._epoch = epoch
@@ -184,12 +184,12 @@ class Stage(Acting[Process]):
     """A group of one kind, and what can be done to it."""
 
     def __init__(
-        self, size: Size, protocol: str, *, static: bool, seed: int, expecting: Expecting = NOBODY
+        self, size: Size, protocol: str, *, static: bool, seed: int, expecting: Expecting = EXPECTS_NOTHING
     ) -> None:
         rng = Random(seed)
         self._expecting = expecting
         self._registered: list[str] = []
-        self._told = False
+        self._configured = False
         self._size, self._static = size, static
         self._protocols: dict[str, str] = {}
         self._protocol = protocol
@@ -206,7 +206,7 @@ class Stage(Acting[Process]):
         self.world.watch(self._computed)
         self.tally = Tally(self.world, size.partitions)
         if expecting.target_size is not None:
-            self._tell_expected()
+            self._configure_expected()
 
     @property
     def messages(self) -> int:
@@ -236,22 +236,22 @@ class Stage(Acting[Process]):
 
     def _expect(self, processes: list[Process]) -> None:
         self._registered += [_instance(process.name) for process in processes]
-        self._tell_expected()
+        self._configure_expected()
 
     def _expect_no_more(self, processes: list[Process]) -> None:
         gone = {_instance(process.name) for process in processes}
         self._registered = [name for name in self._registered if name not in gone]
-        self._tell_expected()
+        self._configure_expected()
 
-    def _tell_expected(self) -> None:
+    def _configure_expected(self) -> None:
         settings = {}
         if self._expecting.registered and self._registered:
             settings[roster.REGISTERED] = ",".join(self._registered)
         if self._expecting.target_size is not None:
             settings[roster.TARGET_SIZE] = str(self._expecting.target_size)
-        if settings or self._told:
+        if settings or self._configured:
             self.world.brokers.configure_group(GROUP, settings)
-            self._told = True
+            self._configured = True
 
     def _upgrade(self, process: Process) -> None:
         self._protocols[process.name] = CONSUMER
@@ -294,7 +294,7 @@ class Stage(Acting[Process]):
         return group
 
     def _fail_over(self, down_ms: int) -> None:
-        """Let the other broker lead once the controller has missed the one that died."""
+        """Let the other broker lead once the controller has noticed that the first one died."""
         brokers = self.world.brokers
         partition = brokers.partitions[0]
         if partition.leader is None:
@@ -324,24 +324,24 @@ def compare(
     *,
     expecting: bool = False,
 ) -> list[PlanResult]:
-    """Return the same scenario on groups of several kinds: protocol, and whether the members are static.
+    """Play the scenario on groups of several kinds: protocol, and whether the members are static.
 
-    With `expecting` each is played once more as a group that expects its members, where there is a way to.
+    With `expecting` each is played once more as a group that expects its members, where supported.
     """
     results = []
     for protocol, static in kinds:
-        told = expectation(scenario, size, protocol, static=static) if expecting else NOBODY
+        expected = expectation(scenario, size, protocol, static=static) if expecting else EXPECTS_NOTHING
         results += [
             play(scenario, size, protocol, static=static, seed=seed, expecting=what)
-            for what in dict.fromkeys((NOBODY, told))
+            for what in dict.fromkeys((EXPECTS_NOTHING, expected))
         ]
     return results
 
 
 def expectation(scenario: Scenario, size: Size, protocol: str | MakePush, *, static: bool) -> Expecting:
-    """Return what a group is told before a scenario: static members' ids; a size, if some stand by."""
+    """Return what a group knows before a scenario: static members' ids; a size, if there are standbys."""
     if not isinstance(protocol, str):
-        return NOBODY
+        return EXPECTS_NOTHING
     if scenario.standbys or (scenario.from_nothing and not static):
         return Expecting(target_size=size.members)
     return Expecting(registered=static)

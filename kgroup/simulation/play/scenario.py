@@ -15,12 +15,12 @@ VERBS = ("restart", "start", "roll-out", "stop", "kill", "upgrade", "failover")
 
 @dataclass(frozen=True, slots=True)
 class ScenarioStep:
-    """One step; times in ms, `share` of the members it is about (0 to 1).
+    """One step; times in ms, `share` of the members it affects (0 to 1).
 
     `restart` and `upgrade` take `batch` members at a time, down for `down_ms`, with `pause_ms` between the
-    batches; `kill` takes all at once, and they come back after `down_ms` if that is not 0: the last, or with
-    `spread` every so many, as a zone has them. `start` adds as many members as `share` says, or `count`;
-    `roll-out` does in batches, `stop` ends them for good. `failover` kills the broker of the group's
+    batches. `kill` takes all at once, and they restart after `down_ms` if that is not 0: the last ones, or
+    with `spread` every nth, as in a zone. `start` adds as many members as `share` says, or `count`;
+    `roll-out` does so in batches, `stop` ends them for good. `failover` kills the broker of the group's
     coordinator for `down_ms`. `wait_ms` passes after any step.
     """
 
@@ -38,8 +38,8 @@ class ScenarioStep:
 class Scenario:
     """Named steps, and the sizes its file asks for (None: the command's).
 
-    `standbys` is the share of members that come on top of a group's size, before the steps; with
-    `from_nothing` it has none before them.
+    `standbys` is the share of members that join in addition to a group's size, before the steps; with
+    `from_nothing` there are none before them.
     """
 
     name: str
@@ -159,7 +159,7 @@ def milliseconds(value: object) -> int:
     """Return a duration such as 500, 30s, 5m or 1h; a bare number is ms."""
     match = _DURATION.fullmatch(str(value).strip())
     if match is None:
-        raise ConfigError(f"{value!r} is no duration", "such as 500ms, 30s, 5m or 1h")
+        raise ConfigError(f"{value!r} is not a duration", "such as 500ms, 30s, 5m or 1h")
     return round(float(match[1]) * _UNITS[match[2]])
 
 
@@ -171,7 +171,7 @@ def _count(path: Path, value: object) -> int | None:
 
 def _step(path: Path, entry: Any) -> ScenarioStep:
     if not isinstance(entry, dict) or not entry:
-        raise ConfigError(f"scenario {path}: {entry!r} is no step", "a step is a verb with its options")
+        raise ConfigError(f"scenario {path}: {entry!r} is not a step", "a step is a verb with its options")
     verb, given = next(iter(entry.items()))
     if verb == "wait":
         return ScenarioStep("wait", wait_ms=milliseconds(given))
@@ -209,5 +209,5 @@ def _share(path: Path, value: object) -> float:
     except ValueError:
         share = 0.0
     if not 0 < share <= 10:
-        raise ConfigError(f"scenario {path}: {value!r} is no share", "such as 10% or 0.5")
+        raise ConfigError(f"scenario {path}: {value!r} is not a share", "such as 10% or 0.5")
     return share

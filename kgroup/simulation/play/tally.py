@@ -1,4 +1,4 @@
-"""What a scenario costs a group: partitions nobody read, partitions that moved, records read twice."""
+"""The cost of a scenario: partitions without a reader, moved partitions, records read twice."""
 
 from collections.abc import Iterable, Mapping
 from typing import Protocol
@@ -7,7 +7,7 @@ from kgroup.domain import TopicPartition
 
 
 class Stage(Protocol):
-    """The time, and how far logs have grown by now."""
+    """The time, and the current ends of the logs."""
 
     @property
     def now_ms(self) -> int: ...
@@ -16,7 +16,7 @@ class Stage(Protocol):
 
 
 class Reader(Protocol):
-    """A process: what it holds, and of which of that it knows where to read."""
+    """A process: the partitions it holds, and its known positions in them."""
 
     @property
     def name(self) -> str: ...
@@ -29,11 +29,11 @@ class Reader(Protocol):
 
 
 class Tally:
-    """Listens to a group's processes. Counts from `begin` to `end`; times in ms.
+    """Observes a group's processes. Counts from `begin` to `end`; times in ms.
 
-    A partition is unowned while no process holds it; the world stands still while none of them is held.
-    It moved when another process holds it than before. Duplicates are records that were processed by one
-    owner and lie behind the offset the next one starts from.
+    A partition is unowned while no process holds it; the world stands still while none of them is held. It
+    moved when another process holds it than before. Duplicates are records that were processed by one owner
+    and lie behind the offset at which the next one starts.
     """
 
     def __init__(self, world: Stage, partitions: int) -> None:
@@ -53,7 +53,7 @@ class Tally:
         self.history: list[tuple[int, int]] = []
 
     def begin(self, never_read: Iterable[TopicPartition] = ()) -> None:
-        """Count from now on, from zero; partitions that nobody has ever held have to be named."""
+        """Count from now on, from zero; `never_read` names partitions that never had an owner."""
         now = self._world.now_ms
         self._counting = True
         self._unowned_since = dict.fromkeys((*self._unowned_since, *never_read), now)
@@ -61,7 +61,7 @@ class Tally:
         self.history = [(now, len(self._holders))]
 
     def end(self) -> None:
-        """Stop counting; what has no owner counts up to now."""
+        """Stop counting; partitions without an owner count up to now."""
         now = self._world.now_ms
         self.unowned_ms += sum(now - since for since in self._unowned_since.values())
         if self._still_since is not None:

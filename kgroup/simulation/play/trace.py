@@ -1,4 +1,4 @@
-"""A run told as its log tells it: the events of history, with the faults between them."""
+"""A run as its log shows it: the events of history, with the faults between them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ class SimulatedLog:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a trace; `at_ms` counts from the start of the run. A fault is of no group."""
+    """One line of a trace; `at_ms` counts from the start of the run. A fault belongs to no group."""
 
     at_ms: int
     kind: str
@@ -43,7 +43,7 @@ class Line:
 
 
 def trace(run: Run) -> list[Line]:
-    """Return what happened, in order: what the records say, and what went wrong."""
+    """Return what happened, in order: what the records say, and the faults."""
     logs = [SimulatedLog(p.number, p.log) for p in run.world.brokers.partitions]
     names = {topic.topic_id: topic.name for topic in run.world.image.by_name.values()}
     story = replay(logs, topic_names=names)
@@ -56,7 +56,7 @@ def trace(run: Run) -> list[Line]:
 
 
 def text_of(lines: Sequence[Line]) -> str:
-    """Return the lines for people: moment, group, what happened."""
+    """Return the lines for people: time, group, event."""
     return "\n".join(
         f"{line.at_ms / 1000:9.3f}  {line.group_id or '-':<16} {line.kind:<24} {line.detail}".rstrip()
         for line in lines

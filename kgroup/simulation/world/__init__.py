@@ -1,5 +1,5 @@
-"""What a run is made of: virtual time, a network, brokers with shards, processes with members, transactions.
+"""What a run consists of: virtual time, a network, brokers with shards, processes with members, transactions.
 
-`World` has all of it under one clock and one seed. Everything here does as it is told and judges nothing:
-what must hold is `checks`, what goes wrong and what is played is `play`, and this room imports neither.
+`World` has all of it under one clock and one seed. Everything here obeys and checks nothing: the invariants
+are in `checks`, faults and scenarios in `play`, and this package imports neither.
 """

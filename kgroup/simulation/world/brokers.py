@@ -31,7 +31,7 @@ CLIENT_ID = "pod"
 
 
 class Watcher:
-    """Hears of everything a shard does, as soon as it is done; this one takes no notice."""
+    """Is notified of everything a shard does; this one ignores it."""
 
     def loaded(self, partition: Partition) -> None:
         """Note that the shard was rebuilt from its log."""
@@ -40,11 +40,11 @@ class Watcher:
         """Note that a request was carried out, or (None) that timers fired or topics changed."""
 
     def fired(self, partition: Partition) -> None:
-        """Every timer that was due has fired."""
+        """Note that every due timer has fired."""
 
 
 class DiskFault(Enum):
-    """At the next append: it fails; it tears, and the broker dies with it; it is the last the broker does."""
+    """At the next append: it fails; it tears, and the broker dies; it is the last thing the broker does."""
 
     FAILS = "fails"
     TEARS = "tears"
@@ -69,7 +69,7 @@ class Partition:
 
 @dataclass(slots=True)
 class Broker:
-    """One broker: it is up or down, may stall (with all its requests waiting), and has a clock of its own."""
+    """One broker: up or down; may stall (with all its requests waiting); has its own clock."""
 
     id: int
     cluster: Brokers
@@ -98,10 +98,10 @@ class Broker:
 
 
 class Brokers:
-    """All brokers, the partitions they lead, and the topics they know. `counters` are of all together.
+    """All brokers, the partitions they lead, and the topics they know. `counters` are the totals.
 
-    `want_topics` is told of internal topics of streams groups that somebody has to create; `is_open` tells
-    whether a transactional commit belongs to an open transaction.
+    `want_topics` is called with internal topics of streams groups to be created; `is_open` returns whether a
+    transactional commit belongs to an open transaction.
     """
 
     def __init__(
@@ -148,7 +148,7 @@ class Brokers:
         return self.schedule.now_ms + self.brokers[broker_id].clock_ahead_ms
 
     def lead(self, partition: Partition, broker_id: int, load_ms: int = 0) -> None:
-        """Have a broker take a partition over: it loads the log, and answers once that is done."""
+        """Make a broker take over a partition: it loads the log, and answers once that is done."""
         self.resign(partition)
         partition.leader = broker_id
         partition.incarnation += 1
@@ -159,7 +159,7 @@ class Brokers:
             self._load(partition, partition.incarnation)
 
     def resign(self, partition: Partition) -> None:
-        """Nobody leads the partition any more; who waits is told, if the broker still can."""
+        """Leave the partition without a leader; waiting clients get an error if the broker still runs."""
         shard, leader = partition.shard, partition.leader
         partition.shard = partition.leader = partition.wake_at_ms = None
         if shard is None or leader is None:
@@ -179,11 +179,11 @@ class Brokers:
         broker.tickets.clear()
 
     def stall(self, broker: Broker) -> None:
-        """Let the broker stand still: a slow disk, a long pause of its garbage collector."""
+        """Pause the broker: a slow disk, a long garbage collection."""
         broker.stalled = broker.up
 
     def resume(self, broker: Broker, timers_first: bool) -> None:
-        """Resume the broker with the requests that came meanwhile, or with what fell due meanwhile."""
+        """Resume the broker with the requests that arrived meanwhile, or with the timers then due."""
         if not broker.stalled:
             return
         broker.stalled = False
@@ -195,7 +195,7 @@ class Brokers:
         self._wake_all(broker)
 
     def topics_changed(self, image: TopicImage) -> None:
-        """Have every shard learn of the new topics."""
+        """Give every shard the new topics."""
         self.image = image
         for partition in self.partitions:
             if partition.shard is not None and partition.leader is not None:
@@ -204,7 +204,7 @@ class Brokers:
                 self._stepped(broker, partition, None, replies)
 
     def configure_group(self, group_id: str, settings: dict[str, str]) -> None:
-        """Replace the settings of a group; every shard that is loaded later has them, too."""
+        """Replace the settings of a group, also for shards that are loaded later."""
         self._group_settings[group_id] = settings
         partition = self.partition_of(group_id)
         if partition.shard is not None and partition.leader is not None:
@@ -213,7 +213,7 @@ class Brokers:
             self._stepped(broker, partition, None, replies)
 
     def write_marker(self, group_id: str, marker: EndMarker) -> bool:
-        """Have the group's coordinator end a transaction; False if it has not told that it did."""
+        """Make the group's coordinator end a transaction; False if it did not confirm that."""
         partition = self.partition_of(group_id)
         if partition.shard is None or partition.leader is None or partition.loading:
             return False
@@ -227,9 +227,9 @@ class Brokers:
     def handle(
         self, broker: Broker, connection: Connection, ticket: int, sent: InFlight, data: bytes
     ) -> None:
-        """Carry out a request that arrived, or refuse it."""
+        """Execute an incoming request, or reject it."""
         said = type(sent.message), sent.version, data
-        # As the broker has it: what is said again is the same request.
+        # As the broker has it: a repetition is the same request.
         body = self._said.get(said) or self._said.keep(said, said[0].decode(data, sent.version))
         partition = self.partition_of(group_of(body))
         broker.tickets[ticket] = (connection, partition)
@@ -239,7 +239,7 @@ class Brokers:
             self._answer(broker, [Reply(ticket, answer)])
             return
         assert partition.shard is not None
-        # Members have one client id in common, as the pods of a deployment do.
+        # Members share one client id, as the pods of a deployment do.
         request = Request(body, sent.version, CLIENT_ID, f"/{connection.client.name}")
         replies = partition.shard.submit(ticket, request, self.now_ms(broker.id))
         shard = partition.shard
@@ -254,7 +254,7 @@ class Brokers:
         if not partition.loading:
             late = isinstance(body, TxnOffsetCommitRequest) and not self.is_open(body)
             return ErrorCode.INVALID_PRODUCER_EPOCH if late else None
-        # A classic heartbeat is welcome while the log is being read (Kafka's GroupCoordinatorService).
+        # A classic heartbeat is accepted while the log is loaded (Kafka's GroupCoordinatorService).
         return (
             ErrorCode.NONE if isinstance(body, HeartbeatRequest) else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         )
@@ -342,5 +342,5 @@ def _before_append(partition: Partition) -> None:
         return
     partition.broker_dies = fault is not DiskFault.FAILS
     if fault is not DiskFault.LAST:
-        # What tore is cut off when the log is next opened, so that it never was.
+        # A torn append is cut off when the log is next opened, as if it had never been written.
         raise StorageError(f"the append {fault.value}")

@@ -1,4 +1,4 @@
-"""Groups as a run makes them up: of which kind, how large, how patient."""
+"""Generates a run's groups: kind, size, timeouts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kgroup.simulation.world.world import World
 
 
 class Kind(StrEnum):
-    """The protocols a group's members speak; `MIXED` is a group that is being migrated, either way."""
+    """The protocols a group's members use; `MIXED` is a group that is being migrated, either way."""
 
     EAGER = "eager"
     COOPERATIVE = "cooperative"
@@ -32,12 +32,12 @@ class Kind(StrEnum):
 
 
 _WITHOUT_STREAMS = (Kind.EAGER, Kind.COOPERATIVE, Kind.CONSUMER, Kind.MIXED)
-"""What seeds choose from that were there before streams groups were."""
+"""Choices of seeds from before streams groups existed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """A group's timeouts in ms, as its classic members give them; the broker's settings hold for others."""
+    """A group's timeouts in ms, as its classic members send them; the broker's settings hold for others."""
 
     session_ms: int = 45_000
     rebalance_ms: int = 300_000
@@ -50,9 +50,9 @@ class Patience:
 
 @dataclass(slots=True)
 class SimulatedGroup:
-    """A group and its processes. `classic` names those that speak the classic protocol now.
+    """A group and its processes. `classic` names those that use the classic protocol now.
 
-    The processes of one that `copies` commit with transactions. `shape` is what a streams group runs.
+    If it `copies`, its processes commit with transactions. `shape` is what a streams group runs.
     """
 
     group_id: str
@@ -149,7 +149,7 @@ def add_process(
     settings: ProcessSettings,
     on_change: Callable[[Process], None] = lambda process: None,
 ) -> Process:
-    """One more process for a group, not started yet."""
+    """Return one more process for a group, not started yet."""
     make = _maker(rng, group, name)
     process = world.add(group.group_id, name, make, replace(settings), on_change, copies=group.copies)
     group.processes.append(process)
@@ -193,7 +193,7 @@ def _assignors(kind: Kind, rng: Random) -> tuple[ClientAssignor, ...]:
 class StreamsShape:
     """What the processes of a streams group run.
 
-    `processes` has the process each thread is of; `other` the threads that run another topology for now.
+    `processes` has the process of each thread; `other` the threads that run another topology for now.
     """
 
     topology: Topology
@@ -239,7 +239,7 @@ def made_up_topology(rng: Random, group_id: str, topics: tuple[str, ...]) -> Top
 
 
 def made_up_shape(rng: Random, group_id: str, topics: tuple[str, ...], threads: list[str]) -> StreamsShape:
-    """Return an application of these threads, one to three of them to a process."""
+    """Return an application of these threads, one to three of them per process."""
     shape = StreamsShape(made_up_topology(rng, group_id, topics))
     each = rng.choice((1, 1, 2, 3))
     for number, name in enumerate(threads):
@@ -251,7 +251,7 @@ def made_up_shape(rng: Random, group_id: str, topics: tuple[str, ...], threads: 
 def thread_maker(
     rng: Random, group_id: str, shape: StreamsShape, name: str, rebalance_ms: int
 ) -> Callable[[int], GroupMember]:
-    """Return a maker of a thread's member: each time with a new id, of a process that keeps its id."""
+    """Return a maker of a thread's member: each has a new id, and the same process id."""
 
     def make(incarnation: int) -> GroupMember:
         return StreamsMember(group_id, uuid_text(rng.randbytes(16)), shape.application(name, rebalance_ms))

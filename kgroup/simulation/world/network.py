@@ -1,7 +1,7 @@
 """The network between clients and brokers: connections that keep order, are slow, hang, and break.
 
 TCP neither loses nor duplicates within a connection. A lost packet is a connection that breaks; a request
-sent twice is one that arrives from a connection its client has given up, before the one that follows.
+sent twice arrives from an abandoned connection before the one that follows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Pair = tuple[str, int]
 
 @dataclass(slots=True)
 class NetworkConditions:
-    """How the network is now: delays in ms, and the share of messages whose connection breaks."""
+    """The current network: delays in ms, and the share of messages whose connection breaks."""
 
     least_delay_ms: int = 1
     most_delay_ms: int = 5
@@ -29,7 +29,7 @@ class NetworkConditions:
 
 @dataclass(slots=True)
 class InFlight:
-    """A request on its way or being worked on, and until when its client waits for the answer.
+    """A request on its way or in progress, and until when its client waits for the answer.
 
     `answered_step` is the step of the run in which the broker answered.
     """
@@ -48,11 +48,11 @@ class Endpoint(Protocol):
     def name(self) -> str: ...
 
     def answered(self, connection: Connection, sent: InFlight, data: bytes) -> None:
-        """Take an answer, in the version of its request."""
+        """Receive an answer, in the version of its request."""
         ...
 
     def gave_up(self, connection: Connection, requests: list[InFlight]) -> None:
-        """Take note that the connection is closed; these got no answer on it."""
+        """Note that the connection is closed; these requests got no answer on it."""
         ...
 
 
@@ -62,12 +62,12 @@ class Broker(Protocol):
     def arrived(self, connection: Connection, ticket: int, sent: InFlight, data: bytes) -> None: ...
 
     def closed(self, tickets: list[int]) -> None:
-        """Nobody waits for these answers any more."""
+        """Drop answers that no client waits for any more."""
         ...
 
 
 class Connection:
-    """From one client to one broker; closed once and for all.
+    """From one client to one broker; once closed it stays closed.
 
     `lingers`: what was sent before it closed still arrives, though its answers go nowhere.
     """
@@ -86,7 +86,7 @@ class Connection:
 
 
 class Network:
-    """Carries and counts messages. Pairs in `cut` cannot talk and lose what they send; held ones wait."""
+    """Carries and counts messages. Pairs in `cut` are separated and lose what they send; held ones wait."""
 
     def __init__(self, schedule: Schedule, rng: Random, brokers: dict[int, Broker]) -> None:
         self.schedule = schedule
@@ -110,7 +110,7 @@ class Network:
         return found
 
     def send(self, client: Endpoint, broker_id: int, message: Message, version: int, timeout_ms: int) -> None:
-        """Send a request; the client hears of an answer or that it must not wait any longer."""
+        """Send a request; the client receives an answer, or notice that it must not wait any longer."""
         connection = self.connection(client, broker_id)
         self._tickets += 1
         self.messages += 1
@@ -130,7 +130,7 @@ class Network:
         self.schedule.at(connection.due_ms, self._arrive, connection, self._tickets, sent, data)
 
     def answer(self, connection: Connection, ticket: int, response: Message) -> None:
-        """Send an answer back, unless nobody waits for it."""
+        """Send an answer back, if its client still waits for it."""
         sent = connection.in_flight.get(ticket)
         if sent is None or connection.closed or connection.pair in self.cut:
             return
@@ -145,7 +145,7 @@ class Network:
         self.schedule.at(connection.to_client_ms, self._return, connection, ticket, data)
 
     def break_connection(self, connection: Connection) -> None:
-        """Close the connection; half the time what is under way to the broker still arrives."""
+        """Close the connection; half the time what is in flight to the broker still arrives."""
         if connection.closed:
             return
         connection.closed = True
@@ -171,7 +171,7 @@ class Network:
             action(*args)
 
     def heal(self) -> None:
-        """End every cut and hold; what was waiting in vain is told so."""
+        """End every cut and hold; clients that waited in vain are notified."""
         self.cut.clear()
         self.break_all()
         for pair in list(self._held):
@@ -209,7 +209,7 @@ class Network:
             self.schedule.at(deadline_ms, self._overdue, connection, deadline_ms)
 
     def _overdue(self, connection: Connection, timer_ms: int) -> None:
-        """Close the connection if an answer is overdue, as clients do; else look again later."""
+        """Close the connection if an answer is overdue, as clients do; else check again later."""
         if connection.closed or connection.timer_ms != timer_ms:
             return
         connection.timer_ms = None

@@ -48,7 +48,7 @@ OnPosition: TypeAlias = Callable[["Process", TopicPartition, int], None]
 class ProcessSettings:
     """How a process behaves; times in ms. `older_by` is how many versions its library is behind.
 
-    `handover_ms` is what it takes from being asked to give partitions up to having done so.
+    `handover_ms` is the time from the request to give partitions up until that is done.
     """
 
     commit_every_ms: int = 5_000
@@ -62,12 +62,12 @@ class ProcessSettings:
 
 
 class Process:
-    """Runs members one after the other: each `start` makes a new one with `make_member(incarnation)`.
+    """Runs members one after another: each `start` makes a new one with `make_member(incarnation)`.
 
     `holding` is what the process believes to own: it reads and commits these. `sent` are its last requests.
-    `joined_step` is the step of the run in which a broker let it into its classic generation.
-    `end_of(partition)` tells how far it could have read. `on_change` hears whenever `holding` has changed,
-    `on_position` when it begins to read a partition.
+    `joined_step` is the step of the run in which a broker admitted it to its classic generation.
+    `end_of(partition)` returns how far it could have read. `on_change` is called whenever `holding` has
+    changed, `on_position` when it begins to read a partition.
     """
 
     def __init__(
@@ -128,23 +128,23 @@ class Process:
         self._later(self._rng.randint(1, self.settings.metadata_every_ms), self._metadata_tick)
 
     def stop(self, for_good: bool = False) -> None:
-        """Ask the process to leave its group and end; a paused one does so when it goes on."""
+        """Ask the process to leave its group and end; a paused one does so when it resumes."""
         self.wanted = False
         if self.member is not None:
             self._leaving = True
             self._awake(self._leave, self.member, for_good)
 
     def kill(self) -> None:
-        """End the process at once; nobody is told."""
+        """End the process at once, without notice."""
         self.wanted = self.paused = False
         self._end()
 
     def pause(self) -> None:
-        """Let the process stand still: it hears nothing, and believes what it believed."""
+        """Pause the process: it receives nothing, and its beliefs stay."""
         self.paused = True
 
     def resume(self) -> None:
-        """Resume the process, with everything that came meanwhile, in order."""
+        """Resume the process, with everything that arrived meanwhile, in order."""
         self.paused = False
         missed, self._missed = self._missed, []
         for action, args in missed:
@@ -166,7 +166,7 @@ class Process:
             action(*args)
 
     def _later(self, delay_ms: int, action: Callable[[GroupMember], None]) -> None:
-        """Call `action` with the present member then, if it still is."""
+        """Call `action` then with the current member, if it has not been replaced."""
         self._schedule.after(delay_ms, self._awake, self._if_current, self.member, action)
 
     def _if_current(self, member: GroupMember, action: Callable[[GroupMember], None]) -> None:
@@ -203,7 +203,7 @@ class Process:
             self._take(member.update_topics(self._brokers.image.by_name, self._schedule.now_ms))
 
     def _metadata_tick(self, member: GroupMember) -> None:
-        """Refresh what the client knows of topics, as clients do from time to time."""
+        """Refresh the client's topic metadata, as clients do from time to time."""
         self._refresh(member)
         self._later(self.settings.metadata_every_ms, self._metadata_tick)
 
@@ -242,7 +242,7 @@ class Process:
                 self._end_once_committed()
 
     def _give_up(self, member: GroupMember, revoke: Revoke) -> None:
-        """Commit, and confirm once the application is done; a member that leaves waits for nothing."""
+        """Commit, and confirm once the application is done; a member that leaves does not wait."""
         for partition in revoke.partitions:
             if partition in self.positions:
                 self.positions[partition] = max(self.positions[partition], self._end_of(partition))

@@ -1,9 +1,9 @@
-"""Transactions of the simulated world: processes that copy, and the coordinator that ends what they began.
+"""Transactions of the simulated world: processes that copy, and the coordinator that ends transactions.
 
-A copier reads, writes elsewhere, and commits its positions with the transaction (KIP-98, KIP-447). Of the
-transaction coordinator there is what groups can notice: commits outside an open transaction are refused
-(KIP-890: each transaction has a producer epoch of its own), and ends become markers in the group's partition,
-written again and again until its leader has answered.
+A copier reads, writes elsewhere, and commits its positions with the transaction (KIP-98, KIP-447). The
+transaction coordinator does what groups can observe: commits outside an open transaction are rejected
+(KIP-890: each transaction has its own producer epoch), and ends become markers in the group's partition,
+written repeatedly until its leader has answered.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,7 +35,7 @@ GENERATIONS_SINCE, NAMES_UNTIL = 3, 5
 
 @dataclass(slots=True, eq=False)
 class Transaction:
-    """One transaction; `copied` is from where to where its producer has read each partition."""
+    """One transaction; `copied` holds where its producer's reading of each partition began and ended."""
 
     producer_id: int
     producer_epoch: int
@@ -47,7 +47,7 @@ class Transaction:
 
 
 class Transactions:
-    """Knows which producer has a transaction open, and sees that each is ended in its group's partition."""
+    """Tracks each producer's open transaction, and ends it in its group's partition."""
 
     def __init__(self, brokers: Brokers) -> None:
         self._brokers, self._schedule = brokers, brokers.schedule
@@ -57,7 +57,7 @@ class Transactions:
         brokers.is_open = self.is_open
 
     def initialise(self, transactional_id: str) -> int:
-        """Return the producer id; what the id's last producer left open is aborted (InitProducerId)."""
+        """Return the producer id; abort what the id's last producer left open (InitProducerId)."""
         producer_id = self._ids.setdefault(transactional_id, 1000 + len(self._ids))
         left = self._open.get(producer_id)
         if left is not None:
@@ -79,14 +79,14 @@ class Transactions:
         return made
 
     def is_open(self, request: TxnOffsetCommitRequest) -> bool:
-        """Whether the commit belongs to a transaction that is not being ended yet."""
+        """Return whether the commit belongs to a transaction that is not being ended yet."""
         found = self._open.get(request.producer_id)
         return (
             found is not None and found.committed is None and found.producer_epoch == request.producer_epoch
         )
 
     def end(self, transaction: Transaction, committed: bool, heard: Callable[[bool], None]) -> None:
-        """Commit or abort, whatever came first; `heard` is told which, once that is in the log."""
+        """Commit or abort, whichever came first; call `heard` with the outcome once it is in the log."""
         if transaction.ended:
             heard(bool(transaction.committed))
             return

@@ -1,4 +1,4 @@
-"""Everything together: topics, brokers, processes, operators, under one clock and one seed."""
+"""The whole simulation: topics, brokers, processes, operators, under one clock and one seed."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -18,7 +18,7 @@ from kgroup.simulation.world.transactions import Copier, Transactions
 START_MS = 1_700_000_000_000
 OPERATOR_TIMEOUT_MS = 10_000
 CREATION_FAILS = 0.2
-"""The share of attempts to create internal topics that come to nothing."""
+"""The share of attempts to create internal topics that fail."""
 
 
 class World:
@@ -67,11 +67,11 @@ class World:
         return self.schedule.now_ms
 
     def everybody(self) -> list[Process]:
-        """All processes, running or not, in the order they were added."""
+        """Return all processes, running or not, in the order they were added."""
         return [process for group in self.processes.values() for process in group]
 
     def watch(self, watcher: Watcher) -> None:
-        """Have `watcher` hear of everything the shards do from now on."""
+        """Notify `watcher` of everything the shards do from now on."""
         self.brokers.watcher = watcher
 
     def add(
@@ -92,7 +92,7 @@ class World:
         return process
 
     def end_of(self, partition: TopicPartition) -> int:
-        """How many records the partition has now."""
+        """Return the number of records in the partition now."""
         since = self.schedule.now_ms - self._created.get(partition.topic, self.schedule.now_ms)
         return since * self.records_per_s // 1000
 
@@ -105,7 +105,7 @@ class World:
         self.brokers.topics_changed(self._next_image())
 
     def _create_later(self, topics: tuple[TopicInfo, ...]) -> None:
-        """Create internal topics after a while; now and then it fails, and the coordinator asks again."""
+        """Create internal topics after a while; if that fails, the coordinator asks again."""
         delay = self.rng.choice((5, 50, 1_500))
         if self.rng.random() < CREATION_FAILS:
             return
@@ -131,7 +131,7 @@ class World:
 
 
 class Operator:
-    """Somebody with an admin client: sends one request at a time, and is not told by the run how it went."""
+    """A person with an admin client: sends one request at a time, and is not shown the run's outcome."""
 
     name = "operator"
 

@@ -187,7 +187,7 @@ def test_which_tasks_a_thread_had_is_part_of_the_cause() -> None:
 @pytest.mark.parametrize(
     ("when", "began", "says"),
     [
-        (0, 5, "generation 1 asked for it: a task has to be let go before another may run it"),
+        (0, 5, "generation 1 asked for it: a task must be freed before another member runs it"),
         (5000, 5000, "generation 1 scheduled it for 1970-01-01T00:00:05Z: Streams looks again (KIP-441)"),
         (5001, 5000, None),
         (0, -1, None),

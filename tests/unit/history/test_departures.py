@@ -87,7 +87,7 @@ def test_one_that_is_silent_for_less_or_for_long_may_have_gone_any_way(silent_s:
 def test_a_commit_within_the_session_speaks_against_expiry() -> None:
     """55 s into a session of 120 s it "may have expired"."""
     assert gone(55, session_ms=70_000, static=True) == (
-        "expired, or removed by an admin: static members do not leave when they close; what it held was "
+        "expired, or removed by an admin: static members do not leave when they close; what it owned was "
         "committed 55 s before, within its session of 1m 10s: if that was its own commit, it did not expire"
     )
 
@@ -154,7 +154,7 @@ def test_what_the_cluster_says_settles_why_offsets_are_gone() -> None:
     assert removed(2 * hour, Today({"t": ""}, 3_600_000))[:2] == ("offsets-expired-or-deleted", False)
     kind, proven, cause = removed(hour, Today({"other": ""}, week))
     assert (kind, proven) == ("offsets-deleted", True)
-    assert cause == "topic t was deleted: it does not exist any more: brokers delete the offsets with a topic"
+    assert cause == "topic t was deleted: it no longer exists: brokers delete the offsets with a topic"
     assert removed(hour, Today({}, None))[2].endswith("unless they had expired before")
 
 

@@ -137,7 +137,7 @@ def test_what_is_initialized_and_read_by_no_member_raises_the_epoch() -> None:
     found = story(BEGUN, [kept((), (0, 1))], READS)
     assert texts(found, Kind.DELIVERY_STATE_INITIALIZED) == ["members may read jobs:0-1"]
     why = [e.cause for e in found.events if e.kind is Kind.REBALANCE_STARTED]
-    assert why == ["a joined", "the delivery state of jobs:0-1 is there, and no member was to read it"]
+    assert why == ["a joined", "the delivery state of jobs:0-1 exists, but no member was assigned it"]
 
 
 def test_an_epoch_that_nothing_in_the_records_explains_is_not_called_proven() -> None:
@@ -214,18 +214,18 @@ def test_the_state_at_a_moment_is_compared_member_by_member() -> None:
     told, here = {**said, "offsets": [row]}, TopicPartition(TOPIC, 0)
     assert list(differences(state, told, starts={here: 7, TopicPartition(TOPIC, 1): -1})) == []
     assert list(differences(state, told, starts={here: 6})) == [
-        "offset of jobs-0: replayed 6, the cluster says 7"
+        "offset of jobs-0: replayed 6, the cluster reports 7"
     ]
     assert list(differences(state, told, starts={})) == [
-        "offset of jobs-0: replayed None, the cluster says 7"
+        "offset of jobs-0: replayed None, the cluster reports 7"
     ]
     other = [{**said["members"][0], "member_epoch": 9}, said["members"][1]]
     assert list(differences(state, {**said, "members": other})) == [
-        "member a, epoch: replayed 2, the cluster says 9"
+        "member a, epoch: replayed 2, the cluster reports 9"
     ]
     assert list(differences(state, {**said, "group_epoch": 4, "state": "Empty"})) == [
-        "state: replayed Stable, the cluster says Empty",
-        "group_epoch: replayed 3, the cluster says 4",
+        "state: replayed Stable, the cluster reports Empty",
+        "group_epoch: replayed 3, the cluster reports 4",
     ]
     assert list(differences(state, {**said, "members": said["members"][:1]})) == ["member b: in the log only"]
 

@@ -78,7 +78,7 @@ def test_topic_names_are_kept_beside(at: Uploads) -> None:
     capture.poll()
     capture.flush()
     look = segments_of([at.place], at.options)
-    assert topic_names_near([at.place], look.beside) == {ID: "orders"}
+    assert topic_names_near([at.place], look.neighbours) == {ID: "orders"}
 
 
 def test_a_damaged_last_object_is_not_gone_on_behind(s3: S3Server, at: Uploads) -> None:

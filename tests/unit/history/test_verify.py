@@ -127,7 +127,7 @@ def test_bytes_of_other_protocols_are_compared_as_they_are() -> None:
 
 def test_a_group_without_records_may_be_listed_while_it_is_empty() -> None:
     ((_, said),) = pairs_of("crashed-static-member")
-    assert list(differences(None, said)) == ["the log holds nothing of it, the cluster says Stable"]
+    assert list(differences(None, said)) == ["the log has no record of it, the cluster reports Stable"]
     assert list(differences(None, {**said, "state": "Empty", "members": [], "offsets": []})) == []
     assert list(differences(None, {**said, "state": "Empty", "members": []})), "it has commits"
 
