@@ -223,8 +223,10 @@ class World:
         )
         if " serve" in line:
             line = line.replace("--port 9092", "--port 0").replace("--metrics 9404", "--metrics 0")
-            line += "" if "--port" in line else " --port 0"
-            line += "" if "--local" in line or "--memory" in line else " --local"
+            command = line.partition("#")[0]
+            port = "" if "--port" in command else " --port 0"
+            kept = "" if "--local" in command or "--memory" in command else " --local"
+            line = line.replace(" serve", f" serve{port}{kept}", 1)
         return line
 
     def stir(self, number: int) -> None:

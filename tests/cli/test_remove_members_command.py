@@ -5,6 +5,7 @@ import itertools
 import json
 import sys
 import threading
+import time
 
 import jsonschema
 import pytest
@@ -184,10 +185,16 @@ class TestExecute:
 
     def test_members_that_come_back_are_waited_for(self, on_cluster, cluster, group):
         """Empty right after the removal is not what one waits for."""
-        timer = threading.Timer(0.3, lambda: cluster.classic_group(group, "orders", {"m-0": [0]}))
-        timer.start()
+
+        def come_back() -> None:
+            while instances(cluster, group):
+                time.sleep(0.01)
+            cluster.classic_group(group, "orders", {"m-0": [0]})
+
+        member = threading.Thread(target=come_back)
+        member.start()
         ran = on_cluster("remove-members", group, "--all", "--execute", "--wait", "stable")
-        timer.join()
+        member.join()
         assert ran.code == 0
         assert f"{group} is Stable after " in ran.out
 
