@@ -94,5 +94,5 @@ _OWN: Mapping[tuple[str, str], str] = {
 
 
 def comment_of(table: str, column: str) -> str:
-    """Return what a column of a table means; KeyError for one that nothing is written about."""
+    """Return the meaning of a table's column; KeyError for an undocumented one."""
     return _OWN.get((table, column)) or _COLUMNS[column]

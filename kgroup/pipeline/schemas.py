@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 Row: TypeAlias = dict[str, Any]
-"""Plain values by the names of columns or fields, as Arrow, Spark and JSON take and give them."""
+"""Plain values by column or field name, as Arrow, Spark and JSON take and return them."""
 
 STAMP = pa.timestamp("ms", tz="UTC")
 _MICROS = pa.timestamp("us", tz="UTC")
@@ -67,7 +67,7 @@ COMMITS = _schema(
     producer_id=pa.int64(),
     bytes=pa.int32(),
 )
-"""One row a commit or its tombstone. `producer_id` is null outside transactions; `bytes` key and value."""
+"""One row per commit or tombstone. `producer_id` is null outside transactions; `bytes` is key and value."""
 
 CONTROL = _schema(
     **_KEY,
@@ -78,10 +78,10 @@ CONTROL = _schema(
     value=pa.binary(),
     bytes=pa.int32(),
 )
-"""One row a record of a group's own state: key types 2 to 8 and 16, and those kgroup does not interpret."""
+"""One row per record of a group's own state: key types 2 to 8 and 16, and those kgroup does not interpret."""
 
 MARKERS = _schema(**_KEY, producer_id=pa.int64(), committed=pa.bool_())
-"""One row an end of a transaction: commits of that producer before it count from here on, or never."""
+"""One row per end of a transaction: earlier commits of that producer count from here on, or never."""
 
 BATCHES = _schema(
     part=pa.int32(),
@@ -91,7 +91,7 @@ BATCHES = _schema(
     max_ts=STAMP,
     bytes=pa.int32(),
 )
-"""One row a batch: `log_offset` is its first offset. A moment is behind a whole batch, never inside one."""
+"""One row per batch: `log_offset` is its first offset. A moment lies after a whole batch, never inside."""
 
 BAD_RANGES = _schema(part=pa.int32(), **_BAD)
 """Bytes `start` to `end` of a file that are no whole batch, or (`start` -1) a record that does not decode."""
@@ -173,7 +173,7 @@ MEMBERS = _schema(
     left_epoch=pa.int32(),
     duration_ms=pa.int64(),
 )
-"""Derived: one row a session of a member; `ended` is the kind of event that ended it, null while it lasts."""
+"""Derived: one row per session of a member; `ended` is the kind of its last event, null while it lasts."""
 
 REBALANCES = _schema(
     part=pa.int32(),
@@ -186,10 +186,10 @@ REBALANCES = _schema(
     unowned_ms=pa.int64(),
     unowned=pa.list_(_UNOWNED),
 )
-"""Derived: one row a completed rebalance. `started` is null in a classic group: no record tells."""
+"""Derived: one row per completed rebalance. `started` is null in a classic group: it has no record."""
 
 COMMIT_RATES = _schema(group_id=pa.string(), start=STAMP, commits=pa.int64(), partitions=pa.int64())
-"""Derived: commits of a group in the minute from `start`, and on how many partitions."""
+"""Derived: commits of a group in the minute from `start`, and the number of partitions."""
 
 TOP_WRITERS = _schema(
     group_id=pa.string(),
@@ -268,13 +268,13 @@ TABLES: dict[str, pa.Schema] = {
 
 
 def in_micros(schema: pa.Schema) -> pa.Schema:
-    """The schema with times in microseconds: what Spark and DuckDB take of Arrow."""
+    """Return the schema with times in microseconds, as Spark and DuckDB take them from Arrow."""
     fields = [f.with_type(_MICROS) if pa.types.is_timestamp(f.type) else f for f in schema]
     return pa.schema(fields)
 
 
 def plain(schema: pa.Schema) -> pa.Schema:
-    """The schema with strings for dictionaries: what Spark shows and takes."""
+    """Return the schema with strings for dictionaries, as Spark shows and takes them."""
     return pa.schema(
         [pa.field(f.name, pa.string() if pa.types.is_dictionary(f.type) else f.type) for f in schema]
     )

@@ -158,7 +158,7 @@ def test_a_server_that_does_not_speak_it_is_no_such_server():
     server.start()
     try:
         url = f"sc://127.0.0.1:{port}"
-        with pytest.raises(ConfigError, match="is no Spark Connect server"), remote.remote_session(url):
+        with pytest.raises(ConfigError, match="is not a Spark Connect server"), remote.remote_session(url):
             pass
     finally:
         server.stop(None).wait()

@@ -14,7 +14,7 @@ from kgroup.cli.inputs.group_names import matches
 from kgroup.cli.views.pipeline_rows import query_result
 from kgroup.errors import ConfigError
 from kgroup.history.fold.events import Event, Kind
-from kgroup.pipeline.ask.jobs import QUERIES, _matches, query_named, rows_of, told_by_manifest
+from kgroup.pipeline.ask.jobs import QUERIES, _matches, query_named, rows_in_manifest, rows_of
 from kgroup.pipeline.ask.story import story_in
 from kgroup.pipeline.schemas import plain
 from kgroup.pipeline.tables.ingest import ingest
@@ -93,7 +93,7 @@ def test_members_at_a_moment(spark, store):
 def test_a_table_is_as_written_down(spark, store, name):
     query = QUERIES[name]
     if query.make is None:
-        rows = told_by_manifest(store, name)
+        rows = rows_in_manifest(store, name)
         assert all(list(row) == query.schema.names for row in rows)
     else:
         made = query.make(spark, store, None, None).select(*query.schema.names)

@@ -104,7 +104,7 @@ def run(
             keep_following(
                 once,
                 pause_s=pause,
-                tell=_Notes(env),
+                report=_Notes(env),
                 note=env.note,
                 sleep=time.sleep,
                 # `pipeline vacuum` may run at the same time.
@@ -210,11 +210,11 @@ def query(
     """
     at_ms = parse_time(at) if at else None
     store = opened_store(env, tables, storage_option)
-    from kgroup.pipeline.ask.jobs import query_named, rows_of, told_by_manifest
+    from kgroup.pipeline.ask.jobs import query_named, rows_in_manifest, rows_of
 
     asked = query_named(table, group, at_ms)
     if asked.make is None:
-        rows = told_by_manifest(store, table)
+        rows = rows_in_manifest(store, table)
     else:
         with opened_sql(env, master, conf, remote) as spark:
             rows = rows_of(spark, store, asked, group, at_ms, limit and limit + 1)

@@ -140,8 +140,7 @@ class Decoder:
                 yield from self.flush()
                 self._block = base // RUN_OFFSETS
             try:
-                # A marker belongs to a producer, not to a group, so that runs of all groups end at it
-                # (KIP-98).
+                # A marker belongs to a producer, not to a group: the runs of all groups end at it (KIP-98).
                 if attributes & CONTROL:
                     yield from self.flush()
                     yield from self._control(chunk, header)

@@ -1,5 +1,5 @@
-"""Questions to a store: as DataFrames, by name, as a story like that of a replay in process, as pictures.
+"""Queries of a store: as DataFrames, by name, as a replay in process would show it, as pictures.
 
-Built-in functions only where rows are many: commits meet no Python in a query. Nothing here writes to a
+Only built-in functions where rows are many: queries of commits need no Python. Nothing here writes to a
 store.
 """

@@ -1,4 +1,4 @@
-"""The tables that can be asked for by name, kept and derived, and how they are cut to a question."""
+"""The tables that can be queried by name, stored and derived, and how a query selects from them."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ Make = Callable[["SparkSession", Store, int | None, str | None], "DataFrame"]
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A table by name: its columns, how it is made, and what orders its rows.
+    """A table by name: its columns, how it is made, and the order of its rows.
 
-    `make` is None for what the manifest tells without Spark; of a moment, and of one group alone if that is
-    named. `timed` says that it knows moments.
+    `make` is None for what the manifest holds without Spark; it takes a moment, and a group if one is named.
+    `timed` says whether the table supports moments.
     """
 
     schema: pa.Schema
@@ -52,7 +52,7 @@ def _derived(name: str) -> Make:
 
 
 def _members(spark: SparkSession, store: Store, at_ms: int | None, group: str | None) -> DataFrame:
-    """All sessions; with a moment those that it falls into."""
+    """Return all sessions; with a moment those that it falls into."""
     found = derived(spark, store, "members", group)
     if at_ms is None:
         return found
@@ -86,12 +86,12 @@ QUERIES: Mapping[str, Query] = {
 
 
 def query_named(name: str, groups: str | None, at_ms: int | None) -> Query:
-    """The table of that name; ConfigError if there is none, or it has no groups or moments to choose by."""
+    """Return the table of that name; ConfigError if there is none, or it has no groups or moments."""
     if name not in QUERIES:
         raise ConfigError(f"there is no table {name!r}", "one of " + ", ".join(QUERIES))
     query = QUERIES[name]
     if groups is not None and not query.grouped:
-        raise ConfigError(f"the rows of {name} belong to no group", "leave --group out")
+        raise ConfigError(f"the rows of {name} belong to no group", "omit --group")
     if at_ms is not None and not query.timed:
         timed = ", ".join(each for each, q in QUERIES.items() if q.timed)
         raise ConfigError(f"{name} is not a table of one moment", f"--at goes with {timed}")
@@ -101,12 +101,12 @@ def query_named(name: str, groups: str | None, at_ms: int | None) -> Query:
 def rows_of(
     spark: SparkSession, store: Store, query: Query, groups: str | None, at_ms: int | None, limit: int
 ) -> list[Row]:
-    """At most `limit` rows (0: all), in the query's order, times in ms; `groups` is a glob of group ids."""
+    """Return at most `limit` rows (0: all), in the query's order, times in ms; `groups` is a glob."""
     assert query.make is not None
     named = groups if groups is not None and not set("*?[") & set(groups) else None
     found = query.make(spark, store, at_ms, named).select(*query.schema.names)
     if groups is not None and named is None:
-        # What the pattern begins with is compared with the bounds in files; the rest is not.
+        # The pattern's literal prefix is compared with the bounds in files; the rest is not.
         begins = re.split(r"[*?[]", groups, maxsplit=1)[0]
         found = found.where(f.col("group_id").startswith(begins) & _matches(groups))
     order = [f.desc(name[1:]) if name.startswith("-") else f.asc(name) for name in query.order]
@@ -116,13 +116,13 @@ def rows_of(
 
 def _matches(glob: str) -> Column:
     group = f.col("group_id")
-    # As on any command line: a group whose id is the pattern, letter by letter, is meant too. Java's \Z would
-    # let a line end follow.
+    # As on any command line: a group whose id equals the pattern literally matches too. Java's \Z would let a
+    # line end follow.
     return (group == glob) | group.rlike("^" + fnmatch.translate(glob).replace("\\Z", "\\z"))
 
 
-def told_by_manifest(store: Store, name: str) -> list[Row]:
-    """The rows of `coverage` and `bad_ranges`: the manifest has them, no Spark is needed. Times in ms."""
+def rows_in_manifest(store: Store, name: str) -> list[Row]:
+    """Return the rows of `coverage` and `bad_ranges` from the manifest, without Spark. Times in ms."""
     bad = store.bad_ranges()
     if name == "bad_ranges":
         return [

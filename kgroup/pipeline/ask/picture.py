@@ -11,7 +11,7 @@ from kgroup.pipeline.ask.timeline import COLOURS, LANES, Timeline
 
 
 def check_installed() -> None:
-    """ConfigError that says what to install, if matplotlib is missing."""
+    """Raise ConfigError that says what to install, if matplotlib is missing."""
     require_extra("plot", "a PNG (not an .html page)", "matplotlib")
 
 
@@ -55,7 +55,7 @@ def _lanes(axes: Any, shown: Timeline) -> None:
 
 
 def _days(times_ms: Any) -> Any:
-    """Moments as matplotlib counts them."""
+    """Return times in matplotlib's days."""
     from matplotlib import dates
 
     of: Any = dates.date2num

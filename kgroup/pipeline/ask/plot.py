@@ -1,4 +1,4 @@
-"""A timeline as a page of its own: commit rate, lag, rebalances, members, what an audit should look at."""
+"""A timeline as a page of its own: commit rate, lag, rebalances, members, events to audit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from html import escape
 
 from kgroup.history.fold.events import Event
-from kgroup.pipeline.ask.timeline import COLOURS, LANES, Timeline, told
+from kgroup.pipeline.ask.timeline import COLOURS, LANES, Timeline, line_of
 
 WIDTH, HEIGHT, LEFT, LANE = 1000, 200, 110, 26
 _STYLE = (
@@ -18,7 +18,7 @@ Points = Sequence[tuple[int, int]]
 
 
 def page(shown: Timeline) -> str:
-    """The page as HTML, all in one; hovering over a mark tells what it is."""
+    """Return the page as self-contained HTML; hovering over a mark shows its event."""
     first, last = shown.bounds
     lag_top = HEIGHT + 50
     rate = f"commits in {shown.span_ms // 60_000} min"
@@ -60,7 +60,7 @@ def _axis(first: int, last: int, bottom: int) -> str:
 
 
 def _curve(points: Points, unit: str, top: int, span_ms: int, bounds: tuple[int, int], gaps: bool) -> str:
-    """Steps from point to point; with `gaps` down to nothing where a span has no point."""
+    """Return steps from point to point; with `gaps` down to zero where a span has no point."""
     base, most = top + HEIGHT, max((count for _, count in points), default=0)
     if not points:
         return f'<text x="{LEFT}" y="{base - HEIGHT // 2}">no {unit}</text>'
@@ -84,5 +84,5 @@ def _lane(name: str, y: int, events: Sequence[Event], first: int, last: int) -> 
         start, end = _x(event.timestamp_ms, first, last), _x(event.end_timestamp_ms, first, last)
         width = max(3.0, round(end - start, 1))
         box = f'x="{start}" y="{y}" width="{width}" height="16" fill="{COLOURS[name]}" fill-opacity="0.7"'
-        parts.append(f"<rect {box}><title>{escape(told(event))}</title></rect>")
+        parts.append(f"<rect {box}><title>{escape(line_of(event))}</title></rect>")
     return "".join(parts)

@@ -1,4 +1,4 @@
-"""Questions to the tables of a store, as DataFrames: built-in functions only, commits never meet Python."""
+"""Queries of a store's tables, as DataFrames: built-in functions only, no Python for commits."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def table(
     group: str | None = None,
     cuts: Mapping[int, int] | None = None,
 ) -> DataFrame:
-    """A table of the store: some columns of `schemas.TABLES`, or all, and `run` that wrote the row.
+    """Return a table of the store: some columns of `schemas.TABLES`, or all, and the `run` of each row.
 
-    `events` include those that are open still: what the newest records began. With `group`, rows of that one,
-    or of tables without groups those of the partitions that may hold it. Files all of whose rows are at the
-    log offset in `cuts` of their partition, or behind it, are not read; others may hold such rows.
+    `events` include open ones: what the newest records began. With `group`, the rows of that one, or of
+    tables without groups those of the partitions that may hold it. Files that lie entirely at or after the
+    offset in `cuts` of their partition are not read; others may hold such rows.
     """
     found = [_read(spark, store, name, columns, group, cuts)]
     if name == "events":
@@ -71,7 +71,7 @@ def _read(
         rows = spark.createDataFrame([(each,) for each in names], "name string")
         rows = rows.repartition(min(len(names), _MOST_TASKS))
         return rows.mapInArrow(_Fetch(store.place, wanted, chosen), from_arrow_schema(wanted))
-    # On YARN a path alone is one in HDFS.
+    # On YARN a bare path is one in HDFS.
     files = [f"file:{store.place.uri(each)}" for each in names]
     dated = any("/date=" in path for path in files)
     folders = [field for field in _FOLDERS if dated or field.name != "date"]
@@ -82,9 +82,9 @@ def _read(
 
 @dataclass(frozen=True, slots=True)
 class _Fetch:
-    """Names of a table's files → some columns of their rows, as Spark has them. Runs on an executor.
+    """Maps names of a table's files to some columns of their rows, as Spark has them. Runs on an executor.
 
-    With `group`, row groups that cannot hold a row of it are passed over.
+    With `group`, row groups that cannot hold a row of it are skipped.
     """
 
     place: Place
@@ -113,7 +113,7 @@ class _Fetch:
 
 
 def in_ms(frame: DataFrame) -> DataFrame:
-    """The same rows with timestamps as ms since 1970: what Spark collects as a datetime knows no zone."""
+    """Return the same rows with timestamps as ms since 1970: Spark's collected datetimes have no zone."""
     return frame.select(
         *(
             f.unix_millis(c.name).alias(c.name) if isinstance(c.dataType, TimestampType) else c.name
@@ -125,11 +125,11 @@ def in_ms(frame: DataFrame) -> DataFrame:
 def state_at(
     spark: SparkSession, store: Store, time_ms: int | None = None, group: str | None = None
 ) -> DataFrame:
-    """The committed offset of every group, topic and partition at a moment; at the end without one.
+    """Return the committed offset of every group, topic and partition at a moment, or at the end.
 
-    A moment is behind the last whole batch before the first that is stamped later, as in `replay-log --at`.
-    Offsets of a transaction count once its marker says so. Columns: `part`, `group_id`, `topic`, `partition`,
-    `offset`, `leader_epoch`, `metadata`, `commit_ts`, `log_offset`.
+    A moment lies after the last whole batch before the first one with a later timestamp, as in `replay-log
+    --at`. Offsets of a transaction count once its marker says so. Columns: `part`, `group_id`, `topic`,
+    `partition`, `offset`, `leader_epoch`, `metadata`, `commit_ts`, `log_offset`.
     """
     keys = ("part", "group_id", "topic", "partition")
     fields = ("offset", "leader_epoch", "metadata", "commit_ts", "log_offset")
@@ -151,14 +151,14 @@ def state_at(
         counted = counted.select(*keys, "log_offset").unionByName(
             _committed(commits, markers).select(*keys, "log_offset")
         )
-    # Two steps: the largest number of a group is found in place, the last row would have to be sorted for.
+    # Two steps: the largest number of a group is found in place; the last row would require a sort.
     last = counted.groupBy(*keys).agg(f.max("log_offset").alias("log_offset"))
     found = commits.where("not is_tombstone").join(last.select("part", "log_offset"), ["part", "log_offset"])
     return found.select(*keys, *fields)
 
 
 def _committed(commits: DataFrame, markers: DataFrame) -> DataFrame:
-    """The commits of transactions that were committed: those whose next marker says so."""
+    """Return the commits of committed transactions: those whose next marker says so."""
     ends = markers.select("part", "producer_id", f.col("log_offset").alias("end"), "committed")
     pending = commits.where("producer_id is not null")
     joined = pending.join(ends, ["part", "producer_id"]).where("end > log_offset")
@@ -167,9 +167,9 @@ def _committed(commits: DataFrame, markers: DataFrame) -> DataFrame:
 
 
 def progress(spark: SparkSession, store: Store, group: str, seconds: int = 60) -> DataFrame:
-    """A group's commits by span of time and partition: `start`, `topic`, `partition`, `commits`, `offset`.
+    """Return a group's commits by span and partition: `start`, `topic`, `partition`, `commits`, `offset`.
 
-    `offset` is the last one committed in the span; commits of transactions that were aborted are left out.
+    `offset` is the last one committed in the span; commits of aborted transactions are omitted.
     """
     columns = ("part", "ts", "log_offset", "topic", "partition", "offset", "is_tombstone", "producer_id")
     commits = table(spark, store, "commits", columns, group).where("not is_tombstone")

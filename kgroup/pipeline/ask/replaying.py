@@ -1,4 +1,4 @@
-"""A replay on Spark that is told as one in process is: `kgroup replay-log --engine spark`."""
+"""A replay on Spark with the result of one in process: `kgroup replay-log --engine spark`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def replay_on_spark(
     context: SparkContext, sources: Sequence[Path] | Input, **choice: Unpack[Choice]
 ) -> Story:
-    """The story of segments, folded by Spark; `choice` says of which groups.
+    """Return the story of segments, folded by Spark; `choice` selects the groups.
 
     The folds of the story name the groups that events are about; their states stay where they were folded.
     Needs a place for temporary files that driver and executors share.
@@ -34,10 +34,10 @@ def replay_on_spark(
 
 
 def as_story(store: Store, group: str | None = None) -> Story:
-    """What a store's events tell, as the replay of segments returns it."""
-    told = story_in(store, group)
-    folds = {covered.partition: Fold(covered.partition) for covered in told.coverage}
-    for event in told.events:
+    """Return a store's events in the form in which a replay of segments returns them."""
+    story = story_in(store, group)
+    folds = {covered.partition: Fold(covered.partition) for covered in story.coverage}
+    for event in story.events:
         if event.group:
             folds[event.log_partition]._group(event.group, event.offset)
-    return Story(told.events, folds, told.coverage)
+    return Story(story.events, folds, story.coverage)

@@ -1,4 +1,4 @@
-"""The views of `views` on Spark: as DataFrames, and in a session, so that SQL is asked there as of DuckDB."""
+"""The views of `views` on Spark: as DataFrames, and in a session, for the same SQL as in DuckDB."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def derived(spark: SparkSession, store: Store, name: str, group: str | None = No
 
 
 def views_in_spark(spark: SparkSession, store: Store) -> None:
-    """Make the tables and views of a store temporary views of the session, and `state_at` a function of it.
+    """Make a store's tables and views temporary views of the session, with `state_at` as a function.
 
-    They show the version that the store was opened at. The session's time zone must be UTC for times to be
+    They show the version at which the store was opened. The session's time zone must be UTC for times to be
     read as they are written here.
     """
     for name in TABLES:

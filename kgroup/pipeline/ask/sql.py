@@ -1,7 +1,7 @@
-"""Questions in SQL to the tables of a store, by DuckDB in this process (the extra `sql`).
+"""SQL queries of a store's tables, by DuckDB in this process (the extra `sql`).
 
-A question reads the tables and nothing else: DuckDB is shut off from files and the network, its settings are
-locked, and what is no SELECT is refused before it runs.
+A query reads the tables and nothing else: DuckDB cannot reach files or the network, its settings are locked,
+and anything but a SELECT is rejected before it runs.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SLOTS = {"longest": "list_max([x.ms FOR x IN unowned])", "place": "(topic, c.pa
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The columns and at most as many rows as were asked for; `more` were there. Times are in ms."""
+    """The columns and at most the requested number of rows; `more` says there were others. Times in ms."""
 
     schema: pa.Schema
     rows: list[Row]
@@ -47,14 +47,14 @@ class Answer:
 
 
 def answered(store: Store, question: str, limit: int = 0) -> Answer:
-    """What a SELECT over the tables and views says, at most `limit` rows (0: all), in its own order.
+    """Return the result of a SELECT over the tables and views, in its order, at most `limit` rows (0: all).
 
-    ConfigError for what is no single SELECT, for an error in it with its place, and for a name that two of
-    its columns have.
+    ConfigError for anything but a single SELECT, for an error in it with its place, and for two columns with
+    the same name.
     """
     import duckdb
 
-    with opened(store) as connection, _told(question):
+    with opened(store) as connection, _errors(question):
         _check(connection, question)
         reader = _relation(connection, question).to_arrow_reader(10_000)
         schema: pa.Schema = reader.schema
@@ -76,7 +76,7 @@ def answered(store: Store, question: str, limit: int = 0) -> Answer:
 
 @contextmanager
 def opened(store: Store) -> Iterator[DuckDBPyConnection]:
-    """A connection that has the tables, the views, and `state_at(moment)`, and can reach nothing else."""
+    """Yield a connection with the tables, the views, and `state_at(moment)`, without any other access."""
     import duckdb
 
     with duckdb.connect(":memory:") as connection:
@@ -105,7 +105,7 @@ def opened(store: Store) -> Iterator[DuckDBPyConnection]:
 
 
 def _dataset(store: Store, name: str) -> ds.Dataset | pa.Table:
-    """A table's files as DuckDB scans them: columns and days that a question leaves out are not read."""
+    """Return a table's files as DuckDB scans them: it does not read unused columns and days."""
     kept = plain(TABLES["events" if name == OPEN_EVENTS else name])
     schema = in_micros(kept).append(pa.field("run", pa.int32()))
     names = store.names(name)
@@ -122,7 +122,7 @@ def _relation(connection: DuckDBPyConnection, question: str) -> DuckDBPyRelation
     try:
         return connection.sql(question)
     except duckdb.Error:
-        # Since DuckDB 2.0 only `execute` says where in the question the error is.
+        # Since DuckDB 2.0 only `execute` says where in the query the error is.
         connection.execute(question)
         raise
 
@@ -133,12 +133,12 @@ def _check(connection: DuckDBPyConnection, question: str) -> None:
         raise ConfigError(f"there are {len(statements)} statements in it", "ask one question at a time")
     kind = statements[0].type.name
     if kind not in _KINDS:
-        raise ConfigError(f"{kind} is no question: the tables are read only", "ask with SELECT … FROM …")
+        raise ConfigError(f"{kind} is not a query: the tables are read-only", "ask with SELECT … FROM …")
 
 
 @contextmanager
-def _told(question: str) -> Iterator[None]:
-    """DuckDB's errors as one sentence with the place in the question."""
+def _errors(question: str) -> Iterator[None]:
+    """Raise DuckDB's errors as one sentence with the place in the query."""
     import duckdb
 
     try:
@@ -165,7 +165,7 @@ def _sentence(text: str, question: str) -> str:
 
 
 def in_ms(table: pa.Table) -> pa.Table:
-    """The same rows with timestamps as ms since 1970."""
+    """Return the same rows with timestamps as ms since 1970."""
     for at, field in enumerate(table.schema):
         if pa.types.is_timestamp(field.type):
             unit = pa.timestamp("ms", field.type.tz)

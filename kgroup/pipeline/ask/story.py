@@ -1,4 +1,4 @@
-"""A store → the story that a replay in process tells: the same events, in the same order."""
+"""Turns a store into the events of a replay in process, in the same order."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from kgroup.pipeline.tables.store import OPEN_EVENTS, Store, number_in
 
 @dataclass(slots=True)
 class StoredStory:
-    """Events of all partitions in one order, and what is complete from where."""
+    """Events of all partitions in one order, and the coverage of each partition."""
 
     events: list[Event] = field(default_factory=list)
     coverage: list[Coverage] = field(default_factory=list)
 
 
 def story_in(store: Store, group: str | None = None) -> StoredStory:
-    """What the store's events tell, of one group or of all; events of no group are always there."""
+    """Return the store's events, of one group or of all; events of no group are always included."""
     parts: dict[int, list[Row]] = {}
     for row in _rows(store, group):
         parts.setdefault(row["part"], []).append(row)
     # As `history.replay` merges: by offset within a partition, by time between partitions.
-    told = (sorted(rows, key=lambda row: row["seq"]) for _, rows in sorted(parts.items()))
-    ordered = (in_order(map(event_of, rows)) for rows in told)
+    partitions = (sorted(rows, key=lambda row: row["seq"]) for _, rows in sorted(parts.items()))
+    ordered = (in_order(map(event_of, rows)) for rows in partitions)
     events = list(heapq.merge(*ordered, key=lambda event: event.timestamp_ms))
     return StoredStory(events, store.manifest.coverage(store.bad_ranges()))
 

@@ -1,4 +1,4 @@
-"""One group over time, as numbers: what the pictures of it draw."""
+"""One group over time, as numbers for its pictures."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ LANES: Mapping[str, frozenset[Kind]] = {
 }
 COLOURS = {"rebalances": "#2563eb", "members": "#64748b", "suspicious": "#dc2626"}
 WIDEST = 1000
-"""About how many points a curve has."""
+"""Approximate number of points of a curve."""
 
 
 class Span(NamedTuple):
-    """What one span of time, from `start_ms`, did to one partition."""
+    """What happened to one partition in a time span from `start_ms`."""
 
     start_ms: int
     place: TopicPartition
@@ -34,7 +34,7 @@ class Span(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """Where the logs of the topics ended at `at_ms`, as their brokers said."""
+    """The ends of the topics' logs at `at_ms`, as their brokers reported them."""
 
     at_ms: int
     offsets: Mapping[TopicPartition, int]
@@ -42,7 +42,7 @@ class Ends(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """A group's events, commits by span of `span_ms`, and how far from the logs' ends; times in ms.
+    """A group's events, commits by span of `span_ms`, and distance from the logs' ends; times in ms.
 
     `behind` counts, span by span, the records between the last commit and the end of the log at `ends_ms`,
     over all partitions committed so far: at that moment it is the lag, before it an upper bound.
@@ -72,12 +72,12 @@ class Timeline:
             return "lag needs the ends of the logs, which are not in this topic: name the cluster with -b"
         when = datetime.fromtimestamp(self.ends_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
         if not self.behind:
-            return f"no partition of the group had a log to be behind of at {when}"
+            return f"no partition of the group had a log at {when}"
         return f"records up to the logs' ends of {when}: there it is the lag, before it an upper bound"
 
 
 def span_seconds(events: Iterable[Event]) -> int:
-    """The width of spans for these events: whole minutes, so that a picture has about a thousand at most."""
+    """Return the width of spans for these events: whole minutes, about a thousand spans at most."""
     times = [t for e in events for t in (e.timestamp_ms, e.end_timestamp_ms) if t >= 0]
     minutes = (max(times, default=0) - min(times, default=0)) / 60_000
     return 60 * max(1, -(-int(minutes) // WIDEST))
@@ -91,7 +91,7 @@ def timeline(
     ends: Ends | None = None,
     remark: str = "",
 ) -> Timeline:
-    """Put together what the pictures show; `spans` in any order, `events` of other groups are left out."""
+    """Return the data of the pictures; `spans` in any order, `events` of other groups are omitted."""
     own = [event for event in events if event.group == group]
     rates: dict[int, int] = {}
     moves: dict[int, dict[TopicPartition, int]] = {}
@@ -108,8 +108,8 @@ def timeline(
     return Timeline(group, own, seconds * 1000, sorted(rates.items()), behind, ends_ms, remark)
 
 
-def told(event: Event) -> str:
-    """An event in one line."""
+def line_of(event: Event) -> str:
+    """Return an event in one line."""
     span = event.end_timestamp_ms - event.timestamp_ms
     took = f"took {duration_text(span)}" if span > 0 else ""
     return " · ".join(text for text in (str(event.kind), event.detail, event.cause or "", took) if text)

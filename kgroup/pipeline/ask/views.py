@@ -1,8 +1,8 @@
-"""The derived tables as SQL that DuckDB and Spark read alike, over the kept ones.
+"""The derived tables as SQL for both DuckDB and Spark, over the stored ones.
 
-What the two call differently stands in braces: `longest` is the longest time in a list of `unowned`, `place`
-a topic and its partition as one value; and so do the tables that are read. Both know `unix_millis`, DuckDB by
-a macro.
+Braces stand for what differs: `longest` is the longest time in a list of `unowned`, `place` a topic and its
+partition as one value; the tables that are read are in braces too. Both support `unix_millis`, DuckDB by a
+macro.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ FROM followed f LEFT JOIN ended e
 """
 
 _REBALANCES = f"""
-WITH told AS (
+WITH ordered AS (
   SELECT e.*,
     lag(event) OVER (PARTITION BY part, group_id ORDER BY log_offset, seq) AS before,
     lag(ts) OVER (PARTITION BY part, group_id ORDER BY log_offset, seq) AS before_ts
@@ -109,7 +109,7 @@ WITH told AS (
 SELECT part, log_offset, group_id,
   CASE WHEN before = '{Kind.REBALANCE_STARTED}' THEN before_ts END AS started,
   end_ts AS completed, epoch, cause, {{longest}} AS unowned_ms, unowned
-FROM told WHERE event = '{Kind.REBALANCE_COMPLETED}'
+FROM ordered WHERE event = '{Kind.REBALANCE_COMPLETED}'
 """
 
 _TOP_WRITERS = """
@@ -143,7 +143,7 @@ VIEWS: Mapping[str, str] = {
     "commit_rates": _COMMIT_RATES,
     "suspicious_commits": "SELECT * FROM {events} WHERE suspicious",
 }
-"""Views by name, each over the kept tables."""
+"""Views by name, each over the stored tables."""
 _STEP = ("part", "group_id", "log_offset", "seq", "event", "ts", "epoch", "cause")
 _WRITTEN = ("group_id", "bytes", "is_tombstone", "ts")
 READS: Mapping[str, Mapping[str, tuple[str, ...]]] = {

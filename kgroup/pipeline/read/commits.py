@@ -1,4 +1,4 @@
-"""Places of commits → rows of the table `commits`, for all commits of a chunk at once."""
+"""Turns places of commits into rows of the table `commits`, for all commits of a chunk at once."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ _STAMP = COMMITS.field("ts").type
 
 
 class TopicIds:
-    """The ids of topics met so far, and how commits call those topics."""
+    """The topic ids seen so far, and how commits name those topics."""
 
     def __init__(self) -> None:
         self.names: dict[str, str] = {}
-        """The topic of each id, as Kafka prints ids; `MAX_NAMES` at most."""
+        """The topic of each id, as Kafka prints ids; at most `MAX_NAMES`."""
         self._numbers = {ZERO_UUID: 0}
         self._texts = pa.array([""], pa.string())
         self._known = np.zeros((1, 2), dtype=np.int64)
         self._newest = np.zeros(0, dtype=np.int32)
 
     def column(self, ids: Ids, topic: NDArray[np.int32], topics: list[str]) -> pa.Array:
-        """The ids (16 bytes a row) as Kafka prints them, null for zero.
+        """Return the ids (16 bytes per row) as Kafka prints them, null for zero.
 
-        `topic` is each row's place in `topics`. A topic keeps its id unless it is made anew, so each row's id
-        is compared with the newest of its topic.
+        `topic` is each row's index in `topics`. A topic keeps its id unless it is created again, so each
+        row's id is compared with the newest of its topic.
         """
-        # Fewer topics than before: the decoder has forgotten them, and numbers them anew.
+        # Fewer topics than before: the decoder has dropped them and numbers from zero.
         kept = self._newest[: len(topics)]
         self._newest = np.append(kept, np.zeros(len(topics) - len(kept), dtype=np.int32))
         number, texts = self._newest[topic], self._texts
@@ -49,7 +49,7 @@ class TopicIds:
     def _looked_up(
         self, ids: Ids, topic: NDArray[np.int32], topics: list[str]
     ) -> tuple[NDArray[np.int32], pa.Array]:
-        """The number of each id, and the texts by number; beyond `MAX_NAMES` numbers are for this once."""
+        """Return the number of each id, and the texts by number; numbers from `MAX_NAMES` on are not kept."""
         found, first, row = np.unique(ids.view("V16").ravel(), return_index=True, return_inverse=True)
         raws = found.tolist()
         number = np.array([self._numbers.get(raw, -1) for raw in raws], dtype=np.int32)
@@ -74,7 +74,7 @@ class CommitRows:
         self.ids = TopicIds()
 
     def table(self, chunk: bytes, places: Places) -> tuple[pa.Table, dict[int, str]]:
-        """The commits in a chunk; and why some of them are not rows, by log offset."""
+        """Return the commits in a chunk; and why some of them are not rows, by log offset."""
         rows = np.frombuffer(places.commits.getvalue(), dtype=np.dtype(list(ROW)))
         size, offset = rows["size"], np.ascontiguousarray(rows["offset"])
         gone = size < 0
@@ -125,18 +125,18 @@ def _by_value(values: CommitColumns, gone: NDArray[np.bool_]) -> dict[str, pa.Ar
 
 
 def full(value: int, count: int) -> pa.Array:
-    """A column that says the same in every row."""
+    """Return a column with the same value in every row."""
     return pa.array(np.full(count, value, dtype=np.int32))
 
 
 def _stamps(ms: Ints, gone: NDArray[np.bool_]) -> pa.Array:
-    """Times, null where there is none: Spark can't read a column with one that no calendar has."""
+    """Return times, null where there is none: Spark cannot read a column with a time outside the calendar."""
     return pa.array(ms, pa.int64(), mask=gone | (ms < 0) | (ms > MOST)).cast(_STAMP)
 
 
 def _texts(ids: NDArray[np.void]) -> pa.Array:
-    """Topic ids as Kafka prints them."""
-    # 18 bytes are 24 characters, so that one call does for all; of these 22 belong to the 16 bytes.
+    """Return topic ids as Kafka prints them."""
+    # 18 bytes are 24 characters, so that one call does for all; 22 of them belong to the 16 bytes.
     padded = np.zeros((len(ids), 18), dtype=np.uint8)
     padded[:, :16] = ids.view(np.uint8).reshape(-1, 16)
     text = np.frombuffer(base64.urlsafe_b64encode(padded.tobytes()), dtype=np.uint8).reshape(-1, 24)[:, :22]

@@ -1,4 +1,4 @@
-"""What is missing of a partition, split by split: in the folds of its groups and in the store the same."""
+"""Counts what is missing of a partition, split by split: the same in its groups' folds and in the store."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kgroup.pipeline.schemas import Row
 
 @dataclass(slots=True)
 class Course:
-    """A part of a partition that was read; offsets of the log, times in ms, -1 where there is none.
+    """A part of a partition that was read; offsets of the log, times in ms, -1 for none.
 
     `missing` records are in `gaps` gaps, the last of which ends at `gap_end`.
     """
@@ -27,7 +27,7 @@ class Course:
         return cls(*(span[name] for name in cls.__slots__))
 
     def follow(self, following: Course, first_ms: int) -> int:
-        """Go on over what was read next, from `first_ms` on; return how many gaps lie before it."""
+        """Continue with what was read next, from `first_ms` on; return how many gaps lie before it."""
         if self.first_offset < 0:
             self.first_offset, self.last_offset = following.first_offset, following.first_offset - 1
         gap = gap_between(self.last_offset + 1, following.first_offset, first_ms)

@@ -1,4 +1,4 @@
-"""Items of a split → rows for those who fold them: which task, and in which order.
+"""Turns items of a split into rows for the tasks that fold them, with task and order.
 
 A group's items go to the task that folds it. What belongs to a partition goes once per split to each of its
 tasks: what is missing, the ends of transactions that may have begun before the split, names of topics. So a
@@ -27,25 +27,25 @@ REPORT, EDGE, ITEM = range(3)
 _HASH_BITS = 31
 _PLACES = 1 << 32
 Address: TypeAlias = tuple[int, int, int, int, str, int]
-"""Task, kind, partition, share of it, group, place: what rows are moved and sorted by."""
+"""Task, kind, partition, its share, group, place: what rows are moved and sorted by."""
 
 
 def hash_of(group: str) -> int:
-    """Return where a group stands among all, the same in every run: 0 to 2**31 - 1."""
+    """Return a group's hash, the same in every run: 0 to 2**31 - 1."""
     return zlib.crc32(group.encode()) >> 1
 
 
 def modulus_with(modulus: int, part: int, group: str) -> int:
-    """Return what `may_hold` asks of a partition that holds this group, too; 0 is that of an empty one.
+    """Return the modulus of a partition that also holds this group; 0 is that of an empty one.
 
-    A broker puts a group into the partition that the hash of its id names, modulo how many partitions there
-    are; nothing in a segment says how many, so what all its groups agree on is kept: their common divisor.
+    A broker puts a group into the partition of its id's hash modulo the number of partitions. No segment
+    stores that number, so the common divisor of all its groups is kept, for `may_hold`.
     """
     return gcd(modulus, offsets_partition_of(group, 1 << 31) - part)
 
 
 def may_hold(modulus: int, part: int, group: str) -> bool:
-    """Return whether a partition may hold a group: what its other groups agree on is right of this one."""
+    """Return whether a partition may hold a group, judging by its other groups' common divisor."""
     distance = offsets_partition_of(group, 1 << 31) - part
     return distance == 0 if modulus == 0 else distance % modulus == 0
 
@@ -57,7 +57,7 @@ def first_place(number: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """Who folds what: of each partition the tasks (a power of two of them), by ranges of the groups' hashes.
+    """The assignment of folds: each partition's tasks (a power of two), by ranges of the groups' hashes.
 
     One task may have several shares of several partitions.
     """
@@ -76,10 +76,10 @@ class Shares:
 
 
 def planned(sizes: Mapping[int, int], tasks: int, shares: int | None = None) -> Shares:
-    """Return shares for partitions of these sizes: the more of them, the larger the partition is.
+    """Return shares for partitions of these sizes: the larger a partition, the more shares.
 
-    None is larger than half of what a task has on average, so that the tasks have about the same; `shares`
-    is how many every partition has instead.
+    None is larger than half of a task's average, so that tasks get about the same; `shares` is how many every
+    partition has instead.
     """
     most = sum(sizes.values()) / tasks / 2
     counts = {part: max(1, shares or (-(-size // max(1, int(most))))) for part, size in sizes.items()}
@@ -97,7 +97,7 @@ def planned(sizes: Mapping[int, int], tasks: int, shares: int | None = None) -> 
 
 
 class Ended(NamedTuple):
-    """The first end of a producer's transactions in a split: its place, and how many gaps are before it."""
+    """The first end of a producer's transactions in a split: its place, and the gaps before it."""
 
     place: int
     gaps: int
@@ -115,12 +115,12 @@ class Edge(NamedTuple):
 
 Said: TypeAlias = Packed | Edge | dict[str, str] | Row
 Posted: TypeAlias = tuple[Address, tuple[int, Said]]
-"""A row: with its address how many gaps of the split lie before it, and what it says."""
+"""A row: its address, how many gaps of the split lie before it, and its content."""
 
 
 @dataclass(slots=True)
 class Post:
-    """Makes the rows of one split's items, given to `rows` in their order."""
+    """Makes the rows of one split's items, which `rows` takes in order."""
 
     part: int
     number: int
@@ -128,9 +128,9 @@ class Post:
     gaps: int = 0
     gap: Gap | None = None
     modulus: int = 0
-    """Of the groups, as `may_hold` takes it."""
+    """The modulus of the groups, for `may_hold`."""
     names: dict[str, str] = field(default_factory=dict)
-    """Topics by the text of their ids, as the items told them."""
+    """Topics by the text of their ids, from the items."""
     has_share_groups: bool = False
     _ids: set[bytes] = field(default_factory=lambda: {ZERO_UUID})
     _place: int = 0
@@ -156,11 +156,11 @@ class Post:
 
     @property
     def ends(self) -> tuple[Ended, ...]:
-        """The first end of each producer's transactions: what it ends may lie before the split."""
+        """The first end of each producer's transactions, which may have begun before the split."""
         return tuple(self._ends.values())
 
     def _meant(self, item: Item) -> Sequence[str]:
-        """Return the groups that an item is about; a marker those that wait for it here."""
+        """Return the groups that an item is about; for a marker those that wait for it here."""
         if isinstance(item, Marker):
             if item.producer_id not in self._ends:
                 self._ends[item.producer_id] = Ended(self.place, self.gaps, item)
@@ -186,7 +186,7 @@ class Post:
         return found
 
 
-def to_tasks(tasks: Iterable[int], kind: int, part: int, number: int, told: Said) -> Iterator[Posted]:
-    """Yield rows that hand the same to some tasks."""
+def to_tasks(tasks: Iterable[int], kind: int, part: int, number: int, content: Said) -> Iterator[Posted]:
+    """Yield rows that pass the same content to several tasks."""
     for task in tasks:
-        yield (task, kind, part, -1, "", first_place(number)), (0, told)
+        yield (task, kind, part, -1, "", first_place(number)), (0, content)

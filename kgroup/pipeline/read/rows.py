@@ -1,4 +1,4 @@
-"""A split → Arrow tables of its rows, and the items that folds read."""
+"""Turns a split into Arrow tables of its rows, and the items that folds read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Rows = tuple[str, pa.Table]
 
 @dataclass(slots=True)
 class SplitSummary:
-    """What one split held; offsets of `__consumer_offsets`, times in ms. As `history.replay.Coverage`."""
+    """One split's content; offsets of `__consumer_offsets`, times in ms. As `history.replay.Coverage`."""
 
     part: int
     number: int
@@ -45,13 +45,13 @@ class SplitSummary:
     gap_ms: int = -1
     modulus: int = 0
     names: dict[str, str] = field(default_factory=dict)
-    """Topic ids (as text) with the names that commits tell."""
+    """Topic ids (as text) with the names in commits."""
 
 
 class SplitRows:
-    """Everything one split holds. `tables` yields it chunk by chunk; `summary` is right afterwards.
+    """Everything in one split. `tables` yields it chunk by chunk; `summary` is complete afterwards.
 
-    With `shares`, `everything` yields the items too, as rows for those who fold them.
+    With `shares`, `everything` yields the items too, as rows for the tasks that fold them.
     """
 
     def __init__(
@@ -73,13 +73,13 @@ class SplitRows:
         self._bad: dict[int, Row] = {}
 
     def tables(self) -> Iterator[Rows]:
-        """Tables by name: `commits`, `control`, `markers`, `batches`, `bad_ranges`, if wanted."""
+        """Yield tables by name: `commits`, `control`, `markers`, `batches`, `bad_ranges`, if wanted."""
         for each in self.everything():
             if not isinstance(each, list):
                 yield each
 
     def everything(self) -> Iterator[Rows | list[Posted]]:
-        """Tables by name, and rows of items."""
+        """Yield tables by name, and rows of items."""
         for chunk, headers in self.reader.chunks():
             if self._first is None:
                 self._first = headers[0]
@@ -98,7 +98,7 @@ class SplitRows:
 
     @property
     def summary(self) -> SplitSummary | None:
-        """What was read; None if nothing was. Needs `shares`."""
+        """Summary of what was read; None if nothing was. Needs `shares`."""
         first, done, post = self._first, self.decoder, self._post
         if first is None or post is None:
             return None
@@ -130,27 +130,34 @@ class SplitRows:
     @property
     def edge(self) -> Edge | None:
         """The same for the folds of the partition."""
-        told = self.summary
-        if told is None or self._post is None:
+        summary = self.summary
+        if summary is None or self._post is None:
             return None
-        counts = (told.first_offset, told.last_offset, told.missing, told.gaps, told.gap_end, told.gap_ms)
-        return Edge(told.number, Course(*counts), told.first_ms, self._post.ends)
+        counts = (
+            summary.first_offset,
+            summary.last_offset,
+            summary.missing,
+            summary.gaps,
+            summary.gap_end,
+            summary.gap_ms,
+        )
+        return Edge(summary.number, Course(*counts), summary.first_ms, self._post.ends)
 
     def _undecodable(self, offset: int, reason: str) -> None:
-        """Note once that something at this log offset makes no sense."""
+        """Note once that something at this log offset does not decode."""
         source, said = self.reader.source, f"at offset {offset}: {reason}"
         bad = {"part": self.split.part, "source": source, "start": -1, "end": -1, "reason": said}
         self._bad.setdefault(offset, bad)
 
     def _noted(self, items: Iterator[Item]) -> Iterator[Item]:
-        """The same items; what they say of batches and commits that do not decode is noted."""
+        """Yield the same items; note batches and commits in them that do not decode."""
         for item in items:
             if isinstance(item, Undecodable) and item.type in (-1, 0, 1):
                 self._undecodable(item.offset, item.reason)
             yield item
 
     def _records(self, chunk: bytes, places: Places) -> Iterator[Rows]:
-        """Commits and group records."""
+        """Yield commits and group records."""
         if "commits" in self.chosen:
             table, bad = self._commits.table(chunk, places)
             for offset, reason in bad.items():
@@ -181,7 +188,7 @@ class SplitRows:
         for header in (h for h in headers if h.attributes & CONTROL):
             try:
                 records = list(raw_records(chunk, header))
-            except DecodeError:  # the decoder comes across it, too
+            except DecodeError:  # the decoder reports it, too
                 continue
             for record in records:
                 kind = int.from_bytes((record.key or b"")[2:4], "big", signed=True)
@@ -203,7 +210,7 @@ class SplitRows:
         return pa.table([full(self.split.part, len(headers)), *arrays], schema=BATCHES)
 
     def _items(self, items: Iterator[Item]) -> list[Posted]:
-        """All of the items, as rows if they are wanted."""
+        """Return all of the items, as rows if they are wanted."""
         if self._post is not None:
             return list(self._post.rows(items))
         for _ in items:

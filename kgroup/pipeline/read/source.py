@@ -119,7 +119,7 @@ def _since(text: str | None) -> Since | None:
 
 
 def rows_of(split: Split, table: str, schema: StructType) -> Iterator[pa.RecordBatch]:
-    """The rows of one table in a split, as Spark wants them."""
+    """Yield the rows of one table in a split, as Spark wants them."""
     wanted = to_arrow_schema(schema, timezone="UTC")
     for name, rows in SplitRows(split, frozenset({table})).tables():
         if name == table and rows.num_rows:
@@ -142,9 +142,9 @@ class _BatchReader(DataSourceReader):
 
 
 class _LiveStreamReader(DataSourceStreamReader):
-    """Stream offsets are {partition: next Kafka offset}; what a checkpoint names is read again the same.
+    """Stream offsets are {partition: next Kafka offset}; rereading a checkpoint returns the same.
 
-    Except for what compaction has taken in between: that is gone for every reader.
+    Except for what compaction has removed meanwhile: that is gone for every reader.
     """
 
     def __init__(self, origin: LiveCluster, table: str, split_bytes: int, schema: StructType) -> None:
@@ -176,10 +176,10 @@ class _LiveStreamReader(DataSourceStreamReader):
 
 
 class _StreamReader(DataSourceStreamReader):
-    """Stream offsets are {file: bytes up to the end of a whole batch}: what is half written waits.
+    """Stream offsets are {file: bytes up to the end of a whole batch}: incomplete batches wait.
 
-    Files may grow and new ones may come; one that shrinks (compaction), or goes before all of it was read,
-    ends the stream with StorageError.
+    Files may grow and new ones may appear; one that shrinks (compaction), or disappears before it was read
+    completely, ends the stream with StorageError.
     """
 
     def __init__(self, origin: Segments, table: str, schema: StructType) -> None:
@@ -218,7 +218,7 @@ class _StreamReader(DataSourceStreamReader):
         return [SplitPartition(Split(part, 0, (piece,))) for part, piece in pieces]
 
     def _look(self) -> list[SegmentLog]:
-        """The partitions as they are now; once a batch, since a look compares copies of a partition."""
+        """Return the current partitions; called once per batch, since it compares copies of a partition."""
         logs = self.origin.logs
         self._parts = {str(file): (log.partition, file) for log in logs for file in log.files}
         return logs

@@ -1,7 +1,7 @@
 """OffsetCommit values, versions 0 to 4, as columns.
 
-Fields at places that a few lengths decide are read for all values at once; any value that is out of the
-ordinary goes through `history.records.decode_commit`, and a test holds both equal on all of them.
+Fields at places that a few lengths determine are read for all values at once; any unusual value goes through
+`history.records.decode_commit`, and a test holds both equal on all of them.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _PAD = 64
 
 @dataclass(slots=True)
 class CommitColumns:
-    """Fields of commits by row; times in ms, -1 where a version has none. `topic_id` has 16 bytes a row.
+    """Fields of commits by row; times in ms, -1 if a version has none. `topic_id` has 16 bytes per row.
 
-    `metadata` and `errors` are by row number: metadata that is not empty, values that do not decode.
+    `metadata` and `errors` are by row number: non-empty metadata, values that do not decode.
     """
 
     version: Ints
@@ -38,7 +38,7 @@ class CommitColumns:
     errors: dict[int, str]
 
     def put(self, row: int, commit: Committed) -> None:
-        """Set one row to what the general decoder says."""
+        """Set one row to the general decoder's result."""
         self.version[row], self.offset[row] = commit.version, commit.offset
         self.leader_epoch[row], self.commit_ms[row] = commit.leader_epoch, commit.commit_timestamp_ms
         self.expire_ms[row] = commit.expire_timestamp_ms
@@ -48,7 +48,7 @@ class CommitColumns:
 
 
 def commit_columns(parts: Sequence[bytes], start: Ints, size: Ints) -> CommitColumns:
-    """The commits whose values lie in `parts` put together: at `start`, `size` (0 or more) bytes each."""
+    """Return the commits whose values lie in the joined `parts`: at `start`, `size` (0 or more) bytes."""
     padded = b"".join((*parts, bytes(_PAD)))
     buffer = np.frombuffer(padded, dtype=np.uint8)
     last = len(buffer) - 16

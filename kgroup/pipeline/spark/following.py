@@ -1,4 +1,4 @@
-"""Runs repeated for as long as somebody wants them: what passes by itself does not end them."""
+"""Runs repeated until interrupted: transient failures do not end them."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ def follow(
     once: Callable[[], R],
     *,
     pause_s: float,
-    tell: Callable[[R], None],
+    report: Callable[[R], None],
     note: Callable[[str], None],
     sleep: Callable[[float], None],
     passes: Callable[[Exception], bool],
 ) -> NoReturn:
-    """Call `once` again and again, with `pause_s` in between, and `tell` what it returns; until interrupted.
+    """Call `once` repeatedly, `pause_s` apart, and pass its result to `report`; until interrupted.
 
-    A failure that `passes` is noted and tried again, ever later up to `LONGEST_S`. Whatever fails before a
-    first run has gone well is raised, since an address may be wrong; and so is any other failure.
+    A failure that `passes` is noted and retried, at growing intervals up to `LONGEST_S`. Any failure before
+    the first successful run is raised, since an address may be wrong; and so is any other failure.
     """
     begun, failures = False, 0
     while True:
         try:
-            tell(once())
+            report(once())
             begun, failures = True, 0
         except Exception as error:
             if not begun or not passes(error):
@@ -47,10 +47,10 @@ def _said(error: Exception) -> str:
 
 
 def passes_by_itself(context: SparkContext, *others: type[KgroupError]) -> Callable[[Exception], bool]:
-    """Whether a failure may be over at the next run: no answer, or tasks that failed on a live Spark.
+    """Return a test whether a failure is transient: no answer, or tasks that failed on a live Spark.
 
-    Errors of the kinds `others` pass too. What tasks find wrong with their input, they find again, and it is
-    told each time.
+    Errors of the kinds `others` are transient too. What tasks find wrong with their input, they find again,
+    and it is reported each time.
     """
 
     def passes(error: Exception) -> bool:

@@ -1,6 +1,6 @@
-"""Whether an executor has this very kgroup installed, compiled: then it runs that one, not the zip.
+"""Finds out whether an executor has this same kgroup installed, compiled, to use instead of the zip.
 
-Nothing but the standard library is imported here: the zip carries this file beside kgroup, to be asked first.
+Only the standard library is imported here: the zip carries this file next to kgroup, to be run first.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 def digest(package: Path) -> str:
-    """What the sources in the folder `package` come to; the same files give the same, wherever they lie."""
+    """Return a digest of the sources in the folder `package`; it does not depend on the folder's place."""
     total = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
         source = path.read_bytes()
@@ -23,9 +23,9 @@ def digest(package: Path) -> str:
 
 
 def path_of(wanted: str, shipped: Iterable[str]) -> list[str]:
-    """Where submodules of kgroup are to be looked for: an installed kgroup that is compiled, or `shipped`.
+    """Return where to look for submodules of kgroup: an installed and compiled kgroup, or `shipped`.
 
-    `wanted` is the digest of what was shipped. One of other sources would not understand what it is sent.
+    `wanted` is the digest of what was shipped. Other sources could not read what they are sent.
     """
     for entry in sys.path:
         package = Path(entry) / "kgroup"
@@ -35,5 +35,5 @@ def path_of(wanted: str, shipped: Iterable[str]) -> list[str]:
 
 
 def _compiled(package: Path) -> bool:
-    """Whether this interpreter can load what was compiled there."""
+    """Return whether this interpreter can load what was compiled there."""
     return any(next(package.rglob(f"*{suffix}"), None) for suffix in EXTENSION_SUFFIXES)

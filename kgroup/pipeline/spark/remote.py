@@ -1,4 +1,4 @@
-"""A session on a Spark Connect server: somebody else's Spark answers, and no Java is needed here."""
+"""A session on a Spark Connect server: another machine's Spark answers, and no Java is needed here."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ _EXTRA = {
     "google.rpc": "googleapis-common-protos",
     "zstandard": "zstandard",
 }
-# By this pyspark.sql.functions know which kind of columns to make.
+# Makes pyspark.sql.functions create this kind of columns.
 _MODE = "SPARK_CONNECT_MODE_ENABLED"
 _SESSION = {"spark.sql.session.timeZone": "UTC"}
 
 
 class ConnectDenied(KgroupError):
-    """The Spark Connect server did not let us in."""
+    """The Spark Connect server rejected our credentials."""
 
 
 @contextmanager
 def remote_session(url: str, answer_s: float = ANSWER_S) -> Iterator[SparkSession]:
-    """A session of the Spark Connect server at `url` (sc://HOST:PORT); the server stays when it ends.
+    """Yield a session of the Spark Connect server at `url` (sc://HOST:PORT); the server keeps running.
 
-    The files of the tables are read by the server. ConfigError without the extra, for a URL that is none,
-    for what is no Spark Connect server and for one of a version that ours does not fit; Unreachable if
-    nothing answers within `answer_s`; ConnectDenied; KgroupError if a query fails.
+    The server reads the tables' files. ConfigError without the extra, for an invalid URL, for anything but a
+    Spark Connect server, and for an incompatible version; Unreachable if nothing answers within `answer_s`;
+    ConnectDenied; KgroupError if a query fails.
     """
     check_installed()
     missing = [package for name, package in _EXTRA.items() if not _is_there(name)]
@@ -54,7 +54,7 @@ def remote_session(url: str, answer_s: float = ANSWER_S) -> Iterator[SparkSessio
     try:
         session = _opened(builder)
         with catch_warnings():
-            # That retries came to an end is an error as well, and as such it is told.
+            # Exhausted retries are an error too, and are reported as one.
             filterwarnings("ignore", message=".*RETRIES_EXCEEDED", category=UserWarning)
             yield session
     except Exception as error:
@@ -82,7 +82,7 @@ def _is_there(module: str) -> bool:
 
 
 def _shown(url: str) -> str:
-    """The address alone: what follows it may hold a token."""
+    """Return only the address: what follows it may hold a token."""
     return url.partition(";")[0].rstrip("/")
 
 
@@ -98,7 +98,7 @@ def _channel_builder(url: str) -> DefaultChannelBuilder:
 
 
 def _version_of(builder: DefaultChannelBuilder, url: str, answer_s: float) -> str:
-    """What the server says its Spark is, asked once: Spark's own client would try for ten minutes."""
+    """Return the server's Spark version, asked once: Spark's own client would retry for ten minutes."""
     import grpc
     from pyspark.sql.connect.proto import base_pb2, base_pb2_grpc
 
@@ -111,12 +111,12 @@ def _version_of(builder: DefaultChannelBuilder, url: str, answer_s: float) -> st
         make: Any = base_pb2_grpc.SparkConnectServiceStub
         stub = make(channel)
         try:
-            told = stub.AnalyzePlan(ask, timeout=answer_s, metadata=builder.metadata())
+            answer = stub.AnalyzePlan(ask, timeout=answer_s, metadata=builder.metadata())
         except grpc.RpcError as error:
             raise _refusal(error, url, answer_s) from None
         with suppress(grpc.RpcError):
             stub.ReleaseSession(end, timeout=answer_s, metadata=builder.metadata())
-    return str(told.spark_version.version)
+    return str(answer.spark_version.version)
 
 
 def _refusal(error: RpcError, url: str, answer_s: float) -> KgroupError:
@@ -130,7 +130,7 @@ def _refusal(error: RpcError, url: str, answer_s: float) -> KgroupError:
     if code in (StatusCode.UNAUTHENTICATED, StatusCode.PERMISSION_DENIED):
         hint = "SPARK_CONNECT_AUTHENTICATE_TOKEN has the token of a server that wants one"
         return ConnectDenied(f"the Spark Connect server at {where} did not let us in: {_reason(error)}", hint)
-    return ConfigError(f"what answers at {where} is no Spark Connect server: {_reason(error)}", _HINT)
+    return ConfigError(f"what answers at {where} is not a Spark Connect server: {_reason(error)}", _HINT)
 
 
 def _reason(error: RpcError) -> str:
@@ -138,25 +138,25 @@ def _reason(error: RpcError) -> str:
     return details[0] if details else str(error.code().name).lower()
 
 
-def _check_version(told: str, url: str) -> None:
-    """ConfigError for a server that is older than our client, or of another major version.
+def _check_version(version: str, url: str) -> None:
+    """Raise ConfigError for a server that is older than our client, or of another major version.
 
-    Spark keeps newer servers open to older clients of their major version, not the other way round.
+    Spark keeps newer servers open to older clients of their major version, but not the reverse.
     """
     import pyspark
 
     ours = _numbers(pyspark.__version__)
-    theirs = _numbers(told)
+    theirs = _numbers(version)
     if theirs[:1] != ours[:1] or theirs < ours:
         raise ConfigError(
-            f"the Spark Connect server at {_shown(url)} is Spark {told or 'of no version'}, "
+            f"the Spark Connect server at {_shown(url)} is Spark {version or 'of no version'}, "
             f"and this client is of {pyspark.__version__}",
             f"it takes a server of {ours[0]}.{ours[1]} or newer, before {ours[0] + 1}.0",
         )
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """Major and minor; () for what is no version."""
+    """Return major and minor version; () for anything else."""
     parts = version.split(".")[:2]
     return tuple(int(part) for part in parts) if all(part.isdigit() for part in parts) else ()
 
@@ -166,7 +166,7 @@ def _opened(builder: DefaultChannelBuilder) -> SparkSession:
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
     session: Any = ConnectSession.builder.channelBuilder(builder).create()
-    # Spark's own waits for ten minutes; who stands in an incident wants to know that the server has gone.
+    # Spark's own waits for ten minutes; during an incident it must be known sooner that the server is gone.
     session.client.set_retry_policies([DefaultPolicy(max_retries=4, max_backoff=5_000)])
     for name, value in _SESSION.items():
         session.conf.set(name, value)
@@ -174,7 +174,7 @@ def _opened(builder: DefaultChannelBuilder) -> SparkSession:
 
 
 def _is_away(error: Exception) -> bool:
-    """Whether the answer did not come, rather than was an error."""
+    """Return whether the answer did not arrive, rather than was an error."""
     seen: BaseException | None = error
     while seen is not None:
         code = getattr(seen, "code", None)

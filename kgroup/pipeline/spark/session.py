@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession as SparkSession
 
 Watch = Callable[[int, int], None]
-"""Told the tasks done and the tasks known of, while a job runs."""
+"""Called with the tasks done and the tasks known while a job runs."""
 _POLL_S = 0.2
 _STOP_S = 10
 _QUERIES = "-XX:+UseParallelGC"
-# The work is done in Python: a JVM that hands it out gains nothing from compiling with more effort.
+# The work is done in Python: a JVM that distributes it gains nothing from compiling with more effort.
 _TASKS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 _LOG4J = """status = error
 appender.file.type = File
@@ -52,12 +52,12 @@ _HADOOP = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 
 
 def is_local(master: str) -> bool:
-    """Whether everything runs on this machine in one JVM, so that nothing has to be shipped."""
+    """Return whether everything runs on this machine in one JVM, so that nothing has to be shipped."""
     return master.startswith("local")
 
 
 def _check_yarn(master: str, environ: Mapping[str, str]) -> None:
-    """ConfigError where Spark would find no cluster: YARN has no address but what Hadoop's files name."""
+    """Raise ConfigError if Spark would find no cluster: YARN's address is only in Hadoop's files."""
     if master != "yarn":
         return
     folders = [Path(environ[name]) for name in _HADOOP if environ.get(name)]
@@ -67,12 +67,12 @@ def _check_yarn(master: str, environ: Mapping[str, str]) -> None:
             "set one to the folder with the cluster's core-site.xml and yarn-site.xml",
         )
     if not any((folder / "yarn-site.xml").is_file() for folder in folders):
-        told = " and ".join(map(str, folders))
-        raise ConfigError(f"there is no yarn-site.xml in {told}", f"{_HADOOP[0]} names where it lies")
+        where = " and ".join(map(str, folders))
+        raise ConfigError(f"there is no yarn-site.xml in {where}", f"{_HADOOP[0]} must name its folder")
 
 
 def check_installed() -> None:
-    """ConfigError that says what to install, if the extra is missing."""
+    """Raise ConfigError that says what to install, if the extra is missing."""
     require_extra("spark", "the pipeline", "pyspark", "pyarrow", "numpy", "deltalake")
 
 
@@ -86,10 +86,10 @@ def spark_session(
     settings: Mapping[str, str] | None = None,
     watch: Watch | None = None,
 ) -> Iterator[SparkSession]:
-    """A session on `master`; when it ends, its JVM is gone.
+    """Yield a session on `master`; when it ends, its JVM is gone.
 
-    `settings` are Spark's and win over ours. Spark's log goes to a file, which is kept and named in the
-    error if a job fails. ConfigError without Java or the extra; KgroupError when Spark or a job fails.
+    `settings` are Spark's and override ours. Spark's log goes to a file, which is kept and named in the error
+    if a job fails. ConfigError without Java or the extra; KgroupError when Spark or a job fails.
     """
     with spark_context(master, settings, watch, _QUERIES):
         from pyspark.sql import SparkSession
@@ -104,7 +104,7 @@ def spark_context(
     watch: Watch | None = None,
     java_options: str = _TASKS,
 ) -> Iterator[SparkContext]:
-    """As `spark_session`, for jobs without SQL: it is there in two thirds of the time.
+    """As `spark_session`, for jobs without SQL: it starts in two thirds of the time.
 
     `java_options` are the driver's.
     """
@@ -117,7 +117,7 @@ def spark_context(
     try:
         with _environment(java_home(os.environ, scratch), python_of(settings or {})):
             context = _started(master, settings or {}, scratch, log, java_options)
-        with _told_in_a_sentence(log), _quiet_logging(), _watched(context, watch):
+        with _raised_as_one_sentence(log), _quiet_logging(), _watched(context, watch):
             yield context
     except Exception as error:
         failed = isinstance(error, SparkFailed) or not isinstance(error, KgroupError)
@@ -133,18 +133,18 @@ def spark_context(
 
 
 def python_of(settings: Mapping[str, str]) -> str:
-    """The interpreter of the executors: the driver's path, or what the settings say."""
+    """Return the interpreter of the executors: the driver's path, or the one in the settings."""
     return settings.get("spark.pyspark.python") or sys.executable
 
 
 @contextmanager
 def _environment(home: Path, python: str) -> Iterator[None]:
-    """What the launched JVM and its workers inherit; put back afterwards."""
+    """Set what the launched JVM and its workers inherit; restore it afterwards."""
     import pyspark
 
     ours = {
         "JAVA_HOME": str(home),
-        # Of a Python driver Spark asks this alone: the setting is for those that spark-submit starts.
+        # With a Python driver Spark reads only this: the setting is for drivers that spark-submit starts.
         "PYSPARK_PYTHON": python,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         # An installation of Spark elsewhere would be another version than the Python side.
@@ -179,7 +179,7 @@ def _started(
         local |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     conf = SparkConf().setMaster(master).setAppName("kgroup")
     conf.setAll(list({**_SETTINGS, **local, **settings}.items()))
-    with _stderr_to(log), _ended_if_cut_short(), _told_in_a_sentence(log):
+    with _stderr_to(log), _ended_if_cut_short(), _raised_as_one_sentence(log):
         context = SparkContext(conf=conf)
     if not is_local(master):
         context.addPyFile(str(build_package(scratch / "kgroup.zip")))
@@ -188,7 +188,7 @@ def _started(
 
 @contextmanager
 def _ended_if_cut_short() -> Iterator[None]:
-    """End the JVM if its launch fails or is cut short: pyspark forgets it then, and it would wait on."""
+    """End the JVM if its launch fails or is interrupted: pyspark would leave it running."""
     from pyspark import java_gateway
 
     module: Any = java_gateway
@@ -212,8 +212,8 @@ def _ended_if_cut_short() -> Iterator[None]:
 
 
 @contextmanager
-def _told_in_a_sentence(log: Path) -> Iterator[None]:
-    """SparkFailed for what Spark raises. Its text is asked of the JVM, so before that is stopped."""
+def _raised_as_one_sentence(log: Path) -> Iterator[None]:
+    """Raise SparkFailed for Spark's errors. Their text comes from the JVM, so before that is stopped."""
     try:
         yield
     except Exception as error:
@@ -224,7 +224,7 @@ def _told_in_a_sentence(log: Path) -> Iterator[None]:
 
 @contextmanager
 def _quiet_logging() -> Iterator[None]:
-    """A call to the JVM that is interrupted is ours to tell: py4j would log it, with its traceback."""
+    """Silence py4j: an interrupted call to the JVM is ours to report, but py4j would log its traceback."""
     root, silent = logging.getLogger(), logging.NullHandler()
     root.addHandler(silent)
     try:
@@ -235,7 +235,7 @@ def _quiet_logging() -> Iterator[None]:
 
 @contextmanager
 def _stderr_to(log: Path) -> Iterator[None]:
-    """The JVM launched meanwhile keeps this file as its stderr, for all its life and that of its workers."""
+    """Give the JVM launched meanwhile this file as stderr, for its life and that of its workers."""
     sys.stderr.flush()
     kept = os.dup(2)
     try:
@@ -272,7 +272,7 @@ def _watched(context: SparkContext, watch: Watch | None) -> Iterator[None]:
 
 
 def _stop(context: SparkContext | None) -> None:
-    """Stop what came up, context and session, and wait for the JVM to be gone, by force if need be."""
+    """Stop what started, context and session, and wait for the JVM to be gone, by force if need be."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -299,22 +299,22 @@ def _stop(context: SparkContext | None) -> None:
 
 
 def _let_go_of_accumulators(context: Any) -> None:
-    """End the server of accumulators (kgroup has none) without waiting: it looks once a second."""
+    """End the server of accumulators (kgroup has none) without waiting: it checks once a second."""
     server = getattr(context, "_accumulatorServer", None)
     if server is not None:
         context._accumulatorServer = None
-        # The JVM goes before it does, and it would print that its connection was lost.
+        # The JVM ends before it does, and it would print that its connection was lost.
         server.handle_error = lambda *_: None
         threading.Thread(target=server.shutdown, name="spark-accumulators", daemon=True).start()
 
 
 def is_spark(error: Exception) -> bool:
-    """Whether Spark has raised it."""
+    """Return whether Spark has raised it."""
     return type(error).__module__.split(".")[0] in ("pyspark", "py4j")
 
 
 def first_line(error: Exception) -> str:
-    """What a user is told of an error of Spark's: kgroup's own words in it, or else how it begins."""
+    """Return the text for an error of Spark's: kgroup's own words in it, or else its beginning."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     ours = [line for line in lines if line.startswith("kgroup.errors.")]
     return ours[-1].partition(": ")[2] if ours else (lines[0] if lines else type(error).__name__)

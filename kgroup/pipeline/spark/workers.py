@@ -21,14 +21,14 @@ Read: TypeAlias = Callable[[Iterator[int]], Iterator[Posted]]
 Fold: TypeAlias = Callable[[Iterator[Posted]], Iterator[Row]]
 Work: TypeAlias = Callable[[int], Row]
 Pieces: TypeAlias = Sequence[Sequence[int]]
-"""What is read, by number: a task for each piece."""
+"""What is read, by number: one task per piece."""
 _SHARE_BYTES = 8 << 20
 """Less than this is not worth a task of its own."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Worker:
-    """A host that has run tasks, and its kgroup: `home` is where that lies, `loops` how it is built."""
+    """A host that has run tasks, and its kgroup: `home` is its folder, `loops` how it is built."""
 
     host: str
     home: str
@@ -40,7 +40,7 @@ class Worker:
 
 
 def this_worker() -> Worker:
-    """Of the process that asks."""
+    """Return the worker of this process."""
     built = [runs_as(package) for package in LOOPS.values()]
     loops = COMPILED if all(one == COMPILED for one in built) else ", ".join(built)
     # In a zip the first folder to look in is not the package that was asked for.
@@ -48,16 +48,16 @@ def this_worker() -> Worker:
 
 
 class Move(Protocol):
-    """Lets tasks run, anywhere."""
+    """Runs tasks, anywhere."""
 
     def tasks(self, size: int) -> int:
-        """Return how many tasks may fold so many bytes of the log."""
+        """Return how many tasks may fold that many bytes of the log."""
         ...
 
     def __call__(self, read: Read, fold: Fold, pieces: Pieces, tasks: int, /) -> list[Row]:
         """Return what the folds yield, in any order.
 
-        `read` gets the numbers of a piece; `fold` gets the rows of its task, by address.
+        `read` receives the numbers of a piece; `fold` receives the rows of its task, by address.
         """
         ...
 
@@ -67,7 +67,7 @@ class Move(Protocol):
 
 
 class Shuffle:
-    """`Move` by one Spark job: a shuffle by task, in which Spark sorts what each gets."""
+    """`Move` by one Spark job: a shuffle by task, in which Spark sorts each task's rows."""
 
     def __init__(self, context: SparkContext) -> None:
         self._context = context
@@ -86,7 +86,7 @@ class Shuffle:
 
 
 class InProcess:
-    """`Move` without Spark: one task after the other, of which `tasks` fold."""
+    """`Move` without Spark: one task after another, `tasks` of which fold."""
 
     def __init__(self, tasks: int = 1) -> None:
         self._tasks = tasks
@@ -97,7 +97,7 @@ class InProcess:
     def __call__(self, read: Read, fold: Fold, pieces: Pieces, tasks: int, /) -> list[Row]:
         moved = sorted(chain.from_iterable(map(read, map(iter, pieces))), key=lambda row: row[0])
         of_tasks = ([row for row in moved if row[0][0] == task] for task in range(tasks))
-        return [told for own in of_tasks for told in fold(iter(own))]
+        return [row for own in of_tasks for row in fold(iter(own))]
 
     def each(self, work: Work, count: int) -> list[Row]:
         return list(map(work, range(count)))

@@ -1,8 +1,8 @@
-"""The records of `__share_group_state` → rows of the table `deliveries`, as replay-log reports them.
+"""Turns records of `__share_group_state` into rows of the table `deliveries`, as replay-log reports them.
 
-A task reads a partition record by record: next to `__consumer_offsets` the topic is short, as brokers delete
-what lies before the newest snapshots. Each record is reported by itself, so rows do not depend on where runs
-end. The driver gets of each partition its files and where its fold stopped.
+A task reads a partition record by record: compared with `__consumer_offsets` the topic is short, as brokers
+delete what lies before the newest snapshots. Each record is reported by itself, so rows do not depend on
+where runs end. The driver gets each partition's files and where its fold stopped.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from kgroup.pipeline.tables.writing import TableFile, TableWriter
 
 @dataclass(slots=True)
 class Delivered:
-    """What a run read of the topic; `unread` says which partition could not be read on, or why none could.
+    """What a run read of the topic; `unread` says which partition could not be read on, or why none was.
 
-    `found` is whether the topic, or why it cannot be read, is known at all; True where nobody asks.
+    `found` is whether the topic, or why it cannot be read, is known at all; True if no one asked.
     """
 
     files: list[TableFile] = field(default_factory=list)
@@ -42,7 +42,7 @@ class Delivered:
     found: bool = False
 
     def miss_the_topic(self) -> None:
-        """Note that share groups were read and their deliveries were not."""
+        """Note that share groups were read but their deliveries were not."""
         missing = StorageError(
             "there are share groups, and no segment of the topic",
             "name the folders of both topics; kgroup capture keeps both",
@@ -101,7 +101,7 @@ class ReadDeliveries:
 def deliver(
     move: Move, run: Run, origin: Input, topic_names: Mapping[bytes, str], choice: Choice
 ) -> Delivered:
-    """Write what is new of share groups' deliveries, and let the run's manifest know where it stopped.
+    """Write new deliveries of share groups, and note in the run's manifest where reading stopped.
 
     What cannot be read is left to the next run: the tables of `__consumer_offsets` do not depend on it.
     """
@@ -118,10 +118,10 @@ def deliver(
         return done
     done.found = True
     read = ReadDeliveries(run.place, run.number, run.token, topic_names, choice, known, found.logs)
-    told = move.each(read, len(found.logs))
-    failures = [*found.unread, *((row["part"], row["failure"]) for row in told if row["failure"])]
+    results = move.each(read, len(found.logs))
+    failures = [*found.unread, *((row["part"], row["failure"]) for row in results if row["failure"])]
     done.unread += [(f"{SHARE_STATE_TOPIC}-{part}", error) for part, error in sorted(failures, key=_part)]
-    for row in told:
+    for row in results:
         done.files += [TableFile(**file) for file in row.get("files", ())]
         state = row.get("state")
         if state is not None:
@@ -135,7 +135,7 @@ def _part(failure: tuple[int, KgroupError]) -> int:
 
 
 def _damaged_before(log: OffsetsLog, old: Row | None) -> list[Row]:
-    """What earlier runs found in what this one did not read again: files are read whole each time."""
+    """Return earlier runs' damage in what this run did not read again: files are read whole each time."""
     again = {str(path) for path in log.files} if isinstance(log, SegmentLog) else set()
     return [asdict(each) for each in bad_in(old) if each.source not in again] if old else []
 

@@ -1,7 +1,7 @@
-"""One Delta table at a place: versions of it, and commits that come to be exactly one version later.
+"""One Delta table at a place: its versions, and commits of exactly the next version.
 
-A commit puts the next file of the table's log where there must be none; object stores do that by themselves
-(a conditional put), so that nobody holds a lock. Delta's protocol says what the log holds.
+A commit creates the next file of the table's log only if it does not exist; object stores do that by
+themselves (a conditional put), without a lock. Delta's protocol defines what the log holds.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _KEPT_LOG = {"delta.enableExpiredLogCleanup": "false"}
 
 
 class Overtaken(KgroupError):
-    """Somebody else has committed the version that was to be ours."""
+    """Another program has committed the version that was to be ours."""
 
 
 def opened(place: Place, table: str, version: int | None = None) -> DeltaTable | None:
-    """The table, in its newest version or an older one; None if there is none."""
+    """Return the table, in its newest version or an older one; None if there is none."""
     from deltalake import DeltaTable
     from deltalake.exceptions import TableNotFoundError
 
-    with told(place, table):
+    with failures(place, table):
         try:
             return DeltaTable(place.uri(table), version=version, storage_options=_options(place))
         except TableNotFoundError:
@@ -46,7 +46,7 @@ def opened(place: Place, table: str, version: int | None = None) -> DeltaTable |
 
 
 def created(place: Place, table: str, schema: pa.Schema) -> DeltaTable:
-    """The table, made if there is none yet."""
+    """Return the table, created if necessary."""
     from deltalake import DeltaTable
 
     found = opened(place, table)
@@ -55,7 +55,7 @@ def created(place: Place, table: str, schema: pa.Schema) -> DeltaTable:
     days = ["date"] if table in DATED else []
     folders = [name for name in ("part",) if name in schema.names]
     fields = [*plain(schema), *(pa.field(name, pa.date32()) for name in days)]
-    with told(place, table):
+    with failures(place, table):
         return DeltaTable.create(
             place.uri(table),
             pa.schema([f.with_metadata({"comment": comment_of(table, f.name)}) for f in fields]),
@@ -63,7 +63,7 @@ def created(place: Place, table: str, schema: pa.Schema) -> DeltaTable:
             partition_by=folders + days,
             name=f"{_OURS} {table}",
             description=TABLES[table],
-            # Said here, or a reader takes the bounds that other columns lack for ones that hold nothing.
+            # Set explicitly, or a reader takes missing bounds of other columns for bounds that hold nothing.
             configuration=_KEPT_LOG
             | {"delta.dataSkippingStatsColumns": ",".join(n for n in BOUNDED if n in schema.names)},
             storage_options=_options(place),
@@ -72,15 +72,14 @@ def created(place: Place, table: str, schema: pa.Schema) -> DeltaTable:
 
 
 def is_ours(table: DeltaTable) -> bool:
-    """Whether kgroup made the table."""
+    """Return whether kgroup made the table."""
     return str(table.metadata().name).startswith(f"{_OURS} ")
 
 
 def rolled_back(place: Place, name: str, table: DeltaTable, version: int) -> int:
-    """The table as it was at `version`, whatever was committed since by a run that came to no end.
+    """Restore the table to `version`, undoing commits of runs that did not finish; return the new version.
 
-    The version that now says so is returned. StorageError if anybody but kgroup committed, or the log is
-    shorter than it was.
+    StorageError if a program other than kgroup committed, or the log is shorter than it was.
     """
     newest = table.version()
     if newest == version:
@@ -90,7 +89,7 @@ def rolled_back(place: Place, name: str, table: DeltaTable, version: int) -> int
             f"the log of {place.uri(name)} ends at version {newest}, and {version} was committed",
             "bring back what was deleted, or read the segments into a new folder",
         )
-    with told(place, name):
+    with failures(place, name):
         for commit in table.history(newest - version):
             if _OURS not in commit:
                 raise StorageError(
@@ -110,9 +109,9 @@ def committed(
     about: str = "",
     changes: bool = True,
 ) -> int:
-    """Add files and take away others as one version, the one after the table's; Overtaken if it is taken.
+    """Add and remove files as one version, the one after the table's; Overtaken if it is taken.
 
-    Without `changes` they hold the same rows, so that a stream of the table passes them over.
+    Without `changes` they hold the same rows, so that a stream of the table skips them.
     """
     from deltalake.transaction import AddAction, RemoveAction
 
@@ -131,7 +130,7 @@ def committed(
         RemoveAction(path[below:], changes, now, partition_values=values(path) or None) for path in gone
     ]
     partitions = table.metadata().partition_columns
-    with told(place, name):
+    with failures(place, name):
         table.create_write_transaction(
             actions,
             "append",
@@ -144,8 +143,8 @@ def committed(
 
 
 def vacuumed(place: Place, name: str, table: DeltaTable, keep_hours: int) -> int:
-    """Delete the files, how many, that no version of the last hours needs, and that no run is writing."""
-    with told(place, name):
+    """Delete files that no version of the last hours needs and no run is writing; return how many."""
+    with failures(place, name):
         gone = table.vacuum(
             keep_hours,
             dry_run=False,
@@ -158,21 +157,21 @@ def vacuumed(place: Place, name: str, table: DeltaTable, keep_hours: int) -> int
 
 
 def files_of(place: Place, name: str, version: int) -> dict[str, int]:
-    """The paths of a version's files, relative to the store, with their bytes."""
+    """Return the paths of a version's files, relative to the store, with their bytes."""
     table = opened(place, name, version)
     if table is None:
         raise StorageError(f"{place.uri(name)} is gone", "bring it back, or read the segments again")
-    with told(place, name):
+    with failures(place, name):
         files = pa.table(table.get_add_actions()).select(["path", "size_bytes"]).to_pylist()
     return {f"{name}/{file['path']}": file["size_bytes"] for file in files}
 
 
 def bounds_of(place: Place, name: str, version: int, column: str) -> dict[str, tuple[int, int]]:
-    """The same with the least and the greatest value of a column; StorageError for a file without them."""
+    """Return the same with the least and greatest value of a column; StorageError for a file without them."""
     table = opened(place, name, version)
     if table is None:
         raise StorageError(f"{place.uri(name)} is gone", "bring it back, or read the segments again")
-    with told(place, name):
+    with failures(place, name):
         files = pa.table(table.get_add_actions(flatten=True)).to_pylist()
     found = {}
     for file in files:
@@ -187,7 +186,7 @@ _AGAIN = "read the segments into a new folder"
 
 
 def _log_kept() -> PostCommitHookProperties:
-    """Checkpoints are made, and nothing of the log is forgotten: versions are read as long as files are."""
+    """Make checkpoints, and delete nothing of the log: versions are read as long as files exist."""
     from deltalake import PostCommitHookProperties
 
     return PostCommitHookProperties(cleanup_expired_logs=False)
@@ -200,7 +199,7 @@ def _said(about: str) -> CommitProperties:
 
 
 def _options(place: Place) -> dict[str, str] | None:
-    """What delta-rs is told of a place that is not on this machine."""
+    """Return delta-rs's options for a place that is not on this machine."""
     if place.folder is not None:
         return None
     given = place.options.for_tables(place.root)
@@ -209,8 +208,8 @@ def _options(place: Place) -> dict[str, str] | None:
 
 
 @contextmanager
-def told(place: Place, name: str) -> Iterator[None]:
-    """What the library raises, as one sentence."""
+def failures(place: Place, name: str) -> Iterator[None]:
+    """Raise the library's errors as one sentence."""
     from deltalake.exceptions import CommitFailedError, DeltaError, DeltaProtocolError
 
     try:
@@ -227,6 +226,6 @@ def told(place: Place, name: str) -> Iterator[None]:
 
 
 def _first(error: Exception) -> str:
-    """The library draws causes as a coloured tree: the first line says what is the matter."""
+    """Return the first line, which has the reason: the library draws causes as a coloured tree."""
     lines = [line.strip(" ↳\t") for line in COLOURS.sub("", str(error)).splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__

@@ -1,7 +1,7 @@
-"""Items in order → events, by `history.fold`, a group at a time.
+"""Turns items in order into events, by `history.fold`, one group at a time.
 
-A task gets the items of its shares in the order of groups and, within a group, of the log. It takes up each
-group where the run before left it, and keeps of those alone that had anything new where they are now.
+A task gets the items of its shares in the order of groups and, within a group, of the log. It resumes each
+group where the run before left it, and stores the new state only of groups with anything new.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from kgroup.pipeline.tables.writing import TableWriter
 _FLUSH = 5_000
 _FLUSH_BYTES = 1 << 20
 _GAP = Gap(-1, -1, -1, 0)
-"""Tells a group that something is missing; what, its partition says."""
+"""Notifies a group that something is missing; its partition has the details."""
 
 
 @dataclass(slots=True)
 class Log:
-    """What a run has read of a partition, as its edges say it."""
+    """What a run has read of a partition, from its edges."""
 
     course: Course
     before: dict[int, int] = field(default_factory=dict)
-    """How many gaps lie before each split."""
+    """The number of gaps before each split."""
     ends: list[Ended] = field(default_factory=list)
     """Ends of transactions in order, `gaps` counted over the whole partition."""
     digest: int = 0
@@ -53,7 +53,7 @@ class Log:
 
 
 def digest(before: int, number: int, course: Course) -> int:
-    """Return a number for what the splits of a partition held: another one if one of them changed."""
+    """Return a digest of what the splits of a partition held: it differs if one of them changed."""
     return zlib.crc32(repr((number, course)).encode(), before)
 
 
@@ -66,7 +66,7 @@ class _Rows:
         self.task = -1 if self._next is None else self._next[0][0]
 
     def of_kind(self, kind: int) -> Iterator[tuple[int, Said]]:
-        """Yield partitions and what is said of them in the rows of a kind, which are next."""
+        """Yield partitions and contents of the next rows, which are of a kind."""
         while self._next is not None and self._next[0][1] == kind:
             address, (_, said) = self._next
             yield address[2], said
@@ -91,7 +91,7 @@ class _Rows:
 class FoldShares:
     """Folds the shares of one task and writes their events and states. Runs on an executor.
 
-    `names` are known before the run, `given` come from outside the log; `courses` and `states` say where the
+    `names` are known before the run, `given` come from outside the log; `courses` and `states` are where the
     run before ended.
     """
 
@@ -130,7 +130,7 @@ class FoldShares:
 
 
 def learn(names: dict[str, str], more: Mapping[str, str], known: int = 0) -> None:
-    """Take in names of topics that a split tells of, up to `MAX_NAMES` with those that are known."""
+    """Add a split's topic names, up to `MAX_NAMES` including the known ones."""
     for topic_id, name in more.items():
         if len(names) + known < MAX_NAMES:
             names.setdefault(topic_id, name)
@@ -154,11 +154,11 @@ class _ShareFold:
         self._kept_bytes = 0
 
     def __call__(self, rows: _Rows) -> list[Row]:
-        """Fold what `rows` have for the share; return its files as plain values."""
+        """Fold the share's `rows`; return its files as plain values."""
         with self.writer:
             hashes = self.task.shares.range(self.part, self.share)
             left = Left(self.task.place, self.task.states.get(self.part, ()), *hashes)
-            # A transaction of these may end in this run, and what is missing is told of no group.
+            # A transaction of these may end in this run; groups are not notified of what is missing.
             waiting = set(left.pending) if self.log.ends else set[str]()
             if self.share == 0:
                 waiting.add("")
@@ -198,7 +198,7 @@ class _ShareFold:
     def _folded(
         self, name: str, before: Kept | None, items: Iterable[tuple[int, int, Packed]]
     ) -> tuple[Kept, list[tuple[int, Event]]]:
-        """Return a group behind its items, which is in the fold, and its events with their numbers."""
+        """Return a group after its items, which is in the fold, and its events with their numbers."""
         fold, events = self.fold, list[Event]()
         gaps, seq = 0, 0
         if before is not None:
@@ -218,7 +218,7 @@ class _ShareFold:
         return after, list(enumerate(events, seq))
 
     def _ended(self, name: str, after: int, before: int, gaps: int, events: list[Event]) -> int:
-        """Apply the ends of the group's transactions between two places; return the gaps known of then."""
+        """Apply the ends of the group's transactions between two places; return the gaps known then."""
         group = self.fold.groups.get(name)
         if group is None or not any(group.state.pending.values()):
             return gaps
@@ -230,10 +230,10 @@ class _ShareFold:
         return gaps
 
     def _aware(self, name: str, known: int, gaps: int, events: list[Event]) -> int:
-        """Let a group know of what is missing before its next item; return how many gaps there are."""
+        """Notify a group of what is missing before its next item; return how many gaps there are."""
         course = self.log.course
         if name not in self.fold.groups:
-            # Behind a gap nothing proves that a group was made there.
+            # After a gap nothing proves that a group was created there.
             self.fold.whole = course.first_offset == 0 and not gaps
         elif gaps > known:
             events += self.fold.apply(_GAP)
@@ -254,7 +254,7 @@ def _place(end: Ended) -> int:
 
 
 def open_rows(part: int, groups: Iterable[tuple[str, list[tuple[int, Event]]]]) -> pa.Table:
-    """Return the open events of groups as rows; of a group that has none, a row without an event says so."""
+    """Return the open events of groups as rows; a group without any gets a row without an event."""
     tables = []
     for name, events in groups:
         if events:
@@ -265,7 +265,7 @@ def open_rows(part: int, groups: Iterable[tuple[str, list[tuple[int, Event]]]]) 
 
 
 def event_rows(events: list[tuple[int, Event]]) -> pa.Table:
-    """Numbered events as rows of the table `events`."""
+    """Return numbered events as rows of the table `events`."""
     return pa.Table.from_pylist(event_dicts(events), schema=EVENTS)
 
 
@@ -299,7 +299,7 @@ def event_dicts(events: list[tuple[int, Event]]) -> list[Row]:
 
 
 def event_of(row: Row) -> Event:
-    """The event of a row whose times are in ms; the inverse of `event_rows`."""
+    """Return the event of a row whose times are in ms; the inverse of `event_rows`."""
     return Event(
         kind=Kind(row["event"]),
         group=row["group_id"],

@@ -1,4 +1,4 @@
-"""The job that fills a store: segments → tables and items by split, items → events and states by group."""
+"""The job that fills a store: segments to tables and items by split, items to events and states by group."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class Waiting:
 class RunReport:
     """What a run added: rows by table, and the number of the run; `run` is None if there was nothing new.
 
-    `workers` have run its tasks, on Spark. `waiting` are partitions that were read up to a file that is cut
-    short, which others follow. `unread` is what of `__share_group_state` could not be read, and why.
+    `workers` have run its tasks, on Spark. `waiting` are partitions that were read up to a truncated file
+    with others after it. `unread` is what of `__share_group_state` could not be read, and why.
     """
 
     run: int | None
@@ -70,7 +70,7 @@ class RunReport:
 class ReadSplits:
     """Reads splits by their numbers, writes their tables, and yields their items. Runs on an executor.
 
-    Of each split a row goes to the driver.
+    Each split sends one row to the driver.
     """
 
     place: Place
@@ -107,7 +107,7 @@ class ReadSplits:
                 yield from to_tasks(range(self.shares.tasks), EDGE, split.part, split.number, new)
             mine = sorted(set(self.shares.of[split.part]))
             yield from to_tasks(mine, EDGE, split.part, split.number, edge)
-        told = {
+        report = {
             "part": split.part,
             "number": split.number,
             "files": [asdict(file) for file in writer.files],
@@ -120,7 +120,7 @@ class ReadSplits:
             "has_share_groups": rows.has_share_groups,
             "worker": this_worker(),
         }
-        yield from to_tasks((number % self.shares.tasks,), REPORT, split.part, split.number, told)
+        yield from to_tasks((number % self.shares.tasks,), REPORT, split.part, split.number, report)
 
 
 def ingest(
@@ -135,11 +135,11 @@ def ingest(
 ) -> RunReport:
     """Read what is new in `sources` into `store` as one run: all of it, or on failure nothing.
 
-    `sources` are segments and folders, or any other input. Offsets that an earlier run has read are left out,
-    so running again adds nothing. Of which groups, `choice` says. The size of the input decides on
-    `split_bytes`, and on how many `shares` a partition's groups are folded in, if nobody else does. With all
-    `tables`, a partition is read up to a file that is cut short with offsets missing behind it; a later run
-    reads on once it is whole, or gone.
+    `sources` are segments and folders, or any other input. Offsets that an earlier run has read are skipped,
+    so running again adds nothing. `choice` selects the groups. The size of the input determines
+    `split_bytes`, and the number of `shares` in which a partition's groups are folded, unless given. With all
+    `tables`, a partition is read up to a truncated file with offsets missing after it; a later run continues
+    once it is whole, or gone.
     """
     origin = (sources if isinstance(sources, Input) else Segments.of(sources)).looked_at()
     cores = context.defaultParallelism
@@ -158,7 +158,7 @@ def fill(
     tables: frozenset[str] = ROWS,
     **choice: Unpack[Choice],
 ) -> RunReport:
-    """As `ingest`, wherever `move` lets the tasks run."""
+    """As `ingest`, wherever `move` runs the tasks."""
     origin = origin.looked_at()
     with store.run() as run:
         manifest = run.manifest
@@ -166,13 +166,13 @@ def fill(
         manifest.check_cluster(cluster)
         given = {uuid_text(i): name for i, name in origin.topic_names().items()}
         job = _Job(move, store, run, tables, choice, given, shares)
-        waits = tables == ROWS  # a run that keeps only some tables is gone on with by none
+        waits = tables == ROWS  # no later run continues one that keeps only some tables
         done = job([replace(split, waits=waits) for split in origin.plan(split_bytes, after)])
         if again := _overlapping(done.reads):
             done = job([replace(s, waits=waits) for s in origin.plan(split_bytes, after, again)])
         kept, waiting = _up_to_cuts(done.reads, after)
         if len(kept) < len(done.reads):
-            # Some were folded that have to wait.
+            # Some of the folded splits have to wait.
             chosen = {(read["part"], read["number"]) for read in kept}
             done = job([split for split in done.splits if (split.part, split.number) in chosen])
         spans = [read["summary"] for read in done.reads if read["summary"] is not None]
@@ -209,7 +209,7 @@ def fill(
 
 @dataclass(frozen=True, slots=True)
 class _Done:
-    """What a job has told: of each split, in order, and of the folds."""
+    """The results of a job: of each split, in order, and of the folds."""
 
     splits: Sequence[Split]
     reads: list[Row]
@@ -219,7 +219,7 @@ class _Done:
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """A pass over splits: read, moved to the groups' tasks, folded. Another one takes the one before back."""
+    """One pass over splits: read, moved to tasks, folded. A repeated pass undoes the previous one."""
 
     move: Move
     store: Store
@@ -249,18 +249,18 @@ class _Job:
             if (part := number_in(path, "part")) in states:
                 states[part].append(StateFile(path, *bounds))
         fold = FoldShares(*about, shares, manifest.names, self.given, courses, states)
-        told = self.move(read, fold, _pieces(splits), shares.tasks) if splits else []
-        reads = sorted((row for row in told if "read" in row), key=lambda r: (r["part"], r["number"]))
-        _check_unchanged(reads, told)
-        files = [TableFile(**file) for row in told for file in row.get("files", ())]
-        names: dict[str, str] = next((row["names"] for row in told if "names" in row), {})
+        results = self.move(read, fold, _pieces(splits), shares.tasks) if splits else []
+        reads = sorted((row for row in results if "read" in row), key=lambda r: (r["part"], r["number"]))
+        _check_unchanged(reads, results)
+        files = [TableFile(**file) for row in results for file in row.get("files", ())]
+        names: dict[str, str] = next((row["names"] for row in results if "names" in row), {})
         return _Done(splits, reads, files, names)
 
 
 def _pieces(splits: Sequence[Split]) -> list[list[int]]:
-    """Return the numbers of splits, which are sorted, the largest first, as pieces of about equal size.
+    """Return the numbers of the sorted splits, largest first, as pieces of about equal size.
 
-    None is much larger than the largest split: beside a hot partition small ones share a task.
+    None is much larger than the largest split: where a partition is hot, small ones share a task.
     """
     count = -(-sum(split.size for split in splits) // max(1, splits[0].size)) or 1
     loads, pieces = [(0, piece) for piece in range(count)], [list[int]() for _ in range(count)]
@@ -271,28 +271,28 @@ def _pieces(splits: Sequence[Split]) -> list[list[int]]:
     return [piece for piece in pieces if piece]
 
 
-def _check_unchanged(reads: Sequence[Row], told: Sequence[Row]) -> None:
-    """StorageError if a split was read twice, after an executor was lost, and was not the same then."""
+def _check_unchanged(reads: Sequence[Row], results: Sequence[Row]) -> None:
+    """Raise StorageError if a split was read twice, after an executor was lost, and had changed."""
     digests: dict[int, int] = {}
     for read in reads:
         if (span := read["summary"]) is not None:
             part = read["part"]
             digests[part] = digest(digests.get(part, 0), read["number"], Course.of(span))
-    for row in told:
+    for row in results:
         if "digest" in row and digests.get(row["part"]) != row["digest"]:
             text = f"partition {row['part']} changed while it was read"
             raise StorageChanged(text, "run again: nothing was written")
 
 
 def _split_bytes(whole: Sequence[Split], cores: int) -> int:
-    """A split a core, within bounds: each split tells of every group in it, so fewer mean less to fold."""
+    """Return the bytes per split: one split per core, within bounds; fewer splits mean less to fold."""
     return min(_MAX_SPLIT_BYTES, max(_MIN_SPLIT_BYTES, -(-sum(split.size for split in whole) // cores)))
 
 
 def _up_to_cuts(results: Sequence[Row], after: Mapping[int, int]) -> tuple[list[Row], tuple[Waiting, ...]]:
-    """The results up to where files are cut short with offsets missing behind them, and where that is.
+    """Return the results before truncated files with offsets missing after them, and where those are.
 
-    `results` are in order; a cut file may be the last of one, and the missing offsets behind that.
+    `results` are in order; a truncated file may be the last of one, and the missing offsets after that.
     """
     kept: list[Row] = []
     reached, cut = dict(after), dict[int, str]()
@@ -317,7 +317,7 @@ def _up_to_cuts(results: Sequence[Row], after: Mapping[int, int]) -> tuple[list[
 
 
 def _overlapping(results: Sequence[Row]) -> frozenset[int]:
-    """Partitions of which two splits hold the same offsets: copies that overlap. `results` are in order."""
+    """Return partitions with two splits that hold the same offsets (copies); `results` are in order."""
     last: dict[int, int] = {}
     found = set()
     spans = [result["summary"] for result in results if result["summary"] is not None]

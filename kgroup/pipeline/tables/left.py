@@ -1,4 +1,4 @@
-"""Where the runs before left the groups of a share: the newest row of each, read when its turn comes."""
+"""Where earlier runs left the groups of a share: the newest row of each, read when needed."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class _At(NamedTuple):
 
 
 class Left:
-    """The states of the groups with hashes from `first` to `last`; StorageError if a run did not leave them.
+    """The states of the groups with hashes from `first` to `last`; StorageError if a run did not write them.
 
-    Names are read at once, states by row group, which groups asked for in the order of their names share.
+    Names are read at once, states by row group, which is shared by groups in the order of their names.
     """
 
     def __init__(self, place: Place, files: Sequence[StateFile], first: int, last: int) -> None:
@@ -86,7 +86,7 @@ class Left:
 
 @contextmanager
 def sound(uri: str) -> Iterator[None]:
-    """StorageError for a state that another than a run has stored, of whatever shape that shows."""
+    """Raise StorageError for a state that kgroup did not store, whatever is wrong with it."""
     try:
         yield
     except KgroupError:

@@ -1,4 +1,4 @@
-"""What a store holds, as of one run: coverage, names, the versions of the tables that count."""
+"""What a store holds, as of one run: coverage, names, the valid versions of the tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kgroup.pipeline.read.posting import may_hold
 from kgroup.pipeline.schemas import Row
 
 FORMAT = 9
-"""To be raised whenever what is stored changes, the layouts of `history.fold.snapshot` among it."""
+"""Increase it whenever a stored format changes, including the layouts of `history.fold.snapshot`."""
 _COUNTS = ("first_offset", "records", "missing", "complete_from", "complete_from_ms", "last_ms")
 _GAPS = ("gaps", "gap_end", "gap_ms")
 
@@ -28,9 +28,9 @@ _GAPS = ("gaps", "gap_end", "gap_ms")
 class Manifest:
     """What the store holds. `spans` are summaries of splits (`rows.SplitSummary`), in log order.
 
-    `share_groups`: records of some are among them. `deliveries` say of each partition of
-    `__share_group_state` where its fold stopped, and what is damaged.
-    `versions` are those of the tables that belong together.
+    `share_groups`: some of their records are among them. `deliveries` has, per partition of
+    `__share_group_state`, where its fold stopped, and what is damaged. `versions` are those of the tables
+    that belong together.
     """
 
     kgroup_version: str = kgroup.__version__
@@ -42,7 +42,7 @@ class Manifest:
     versions: dict[str, int] = field(default_factory=dict)
 
     def learn(self, names: Mapping[str, str]) -> None:
-        """Remember what commits tell of topic ids, up to MAX_NAMES of them, as a fold does.
+        """Add topic names from commits, up to MAX_NAMES of them, as a fold does.
 
         Every task of a fold gets them all.
         """
@@ -51,23 +51,23 @@ class Manifest:
                 self.names.setdefault(topic_id, name)
 
     def courses(self) -> dict[int, Course]:
-        """How far each partition was read, and what is missing of it."""
+        """Return how far each partition was read, and what is missing of it."""
         return {span["part"]: Course.of(span) for span in merged(self.spans)}
 
     def last_offsets(self) -> dict[int, int]:
-        """The last log offset that was read, by partition."""
+        """Return the last log offset that was read, by partition."""
         found: dict[int, int] = {}
         for span in self.spans:
             found[span["part"]] = max(found.get(span["part"], -1), span["last_offset"])
         return found
 
     def parts_of(self, group: str) -> set[int]:
-        """The partitions that may hold a group: one, unless few groups of a partition were read."""
+        """Return the partitions that may hold a group: one, unless few groups of a partition were read."""
         spans = merged(self.spans)
         return {span["part"] for span in spans if may_hold(span["modulus"], span["part"], group)}
 
     def check_cluster(self, cluster: str | None) -> None:
-        """ConfigError if what is to be read is of another cluster than what was read before."""
+        """Raise ConfigError if the input is of another cluster than what was read before."""
         known = {run.get("cluster_id") for run in self.runs} - {None}
         if cluster is not None and known and cluster not in known:
             text = (
@@ -76,11 +76,11 @@ class Manifest:
             raise ConfigError(text, "write each cluster into a folder of its own")
 
     def read_before(self, run: int) -> set[str]:
-        """The files that runs before `run` have read."""
+        """Return the files that runs before `run` have read."""
         return {path for entry in self.runs if entry["run"] < run for path in entry["files"]}
 
     def coverage(self, bad: list[tuple[int, BadRange]] | None = None) -> list[Coverage]:
-        """What is complete from where, of each partition, as a replay in process says it."""
+        """Return each partition's coverage, as a replay in process reports it."""
         return [
             coverage_of(
                 span["part"], span["source"], _seen(span), [b for p, b in bad or () if p == span["part"]]
@@ -89,7 +89,7 @@ class Manifest:
         ]
 
     def delivery_coverage(self) -> list[Coverage]:
-        """The same of `__share_group_state`; StorageError if what is stored of it cannot be used."""
+        """Return the same of `__share_group_state`; StorageError if what is stored of it cannot be used."""
         return [
             coverage_of(part, row["source"], stopped_at(row).seen, bad_in(row), topic=SHARE_STATE_TOPIC)
             for part, row in sorted(self.deliveries.items())
@@ -97,7 +97,7 @@ class Manifest:
 
 
 def stopped_at(row: Row) -> KeptDeliveries:
-    """Where the fold of a partition of `__share_group_state` stopped; StorageError if that cannot be used."""
+    """Return where the fold of a partition of `__share_group_state` stopped; StorageError if unusable."""
     try:
         return kept_deliveries().decode(row["state"])
     except Foreign as error:
@@ -106,7 +106,7 @@ def stopped_at(row: Row) -> KeptDeliveries:
 
 
 def bad_in(row: Row) -> list[BadRange]:
-    """What was damaged of that partition."""
+    """Return what was damaged of that partition."""
     return [BadRange(**each) for each in row["bad"]]
 
 
@@ -115,15 +115,15 @@ def _seen(span: Row) -> Seen:
 
 
 def merged(spans: Sequence[Row]) -> list[Row]:
-    """One span a partition, in order of partitions, that says what all of its spans say."""
-    told: dict[int, tuple[str, Seen, Course, int]] = {}
+    """Return one span per partition, in order of partitions, that combines all of its spans."""
+    by_part: dict[int, tuple[str, Seen, Course, int]] = {}
     moduli: dict[int, int] = {}
     for span in sorted(spans, key=lambda s: (s["part"], s["first_offset"])):
-        if span["part"] in told:
-            told[span["part"]][1].follow(_seen(span))
+        if span["part"] in by_part:
+            by_part[span["part"]][1].follow(_seen(span))
         else:
-            told[span["part"]] = (span["source"], _seen(span), Course(), span["first_ms"])
-        told[span["part"]][2].follow(Course.of(span), span["first_ms"])
+            by_part[span["part"]] = (span["source"], _seen(span), Course(), span["first_ms"])
+        by_part[span["part"]][2].follow(Course.of(span), span["first_ms"])
         moduli[span["part"]] = gcd(moduli.get(span["part"], 0), span["modulus"])
     return [
         {
@@ -135,5 +135,5 @@ def merged(spans: Sequence[Row]) -> list[Row]:
             **{name: getattr(seen, name) for name in _COUNTS},
             **{name: getattr(course, name) for name in _GAPS},
         }
-        for part, (source, seen, course, first_ms) in told.items()
+        for part, (source, seen, course, first_ms) in by_part.items()
     ]

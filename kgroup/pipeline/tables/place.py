@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 _SMALL_BYTES = 256 << 10
-"""No more than this is fetched at once: so much more takes hardly longer than the request."""
+"""The most that is fetched at once: up to here the time is mostly the request's."""
 
 
 class _Ranges(io.RawIOBase):
-    """An object that is read in the ranges that are asked for."""
+    """An object that is read in the requested ranges."""
 
     def __init__(self, store: Store, found: Found) -> None:
         self._store, self._found = store, found
@@ -55,14 +55,14 @@ class _Ranges(io.RawIOBase):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A root and how it is reached; tasks are sent it. What fails is a StorageError or an OSError."""
+    """A root and its access; it is sent to tasks. Failures are a StorageError or an OSError."""
 
     root: Location
     options: StorageOptions
 
     @classmethod
     def of(cls, root: Path | str | Location, options: StorageOptions | None = None) -> Place:
-        """Local paths of the working directory that there is now: Spark looks from another."""
+        """Return the place; a local path is made absolute, as Spark has another working directory."""
         location = root if isinstance(root, Location) else Location.parse(root)
         if location.is_local:
             location = Location("", "", str(location.local.resolve()))
@@ -74,11 +74,11 @@ class Place:
         return self.root.local if self.root.is_local else None
 
     def uri(self, name: str = "") -> str:
-        """What other libraries open: a path, or a URL."""
+        """Return what other libraries open: a path, or a URL."""
         return str(self.root / name if name else self.root)
 
     def read(self, name: str) -> str | pa.NativeFile:
-        """What pyarrow reads a file from; of a larger one that is elsewhere, the ranges that it asks for."""
+        """Return what pyarrow reads a file from; of a large remote one, only the requested ranges."""
         if self.root.is_local:
             return self.uri(name)
 
@@ -100,7 +100,7 @@ class Place:
 
     @contextmanager
     def written(self, name: str) -> Iterator[Path]:
-        """A local file to write; it is at `name` when the block ends well."""
+        """Yield a local file to write; it is at `name` when the block ends well."""
         if self.root.is_local:
             path = self.root.local / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -115,7 +115,7 @@ class Place:
             shutil.rmtree(scratch, ignore_errors=True)
 
     def names(self, below: str) -> Iterator[str]:
-        """The files in a folder and all folders in it."""
+        """Yield the files in a folder and all folders in it."""
         if self.root.is_local:
             root = self.root.local
             yield from (str(path.relative_to(root)) for path in (root / below).rglob("*") if path.is_file())
@@ -126,7 +126,7 @@ class Place:
             yield found.location.path[skipped:]
 
     def delete(self, names: Iterable[str]) -> None:
-        """Take files away, and local folders that are empty then."""
+        """Delete files, and local folders that are empty then."""
         if not self.root.is_local:
             store = open_store(self.root, self.options)
             for name in names:

@@ -1,4 +1,4 @@
-"""The table `runs`: a row a run, which is its commit record; read as a manifest."""
+"""The table `runs`: one row per run, its commit record; read as a manifest."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _MANY = 32
 _SMALL_BYTES = 4 << 20
 _NULLABLE = ("cluster_id",)
 _KEPT = ("run", "kind", "token", "cluster_id", "files", "names")
-"""What is asked of every row; the other columns of the newest alone."""
+"""The columns read of every row; the others are read only of the newest."""
 
 
 def recorded(place: Place) -> Manifest | None:
-    """What the newest record says; None where there is none. `versions` has that of the record itself.
+    """Return the newest record; None if there is none. `versions` includes that of the record itself.
 
     ConfigError if another program or another version of kgroup wrote it, StorageError if it cannot be read.
     """
@@ -33,7 +33,7 @@ def recorded(place: Place) -> Manifest | None:
         return None
     if not delta.is_ours(table):
         raise ConfigError(f"{place.uri(RUNS)} is a table of another program", "write into another folder")
-    with delta.told(place, RUNS):
+    with delta.failures(place, RUNS):
         paths = [f"{RUNS}/{f['path']}" for f in pa.table(table.get_add_actions()).to_pylist()]
     rows: list[Row] = []
     newest: Row | None = None
@@ -59,7 +59,7 @@ def recorded(place: Place) -> Manifest | None:
 
 
 def _filled(values: pa.Array) -> bool:
-    """Whether no value is null, nor one inside it."""
+    """Return whether no value is null, nor one inside it."""
     if pa.types.is_list(values.type):
         return not values.null_count and _filled(values.flatten())
     inside = values.flatten() if pa.types.is_struct(values.type) else []
@@ -88,7 +88,7 @@ def _manifest(rows: list[Row], newest: Row | None, version: int) -> Manifest:
 
 
 def row_of(manifest: Manifest, about: Row, names: dict[str, str]) -> Row:
-    """The record of a run: `about` are its own columns, `names` what it learned."""
+    """Return the record of a run: `about` are its own columns, `names` what it learned."""
     versions = [{"table": t, "version": v} for t, v in sorted(manifest.versions.items()) if t != RUNS]
     return {
         **about,
@@ -103,14 +103,14 @@ def row_of(manifest: Manifest, about: Row, names: dict[str, str]) -> Row:
 
 
 def record(place: Place, row: Row, version: int) -> int:
-    """Commit a record behind `version` of the table; the version that has it. Overtaken if there is one.
+    """Commit a record as the version after `version`; return the new one. Overtaken if there is one.
 
-    Of very many small files one is made on the way.
+    Very many small files are merged on the way.
     """
     table = delta.opened(place, RUNS)
     if table is None or table.version() != version:
         raise delta.Overtaken(f"another run wrote into {place.uri()} meanwhile", "run again")
-    with delta.told(place, RUNS):
+    with delta.failures(place, RUNS):
         known = pa.table(table.get_add_actions()).to_pylist()
     small = [f"{RUNS}/{f['path']}" for f in known if f["size_bytes"] < _SMALL_BYTES]
     gone = small if len(small) >= _MANY else []

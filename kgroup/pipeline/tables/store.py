@@ -1,12 +1,11 @@
-"""Tables at a place, each a Delta table; one of them, `runs`, says which versions belong together.
+"""Tables at a place, each a Delta table; one of them, `runs`, names the versions that belong together.
 
-    OUT/runs/_delta_log/…                                       a row a run: its commit record
+    OUT/runs/_delta_log/…                                       one row per run: its commit record
     OUT/commits/_delta_log/…
     OUT/commits/part=7/date=2026-03-01/3-9f2c41aa-00004-….parquet
 
-A run commits its files to every table, then its record. Readers take the versions that the newest record
-names: they see all of a run or nothing of it. What a run that came to no end has committed is rolled back by
-the next one.
+A run commits its files to every table, then its record. Readers take the versions in the newest record: they
+see all of a run or nothing of it. The next run rolls back what an unfinished one has committed.
 """
 
 from __future__ import annotations
@@ -41,13 +40,13 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 DELIVERIES = "deliveries"
-"""The table whose `part` is of `__share_group_state`: which of its partitions has a group, nothing says."""
+"""The table whose `part` is of `__share_group_state`: which of its partitions has a group is unknown."""
 OPEN_EVENTS = "events_open"
 STATE = "folds"
 KEPT: dict[str, pa.Schema] = {**TABLES, OPEN_EVENTS: EVENTS, STATE: FOLDS}
-"""The tables that runs write, with their columns; `run` is behind them."""
+"""The tables that runs write, with their columns; `run` follows them."""
 BY_GROUP = (OPEN_EVENTS, STATE)
-"""Of these, a group's rows of the newest `run` that has any count; a run adds those of changed groups."""
+"""Of these only the rows of a group's newest `run` are valid; a run adds those of changed groups."""
 V = TypeVar("V")
 
 
@@ -68,7 +67,7 @@ class Store:
         return not self.manifest.runs
 
     def names(self, table: str, group: str | None = None, cuts: Mapping[int, int] | None = None) -> list[str]:
-        """The files of a table that count, relative to the place.
+        """Return the valid files of a table, relative to the place.
 
         With `group`, those of partitions that may hold it; with `cuts`, those with a row before the log
         offset that is the cut of its partition.
@@ -82,7 +81,7 @@ class Store:
         return sorted(self.sizes(table))
 
     def sizes(self, table: str) -> dict[str, int]:
-        """The files of a table that count, with their bytes."""
+        """Return the valid files of a table, with their bytes."""
         if table not in self.manifest.versions:
             return {}
         if table not in self._files:
@@ -90,21 +89,21 @@ class Store:
         return self._files[table]
 
     def bounds(self, table: str, column: str) -> dict[str, tuple[int, int]]:
-        """The same files with the least and the greatest value of a column."""
+        """Return the same files with the least and the greatest value of a column."""
         if table not in self.manifest.versions:
             return {}
         return delta.bounds_of(self.place, table, self.manifest.versions[table], column)
 
     def files(self, table: str, group: str | None = None) -> list[str]:
-        """The same as paths or URLs."""
+        """Return the same as paths or URLs."""
         return [self.place.uri(name) for name in self.names(table, group)]
 
     def read(self, name: str, groups: Sequence[str] | None = None) -> pa.Table:
-        """A file as `read_rows` returns it."""
+        """Return a file as `read_rows` does."""
         return read_rows(self.place, name, groups)
 
     def bad_ranges(self) -> list[tuple[int, BadRange]]:
-        """Damage with its partition, as the newest run that read a file found it."""
+        """Return damage with its partition, from the newest run that read the file."""
         newest = {path: entry["run"] for entry in self.manifest.runs for path in entry["files"]}
         found: list[tuple[int, BadRange]] = []
         for name in self.names("bad_ranges"):
@@ -118,7 +117,7 @@ class Store:
 
     @contextmanager
     def run(self, kind: str = RUN) -> Iterator[Run]:
-        """A new run, published when the block ends well; else the store is as before.
+        """Yield a new run, published when the block ends well; else the store stays as it was.
 
         Occupied while another run writes.
         """
@@ -154,7 +153,7 @@ class Store:
 
 @dataclass(slots=True)
 class Run:
-    """One run's place in a store. Its files are invisible until the run is committed."""
+    """One run's files in a store, invisible until the run is committed."""
 
     place: Place
     number: int
@@ -174,7 +173,7 @@ class Run:
         self.known = frozenset(self.manifest.names)
 
     def begin(self, leftover: str) -> None:
-        """Open the tables, roll back what a run that came to no end left, remove its files."""
+        """Open the tables, roll back what an unfinished run left, remove its files."""
         runs = delta.created(self.place, RUNS, RUNS_SCHEMA)
         self.manifest.versions.setdefault(RUNS, 0)
         if runs.version() != self.manifest.versions[RUNS]:
@@ -188,14 +187,14 @@ class Run:
             return table, found
 
         self.tables = dict(_each(self.place, ready, list(KEPT)))
-        # Killed behind its last commit, a run has its token in `lock` still, and its files count.
+        # If killed after its last commit, a run still has its token in `lock`, and its files are valid.
         ended = {run.get("token") for run in self.manifest.runs}
         untouched = all(before.get(table, 0) == v for table, v in self.manifest.versions.items())
         if leftover and leftover not in ended and untouched:
             self._remove(leftover)
 
     def commit(self) -> None:
-        """Make the run's files part of the store: every table, then the record that says so."""
+        """Make the run's files part of the store: every table, then the record that names them."""
         self.committing = True
 
         def commit(table: str) -> tuple[str, int]:
@@ -213,7 +212,7 @@ class Run:
         try:
             versions[RUNS] = record(self.place, row_of(self.manifest, about, learned), versions[RUNS])
         except delta.Overtaken:
-            # An answer may have been lost on the way, and what was asked again was then refused.
+            # The answer to a successful commit may have been lost, and its repetition rejected.
             now = recorded(self.place)
             if now is None or not now.runs or now.runs[-1]["token"] != self.token:
                 raise
@@ -221,13 +220,13 @@ class Run:
         self.manifest.runs.append(about)
 
     def publish(self, files: list[TableFile], about: Row) -> None:
-        """Make files part of the store once the block of `Store.run` ends, and take those in `gone` away."""
+        """Publish files once the block of `Store.run` ends, and remove those in `gone`."""
         for file in files:
             self.adds.setdefault(file.table, []).append(file)
         self.about, self.published = about, True
 
     def clear(self) -> None:
-        """Remove what this run has written, unless some of it is committed: the next one sees to that."""
+        """Remove what this run has written, unless some is committed: then the next run does it."""
         if not self.committing:
             self._remove(self.token)
 
@@ -238,7 +237,7 @@ class Run:
 
 
 def _each(place: Place, call: Callable[[str], V], work: Sequence[str]) -> list[V]:
-    """Calls side by side where each is a trip over a network."""
+    """Return the results of calls, made in parallel where each is a trip over a network."""
     if place.folder is not None:
         return [call(one) for one in work]
     with ThreadPoolExecutor(len(work) or 1) as pool:
@@ -247,12 +246,12 @@ def _each(place: Place, call: Callable[[str], V], work: Sequence[str]) -> list[V
 
 @dataclass(slots=True)
 class _Last:
-    """What the file `lock` says: the token of a run that is on its way, or was when it was killed."""
+    """The file `lock`: the token of a run in progress, or of one that was killed."""
 
     file: IO[str] | None
 
     def left(self, token: str) -> str:
-        """The token that is in it; from now on `token` is."""
+        """Return the token in it and replace it with `token`."""
         if self.file is None:
             return ""
         self.file.seek(0)
@@ -278,7 +277,7 @@ class Occupied(delta.Overtaken, ConfigError):
 
 @contextmanager
 def _alone(place: Place) -> Iterator[_Last]:
-    """Keep other runs of this machine out; elsewhere, who commits second is told so."""
+    """Keep other runs of this machine out; on other machines, the second commit is rejected."""
     if place.folder is None:
         yield _Last(None)
         return
@@ -292,7 +291,7 @@ def _alone(place: Place) -> Iterator[_Last]:
 
 
 def read_rows(place: Place, name: str, groups: Sequence[str] | None = None) -> pa.Table:
-    """A file as it was written, or its rows of `groups`; StorageError if it cannot be read.
+    """Return a file as it was written, or its rows of `groups`; StorageError if it cannot be read.
 
     Row groups that cannot hold one of these are not read.
     """
@@ -310,14 +309,14 @@ def read_rows(place: Place, name: str, groups: Sequence[str] | None = None) -> p
 
 
 def may_hold(about: pq.RowGroupMetaData, groups: Sequence[str]) -> bool:
-    """Whether a row group may hold rows of these groups, by the bounds of its ids."""
+    """Return whether a row group may hold rows of these groups, by the bounds of its ids."""
     columns = (about.column(at) for at in range(about.num_columns))
     known = next(column.statistics for column in columns if column.path_in_schema == "group_id")
     return known is None or not known.has_min_max or any(known.min <= g <= known.max for g in groups)
 
 
 def number_in(path: str, name: str) -> int:
-    """The number in the folder `name=NUMBER` on the way to a file of a table; StorageError without one."""
+    """Return the number in the folder `name=NUMBER` of a table's file's path; StorageError without one."""
     text = folder_in(path, name) or ""
     if not (text.isascii() and text.isdecimal() and len(text) < 10):
         hint = "take out what another program added, or read the segments into a new folder"

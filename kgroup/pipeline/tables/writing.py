@@ -1,4 +1,4 @@
-"""A task's rows → Parquet files, of which the driver is told what a table's log says of them."""
+"""Writes a task's rows to Parquet files, and reports to the driver what the table's log needs."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _END_OF_TIME_MS = 253_402_300_800_000
 """The year 10000: a record may carry any number, and no folder is named after such a day."""
 _BEGIN_OF_TIME_MS = -62_135_596_800_000
 BOUNDED = ("log_offset", "ts", "max_ts", "key_hash")
-"""Columns whose least and greatest value a log keeps, so that readers can pass files over."""
+"""Columns whose least and greatest value a log keeps, so that readers can skip files."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableFile:
-    """A file that was written; `path` is relative to the store, `stats` are as Delta's protocol has them."""
+    """A file that was written; `path` is relative to the store, `stats` are as in Delta's protocol."""
 
     table: str
     path: str
@@ -40,7 +40,7 @@ class TableFile:
 
 
 def folder_in(path: str, name: str) -> str | None:
-    """The value in the folder `name=VALUE` on the way to a file of a table; None where there is none."""
+    """Return the value in the folder `name=VALUE` of a table's file's path; None if there is none."""
     folders = reversed(Path(path).parent.parts)
     return next((each.partition("=")[2] for each in folders if each.startswith(f"{name}=")), None)
 
@@ -55,10 +55,10 @@ class _Open:
 
 
 class TableWriter:
-    """Writes one task's rows of several tables, a file for each table and day; for `with`.
+    """Writes one task's rows of several tables, a file per table and day; a context manager.
 
-    A task that is tried again writes other files: only those that a task returned are published. Rows get
-    the number of the run; every file's name begins with `token`.
+    A repeated task writes other files: only those that a task returned are published. Rows get the number of
+    the run; every file's name begins with `token`.
     """
 
     def __init__(self, place: Place, run: int, token: str, part: int, label: str) -> None:
@@ -84,7 +84,7 @@ class TableWriter:
         self._open.clear()
 
     def write(self, table: str, rows: pa.Table) -> None:
-        """Append rows, day by day where the table has days."""
+        """Append rows, by day if the table has days."""
         if not rows.num_rows:
             return
         if "run" not in rows.column_names:
@@ -113,7 +113,7 @@ class TableWriter:
 
 
 def _stats(about: pq.FileMetaData, rows: int) -> Row:
-    """What readers pass files over by: rows, and the bounds of offsets and times."""
+    """Return statistics by which readers skip files: rows, and the bounds of offsets and times."""
     least: dict[str, object] = {}
     greatest: dict[str, object] = {}
     columns = {about.schema.column(i).path: i for i in range(about.num_columns)}
@@ -124,23 +124,23 @@ def _stats(about: pq.FileMetaData, rows: int) -> Row:
         if any(group is None or not group.has_min_max or group.null_count for group in groups):
             continue
         bounds = min(group.min_raw for group in groups), max(group.max_raw for group in groups)
-        told = tuple(map(_stamp, bounds)) if name in ("ts", "max_ts") else bounds
-        least[name], greatest[name] = told
+        written = tuple(map(_stamp, bounds)) if name in ("ts", "max_ts") else bounds
+        least[name], greatest[name] = written
     nulls = dict.fromkeys(least, 0)
     return {"numRecords": rows, "minValues": least, "maxValues": greatest, "nullCount": nulls}
 
 
 def _stamp(ms: int) -> str:
-    """A moment, of years that the protocol can write: a record may carry any number."""
+    """Return a time, clipped to years that the protocol can write: a record may carry any number."""
     ms = min(max(ms, _BEGIN_OF_TIME_MS), _END_OF_TIME_MS - 1)
     at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
     return at.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
 def _encodings(schema: pa.Schema) -> Row:
-    """How columns are written: names once each, numbers that grow row by row as differences.
+    """Return how columns are written: names once each, numbers that grow row by row as differences.
 
-    A run writes many small files, so what no reader asks for is left out of their footers.
+    A run writes many small files, so what readers do not need is omitted from their footers.
     """
     named = [f.name for f in schema if pa.types.is_dictionary(f.type)]
     texts = [f.name for f in schema if pa.types.is_string(f.type)]

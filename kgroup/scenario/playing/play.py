@@ -367,7 +367,7 @@ class Play(ABC):
                 epoch = self._serving.do(lambda: self._epoch_of(there[name]))  # noqa: B023 - called here
                 instance_id = self.recorded.members[name].instance_id
                 request = commit_request(self.group_id, epoch, there[name], instance_id, share)
-            self._accepted(name or "nobody", self._ask(request, NAMES_UNTIL))
+            self._accepted(name or "no member", self._ask(request, NAMES_UNTIL))
 
     def _accepted(self, name: str, answer: Message) -> None:
         assert isinstance(answer, OffsetCommitResponse)

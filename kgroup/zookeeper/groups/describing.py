@@ -220,8 +220,8 @@ def _described(seen: Seen, stored: CommittedOffsets, ends: lag.Ends, starts: lag
 def _rows(seen: Seen, stored: CommittedOffsets, ends: lag.Ends, starts: lag.Ends) -> Iterator[OffsetRow]:
     """Yield a row for every partition with a committed offset, an owner or a subscriber."""
     owned = seen.nodes.owners
-    everybody = replace(_nobody(), assignment=assignment_of(_rows_of(seen, stored)))
-    for row in lag.rows(stored.all, (everybody,), ends, starts):
+    owner_of_all = replace(_unknown_member(), assignment=assignment_of(_rows_of(seen, stored)))
+    for row in lag.rows(stored.all, (owner_of_all,), ends, starts):
         partition = TopicPartition(row.topic, row.partition)
         if (owner := owned.get(partition)) is not None:
             row = replace(row, member_id=owner.consumer, owner_thread=owner.thread)
@@ -240,7 +240,7 @@ def _rows(seen: Seen, stored: CommittedOffsets, ends: lag.Ends, starts: lag.Ends
         yield row
 
 
-def _nobody() -> Member:
+def _unknown_member() -> Member:
     return Member("", None, None, None, None, ZOOKEEPER, None, MemberStatus.UNKNOWN, None, None, None, None)
 
 

@@ -29,7 +29,7 @@ class Runs:
         follow(
             self.once,
             pause_s=pause_s,
-            tell=self.told.append,
+            report=self.told.append,
             note=self.notes.append,
             sleep=self.pauses.append,
             passes=passes_by_itself(None, SafetyRefused),  # type: ignore[arg-type]
