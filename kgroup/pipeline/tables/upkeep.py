@@ -85,8 +85,8 @@ def compact(store: Store, move: Move, large: bool = True) -> tuple[int, int]:
     """
     with store.run(COMPACTION) as run:
         packs = _packs(store, large)
-        told = move.each(Merge(store.place, run.number, run.token, packs), len(packs))
-        files = [TableFile(**file) for row in told for file in row["files"]]
+        merged = move.each(Merge(store.place, run.number, run.token, packs), len(packs))
+        files = [TableFile(**file) for row in merged for file in row["files"]]
         for path in chain.from_iterable(packs):
             run.gone.setdefault(path.split("/")[0], []).append(path)
         before = sum(len(store.sizes(table)) for table in KEPT)
