@@ -20,19 +20,22 @@ from .security.sampled import FULL
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(1200)]
 CHOSEN = list(rows()) if FULL else sample()
+ROUNDS = 5
 
 
 def test_kafka_answers_as_recorded(tmp_path_factory: pytest.TempPathFactory) -> None:
     require("java", "mvn")
     recorded = read()
     assert recorded.keys() == {row.name for row in rows()}
-    seen = play_on_kafka(tmp_path_factory.mktemp("kafka"), CHOSEN)
-    assert seen.keys() == {row.name for row in CHOSEN}
-    differ = {name for name in seen if seen[name] != recorded[name]}
-    # The controller, which decides about topics, hears of a rule a moment after the broker that tells it.
-    if differ:
-        again = play_on_kafka(tmp_path_factory.mktemp("kafka"), CHOSEN)
-        differ = {name for name in differ if again[name] != recorded[name]}
+    differ = {row.name for row in CHOSEN}
+    # The controller, which decides about topics, hears of a rule a moment after the broker that reports it.
+    for _ in range(ROUNDS):
+        played = [row for row in CHOSEN if row.name in differ]
+        seen = play_on_kafka(tmp_path_factory.mktemp("kafka"), played)
+        assert seen.keys() == differ
+        differ = {name for name in seen if seen[name] != recorded[name]}
+        if not differ:
+            break
     assert differ == set()
 
 
