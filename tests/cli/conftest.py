@@ -39,7 +39,8 @@ def kgroup(capsys: pytest.CaptureFixture[str]) -> Kgroup:
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Client]:
     """A cluster with topic orders (6 partitions), shared by the tests; each uses groups of its own."""
-    settings = {"group.initial.rebalance.delay.ms": "0"}
+    # On a busy machine the tests outlast the ten minutes after which a group that is empty may be deleted.
+    settings = {"group.initial.rebalance.delay.ms": "0", "offsets.retention.check.interval.ms": "86400000"}
     with served(Cluster(config=settings, offsets_partitions=4)) as bootstrap:
         client = Client(bootstrap)
         client.create_topic("orders", 6)

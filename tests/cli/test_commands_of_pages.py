@@ -239,7 +239,11 @@ class World:
 
 
 def made(folder: Path, *, members: bool, legacy: bool = False, rules: bool = False) -> Iterator[World]:
-    settings = {"group.initial.rebalance.delay.ms": "0", "group.consumer.migration.policy": "bidirectional"}
+    settings = {
+        "group.initial.rebalance.delay.ms": "0",
+        "group.consumer.migration.policy": "bidirectional",
+        "offsets.retention.check.interval.ms": "86400000",
+    }
     if rules:
         settings |= {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": "User:ANONYMOUS"}
     cluster = Cluster(config=settings, offsets_partitions=4)
