@@ -1,7 +1,7 @@
 """A broker's error codes in words, with what to do next."""
 
 from collections.abc import Sequence
-from typing import TypeGuard
+from typing import Protocol, TypeGuard
 
 from kgroup.admin.models import ItemError
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError, Unreachable
@@ -69,9 +69,25 @@ def check(code: int, what: str, detail: str | None = None, needs: Needs = ()) ->
         raise refused(code, what, detail, needs)
 
 
-def describing(group_id: str) -> Needs:
-    """Return the rights to describe a group of any type: a hidden topic hides the group."""
-    return (on_group(DESCRIBE, group_id), on_topic(DESCRIBE, EVERY))
+class Described(Protocol):
+    """A group in the answer to a describe request of any type."""
+
+    @property
+    def group_id(self) -> str: ...
+
+    @property
+    def error_code(self) -> int: ...
+
+    @property
+    def error_message(self) -> str | None: ...
+
+
+def undescribed(group: Described) -> BrokerRefused | None:
+    """Return why a broker does not describe a group, None if it does; a hidden topic hides the group."""
+    if not group.error_code:
+        return None
+    needs = (on_group(DESCRIBE, group.group_id), on_topic(DESCRIBE, EVERY))
+    return refused(group.error_code, f"group {group.group_id}", group.error_message, needs)
 
 
 def hint_of(name: str) -> str | None:

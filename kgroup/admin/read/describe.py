@@ -24,7 +24,7 @@ from kgroup.admin.read.describe_listed import as_listed
 from kgroup.admin.read.members import classic_member, consumer_member, described, in_order
 from kgroup.admin.read.stable_ends import with_stable_ends
 from kgroup.admin.read.visibility import may_see, topics_asked, unseen_offsets
-from kgroup.admin.refusals import describing, hint_of, is_gone, item_error, not_found, refused
+from kgroup.admin.refusals import hint_of, is_gone, item_error, not_found, undescribed
 from kgroup.domain import OFFSETS_TOPIC, TopicPartition, first_of, grouped, offsets_partition_of, value
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.protocol.codec import Message
@@ -165,13 +165,8 @@ def _ask(
         asked = tuple(group for group in named if group)  # an empty id is an error for all of the batch
         wanted = ConsumerGroupDescribeRequest(group_ids=asked)
         for result in request(wanted, ConsumerGroupDescribeResponse).groups if asked else ():
-            if result.error_code:
-                answers[result.group_id] = refused(
-                    result.error_code,
-                    f"group {result.group_id}",
-                    result.error_message,
-                    describing(result.group_id),
-                )
+            if (failed := undescribed(result)) is not None:
+                answers[result.group_id] = failed
                 continue
             members = tuple(consumer_member(member, result.assignment_epoch) for member in result.members)
             answers[result.group_id] = replace(
@@ -213,13 +208,8 @@ def _as_classic(request: Ask, groups: Sequence[str], reports_instances: bool) ->
 
     answers: Answers[GroupDescription] = {}
     for answer in request(DescribeGroupsRequest(groups=tuple(groups)), DescribeGroupsResponse).groups:
-        if answer.error_code:
-            answers[answer.group_id] = refused(
-                answer.error_code,
-                f"group {answer.group_id}",
-                answer.error_message,
-                describing(answer.group_id),
-            )
+        if (failed := undescribed(answer)) is not None:
+            answers[answer.group_id] = failed
         elif answer.group_state == DEAD:  # what an unknown group is before version 6
             answers[answer.group_id] = not_found(answer.group_id)
         else:

@@ -17,9 +17,9 @@ from kgroup.admin.read.members import (
     streams_topology,
 )
 from kgroup.admin.read.topologies import topology_description, unread_description
-from kgroup.admin.refusals import check, describing, not_found, refused
+from kgroup.admin.refusals import check, not_found, undescribed
 from kgroup.domain import TopicPartition
-from kgroup.errors import ErrorCode, KgroupError
+from kgroup.errors import ErrorCode
 from kgroup.protocol.messages.share_group_describe import (
     ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
@@ -27,7 +27,7 @@ from kgroup.protocol.messages.share_group_describe import (
 from kgroup.protocol.releases import first_release
 
 if TYPE_CHECKING:
-    from kgroup.protocol.messages import share_group_describe, streams_group_describe
+    from kgroup.protocol.messages import streams_group_describe
     from kgroup.protocol.messages.list_groups import ListedGroup
 
 _APIS = {SHARE: 77, STREAMS: 89}
@@ -83,7 +83,7 @@ def _unknown_members(node: int, kind: str, listed: ListedGroup) -> GroupDescript
 def _as_share(ask: Ask, group_ids: Sequence[str]) -> Answers[GroupDescription]:
     answer = ask(ShareGroupDescribeRequest(group_ids=tuple(group_ids)), ShareGroupDescribeResponse).groups
     return {
-        group.group_id: _refusal(group)
+        group.group_id: undescribed(group)
         or replace(
             described(group.group_id, SHARE, SHARE, group.group_state),
             assignor=group.assignor_name or None,
@@ -93,15 +93,6 @@ def _as_share(ask: Ask, group_ids: Sequence[str]) -> Answers[GroupDescription]:
         )
         for group in answer
     }
-
-
-def _refusal(
-    group: share_group_describe.DescribedGroup | streams_group_describe.DescribedGroup,
-) -> KgroupError | None:
-    if not group.error_code:
-        return None
-    needs = describing(group.group_id)
-    return refused(group.error_code, f"group {group.group_id}", group.error_message, needs)
 
 
 def _as_streams(
@@ -116,7 +107,7 @@ def _as_streams(
     answer = ask(request, StreamsGroupDescribeResponse).groups
     topics = {group.group_id: _topics_of(group.topology) for group in answer}
     sizes = _sizes(cluster, topics.values())
-    return {group.group_id: _refusal(group) or streams_described(group, sizes) for group in answer}
+    return {group.group_id: undescribed(group) or streams_described(group, sizes) for group in answer}
 
 
 def streams_described(

@@ -113,7 +113,8 @@ def _without_large(paths: Sequence[str], sizes: Mapping[str, int]) -> list[str]:
     total, rest = sum(sizes[path] for path in paths), sorted(paths, key=lambda path: sizes[path])
     while rest and 2 * sizes[rest[-1]] > total:
         total -= sizes[rest.pop()]
-    return [path for path in paths if path in set(rest)]
+    kept = set(rest)
+    return [path for path in paths if path in kept]
 
 
 def _filled(paths: Sequence[str], sizes: Mapping[str, int]) -> Iterator[list[str]]:
