@@ -1,5 +1,6 @@
 """Tables in the open format: cut short anywhere, written and read by strangers, kept small, hostile."""
 
+import fcntl
 import json
 import multiprocessing
 import os
@@ -366,6 +367,30 @@ def test_many_runs_leave_few_records(tmp_path, log, monkeypatch):
     assert len(DeltaTable(out / "runs").file_uris()) < 5
     assert [entry["run"] for entry in store.manifest.runs] == list(range(1, len(store.manifest.runs) + 1))
     assert "compaction" in {entry["kind"] for entry in store.manifest.runs}
+
+
+def test_a_run_that_another_one_keeps_from_compacting_has_ended_well(tmp_path, log, monkeypatch):
+    """What it read is committed by then; the tables are compacted some other time."""
+    out = tmp_path / "out"
+    log.grow(0.5)
+    run(log, out)
+    monkeypatch.setattr(upkeep, "_OFTEN", 1)
+    monkeypatch.setattr(upkeep, "_MANY", 1)
+    packs = upkeep._packs
+    with (out / "lock").open("a+") as lock:
+
+        def another_begins(store: Store, large: bool) -> list[list[str]]:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return packs(store, large)
+
+        monkeypatch.setattr(upkeep, "_packs", another_begins)
+        told = log.grow(1.0)
+        run(log, out)
+    check_equal(Store(out), told)
+    assert [entry["kind"] for entry in Store(out).manifest.runs] == ["run", "run"]
+    monkeypatch.setattr(upkeep, "_packs", packs)
+    assert upkeep.compact(Store(out), InProcess())[1] < len(list(out.rglob("*.parquet")))
+    check_equal(Store(out), told)
 
 
 def test_compaction_by_tasks_leaves_a_file_a_partition_and_day_and_changes_no_row(tmp_path, log, spark):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
@@ -154,12 +155,16 @@ def _vacuumed(store: Store, table: str, keep_hours: int) -> int:
 
 
 def kept_small(store: Store, move: Move) -> None:
-    """Compact where runs have left many small files; then delete states that no run goes on from."""
+    """Compact where runs have left many small files; then delete states that no run goes on from.
+
+    Where another run is writing by now it does nothing: the one before has ended well.
+    """
     kinds = [entry["kind"] for entry in store.manifest.runs]
     since = len(kinds) - 1 - max((at for at, kind in enumerate(kinds) if kind == COMPACTION), default=-1)
     if since and since % _OFTEN == 0 and sum(len(pack) - 1 for pack in _packs(store, large=False)) >= _MANY:
-        compact(store, move, large=False)
-        _vacuumed(store, STATE, STATE_HOURS)
+        with suppress(delta.Overtaken):
+            compact(store, move, large=False)
+            _vacuumed(store, STATE, STATE_HOURS)
 
 
 def newest(rows: pa.Table) -> pa.Table:
