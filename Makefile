@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 SPARK := $(VENV)/.spark
+KERBEROS := $(VENV)/.kerberos
 LOOPS := $(VENV)/.loops
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c requirements.lock -e
 SEEDS ?= 1000
@@ -93,7 +94,11 @@ interop-newest: interop ## The same cases where the real Kafka is 4.4.0, and our
 # The extra has no wheel for Linux: where Kerberos's headers are missing, its tests are skipped and say so.
 .PHONY: kerberos
 kerberos: setup
-	@! command -v krb5-config >/dev/null || $(PIP) '.[kerberos]'
+	@! command -v krb5-config >/dev/null || $(MAKE) --no-print-directory $(KERBEROS)
+
+$(KERBEROS): $(STAMP)
+	$(PIP) '.[kerberos]'
+	@touch $@
 
 .PHONY: foreign
 foreign: export KGROUP_FOREIGN = full
