@@ -12,7 +12,7 @@ FAMILIES = ("SM", "CP", "AE", "LC", "OC")
 ROW = re.compile(
     rf"^\| ((?:{'|'.join(FAMILIES)})-\d+) \| (.*?\.)(?: \(([^()]+)\))? \| (.*) \|$", re.MULTILINE
 )
-SOURCE = re.compile(r"^Source of rows without brackets: (.+)\.$", re.MULTILINE)
+SOURCE = re.compile(r"^Source unless named: (.+)\.$", re.MULTILINE)
 """What a table says once of all its rows that name no source."""
 DIFFERENCE = re.compile(r"^\| (\w\w-\d+) \| ([^|]*) \| ([^|]*) \|$", re.MULTILINE)
 NAMED = re.compile(
