@@ -8,23 +8,20 @@ from kgroup.protocol import registry
 HERE = Path(__file__).parent
 HEAD = """# Protocol coverage
 
-Written by `docs/protocol_coverage.py`; `make docs` refreshes it and a test holds it to the code.
+`make docs` writes this page. Tests compare every message of every version with kio, byte for byte in both
+directions (`tests/conformance/test_kio.py`); damaged bytes raise only `DecodeError`. The embedded cluster
+serves every version of every API without a note.
 
-Every message of every version is held byte for byte against kio in both
-directions over generated values (`tests/conformance/test_kio.py`), and damaged bytes raise only
-`DecodeError` (`tests/conformance/test_robustness.py`). *Served* means that kgroup's own broker answers it
-(`tests/conformance/test_broker_answers.py`, every version); the others are spoken as a client only.
-
-| API | key | versions | flexible from | served |
+| API | key | versions | flexible from | note |
 |---|---|---|---|---|
 """
 RECORDS = """
 ## Records
 
 `__consumer_offsets`: every key type with every readable value version, written as Kafka 4.3.1 writes them.
-`__share_group_state` and `__transaction_state`: every key and value. Held to bytes of Kafka's own classes
-(`tests/conformance/test_kafka_golden.py`). Record batches are version 2 with none, gzip, snappy, lz4 and zstd
-(`tests/unit/protocol/batches`).
+`__share_group_state` and `__transaction_state`: every key and value. They are compared with bytes of Kafka's
+own classes (`tests/conformance/test_kafka_golden.py`). Record batches are version 2, uncompressed or with
+gzip, snappy, lz4 or zstd.
 """
 
 
@@ -35,12 +32,12 @@ def document() -> str:
     for key in (*registry.KAFKA_APIS, *registry.PRIVATE_APIS):
         request = registry.request_class(key)
         first, last = request.VERSIONS[0], request.VERSIONS[-1]
-        versions = f"{first} to {last}" if last > first else f"{first}"
+        versions = f"{first}-{last}" if last > first else f"{first}"
         flexible = request.FLEXIBLE if last >= request.FLEXIBLE else "never"
-        note = "yes" if key in served else "no"
+        note = "" if key in served else "client only "
         if key in registry.PRIVATE_APIS:
-            note = "when switched on ([experiment](client-assignors.md))"
-        rows.append(f"| {registry.name_of(key)} | {key} | {versions} | {flexible} | {note} |\n")
+            note = "off by default ([experiment](client-assignors.md)) "
+        rows.append(f"| {registry.name_of(key)} | {key} | {versions} | {flexible} | {note}|\n")
     return HEAD + "".join(rows) + RECORDS
 
 

@@ -9,7 +9,11 @@ HERE = Path(__file__).parent
 PAGE = HERE / "requirements.md"
 TESTS = HERE.parent / "tests"
 FAMILIES = ("SM", "CP", "AE", "LC", "OC")
-ROW = re.compile(rf"^\| ((?:{'|'.join(FAMILIES)})-\d+) \| (.*\.) \(([^()]+)\) \| (.*) \|$", re.MULTILINE)
+ROW = re.compile(
+    rf"^\| ((?:{'|'.join(FAMILIES)})-\d+) \| (.*?\.)(?: \(([^()]+)\))? \| (.*) \|$", re.MULTILINE
+)
+SOURCE = re.compile(r"^Source unless named: (.+)\.$", re.MULTILINE)
+"""What a table says once of all its rows that name no source."""
 DIFFERENCE = re.compile(r"^\| (\w\w-\d+) \| ([^|]*) \| ([^|]*) \|$", re.MULTILINE)
 NAMED = re.compile(
     rf"(?<![A-Za-z])({'|'.join(FAMILIES)})[-_](\d{{2,}})(?: to \1-(\d{{2,}}))?(?!\d)", re.IGNORECASE
@@ -18,18 +22,23 @@ NAMED = re.compile(
 
 def requirements() -> list[dict[str, str]]:
     """Return the page's rows in order; `kafka` and `why` are empty where Kafka does not differ."""
-    rows, _, differences = PAGE.read_text(encoding="utf-8").partition("\n## Where Kafka differs")
+    rows, _, differences = _page()
     kafka = {id_: (what, why) for id_, what, why in DIFFERENCE.findall(differences)}
-    return [
-        dict(
-            zip(
-                ("id", "requirement", "source", "kafka", "why"),
-                (*row, *kafka.get(row[0], ("", ""))),
-                strict=True,
+    found = []
+    for table in rows.split("\n## "):
+        shared = "".join(SOURCE.findall(table))
+        for id_, requirement, source, _ in ROW.findall(table):
+            what, why = kafka.get(id_, ("", ""))
+            found.append(
+                {
+                    "id": id_,
+                    "requirement": requirement,
+                    "source": source or shared,
+                    "kafka": what,
+                    "why": why,
+                }
             )
-        )
-        for *row, _ in ROW.findall(rows)
-    ]
+    return found
 
 
 def not_built() -> set[str]:
@@ -66,10 +75,17 @@ def document() -> str:
         id_, requirement, source, _ = row.groups()
         shown = list(_grouped(found.get(id_, ())))
         shown += ["[not built](not-built.md#requirements-not-built)"] * (id_ in excused)
-        shown = shown or [f"those of {', '.join(ids_in(requirement))}"]
-        return f"| {id_} | {requirement} ({source}) | {'<br>'.join(shown)} |"
+        shown = shown or [f"as {', '.join(ids_in(requirement))}"]
+        named = f" ({source})" if source else ""
+        return f"| {id_} | {requirement}{named} | {'<br>'.join(shown)} |"
 
-    return ROW.sub(with_tests, PAGE.read_text(encoding="utf-8"))
+    rows, *differences = _page()
+    return "".join([ROW.sub(with_tests, rows), *differences])
+
+
+def _page() -> tuple[str, str, str]:
+    """The page up to its last table, that table's heading, and the table."""
+    return PAGE.read_text(encoding="utf-8").partition("\n## Where Kafka differs")
 
 
 def _grouped(names: Iterable[str]) -> Iterator[str]:
