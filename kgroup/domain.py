@@ -22,7 +22,7 @@ W = TypeVar("W")
 def value(cls: type[V]) -> type[V]:
     """Make a slotted dataclass, frozen for the type checker alone: for values made often, or at every start.
 
-    A frozen `__init__` costs four times as much (docs/decisions/0002).
+    A frozen `__init__` costs four times as much: it sets fields through `object.__setattr__`.
     """
     return sharing_methods(dataclass(slots=True, eq=False, repr=False)(cls))
 

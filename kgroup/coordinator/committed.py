@@ -22,7 +22,7 @@ class CommittedOffsets(Sequence[Record]):
     """The records of a commit, in the order of their appending; for one replay, which stores these offsets.
 
     Nearly all records are commits. As records they would be three objects more for each partition, which
-    encoding and replay would only take apart again (docs/decisions/0062-commits-by-topic.md).
+    encoding and replay would only take apart again, and a commit would take half as long again.
     """
 
     __slots__ = ("_count", "group_id", "topics")

@@ -19,7 +19,7 @@ Reader: TypeAlias = Callable[[bytes, int, int], tuple[Any, int]]
 class _Declared(type):
     """Makes each class a slotted, keyword-only dataclass, frozen for the type checker.
 
-    Not frozen at run time: a frozen `__init__` costs four times as much (docs/decisions/0002).
+    Not frozen at run time: a frozen `__init__` costs four times as much.
     What is said of the whole message stands in the class statement: `api=12, versions=range(5), flexible=4`
     become its `API`, `VERSIONS` and `FLEXIBLE`; a response that `answers` a request has the request's.
     """

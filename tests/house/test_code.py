@@ -72,7 +72,7 @@ def test_nothing_that_is_read_can_run_code():
 
 
 def test_the_command_line_does_what_it_does_with_a_cluster_through_admin():
-    """Decision 28: what a command needs and Admin has not, Admin gets."""
+    """What a command needs and Admin lacks, Admin gets, with its timeout and its journal."""
     past = [
         f"{name_of(path)}:{number}"
         for path in modules()

@@ -1,7 +1,8 @@
 """Events posted to a web address: signed, in order, retried, and named where they did not arrive.
 
 One thread posts one event at a time, so that no event overtakes another and a slow receiver delays no poll.
-Headers and signature are those of Standard Webhooks (docs/webhooks.md, decision 0041).
+Headers and signature are those of Standard Webhooks, for which most languages have a library
+(docs/webhooks.md).
 """
 
 from __future__ import annotations
