@@ -104,23 +104,19 @@ def _within(context: str | None, error: ItemError) -> ItemError:
 
 
 def _planned(admin: "Admin", question: Question, context: str | None) -> Planned:
-    named = _named(admin, question)
+    if question.topic is None:
+        named = every(admin) if question.all_groups else expand(admin, question.groups)
+    else:
+        listing = admin.list_groups()
+        absent: set[str] = set()
+        if question.groups:
+            wanted = set(expand(admin, question.groups).groups)
+            listing = replace(listing, groups=tuple(g for g in listing.groups if g.group_id in wanted))
+            absent = wanted - {group.group_id for group in listing.groups}
+        listing, _ = reading(admin, listing, question.topic, False)
+        named = Named((*(group.group_id for group in listing.groups), *sorted(absent)), listing.errors)
     fleet = admin.plan_fleet(named.groups, patterns=question.patterns, read_log=question.read_log)
     return Planned(context, fleet, named.unseen)
-
-
-def _named(admin: "Admin", question: Question) -> Named:
-    if question.topic is None:
-        return every(admin) if question.all_groups else expand(admin, question.groups)
-
-    listing = admin.list_groups()
-    absent: set[str] = set()
-    if question.groups:
-        wanted = set(expand(admin, question.groups).groups)
-        listing = replace(listing, groups=tuple(g for g in listing.groups if g.group_id in wanted))
-        absent = wanted - {group.group_id for group in listing.groups}
-    listing, _ = reading(admin, listing, question.topic, False)
-    return Named((*(group.group_id for group in listing.groups), *sorted(absent)), listing.errors)
 
 
 def _result(
@@ -149,7 +145,9 @@ def _result(
         "groups": [{"context": context, **document(row)} for context, row in rows],
         "left_out": [{"context": context, **asdict(out)} for context, out in left_out],
     }
-    summary = _summary([row for _, row in rows])
+    counts = Counter(row.verdict for _, row in rows)
+    verdicts = ", ".join(f"{counts[name]} {name}" for name in ("ready", "blocked", "unknown", "already"))
+    summary = f"{count_of(len(rows), 'group')}   classic → consumer   {verdicts}"
     if unseen:
         summary = f"{summary}; not all were seen" if rows or left_out else "no group was seen"
     kinds = list(_kinds([row for _, row in rows]))
@@ -173,12 +171,6 @@ def _result(
         exit_code=ExitCode.REFUSED if blocked or refused else code,
         cluster=where,
     )
-
-
-def _summary(rows: "Sequence[FleetRow]") -> str:
-    counts = Counter(row.verdict for row in rows)
-    verdicts = ", ".join(f"{counts[name]} {name}" for name in ("ready", "blocked", "unknown", "already"))
-    return f"{count_of(len(rows), 'group')}   classic → consumer   {verdicts}"
 
 
 def _kinds(rows: "Iterable[FleetRow]") -> Iterator[str]:
@@ -239,24 +231,27 @@ def _table(rows: "Sequence[tuple[str | None, FleetRow]]") -> Table:
         Column("state", wide=True),
         Column("assignor", wide=True),
     )
-    return Table(columns, [{"context": context, **_cells(row)} for context, row in rows])
-
-
-def _cells(row: "FleetRow") -> Document:
-    obstacles = [each.code for each in row.blockers] + [f"{each.code}?" for each in row.unknown]
-    return {
-        "group_id": row.group_id,
-        "verdict": "BLOCKED" if row.verdict == "blocked" else row.verdict,
-        "effort": row.effort,
-        "members": UNKNOWN if row.members is None else row.members,
-        "obstacles": ", ".join(obstacles) or None,
-        "change": ", ".join(row.change) or None,
-        "software": ", ".join(f"{name} ({count})" for name, count in row.software.items())
-        or (UNKNOWN if row.members != 0 else None),
-        "warnings": ", ".join(row.warnings) or None,
-        "state": row.state,
-        "assignor": row.assignor,
-    }
+    cells = [
+        {
+            "context": context,
+            "group_id": row.group_id,
+            "verdict": "BLOCKED" if row.verdict == "blocked" else row.verdict,
+            "effort": row.effort,
+            "members": UNKNOWN if row.members is None else row.members,
+            "obstacles": ", ".join(
+                [*(each.code for each in row.blockers), *(f"{each.code}?" for each in row.unknown)]
+            )
+            or None,
+            "change": ", ".join(row.change) or None,
+            "software": ", ".join(f"{name} ({count})" for name, count in row.software.items())
+            or (UNKNOWN if row.members != 0 else None),
+            "warnings": ", ".join(row.warnings) or None,
+            "state": row.state,
+            "assignor": row.assignor,
+        }
+        for context, row in rows
+    ]
+    return Table(columns, cells)
 
 
 def _write_waves(question: Question, fleet: "Fleet", unseen: Sequence[ItemError]) -> None:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from kgroup.admin.models import GroupDescription, ItemError
+from kgroup.admin.models import ItemError
 from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
@@ -177,7 +177,13 @@ def show_state(env: Env, source: Source, selection: Selection, at: "At") -> Exit
     shown: list[str | Table] = [*coverage_lines(story, selection), f"as of {moment}"]
     for group in found:
         shown += ["", *blocks(group, ("summary", "members", "offsets"), "instance", env.output.terminal)]
-        shown += _delivery_lines(group)
+        for row in group.offsets:
+            deliveries = [
+                f"{each.first_offset}-{each.last_offset} {each.state}, delivered {each.deliveries}×"
+                for each in row.deliveries or ()
+            ]
+            if deliveries:
+                shown.append(f"  {row.topic}-{row.partition}: {'; '.join(deliveries)}")
     data = {
         "groups": [asdict(group) for group in found],
         "coverage": [coverage_json(covered) for covered in (*story.coverage, *story.state_coverage)],
@@ -188,7 +194,7 @@ def show_state(env: Env, source: Source, selection: Selection, at: "At") -> Exit
             "time": iso(-1 if at.time_ms is None else at.time_ms),
         },
     }
-    rows = [row for group in found for row in member_rows(group, "instance", short=False)]
+    rows = [cells for group in found for cells in member_rows(group, "instance", short=False)]
     result = Result(
         data,
         shown,
@@ -200,17 +206,6 @@ def show_state(env: Env, source: Source, selection: Selection, at: "At") -> Exit
         main=Table(member_columns(found), rows),
     )
     return show(env, result)
-
-
-def _delivery_lines(group: GroupDescription) -> Iterator[str]:
-    """Yield the stored records from each start offset on."""
-    for row in group.offsets:
-        deliveries = [
-            f"{each.first_offset}-{each.last_offset} {each.state}, delivered {each.deliveries}×"
-            for each in row.deliveries or ()
-        ]
-        if deliveries:
-            yield f"  {row.topic}-{row.partition}: {'; '.join(deliveries)}"
 
 
 def show_raw(env: Env, source: Source, selection: Selection) -> ExitCode:

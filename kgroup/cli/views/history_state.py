@@ -22,7 +22,7 @@ from kgroup.cli.inputs.history import unread_deliveries
 from kgroup.domain import NO_OFFSET, TopicPartition, grouped
 from kgroup.history.fold.deliveries import DeliveryState
 from kgroup.history.fold.state import GroupState
-from kgroup.history.fold.tasks import StreamsClient, Task, TaskSets, all_read_by
+from kgroup.history.fold.tasks import Task, TaskSets, all_read_by
 from kgroup.history.fold.view import CLASSIC, EPOCHS, INTERRUPTED, KINDS, SHARE, RecordedMember, View
 from kgroup.protocol.embedded.member import Application, application_of, embedded
 from kgroup.protocol.share_state_records import DELIVERY_STATES
@@ -112,8 +112,20 @@ def _starts(deliveries: Mapping[TopicPartition, DeliveryState]) -> tuple[OffsetR
 
 def _members(state: GroupState, application: Application | None) -> tuple[Member, ...]:
     epochs, leader = state.kind in EPOCHS, state.view().leader
-    members = (
-        Member(
+    members = []
+    for m in sorted(state.members.values(), key=lambda m: (m.label, m.member_id)):
+        assignment: Assignment | None
+        target: Assignment | None
+        process = None
+        if m.streams is None:
+            assignment = assignment_of(m.holds) if m.given is None else None
+            target = None if m.target is None else assignment_of(m.target)
+        else:
+            assignment, target = _read(state, m.streams.has), _read(state, m.streams.target)
+            tags = tuple(ClientTag(key, value) for key, value in sorted(m.streams.tags))
+            client = m.streams
+            process = StreamsProcess(client.process_id, client.topology_epoch, client.endpoint, tags)
+        member = Member(
             member_id=m.member_id,
             instance_id=m.instance_id,
             client_id=m.client_id,
@@ -124,34 +136,19 @@ def _members(state: GroupState, application: Application | None) -> tuple[Member
             state=m.state,
             subscribed_topics=_subscribed(state, m),
             subscribed_regex=m.regex,
-            assignment=_owned(state, m),
-            target_assignment=_target(state, m),
+            assignment=assignment,
+            target_assignment=target,
             is_leader=None if epochs else m.member_id == leader,
             user_data_bytes=None if epochs or m.given is not None else m.user_data,
             raw_metadata=text_of(m.metadata) if _opaque(m) else None,
             raw_assignment=None if m.given is None else text_of(m.given),
             tasks=None if m.streams is None else _tasks(m.streams.has),
             target_tasks=None if m.streams is None else _tasks(m.streams.target),
-            process=None if m.streams is None else _process(m.streams),
+            process=process,
         )
-        for m in _in_order(state)
-    )
-    return tuple(
-        with_content(member, embedded(application, m.client_id, m.metadata, m.assignment))
-        for member, m in zip(members, _in_order(state), strict=True)
-    )
-
-
-def _owned(state: GroupState, member: RecordedMember) -> Assignment | None:
-    if member.streams is not None:
-        return _read(state, member.streams.has)
-    return assignment_of(member.holds) if member.given is None else None
-
-
-def _target(state: GroupState, member: RecordedMember) -> Assignment | None:
-    if member.streams is not None:
-        return _read(state, member.streams.target)
-    return None if member.target is None else assignment_of(member.target)
+        content = embedded(application, m.client_id, m.metadata, m.assignment)
+        members.append(with_content(member, content))
+    return tuple(members)
 
 
 def _read(state: GroupState, tasks: TaskSets) -> Assignment | None:
@@ -177,11 +174,6 @@ def _tasks(tasks: TaskSets) -> Tasks:
     return Tasks(of(tasks.active), of(tasks.standby), of(tasks.warmup))
 
 
-def _process(client: StreamsClient) -> StreamsProcess:
-    tags = tuple(ClientTag(key, value) for key, value in sorted(client.tags))
-    return StreamsProcess(client.process_id, client.topology_epoch, client.endpoint, tags)
-
-
 def _topology(view: View) -> StreamsTopology | None:
     streams = view.streams
     if streams is None or streams.topology is None:
@@ -196,10 +188,6 @@ def _topology(view: View) -> StreamsTopology | None:
     else:
         described = Described.NOT_STORED
     return streams_topology(epoch, streams.topology.subtopologies, described)
-
-
-def _in_order(state: GroupState) -> list[RecordedMember]:
-    return sorted(state.members.values(), key=lambda m: (m.label, m.member_id))
 
 
 def _opaque(member: RecordedMember) -> bool:

@@ -14,6 +14,7 @@ from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import only_rights
 from kgroup.domain import Document, TopicPartition
+from kgroup.history.fold.view import SHARE, STREAMS
 
 if TYPE_CHECKING:
     from kgroup.history.deliveries import DeliveryReader
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
 
 Starts: TypeAlias = Mapping[str, Mapping[TopicPartition, int]] | None
 """Start offsets of share groups; None where they may not all have been read."""
+_COLUMNS = (
+    Column("group_id", "GROUP"),
+    Column("verdict"),
+    Column("differences"),
+    Column("not_compared", "NOT COMPARED"),
+)
 _POLL_S = 0.5
 _VERIFY_TRIES = 5
 _UNKNOWN_GROUP = "GROUP_ID_NOT_FOUND"
@@ -75,33 +82,6 @@ def show_verdict(env: Env, source: Source, selection: Selection) -> ExitCode:
     deliveries: list[DeliveryReader] = []
     found = _compare(source, readers, deliveries, selection)
     source.check()
-    table = _table(found)
-    read: list[Reader | DeliveryReader] = [*readers, *deliveries]
-    blocks: list[str | Table] = [
-        coverage_text(reader.coverage)
-        for reader in read
-        if reader.coverage.records or reader.coverage.failure is not None
-    ]
-    data = {
-        "groups": table.rows,
-        "coverage": [coverage_json(reader.coverage) for reader in read],
-        "limits": list(LIMITS),
-    }
-    absent = [name for name in selection.names or () if name not in found.verdicts]
-    result = Result(
-        data,
-        [*blocks, "", table, "", _summary(found)],
-        items="groups",
-        names=found.named("differs"),
-        errors=[*source.failures, *found.unseen, *map(_absent, absent)],
-        exit_code=_exit_code(source, found, absent),
-        cluster=source.cluster,
-        main=table,
-    )
-    return show(env, result)
-
-
-def _table(found: Comparison) -> Table:
     rows: list[Document] = [
         {
             "group_id": name,
@@ -111,18 +91,39 @@ def _table(found: Comparison) -> Table:
         }
         for name, verdict in found.verdicts.items()
     ]
-    columns = (
-        Column("group_id", "GROUP"),
-        Column("verdict"),
-        Column("differences"),
-        Column("not_compared", "NOT COMPARED"),
-    )
-    return Table(columns if any(v.uncompared for v in found.verdicts.values()) else columns[:3], rows)
-
-
-def _absent(name: str) -> ItemError:
+    in_part = any(verdict.uncompared for verdict in found.verdicts.values())
+    table = Table(_COLUMNS if in_part else _COLUMNS[:3], rows)
+    read: list[Reader | DeliveryReader] = [*readers, *deliveries]
+    blocks: list[str | Table] = [
+        coverage_text(reader.coverage)
+        for reader in read
+        if reader.coverage.records or reader.coverage.failure is not None
+    ]
+    data = {
+        "groups": rows,
+        "coverage": [coverage_json(reader.coverage) for reader in read],
+        "limits": list(LIMITS),
+    }
+    absent = [name for name in selection.names or () if name not in found.verdicts]
     hint = "kgroup list shows which groups there are"
-    return ItemError(name, "GROUP_ID_NOT_FOUND", f"neither the log nor the cluster has group {name}", hint)
+    result = Result(
+        data,
+        [*blocks, "", table, "", _summary(found)],
+        items="groups",
+        names=found.named("differs"),
+        errors=[
+            *source.failures,
+            *found.unseen,
+            *(
+                ItemError(name, _UNKNOWN_GROUP, f"neither the log nor the cluster has group {name}", hint)
+                for name in absent
+            ),
+        ],
+        exit_code=_exit_code(source, found, absent),
+        cluster=source.cluster,
+        main=table,
+    )
+    return show(env, result)
 
 
 def _exit_code(source: Source, found: Comparison, absent: Sequence[str]) -> ExitCode:
@@ -270,7 +271,12 @@ def _compared(
                 else Verdict.unknown("the cluster did not answer")
             )
         elif state is not None:
-            found[name] = _unknown_to_the_cluster(state, refusal)
+            # A broker that cannot describe groups of this type proves nothing against them.
+            found[name] = (
+                Verdict.unknown(refusal.message, refusal.code)
+                if state.kind in (SHARE, STREAMS)
+                else Verdict([f"in the log, but {refusal.message}"], [])
+            )
     return found
 
 
@@ -304,12 +310,3 @@ def _topics_now(source: Source) -> Mapping[bytes, str]:
             log.topic.refresh()
             return log.topic.topic_names
     return {}
-
-
-def _unknown_to_the_cluster(state: "GroupState", refusal: ItemError) -> Verdict:
-    from kgroup.history.fold.view import SHARE, STREAMS
-
-    # A broker that cannot describe groups of this type proves nothing against them.
-    if state.kind in (SHARE, STREAMS):
-        return Verdict.unknown(refusal.message, refusal.code)
-    return Verdict([f"in the log, but {refusal.message}"], [])

@@ -173,9 +173,16 @@ def columns_of(by_topic: bool, in_time: bool, rated: bool, several: bool, held: 
 
 def rows_of(group: GroupLag, by_topic: bool) -> Iterable[Document]:
     """Return a row for each partition, or each topic, of a group."""
-    if by_topic:
-        return [_topic_row(group, topic, oldest) for topic, oldest in _topics(group)]
-    return [_partition_row(group.group_id, row) for row in group.offsets]
+    if not by_topic:
+        return [_partition_row(group.group_id, row) for row in group.offsets]
+    rows = []
+    for topic, oldest in _topics(group):
+        rest = None if all(row.gone for row in group.offsets if row.topic == topic["topic"]) else UNKNOWN
+        measured = ("consumed_per_s", "produced_per_s", "lag")
+        shown = {key: rest if topic[key] is None else topic[key] for key in measured}
+        ages = {"time_lag": duration_text(oldest) or rest}
+        rows.append({"group_id": group.group_id, **topic, **shown, **ages})
+    return rows
 
 
 def _partition_row(group_id: str, row: PartitionLag) -> Document:
@@ -196,19 +203,6 @@ def _partition_row(group_id: str, row: PartitionLag) -> Document:
         "instance_id": row.instance_id or row.member_id,
         "member_id": row.member_id,
         "error": row.error,
-    }
-
-
-def _topic_row(group: GroupLag, topic: Document, oldest: int | None) -> Document:
-    rest = None if all(row.gone for row in group.offsets if row.topic == topic["topic"]) else UNKNOWN
-    lag = rest if topic["lag"] is None else topic["lag"]
-    rates = {key: rest if topic[key] is None else topic[key] for key in ("consumed_per_s", "produced_per_s")}
-    return {
-        "group_id": group.group_id,
-        **topic,
-        **rates,
-        "lag": lag,
-        "time_lag": duration_text(oldest) or rest,
     }
 
 

@@ -51,10 +51,13 @@ def planned(plan: OffsetsPlan, where: Mapping[str, object] | None, *, csv: bool 
         i.result in (ChangeStatus.PLANNED, ChangeStatus.UNCHANGED) and i.group_id not in refused
         for i in plan.items
     )
+    states = [f"{each.type}, {each.state}" if each.type else "does not exist yet" for each in plan.groups]
+    groups = first_of([f"{g.group_id} ({state})" for g, state in zip(plan.groups, states, strict=True)])
+    head = f"PLAN  {plan.spec}: {groups or 'no group'}   plan {plan.id}"
     last = NOT_YET if counted else "Nothing to do."
     return Result(
         _data(plan, plan.items, None),
-        (_headline(plan), *_tables(plan.items, with_results=bool(failing)), *_cautions(plan), last),
+        (head, *_tables(plan.items, with_results=bool(failing)), *_cautions(plan), last),
         items="items",
         names=[f"{item.topic}:{item.partition}" for item in counted],
         errors=errors,
@@ -134,12 +137,6 @@ def _cautions(plan: OffsetsPlan) -> list[str]:
     return [f"! {group.caution}" for group in plan.groups if group.caution]
 
 
-def _headline(plan: OffsetsPlan) -> str:
-    states = [f"{each.type}, {each.state}" if each.type else "does not exist yet" for each in plan.groups]
-    groups = first_of([f"{g.group_id} ({state})" for g, state in zip(plan.groups, states, strict=True)])
-    return f"PLAN  {plan.spec}: {groups or 'no group'}   plan {plan.id}"
-
-
 def _tables(items: Sequence[OffsetChange], *, with_results: bool) -> list[Table]:
     if not items:
         return []
@@ -150,16 +147,15 @@ def _tables(items: Sequence[OffsetChange], *, with_results: bool) -> list[Table]
         columns += (Column("error_code", "ERROR"),)
     if any(item.effect for item in items):
         columns += (Column("effect", "NOTE"),)
-    return [Table(columns, [_shown(item) for item in items])]
-
-
-def _shown(item: OffsetChange) -> Document:
-    row = _row(item)
-    if row["change"] is not None:
-        row["change"] = f"{row['change']:+d}" if row["change"] else "0"
-    if row["new_offset"] is None and item.result in (ChangeStatus.PLANNED, ChangeStatus.DONE):
-        row["new_offset"] = "deleted"
-    return row
+    rows = []
+    for item in items:
+        row = _row(item)
+        if row["change"] is not None:
+            row["change"] = f"{row['change']:+d}" if row["change"] else "0"
+        if row["new_offset"] is None and item.result in (ChangeStatus.PLANNED, ChangeStatus.DONE):
+            row["new_offset"] = "deleted"
+        rows.append(row)
+    return [Table(columns, rows)]
 
 
 def _csv(plan: OffsetsPlan, items: Iterable[OffsetChange]) -> Table:

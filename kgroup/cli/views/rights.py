@@ -55,10 +55,17 @@ def examine(
         where = identity(admin, env)
     principal = another or _principal(env)
     address = str(where["bootstrap"] or "BROKER:9092")
-    wanted = {each: _to_ask_for(each, another is not None) for each in found}
+    # For another principal all of them; else those not known to be granted.
+    wanted = {
+        each: (*each.missing, *each.unknown) if another is None else tuple(need.right for need in each.needs)
+        for each in found
+    }
     rows = [_json(each, kafka_acls(rights, principal, address)) for each, rights in wanted.items()]
     rights = dict.fromkeys(right for those in wanted.values() for right in those) if named else None
     data = {"principal": principal, "group_id": group, "topic": topic, "commands": rows}
+    code = ExitCode.PARTIAL if any(each.usable is None for each in found) else ExitCode.OK
+    if named and any(each.usable is False for each in found):
+        code = ExitCode.NOT_AUTHORISED
     return show(
         env,
         Result(
@@ -67,7 +74,7 @@ def examine(
             items="commands",
             names=[each.command for each in found if each.usable],
             errors=_errors(found, bool(named)),
-            exit_code=_code(found, bool(named)),
+            exit_code=code,
             cluster=where,
             main=Table(_COLUMNS, [_row(each) for each in found]),
         ),
@@ -85,11 +92,6 @@ def _principal(env: Env) -> str | None:
     login = security.credentials
     # The owner of a delegation token differs from the token's id.
     return f"User:{login.username}" if isinstance(login, Password) and not login.is_token else None
-
-
-def _to_ask_for(each: "Ability", for_another: bool) -> "tuple[Right, ...]":
-    """Return the rights not known to be granted; all of them for another principal."""
-    return tuple(wanted.right for wanted in each.needs) if for_another else (*each.missing, *each.unknown)
 
 
 def _json(each: "Ability", acls: Sequence[str]) -> Document:
@@ -153,9 +155,3 @@ def _errors(found: "Sequence[Ability]", named: bool) -> list[ItemError]:
             continue
         errors.append(ItemError(each.command, code, message))
     return errors
-
-
-def _code(found: "Sequence[Ability]", named: bool) -> ExitCode:
-    if named and any(each.usable is False for each in found):
-        return ExitCode.NOT_AUTHORISED
-    return ExitCode.PARTIAL if any(each.usable is None for each in found) else ExitCode.OK
