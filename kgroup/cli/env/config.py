@@ -147,24 +147,21 @@ def _context(name: str, value: object, path: Path) -> Context:
         raise ConfigError(f"context {name!r} in {path} has both bootstrap-servers and local", "keep one")
     where = f"context {name!r} in {path}"
     file = _text(value, "command-config", where)
+    servers = value.get("bootstrap-servers")
+    if not isinstance(servers, list):
+        servers = _text(value, "bootstrap-servers", where)
+    elif all(isinstance(server, str) for server in servers):
+        servers = ",".join(servers)
+    else:
+        raise ConfigError(f"bootstrap-servers of {where} is not a list of HOST:PORT")
     return Context(
         name=name,
-        bootstrap_servers=_servers(value, where),
+        bootstrap_servers=servers,
         local=_text(value, "local", where),
         command_config=(path.parent / Path(file).expanduser()) if file else None,
         timeout=_text(value, "timeout", where),
         properties=_properties(value, where),
     )
-
-
-def _servers(value: Document, where: str) -> str | None:
-    """Return `bootstrap-servers`, which may be a list as well as the usual text."""
-    servers = value.get("bootstrap-servers")
-    if not isinstance(servers, list):
-        return _text(value, "bootstrap-servers", where)
-    if not all(isinstance(server, str) for server in servers):
-        raise ConfigError(f"bootstrap-servers of {where} is not a list of HOST:PORT")
-    return ",".join(servers)
 
 
 def _properties(value: Document, where: str) -> dict[str, str]:

@@ -178,31 +178,23 @@ def without_overruled(settings: Mapping[str, Setting]) -> dict[str, Setting]:
         _keep_strongest(kept, [(name + suffix,) for suffix in ("", FROM_COMMAND, FROM_ENVIRONMENT)])
     for ways in _WAYS:
         _keep_strongest(kept, ways)
-    _drop_older_login(kept)
+    # A stronger sasl.jaas.config brings its own user.
+    jaas = kept.get("sasl.jaas.config")
+    for name in ("sasl.username", "sasl.password", "sasl.password-command", "sasl.password-env"):
+        if jaas is not None and name in kept and kept[name].rank > jaas.rank:
+            del kept[name]
     return kept
 
 
 def _keep_strongest(kept: dict[str, Setting], ways: Iterable[tuple[str, ...]]) -> None:
-    ranks = {way: _rank(kept, way[0]) for way in ways}
+    ranks: dict[tuple[str, ...], float] = {}
+    for way in ways:
+        # The decisive setting, from any source of a secret.
+        names = (way[0] + suffix for suffix in ("", FROM_COMMAND, FROM_ENVIRONMENT))
+        ranks[way] = min((kept[name].rank for name in names if name in kept), default=float("inf"))
     strongest = min(ranks.values())
     chosen = {name for way, rank in ranks.items() if rank == strongest for name in way}
     for way, rank in ranks.items():
         for name in () if rank == strongest else way:
             if name not in chosen and name in kept and kept[name].rank > strongest:
                 del kept[name]
-
-
-def _rank(kept: Mapping[str, Setting], name: str) -> float:
-    """Return the rank of the layer that sets it, from any source of a secret."""
-    found = (
-        kept[said].rank for suffix in ("", FROM_COMMAND, FROM_ENVIRONMENT) if (said := name + suffix) in kept
-    )
-    return min(found, default=float("inf"))
-
-
-def _drop_older_login(kept: dict[str, Setting]) -> None:
-    """Drop sasl.username where a stronger sasl.jaas.config brings its own user."""
-    jaas = kept.get("sasl.jaas.config")
-    for name in ("sasl.username", "sasl.password", "sasl.password-command", "sasl.password-env"):
-        if jaas is not None and name in kept and kept[name].rank > jaas.rank:
-            del kept[name]

@@ -173,13 +173,9 @@ class Webhook:
                 if not error.again or number == self._limits.tries:
                     raise _Refused(why, again=False) from None
                 delay = error.after_s if error.after_s is not None else next(delays)
-            self._pause(delay)
-
-    def _pause(self, delay_s: float) -> None:
-        """Wait before the next try; while closing no longer than there is time."""
-        if not self._closing.wait(delay_s):
-            return
-        time.sleep(max(0.0, min(delay_s, self._until - time.monotonic())))
+            if self._closing.wait(delay):
+                # While closing, wait no longer than there is time.
+                time.sleep(max(0.0, min(delay, self._until - time.monotonic())))
 
     def _try(self, client: httpx.Client, post: _Post) -> None:
         import httpx
@@ -201,7 +197,9 @@ class Webhook:
         if answer.is_success:
             return
         again = answer.is_server_error or answer.status_code in _WORTH_ANOTHER_TRY
-        raise _Refused(f"it answered {answer.status_code}", again=again, after_s=_retry_after(answer))
+        asked = answer.headers.get("retry-after", "").strip()
+        after_s = min(float(asked), _LONGEST_RETRY_AFTER_S) if asked.isascii() and asked.isdigit() else None
+        raise _Refused(f"it answered {answer.status_code}", again=again, after_s=after_s)
 
     def _lose(self, post: _Post, why: str) -> None:
         lost = Undelivered(post.id, post.event, why, self.where)
@@ -247,9 +245,3 @@ def shown(url: str) -> str:
         raise ConfigError("--notify is no web address", "as in https://hooks.example.net/kafka")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"{parts.scheme}://{host}{port}"
-
-
-def _retry_after(answer: httpx.Response) -> float | None:
-    """Return the seconds the receiver asks to wait, at most a minute; None where it names none."""
-    text = answer.headers.get("retry-after", "").strip()
-    return min(float(text), _LONGEST_RETRY_AFTER_S) if text.isascii() and text.isdigit() else None

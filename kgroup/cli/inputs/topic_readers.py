@@ -36,27 +36,21 @@ def reading(
         if concerns and static:
             chosen.add(group_id)
         elif concerns is not False and static is None:
-            errors.append(_static_unknown(group_id))
+            message = f"whether {group_id} has static members is not known: the broker does not say"
+            hint = "Kafka 2.4 and later report instance ids, and 4.2 and later the members of streams groups"
+            errors.append(ItemError(group_id, ErrorCode.UNSUPPORTED_VERSION.name, message, hint))
         elif concerns is None and static and not isinstance(stored, KgroupError):
-            errors.append(_topics_unknown(found))
+            message = (
+                f"whether {group_id} reads the topic is not known: what its members read is not reported now"
+            )
+            hint = (
+                "retry once it is stable; --protocol-type consumer leaves out groups that are not consumers'"
+            )
+            errors.append(ItemError(group_id, "NOT_TOLD", message, hint))
         if isinstance(stored, KgroupError):
             errors.append(item_error(group_id, stored))
     groups = tuple(group for group in listing.groups if group.group_id in chosen)
     return replace(listing, groups=groups, errors=(*listing.errors, *errors, *unread)), described
-
-
-def _static_unknown(group_id: str) -> ItemError:
-    message = f"whether {group_id} has static members is not known: the broker does not say"
-    hint = "Kafka 2.4 and later report instance ids, and 4.2 and later the members of streams groups"
-    return ItemError(group_id, ErrorCode.UNSUPPORTED_VERSION.name, message, hint)
-
-
-def _topics_unknown(group: GroupDescription) -> ItemError:
-    message = (
-        f"whether {group.group_id} reads the topic is not known: what its members read is not reported now"
-    )
-    hint = "retry once it is stable; --protocol-type consumer leaves out groups that are not consumers'"
-    return ItemError(group.group_id, "NOT_TOLD", message, hint)
 
 
 def _concerns(topic: str, group: GroupDescription, offsets: frozenset[str] | KgroupError) -> bool | None:

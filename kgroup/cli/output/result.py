@@ -225,18 +225,12 @@ def print_blocks(env: Env, blocks: Sequence[str | Table], main: tuple[Column, ..
         if isinstance(block, Table):
             _print_table(env, block, out.columns if block.columns == main else None)
         else:
-            _print_line(clean(block), out.terminal)
-
-
-def _print_line(line: str, terminal: bool) -> None:
-    """Print a line; on a terminal too narrow for it broken at blanks, aligned with its text."""
-    width = max(_terminal_width(), 20) if terminal else 0
-    if not terminal or len(line) <= width:
-        print(line)
-        return
-    indent = len(line) - len(line.lstrip()) + 2
-    for piece in wrapped(line, width, min(indent, width // 2)):
-        print(piece)
+            line = clean(block)
+            width = max(_terminal_width(), 20) if out.terminal else len(line)
+            indent = len(line) - len(line.lstrip()) + 2
+            # On a terminal too narrow for it, a line is broken at blanks and aligned with its text.
+            for piece in wrapped(line, width, min(indent, width // 2)):
+                print(piece)
 
 
 def _print_table(env: Env, table: Table, wanted: tuple[str, ...] | None) -> None:
