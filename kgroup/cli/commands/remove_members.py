@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -210,9 +210,19 @@ def planned(plan: Plan, where: Mapping[str, object] | None) -> Result:
     size = f", {len(seen)} members" if seen else ""
     valid = ", ".join(f"{name.replace('_', ' ')} = {value}" for name, value in plan.valid_while.items())
     head = f"PLAN  {plan.group_id} ({plan.type}, {plan.state}{size})   plan {plan.id} · valid while {valid}"
+    rows = []
+    for item in plan.items:
+        member = seen.get(item.member_id or "")
+        assignment = member["assignment"] if member else ()
+        owned = (
+            UNKNOWN
+            if assignment is None
+            else " ".join(f"{a['topic']}:{ranges(a['partitions'])}" for a in assignment)
+        )
+        rows.append({**asdict(item), "host": member and member["host"], "partitions": owned})
     return Result(
         _data(plan, plan.items, None),
-        (head, Table(_PLANNED, [_planned_row(item, seen) for item in plan.items]), last),
+        (head, Table(_PLANNED, rows), last),
         items="items",
         names=[_name(item) for item in plan.items if item.planned],
         errors=[_error(item) for item in absent],
@@ -261,17 +271,6 @@ def _data(plan: Plan, items: tuple[ItemResult, ...], journal_id: str | None) -> 
         "journal_id": journal_id,
         "items": [asdict(item) for item in items],
     }
-
-
-def _planned_row(item: ItemResult, seen: Mapping[str, Mapping[str, Any]]) -> Document:
-    member = seen.get(item.member_id or "")
-    assignment = member["assignment"] if member else ()
-    owned = (
-        UNKNOWN
-        if assignment is None
-        else " ".join(f"{a['topic']}:{ranges(a['partitions'])}" for a in assignment)
-    )
-    return {**asdict(item), "host": member and member["host"], "partitions": owned}
 
 
 def _name(item: ItemResult) -> str:

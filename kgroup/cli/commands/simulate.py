@@ -120,8 +120,7 @@ def command(
 
     chosen = find(scenario or SCENARIOS[0])
     size = _size(env, chosen, members, partitions, session_timeout, like)
-    kinds = [(_push() if name == PUSH else name, fixed) for name, fixed in _kinds(protocol, static)]
-    results = compare(chosen, size, kinds, expecting=expecting)
+    results = compare(chosen, size, _kinds(protocol, static), expecting=expecting)
     if html is not None:
         from kgroup.simulation.play.picture import page
 
@@ -143,20 +142,19 @@ def command(
     return show(env, Result(data, (table,), "results", names))
 
 
-def _kinds(protocol: str | None, static: bool | None) -> list[tuple[str, bool]]:
+def _kinds(protocol: str | None, static: bool | None) -> "list[tuple[str | MakePush, bool]]":
     if protocol is not None and protocol not in PROTOCOLS:
         raise ConfigError(f"--protocol {protocol!r} is unknown", "one of " + ", ".join(PROTOCOLS))
     protocols = PROTOCOLS if protocol is None else (protocol,)
     if protocol == PUSH and static:
         raise ConfigError("--protocol push has no static members", "leave --static out")
+    made: dict[str, str | MakePush] = {name: name for name in protocols}
+    if PUSH in made and not static:
+        from kgroup.zookeeper.entry.simulate import PushStage
+
+        made[PUSH] = PushStage
     kinds = (False, True) if static is None else (static,)
-    return [(name, kind) for name in protocols for kind in kinds if not (name == PUSH and kind)]
-
-
-def _push() -> "MakePush":
-    from kgroup.zookeeper.entry.simulate import PushStage
-
-    return PushStage
+    return [(made[name], kind) for name in protocols for kind in kinds if not (name == PUSH and kind)]
 
 
 def _size(

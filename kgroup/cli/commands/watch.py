@@ -157,7 +157,12 @@ class _View:
             elif self._ndjson:
                 print(json_line("watch", row), flush=True)
             elif not self._screen:
-                print(_line(change, now_ms), flush=True)
+                who = change.instance_id or change.member_id
+                text = "  ".join(f"{k} {_value(v)}" for k, v in change.detail.items() if v not in ([], None))
+                if "before" in change.detail:
+                    text = f"{_value(change.detail['before'])} → {_value(change.detail['after'])}"
+                place = f"{day_and_clock(now_ms)[1]}  {change.group_id}  {change.event}"
+                print(clean(f"{place}  {who + '  ' if who else ''}{text}"), flush=True)
 
     def draw(self, now: Mapping[str, GroupDescription | None], first: bool) -> None:
         """Draw the current groups: on a screen always, in lines of text at first only."""
@@ -191,17 +196,6 @@ class _View:
         return show(self._env, Result(data, items="events", errors=errors, exit_code=code, cluster=where))
 
 
-def _line(change: "Change", now_ms: int) -> str:
-    _, clock = day_and_clock(now_ms)
-    who = change.instance_id or change.member_id
-    detail = change.detail
-    if "before" in detail:
-        text = f"{_value(detail['before'])} → {_value(detail['after'])}"
-    else:
-        text = "  ".join(f"{key} {_value(value)}" for key, value in detail.items() if value not in ([], None))
-    return clean(f"{clock}  {change.group_id}  {change.event}  {who + '  ' if who else ''}{text}")
-
-
 def _value(value: object) -> str:
     if value is None:
         return "unknown"
@@ -226,6 +220,7 @@ def posting(env: Env, url: str | None, secret_file: Path | None) -> "Iterator[We
         return
 
     require_extra("http", "--notify", "httpx")
+    secret: str | None
     if secret_file is not None:
         secret = read_secret(secret_file.expanduser())
     else:

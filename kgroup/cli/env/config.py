@@ -154,17 +154,7 @@ def _context(name: str, value: object, path: Path) -> Context:
         servers = ",".join(servers)
     else:
         raise ConfigError(f"bootstrap-servers of {where} is not a list of HOST:PORT")
-    return Context(
-        name=name,
-        bootstrap_servers=servers,
-        local=_text(value, "local", where),
-        command_config=(path.parent / Path(file).expanduser()) if file else None,
-        timeout=_text(value, "timeout", where),
-        properties=_properties(value, where),
-    )
-
-
-def _properties(value: Document, where: str) -> dict[str, str]:
+    local, timeout = _text(value, "local", where), _text(value, "timeout", where)
     given = value.get("properties") or {}
     if not isinstance(given, dict):
         raise ConfigError(f"properties of {where} is not a mapping of settings")
@@ -176,7 +166,8 @@ def _properties(value: Document, where: str) -> dict[str, str]:
     strange = sorted(properties.keys() - KNOWN)
     if strange:
         raise ConfigError(f"{where}: kgroup has no setting {strange[0]!r}")
-    return properties
+    command_config = (path.parent / Path(file).expanduser()) if file else None
+    return Context(name, servers, local, command_config, timeout, properties)
 
 
 def _property(given: Document, key: str, where: str) -> str:

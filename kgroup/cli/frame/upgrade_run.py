@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from kgroup.admin.as_json import document
 from kgroup.admin.migrate.run import Options, Stopped, against, goes_on_at
@@ -122,11 +122,23 @@ def _foreseen(
 def _execute(
     env: Env, admin: "Admin", file: StateFile, waves: Sequence[Wave], options: Options, where: Document
 ) -> ExitCode:
-    report = _reporter(env)
+    reported: dict[str, object] = {}
 
     def store(runs: Sequence[WaveRun]) -> None:
+        """Store the waves and print those that changed: lines for people, ndjson for programs."""
         file.write(runs)
-        report(runs)
+        for run in runs:
+            moment, line = _line(run) if env.output.is_lines else ("", "")
+            # Every poll changes the fields that this leaves out.
+            groups = (replace(g, seen_ms=None, unowned_partition_ms=Unowned()) for g in run.groups)
+            news: object = line or replace(run, groups=tuple(groups), started_ms=None, ended_ms=None)
+            if reported.setdefault(run.name, news) == news:
+                continue
+            reported[run.name] = news
+            if env.output.is_lines:
+                print(clean(f"{moment}  {line}"), flush=True)
+            elif env.output.format == "ndjson":
+                print(json_line("upgrade run", document(run)), flush=True)
 
     made = admin.run_waves(waves, continued(waves, file.read()), store, options)
     ended: ExitCode | None = None
@@ -242,35 +254,6 @@ def _summary(runs: Sequence[WaveRun]) -> str:
     done = sum(run.step == DONE for run in runs)
     groups = sum(len(run.groups) for run in runs)
     return f"{count_of(len(runs), 'wave')}, {count_of(groups, 'group')}   {done} of {len(runs)} waves done"
-
-
-class _Report(Protocol):
-    def __call__(self, runs: Sequence[WaveRun], /) -> None: ...
-
-
-def _reporter(env: Env) -> _Report:
-    """Return a printer of waves that changed: lines for people, ndjson for programs."""
-    reported: dict[str, object] = {}
-
-    def report(runs: Sequence[WaveRun]) -> None:
-        for run in runs:
-            if env.output.is_lines:
-                moment, line = _line(run)
-                news: object = line
-            else:
-                moment, line = "", ""
-                # Every poll changes the fields that this leaves out.
-                groups = (replace(g, seen_ms=None, unowned_partition_ms=Unowned()) for g in run.groups)
-                news = replace(run, groups=tuple(groups), started_ms=None, ended_ms=None)
-            if reported.setdefault(run.name, news) == news:
-                continue
-            reported[run.name] = news
-            if env.output.is_lines:
-                print(clean(f"{moment}  {line}"), flush=True)
-            elif env.output.format == "ndjson":
-                print(json_line("upgrade run", document(run)), flush=True)
-
-    return report
 
 
 def _line(run: WaveRun) -> tuple[str, str]:

@@ -41,7 +41,13 @@ def parse_csv(
             )
         if len(row) == 3 and not groups:
             raise ConfigError(f"{where} names no group", how)
-        partition, offset = (_number(cell, where) for cell in row[-2:])
+        numbers = []
+        for cell in row[-2:]:
+            try:
+                numbers.append(int(cell))
+            except ValueError:
+                raise ConfigError(f"{where}: {cell!r} is not a number") from None
+        partition, offset = numbers
         for group in [row[0]] if len(row) == 4 else groups:
             found.setdefault(group, {})[TopicPartition(row[-3], partition)] = offset
     if not found:
@@ -59,13 +65,6 @@ def _csv_rows(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
             return
         except csv.Error as error:
             raise ConfigError(f"{name} line {reader.line_num} is not CSV: {error}") from None
-
-
-def _number(cell: str, where: str) -> int:
-    try:
-        return int(cell)
-    except ValueError:
-        raise ConfigError(f"{where}: {cell!r} is not a number") from None
 
 
 class Exported(TypedDict):

@@ -1,6 +1,6 @@
 """A described group as text and tables."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 
 from kgroup.admin.models import (
@@ -274,7 +274,14 @@ def member_rows(group: GroupDescription, by: str, short: bool) -> list[Document]
         members.sort(key=lambda m: m.member_id)
     else:
         members.sort(key=lambda m: m.state == MemberStatus.STABLE)
-    found = [_member_row(group.group_id, member, _lag(member, rows), short) for member in members]
+    found = []
+    for member in members:
+        owned = partitions_of(member.assignment)
+        lag: int | str | None = UNKNOWN
+        if member.assignment is not None and owned <= rows.keys():
+            behind = total(rows[place] for place in owned)
+            lag = UNKNOWN if behind.unknown else behind.lag
+        found.append(_member_row(group.group_id, member, lag, short))
     if group.application is None:
         return found
     from kgroup.cli.views.applications import row_of
@@ -291,20 +298,19 @@ def _by_process_and_instance(member: Member) -> tuple[str, bool, str, str]:
     return process_id, member.instance_id is None, member.name, member.member_id
 
 
-def _lag(member: Member, rows: Mapping[TopicPartition, OffsetRow]) -> int | str | None:
-    """Return a member's lag; UNKNOWN where it is unknown, None where the member reads nothing."""
-    owned = partitions_of(member.assignment)
-    if member.assignment is None or not owned <= rows.keys():
-        return UNKNOWN
-    behind = total(rows[place] for place in owned)
-    return UNKNOWN if behind.unknown else behind.lag
-
-
 def _member_row(group_id: str, member: Member, lag: int | str | None, short: bool) -> Document:
     subscribed = list(member.subscribed_topics or ())
     if member.subscribed_regex:
         subscribed.append(f"/{member.subscribed_regex}/")
     target = member.target_assignment
+    state: str = member.state
+    if member.state == MemberStatus.REVOKING and target is not None:
+        kept = {(entry.topic, p) for entry in target for p in entry.partitions}
+        going = [
+            TopicAssignment(entry.topic, tuple(p for p in entry.partitions if (entry.topic, p) not in kept))
+            for entry in member.assignment or ()
+        ]
+        state = "revoking " + " ".join(f"{e.topic}:{ranges(e.partitions)}" for e in going if e.partitions)
     aim = None if target is None else "=" if target == member.assignment else assignment_text(target)
     process_id = None if member.process is None else member.process.process_id
     return {
@@ -316,7 +322,7 @@ def _member_row(group_id: str, member: Member, lag: int | str | None, short: boo
         "rack_id": member.rack_id,
         "protocol": member.protocol,
         "member_epoch": member.member_epoch,
-        "state": _state(member),
+        "state": state,
         "partitions": UNKNOWN if member.partition_count is None else member.partition_count,
         "assignment": owned_text(member),
         "target_assignment": aim,
@@ -331,17 +337,6 @@ def _member_row(group_id: str, member: Member, lag: int | str | None, short: boo
     }
 
 
-def _state(member: Member) -> str:
-    if member.state != MemberStatus.REVOKING or member.target_assignment is None:
-        return member.state
-    kept = {(entry.topic, p) for entry in member.target_assignment for p in entry.partitions}
-    going = [
-        TopicAssignment(entry.topic, tuple(p for p in entry.partitions if (entry.topic, p) not in kept))
-        for entry in member.assignment or ()
-    ]
-    return "revoking " + " ".join(f"{e.topic}:{ranges(e.partitions)}" for e in going if e.partitions)
-
-
 def offset_cells(row: OffsetRow | PartitionLag) -> Document:
     """Return committed offset, log end and lag; a partition that is gone has only the first."""
     unread = UNKNOWN if row.commit_unread else None
@@ -351,15 +346,6 @@ def offset_cells(row: OffsetRow | PartitionLag) -> Document:
         "log_end_offset": rest if row.log_end_offset is None else row.log_end_offset,
         "lag": rest if row.lag is None else row.lag,
     }
-
-
-def _owner(row: OffsetRow, owners_known: bool, short: bool) -> Document:
-    """Return the reader of the partition; UNKNOWN where there may be one."""
-    if row.member_id is None:
-        unowned = None if owners_known or row.gone else UNKNOWN
-        return {"instance_id": unowned, "member_id": unowned}
-    member_id = short_member_id(row.member_id, row.instance_id) if short else row.member_id
-    return {"instance_id": row.instance_id, "member_id": member_id}
 
 
 def offset_columns(rows: Iterable[OffsetRow]) -> tuple[Column, ...]:
@@ -402,19 +388,27 @@ def held_open(rows: Iterable[OffsetRow | PartitionLag]) -> Iterator[str]:
 def offset_rows(group: GroupDescription, short: bool) -> list[Document]:
     """Return a row for each partition that has a committed offset or an owner."""
     owners_known = readers_known(group)
-    return [
-        {
-            "group_id": group.group_id,
-            "topic": row.topic,
-            "partition": row.partition,
-            **offset_cells(row),
-            **stable_cells(row),
-            **_owner(row, owners_known, short),
-            "leader_epoch": row.leader_epoch,
-            "metadata": row.metadata,
-            "assigned_epoch": row.assigned_epoch,
-            "owner_thread": row.owner_thread,
-            "error": row.error or row.reason,
-        }
-        for row in group.offsets
-    ]
+    rows: list[Document] = []
+    for row in group.offsets:
+        # Without a known owner there may be one.
+        instance_id = member_id = None if owners_known or row.gone else UNKNOWN
+        if row.member_id is not None:
+            instance_id = row.instance_id
+            member_id = short_member_id(row.member_id, row.instance_id) if short else row.member_id
+        rows.append(
+            {
+                "group_id": group.group_id,
+                "topic": row.topic,
+                "partition": row.partition,
+                **offset_cells(row),
+                **stable_cells(row),
+                "instance_id": instance_id,
+                "member_id": member_id,
+                "leader_epoch": row.leader_epoch,
+                "metadata": row.metadata,
+                "assigned_epoch": row.assigned_epoch,
+                "owner_thread": row.owner_thread,
+                "error": row.error or row.reason,
+            }
+        )
+    return rows

@@ -151,6 +151,7 @@ def _result(
     if unseen:
         summary = f"{summary}; not all were seen" if rows or left_out else "no group was seen"
     kinds = list(_kinds([row for _, row in rows]))
+    blockers = grouped((each.code, row.group_id) for _, row in rows for each in row.blockers)
     if question.html is not None:
         _write(question.html, data, summary, kinds, unseen, where)
         env.note(f"written: {question.html}")
@@ -165,7 +166,10 @@ def _result(
         errors=[
             *unseen,
             *_unknown_errors([row for _, row in rows]),
-            *_blocked_errors([row for _, row in rows]),
+            *(
+                ItemError(names[0], "BLOCKED", f"{first_of(names, 1)}: blocked: {code.replace('_', ' ')}")
+                for code, names in blockers.items()
+            ),
             *(ItemError(o.group_id, "BLOCKED", f"{o.group_id}: {o.reason}") for o in refused),
         ],
         exit_code=ExitCode.REFUSED if blocked or refused else code,
@@ -208,13 +212,6 @@ def _unknown_errors(rows: "Iterable[FleetRow]") -> Iterator[ItemError]:
     for (reason, code, message), (hint, names) in groups.items():
         said = f"{first_of(names, 1)}: not known: {code.replace('_', ' ')}: {message}"
         yield ItemError(names[0], reason, said, hint)
-
-
-def _blocked_errors(rows: "Iterable[FleetRow]") -> Iterator[ItemError]:
-    """Yield which groups are blocked, and by what: the rows show more."""
-    codes = ((each.code.replace("_", " "), row.group_id) for row in rows for each in row.blockers)
-    for code, names in grouped(codes).items():
-        yield ItemError(names[0], "BLOCKED", f"{first_of(names, 1)}: blocked: {code}")
 
 
 def _table(rows: "Sequence[tuple[str | None, FleetRow]]") -> Table:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from glob import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kgroup.admin.migrate.rehearse import Rehearsed, rehearse_copy
 from kgroup.admin.migrate.stage import copies_of, no_records
@@ -121,12 +121,24 @@ def _of_many(
     unread: Sequence[ItemError],
     where: Mapping[str, object] | None,
 ) -> Result:
-    rows = [
-        _short(each, plans.verdicts.get(name))
-        for name, each in done.items()
-        if not isinstance(each, KgroupError)
-    ]
-    failed = [item_error(name, each) for name, each in done.items() if isinstance(each, KgroupError)]
+    rows, failed = [], []
+    for name, each in done.items():
+        if isinstance(each, KgroupError):
+            failed.append(item_error(name, each))
+            continue
+        refusal = next((step for step in each.steps if step.error_code is not None), None)
+        rows.append(
+            Rehearsed(
+                group_id=each.group_id,
+                verdict=plans.verdicts.get(name),
+                upgrade=each.upgrade,
+                downgrade=each.downgrade,
+                offsets_kept=each.offsets_kept,
+                copied=each.copied,
+                error_code=None if refusal is None else refusal.error_code,
+                message=None if refusal is None else refusal.message,
+            )
+        )
     unseen = [*plans.errors, *failed, *unread]
     refused = [row for row in rows if "refused" in (row.upgrade, row.downgrade)]
     code = only_rights([error.code for error in unseen]) if unseen else ExitCode.OK
@@ -154,20 +166,6 @@ def _of_many(
         ],
         exit_code=ExitCode.REFUSED if refused else code,
         cluster=where,
-    )
-
-
-def _short(done: "Rehearsal", verdict: str | None) -> Rehearsed:
-    refusal = next((step for step in done.steps if step.error_code is not None), None)
-    return Rehearsed(
-        group_id=done.group_id,
-        verdict=verdict,
-        upgrade=done.upgrade,
-        downgrade=done.downgrade,
-        offsets_kept=done.offsets_kept,
-        copied=done.copied,
-        error_code=None if refusal is None else refusal.error_code,
-        message=None if refusal is None else refusal.message,
     )
 
 
@@ -229,7 +227,14 @@ def _each(
                 )
             except KgroupError as error:
                 done[group_id] = error
-    return {group_id: done.get(group_id) or _nowhere(source, group_id) for group_id in groups}
+    # A log that could not be read may hold the others.
+    failure = next((log.failure for log in source.logs if log.failure is not None), None)
+    where = source.logs[0].source if len(source.logs) == 1 else "__consumer_offsets"
+    for group_id in groups:
+        if group_id not in done:
+            unknown = ConfigError(f"there is no record of group {group_id} in these files")
+            done[group_id] = failure or (unknown if source.admin is None else no_records(where, group_id))
+    return {group_id: done[group_id] for group_id in groups}
 
 
 def _of_cluster(source: Source, groups: Sequence[str]) -> "tuple[Answers[Mapping[str, str]], dict[str, int]]":
@@ -305,17 +310,6 @@ def _made_up(name: str) -> bytes:
     return hashlib.sha256(name.encode()).digest()[:16]
 
 
-def _nowhere(source: Source, group_id: str) -> KgroupError:
-    """Return why there is no copy of a group: a log that could not be read may hold it."""
-    failure = next((log.failure for log in source.logs if log.failure is not None), None)
-    if failure is not None:
-        return failure
-    if source.admin is None:
-        return ConfigError(f"there is no record of group {group_id} in these files")
-    where = source.logs[0].source if len(source.logs) == 1 else "__consumer_offsets"
-    return no_records(where, group_id)
-
-
 def _lines(done: "Rehearsal", records: bool) -> Iterator[str]:
     kept = "the same" if done.offsets_kept else "NOT the same"
     yield f"upgrade {done.upgrade} · downgrade {done.downgrade} · committed offsets {kept}"
@@ -331,12 +325,13 @@ def _lines(done: "Rehearsal", records: bool) -> Iterator[str]:
             refusal = f"     REFUSED {step.error_code}: {step.message or 'no message'}"
             yield from wrapped(refusal, READABLE, 13)
         for record in step.records if records else ():
-            key = {name: of for name, of in record["key"].items() if name not in ("group", "group_id")}
-            about = f" {json.dumps(key, ensure_ascii=False)}" if key else ""
-            value = (
-                "tombstone" if record["value"] is None else json.dumps(record["value"], ensure_ascii=False)
-            )
-            line = f"     {record['offset']:>6}  {record['type_name']}{about}  {value}"
-            yield from wrapped(line, READABLE, 13)
+            yield from wrapped(f"     {_record(record)}", READABLE, 13)
     if not records:
         yield f"{sum(len(step.records) for step in done.steps)} records; --verbose shows them"
+
+
+def _record(record: Mapping[str, Any]) -> str:
+    key = {name: value for name, value in record["key"].items() if name not in ("group", "group_id")}
+    about = f" {json.dumps(key, ensure_ascii=False)}" if key else ""
+    value = "tombstone" if record["value"] is None else json.dumps(record["value"], ensure_ascii=False)
+    return f"{record['offset']:>6}  {record['type_name']}{about}  {value}"
