@@ -60,28 +60,22 @@ def command(
         found = [whole]
     data = {"entries": [_json(e) for e in found]}
     columns = (Column("name"), Column("kind"), Column("code"), Column("meaning"))
-    blocks = [line for n, e in enumerate(found) for line in (*([""] if n else ()), *_text(e))]
+    blocks: list[str] = []
+    for entry in found:
+        head = f"{entry.name} ({entry.kind.replace('-', ' ')})"
+        if entry.code is not None:
+            head = f"{entry.name} ({entry.code}, {'retriable' if entry.retriable else 'not retriable'})"
+        blocks += [*([""] if blocks else []), head, *_wrapped("", entry.meaning)]
+        cause = ("do" if entry.kind == "finding" else "cause", entry.cause)
+        for label, text in (("classic", entry.classic), ("consumer", entry.consumer), cause):
+            blocks += _wrapped(label, text) if text else []
+        blocks += [f"  {'next' if i == 0 else '':<10}{line}" for i, line in enumerate(entry.next)]
     main = Table(columns, data["entries"])
     return show(env, Result(data, blocks, "entries", [e.name for e in found], main=main))
 
 
 def _json(entry: Entry) -> Document:
     return {**asdict(entry), "next": list(entry.next), "aliases": list(entry.aliases)}
-
-
-def _text(entry: Entry) -> list[str]:
-    head = entry.name
-    if entry.code is not None:
-        head += f" ({entry.code}, {'retriable' if entry.retriable else 'not retriable'})"
-    else:
-        head += f" ({entry.kind.replace('-', ' ')})"
-    lines = [head, *_wrapped("", entry.meaning)]
-    cause_label = "do" if entry.kind == "finding" else "cause"
-    for label, text in (("classic", entry.classic), ("consumer", entry.consumer), (cause_label, entry.cause)):
-        if text:
-            lines += _wrapped(label, text)
-    lines += [f"  {'next' if i == 0 else '':<10}{line}" for i, line in enumerate(entry.next)]
-    return lines
 
 
 def _wrapped(label: str, text: str, width: int = 96) -> list[str]:

@@ -14,7 +14,7 @@ import time
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -140,7 +140,13 @@ class Webhook:
         import httpx
 
         with httpx.Client(timeout=self._limits.timeout_s) as client:
-            for post in self._posts():
+            while True:
+                with self._changed:
+                    self._trying = None
+                    self._changed.wait_for(lambda: self._waiting or self._closing.is_set())
+                    if not self._waiting:
+                        return
+                    post = self._trying = self._waiting.popleft()
                 try:
                     self._until_taken(client, post)
                 except _Refused as error:
@@ -148,17 +154,6 @@ class Webhook:
                 except Exception as error:
                     # On any error, the later events are still to be posted or named.
                     self._lose(post, f"{type(error).__name__}: {error}")
-
-    def _posts(self) -> Iterator[_Post]:
-        """Yield the events in their order, until it is closed and none is left."""
-        while True:
-            with self._changed:
-                self._trying = None
-                self._changed.wait_for(lambda: self._waiting or self._closing.is_set())
-                if not self._waiting:
-                    return
-                post = self._trying = self._waiting.popleft()
-            yield post
 
     def _until_taken(self, client: httpx.Client, post: _Post) -> None:
         delays, why = self._limits.backoff.delays(random.random), ""

@@ -116,10 +116,20 @@ def parse_offsets(
             group: {p: CommittedOffset(offset) for p, offset in by_p.items()} for group, by_p in rows.items()
         }
     else:
-        found = {
-            str(group["group_id"]): dict(_offset(row) for row in group["offsets"])
-            for group in _group_documents(text, name)
-        }
+        found = {}
+        for group in _group_documents(text, name):
+            offsets = found[str(group["group_id"])] = {}
+            for row in group["offsets"]:
+                try:
+                    place = TopicPartition(str(row["topic"]), int(row["partition"]))
+                    epoch = row.get("leader_epoch")
+                    offsets[place] = CommittedOffset(
+                        int(row["committed_offset"]),
+                        -1 if epoch is None else int(epoch),
+                        str(row.get("metadata") or ""),
+                    )
+                except (KeyError, TypeError, ValueError):
+                    raise ConfigError(f"{json.dumps(row)} is not a committed offset") from None
     missing = [group for group in groups if group not in found]
     if missing:
         raise ConfigError(f"{name} has no offsets of group {missing[0]}")
@@ -150,17 +160,3 @@ def _group_documents(text: str, name: str) -> Iterable[Mapping[str, Any]]:
             f"{name} is not an export of offsets", "kgroup offsets export GROUP -o json makes one"
         )
     return groups
-
-
-def _offset(row: Mapping[str, Any]) -> tuple[TopicPartition, "CommittedOffset"]:
-    from kgroup.admin.change.offset_plans import CommittedOffset
-
-    try:
-        partition = TopicPartition(str(row["topic"]), int(row["partition"]))
-        epoch = row.get("leader_epoch")
-        offset = CommittedOffset(
-            int(row["committed_offset"]), -1 if epoch is None else int(epoch), str(row.get("metadata") or "")
-        )
-    except (KeyError, TypeError, ValueError):
-        raise ConfigError(f"{json.dumps(row)} is not a committed offset") from None
-    return partition, offset

@@ -31,7 +31,20 @@ def reading(
         if isinstance(found, KgroupError):
             errors.append(item_error(group_id, found))
             continue
-        concerns = True if topic is None else _concerns(topic, found, stored)
+        concerns: bool | None = True
+        if topic is not None:
+            # Whether it subscribes to the topic, owns or committed it; None when unknown.
+            members = found.known_members
+            reads = (
+                any(topic in (m.subscribed_topics or ()) for m in members)
+                or any(entry.topic == topic for m in members for entry in m.assignment or ())
+                or (not isinstance(stored, KgroupError) and topic in stored)
+            )
+            subscriptions_known = readers_known(found) and all(
+                m.subscribed_topics is not None for m in members
+            )
+            known = subscriptions_known and not isinstance(stored, KgroupError)
+            concerns = True if reads else False if known else None
         static = found.has_static_members if static_only else True
         if concerns and static:
             chosen.add(group_id)
@@ -51,16 +64,3 @@ def reading(
             errors.append(item_error(group_id, stored))
     groups = tuple(group for group in listing.groups if group.group_id in chosen)
     return replace(listing, groups=groups, errors=(*listing.errors, *errors, *unread)), described
-
-
-def _concerns(topic: str, group: GroupDescription, offsets: frozenset[str] | KgroupError) -> bool | None:
-    """Return whether the group subscribes to the topic, owns or committed it; None when unknown."""
-    members = group.known_members
-    if (
-        any(topic in (m.subscribed_topics or ()) for m in members)
-        or any(entry.topic == topic for m in members for entry in m.assignment or ())
-        or (not isinstance(offsets, KgroupError) and topic in offsets)
-    ):
-        return True
-    subscriptions_known = readers_known(group) and all(m.subscribed_topics is not None for m in members)
-    return False if subscriptions_known and not isinstance(offsets, KgroupError) else None

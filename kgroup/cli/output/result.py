@@ -66,8 +66,11 @@ def show(env: Env, result: Result) -> ExitCode:
         for name in result.names:
             # One line per name: one with a line feed or a control character must not look like others.
             print(clean(name))
+    elif env.output.format in printers:
+        printers[env.output.format](env, result)
     else:
-        printers.get(env.output.format, _print_result)(env, result)
+        main = result.main_table
+        print_blocks(env, result.blocks, None if main is None else main.columns)
     sys.stdout.flush()
     for error in result.errors:
         print_error(error.message, error.hint)
@@ -211,11 +214,6 @@ def _csv_cell(value: object, out: OutputOptions) -> object:
     # An apostrophe is how spreadsheets mark text. A tab or CR at the start is an escape by then.
     text = clean(text)
     return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
-
-
-def _print_result(env: Env, result: Result) -> None:
-    main = result.main_table
-    print_blocks(env, result.blocks, None if main is None else main.columns)
 
 
 def print_blocks(env: Env, blocks: Sequence[str | Table], main: tuple[Column, ...] | None) -> None:

@@ -72,31 +72,26 @@ def plan(env: Env, question: Question) -> ExitCode:
             where: Document | None = identity(admin, env)
         failed: list[ItemError] = []
     else:
-        planned, failed = _in_contexts(env, question)
-        where = None
+        if env.flags.keys() & {"bootstrap_server", "local", "context"}:
+            raise ConfigError("--contexts names the clusters", "leave out -b, --local and -C")
+        if question.waves is not None:
+            hint = "name it with -C, and leave out --contexts"
+            raise ConfigError("a file of waves is about one cluster", hint)
+        names = words(question.contexts)
+        if not names:
+            raise ConfigError("--contexts names no context", "kgroup context list shows them")
+        planned, failed, where = [], [], None
+        for name in dict.fromkeys(names):
+            try:
+                with open_admin(replace(env, flags={**env.flags, "context": name})) as admin:
+                    planned.append(_planned(admin, question, name))
+            except (BrokerRefused, Unreachable) as error:
+                failed.append(_within(name, item_error(name, error)))
+            except Failure as error:
+                # A pattern that matches nothing here may match in the others.
+                item = ItemError(error.item or name, error.code, error.message, error.hint)
+                failed.append(_within(name, item))
     return show(env, _result(env, question, planned, failed, where))
-
-
-def _in_contexts(env: Env, question: Question) -> tuple[list[Planned], list[ItemError]]:
-    if env.flags.keys() & {"bootstrap_server", "local", "context"}:
-        raise ConfigError("--contexts names the clusters", "leave out -b, --local and -C")
-    if question.waves is not None:
-        raise ConfigError("a file of waves is about one cluster", "name it with -C, and leave out --contexts")
-    names = words(question.contexts or "")
-    if not names:
-        raise ConfigError("--contexts names no context", "kgroup context list shows them")
-    planned, failed = [], []
-    for name in dict.fromkeys(names):
-        try:
-            with open_admin(replace(env, flags={**env.flags, "context": name})) as admin:
-                planned.append(_planned(admin, question, name))
-        except (BrokerRefused, Unreachable) as error:
-            failed.append(_within(name, item_error(name, error)))
-        except Failure as error:
-            # A pattern that matches nothing here may match in the others.
-            item = ItemError(error.item or name, error.code, error.message, error.hint)
-            failed.append(_within(name, item))
-    return planned, failed
 
 
 def _within(context: str | None, error: ItemError) -> ItemError:
