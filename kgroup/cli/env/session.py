@@ -30,23 +30,7 @@ def open_admin(env: Env, *, within_s: float = float("inf"), makes: bool = False)
     """
     from kgroup.admin.admin import Admin
 
-    connection = connection_of(env, makes=makes)
-    transport: Transport
-    if isinstance(connection, Path):
-        from kgroup.broker.embedded import EmbeddedTransport
-        from kgroup.log.files import ACLS
-        from kgroup.runtime.cluster import Cluster
-        from kgroup.runtime.settings import STANDARD_AUTHORIZER
-
-        # access rules can be read and changed; the folder's owner is bound by none
-        settings = {"authorizer.class.name": STANDARD_AUTHORIZER} if (connection / ACLS).exists() else None
-        transport = EmbeddedTransport(Cluster(connection, config=settings))
-    else:
-        from kgroup.client.transport import SocketTransport
-
-        transport = SocketTransport(connection)
-        transport.end_within(within_s + LEAST_S)
-    with closing(transport):
+    with closing(_transport(env, within_s + LEAST_S, makes)) as transport:
         yield Admin(transport, timeout_s=env.settings().timeout_s())
 
 
@@ -101,6 +85,24 @@ def connection_of(env: Env, *, makes: bool = False) -> "ConnectionSettings | Pat
     from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 
     return ConnectionSettings(parse_bootstrap(served), request_timeout_s=env.settings().timeout_s())
+
+
+def _transport(env: Env, within_s: float, makes: bool) -> "Transport":
+    connection = connection_of(env, makes=makes)
+    if isinstance(connection, Path):
+        from kgroup.broker.embedded import EmbeddedTransport
+        from kgroup.log.files import ACLS
+        from kgroup.runtime.cluster import Cluster
+        from kgroup.runtime.settings import STANDARD_AUTHORIZER
+
+        # access rules can be read and changed; the folder's owner is bound by none
+        settings = {"authorizer.class.name": STANDARD_AUTHORIZER} if (connection / ACLS).exists() else None
+        return EmbeddedTransport(Cluster(connection, config=settings))
+    from kgroup.client.transport import SocketTransport
+
+    transport = SocketTransport(connection)
+    transport.end_within(within_s)
+    return transport
 
 
 def _refuse_without_cluster(directory: Path) -> None:

@@ -324,14 +324,13 @@ def _lines(done: "Rehearsal", records: bool) -> Iterator[str]:
         if step.error_code:
             refusal = f"     REFUSED {step.error_code}: {step.message or 'no message'}"
             yield from wrapped(refusal, READABLE, 13)
-        for record in step.records if records else ():
-            yield from wrapped(f"     {_record(record)}", READABLE, 13)
+        shown: Sequence[Mapping[str, Any]] = step.records if records else ()
+        for record in shown:
+            key = {name: of for name, of in record["key"].items() if name not in ("group", "group_id")}
+            about = f" {json.dumps(key, ensure_ascii=False)}" if key else ""
+            value = json.dumps(record["value"], ensure_ascii=False)
+            value = "tombstone" if record["value"] is None else value
+            line = f"     {record['offset']:>6}  {record['type_name']}{about}  {value}"
+            yield from wrapped(line, READABLE, 13)
     if not records:
         yield f"{sum(len(step.records) for step in done.steps)} records; --verbose shows them"
-
-
-def _record(record: Mapping[str, Any]) -> str:
-    key = {name: value for name, value in record["key"].items() if name not in ("group", "group_id")}
-    about = f" {json.dumps(key, ensure_ascii=False)}" if key else ""
-    value = "tombstone" if record["value"] is None else json.dumps(record["value"], ensure_ascii=False)
-    return f"{record['offset']:>6}  {record['type_name']}{about}  {value}"
