@@ -203,7 +203,11 @@ class Kafka:
         for waited in ended:
             if waited.held:
                 return waited
-            raise TimedOut(_not_held(waited, condition), self.last_events(group))
+            members = "unknown" if waited.members is None else waited.members
+            text = f"{waited.group_id} was not {condition} in {waited.waited_s:.1f} s"
+            text += f": last seen {waited.state or 'never'}, members {members}"
+            text += f": {waited.unseen.message}" if waited.unseen else ""
+            raise TimedOut(text, self.last_events(group))
         raise _error_of(errors[0]) if errors else TimedOut(f"{group}: it was not seen in time")
 
     def topics(self) -> tuple[TopicDescription, ...]:
@@ -343,10 +347,3 @@ def _error_of(error: ItemError) -> KgroupError:
     if error.code in ErrorCode.__members__:
         return BrokerRefused(ErrorCode[error.code], error.message, hint=error.hint)
     return (Unreachable if error.code == "UNREACHABLE" else KgroupError)(error.message, error.hint)
-
-
-def _not_held(waited: Waited, condition: str) -> str:
-    members = "unknown" if waited.members is None else waited.members
-    text = f"{waited.group_id} was not {condition} in {waited.waited_s:.1f} s"
-    text += f": last seen {waited.state or 'never'}, members {members}"
-    return f"{text}: {waited.unseen.message}" if waited.unseen else text

@@ -83,10 +83,15 @@ def compile_regex(pattern: str) -> Pattern:
     try:
         return _compiled(pattern)
     except (re2.error, UnicodeEncodeError) as error:
+        if len(pattern) > LONGEST_QUOTE and not isinstance(error, UnicodeEncodeError):
+            # To search for the place would delay other requests.
+            complaint = _shortened(_text_of(error))
+        else:
+            fault = _fault(pattern, error)
+            complaint = f"{fault.reason} at position {fault.position}"
         raise Refused(
             ErrorCode.INVALID_REGULAR_EXPRESSION,
-            f"SubscribedTopicRegex `{_shortened(pattern)}` is not a valid regular expression: "
-            f"{_complaint(pattern, error)}.",
+            f"SubscribedTopicRegex `{_shortened(pattern)}` is not a valid regular expression: {complaint}.",
         ) from None
 
 
@@ -96,7 +101,9 @@ def _compiled(pattern: str) -> Pattern:
     pattern.encode()
     if (named := pattern.count(r"\p") + pattern.count(r"\P")) > MOST_CATEGORIES:
         raise re2.error(f"pattern too large - {named} categories of {MOST_CATEGORIES}")
-    text = _as_in_re2(pattern)
+    # Group names are removed: RE2 extracts named groups despite never_capture.
+    names: set[str] = set()
+    text = _TOKEN.sub(lambda token: _token_in_re2(token, names), pattern)
     # A program of 300,000 instructions takes RE2 a third of a second: this gives up after 20 ms.
     size = re2.compile(text, _options(1 << 20)).programsize
     if size <= MOST_INSTRUCTIONS:
@@ -108,16 +115,8 @@ def _compiled(pattern: str) -> Pattern:
     return compiled  # type: ignore[no-any-return]
 
 
-def _as_in_re2(pattern: str) -> str:
-    """Rewrite a pattern of RE2/J for RE2; raise re2.error for what only RE2 accepts.
-
-    Group names are removed: RE2 extracts named groups despite never_capture.
-    """
-    names: set[str] = set()
-    return _TOKEN.sub(lambda token: _token_in_re2(token, names), pattern)
-
-
 def _token_in_re2(token: re.Match[str], names: set[str]) -> str:
+    """Rewrite a token of RE2/J for RE2; raise re2.error for what only RE2 accepts."""
     import re2
 
     text, name = token[0], token["name"]
@@ -148,14 +147,6 @@ def _escape_in_re2(text: str) -> str:
     if text[1] in "pP" and _NOT_IN_RE2J.fullmatch(text[2:].strip("{}").removeprefix("^")):
         raise re2.error(f"invalid character class range: {text}")
     return text if text[1].isascii() else text[1:]
-
-
-def _complaint(pattern: str, error: Exception) -> str:
-    """Return the complaint with its place, for short patterns only: searching delays other requests."""
-    if len(pattern) > LONGEST_QUOTE and not isinstance(error, UnicodeEncodeError):
-        return _shortened(_text_of(error))
-    fault = _fault(pattern, error)
-    return f"{fault.reason} at position {fault.position}"
 
 
 def matching_topics(pattern: Pattern, names: Iterable[str]) -> frozenset[str]:
@@ -223,13 +214,12 @@ def _position(pattern: str, kind: str, fragment: str) -> int:
 
 def _first_complaint(pattern: str, kind: str, ends: list[int], width: int) -> int:
     """Return where the offending part that ends at one of `ends` begins; 0 if none draws the complaint."""
-    found = bisect_left(ends, True, key=lambda end: _complains(pattern[:end], kind))
+    found = bisect_left(
+        ends,
+        True,
+        key=lambda end: (error := _error(pattern[:end])) is not None and _text_of(error).startswith(kind),
+    )
     return ends[found] - width if found < len(ends) else 0
-
-
-def _complains(text: str, kind: str) -> bool:
-    error = _error(text)
-    return error is not None and _text_of(error).startswith(kind)
 
 
 @cache

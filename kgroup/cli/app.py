@@ -43,13 +43,10 @@ def _replaced(error: UnicodeError) -> tuple[str, int]:
     """Return the characters as ASCII: kgroup's own symbols as look-alikes, others as JSON escapes."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
+    import json
+
     taken = error.object[error.start : error.end]
-    return "".join(_SIGNS.get(c) or _escape(c) for c in taken), error.end
-
-
-def _escape(character: str) -> str:
-    units = character.encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[i : i + 2].hex()}" for i in range(0, len(units), 2))
+    return "".join(_SIGNS.get(c) or json.dumps(c)[1:-1] for c in taken), error.end
 
 
 def widen() -> None:

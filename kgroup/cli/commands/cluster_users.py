@@ -150,8 +150,15 @@ def _password(user: str, file: str | None, variable: str | None) -> str:
             raise ConfigError(f"the environment has no {variable}", "--password-env takes its name")
     elif file is not None:
         found = _of_file(file)
+    elif not sys.stdin.isatty():
+        raise ConfigError(
+            f"there is no terminal to ask for the password of {user}",
+            "--password-file FILE (- for standard input) or --password-env NAME",
+        )
     else:
-        found = _asked(user)
+        found = getpass(f"password of {user}: ")
+        if getpass("again: ") != found:
+            raise ConfigError("the two passwords differ", "nothing was changed")
     if not found:
         raise ConfigError(f"the password of {user} is empty")
     return found
@@ -170,19 +177,6 @@ def _of_file(file: str) -> str:
     if os.name == "posix" and mode:
         raise ConfigError(f"{path} holds a password and others may read it", f"chmod 600 {path}")
     return text.rstrip("\r\n")
-
-
-def _asked(user: str) -> str:
-    if not sys.stdin.isatty():
-        raise ConfigError(
-            f"there is no terminal to ask for the password of {user}",
-            "--password-file FILE (- for standard input) or --password-env NAME",
-        )
-
-    found = getpass(f"password of {user}: ")
-    if getpass("again: ") != found:
-        raise ConfigError("the two passwords differ", "nothing was changed")
-    return found
 
 
 users = group("user", "SCRAM users: add, list, remove.", add, list_, remove)

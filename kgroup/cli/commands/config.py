@@ -18,7 +18,6 @@ from kgroup.cli.frame.options import command as make
 from kgroup.cli.output.messages import NOT_YET
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
-from kgroup.domain import Document
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -130,7 +129,13 @@ def set_(
     """
     from kgroup.admin.settings import once_applied
 
-    changes: dict[str, str | None] = {**_pairs(change or []), **dict.fromkeys(unset or [])}
+    changes: dict[str, str | None] = {}
+    for text in change or []:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip() or not value.strip():
+            raise ConfigError(f"{text!r} is not SETTING=VALUE", "as in consumer.session.timeout.ms=60000")
+        changes[name.strip()] = value.strip()
+    changes.update(dict.fromkeys(unset or []))
     if not changes:
         raise ConfigError("no setting is named", "SETTING=VALUE, or --unset SETTING")
     with open_admin(env) as admin:
@@ -146,7 +151,16 @@ def set_(
             applied, late = once_applied(lambda: admin.group_settings(group), changes, APPLIED_WITHIN_S)
             now = {setting.name: setting for setting in applied}
         where = identity(admin, env)
-    errors = [_not_yet(group, name, now.get(name)) for name in late]
+    errors = [
+        ItemError(
+            name,
+            "NOT_SEEN",
+            f"{name}: the change was accepted and is not seen yet: the broker still returns "
+            f"{now[name].value if name in now else 'no such setting'}",
+            shell.command("config get", group, name),
+        )
+        for name in late
+    ]
     result = replace(
         _shown(group, changes, before, now if execute else None, journal_id),
         errors=errors,
@@ -167,41 +181,19 @@ def _shown(
     journal_id: str | None,
 ) -> Result:
     """Return the settings as they would be, or with `journal_id` as they are now."""
-    rows = [_changed(name, value, before, now) for name, value in changes.items()]
+    rows = []
+    for name, value in changes.items():
+        was, after = before.get(name), now.get(name) if now else None
+        current = (
+            (after.value, after.origin) if after else (value, "group" if value is not None else "broker")
+        )
+        old = was.value if was else None
+        rows.append({"setting": name, "before": old, "after": current[0], "origin": current[1]})
     executed = journal_id is not None
     data = {"group_id": group, "executed": executed, "journal_id": journal_id, "settings": rows}
     columns = (Column("setting"), Column("before", right=True), Column("after", right=True), Column("origin"))
     last = f"journal {journal_id}" if executed else f"The broker would accept it. {NOT_YET}"
     return Result(data, (Table(columns, rows), last), items="settings", names=list(changes))
-
-
-def _not_yet(group: str, name: str, now: "Setting | None") -> ItemError:
-    value = "no such setting" if now is None else now.value
-    return ItemError(
-        name,
-        "NOT_SEEN",
-        f"{name}: the change was accepted and is not seen yet: the broker still returns {value}",
-        shell.command("config get", group, name),
-    )
-
-
-def _pairs(texts: list[str]) -> dict[str, str]:
-    pairs = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not name.strip() or not value.strip():
-            raise ConfigError(f"{text!r} is not SETTING=VALUE", "as in consumer.session.timeout.ms=60000")
-        pairs[name.strip()] = value.strip()
-    return pairs
-
-
-def _changed(
-    name: str, value: str | None, before: "Mapping[str, Setting]", now: "Mapping[str, Setting] | None"
-) -> Document:
-    after = now.get(name) if now else None
-    current = (after.value, after.origin) if after else (value, "group" if value is not None else "broker")
-    was = before.get(name)
-    return {"setting": name, "before": was.value if was else None, "after": current[0], "origin": current[1]}
 
 
 class _ConfigGroup(OptionsInFront):

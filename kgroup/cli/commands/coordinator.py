@@ -44,19 +44,15 @@ def command(
 
     With --partitions the partition is computed as the broker does it: abs(hash(group)) mod partitions.
     """
-    if partitions is None:
-        return _ask(env, group)
-    groups = [
-        {"group_id": g, "offsets_partition": offsets_partition_of(g, partitions), "coordinator": None}
-        for g in group
-    ]
-    rows = [{**g, "broker": None, "address": None} for g in groups]
-    return show(env, Result({"groups": groups}, (Table(_COLUMNS[:2], rows),), "groups", group))
-
-
-def _ask(env: Env, group_ids: list[str]) -> ExitCode:
+    if partitions is not None:
+        computed = [
+            {"group_id": g, "offsets_partition": offsets_partition_of(g, partitions), "coordinator": None}
+            for g in group
+        ]
+        offline = [{**g, "broker": None, "address": None} for g in computed]
+        return show(env, Result({"groups": computed}, (Table(_COLUMNS[:2], offline),), "groups", group))
     with open_admin(env) as admin:
-        groups = [asdict(found) for found in admin.find_coordinator(group_ids)]
+        groups = [asdict(found) for found in admin.find_coordinator(group)]
         unseen = admin.may_not_see(OFFSETS_TOPIC)
         where = identity(admin, env)
     rows = [

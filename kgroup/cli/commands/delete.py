@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin import shell
 from kgroup.admin.change.journal import Journal
-from kgroup.admin.models import EMPTY, GroupResult, ItemError
+from kgroup.admin.models import EMPTY, GroupResult
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity, open_admin
-from kgroup.cli.env.zookeeper import Opened, ZooKeeper, open_groups, refuse
+from kgroup.cli.env.zookeeper import ZooKeeper, open_groups, refuse
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes, undo_of_offsets, with_undo
 from kgroup.cli.frame.declaring import argument, option
@@ -95,8 +95,11 @@ def command(
         names = list(named.groups)
         ages: dict[str, int | None] = {}
         if stale_s is not None:
-            ages, unseen = _stale(admin, names if group else None, int(stale_s * 1000))
-            names, named = list(ages), Named(tuple(ages), tuple({*named.unseen, *unseen}))
+            listing = admin.list_groups((EMPTY,))
+            empty = [g.group_id for g in listing.groups if not group or g.group_id in names]
+            ages, unsure = admin.stale(empty, int(stale_s * 1000))
+            unseen = tuple({*named.unseen, *listing.errors, *unsure})
+            names, named = list(ages), Named(tuple(ages), unseen)
         if execute and wait_empty:
             wait_until_empty(env, admin, names)
         where = identity(admin, env)
@@ -133,19 +136,6 @@ def _restore(
         )
 
 
-def _stale(
-    admin: "Admin", names: list[str] | None, limit_ms: int
-) -> tuple[dict[str, int | None], tuple[ItemError, ...]]:
-    """Return the empty `names` (None: all groups) silent for `limit_ms`, and for how long.
-
-    Also return why there may be more.
-    """
-    listing = admin.list_groups((EMPTY,))
-    empty = [g.group_id for g in listing.groups if names is None or g.group_id in names]
-    stale, unsure = admin.stale(empty, limit_ms)
-    return stale, (*listing.errors, *unsure)
-
-
 def _export(admin: "Admin", groups: list[str], file: str | None, where: Document, incomplete: bool) -> str:
     """Store the offsets in a file before the deletion; return its name.
 
@@ -163,9 +153,6 @@ def _export(admin: "Admin", groups: list[str], file: str | None, where: Document
             message = f"nothing deleted: the export of {found.unseen.message}"
             raise Failure(of_code_name(found.unseen.code), found.unseen.code, message, hint, found.group_id)
     return keep(file, now, where)
-
-
-Ages = dict[str, int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,9 +173,12 @@ def delete(env: Env, where: str, request: Deleting) -> Result:
 
     with open_groups(env, where) as opened:
         named = expand(opened.groups, request.names, change=True) if request.names else every(opened.groups)
-        ages: Ages = {}
+        ages: dict[str, int | None] = {}
         if request.stale_s is not None:
-            ages = _stale_there(opened, named, int(request.stale_s * 1000))
+            now_ms, limit_ms = time.time_ns() // 1_000_000, int(request.stale_s * 1000)
+            for name, at in opened.groups.silent_since_ms(named.groups).items():
+                if at is not None and max(now_ms - at, 0) >= limit_ms:
+                    ages[name] = max(now_ms - at, 0)
             named = Named(tuple(ages), named.unseen)
         place = opened.identity()
         planned = opened.groups.plan_delete(named.groups)
@@ -217,11 +207,3 @@ def delete(env: Env, where: str, request: Deleting) -> Result:
     result = deletion(items, ages, place, done.journal_id, file, named.unseen)
     into_kafka = shell.command("offsets import", file)
     return with_undo(result, f"undo: none in ZooKeeper; the offsets into Kafka: {into_kafka} -b HOST:PORT")
-
-
-def _stale_there(opened: Opened, named: Named, limit_ms: int) -> Ages:
-    """Return the groups without consumers that wrote no offset for `limit_ms`, and for how long."""
-    now_ms = time.time_ns() // 1_000_000
-    written = opened.groups.silent_since_ms(named.groups)
-    ages = {name: max(now_ms - at, 0) for name, at in written.items() if at is not None}
-    return {name: age for name, age in ages.items() if age >= limit_ms}

@@ -21,7 +21,7 @@ from kgroup.cli.frame.tree import run
 from kgroup.errors import ConfigError, KgroupError, Unreachable, require_extra
 
 if TYPE_CHECKING:
-    from confluent_kafka import Consumer, Message, ShareConsumer, TopicPartition
+    from confluent_kafka import Consumer, ShareConsumer, TopicPartition
 
 GROUP, TOPIC = "orders-svc", "orders"
 PARTITIONS, RECORDS = 6, 300
@@ -90,7 +90,13 @@ def _tour(bootstrap: str) -> int:
     _say(f"{RECORDS} records are in. Three librdkafka consumers with instance ids join and commit.")
     fleet = {name: _Consumer(bootstrap, name) for name in INSTANCES}
     try:
-        _until("the consumers have read and committed", lambda: _settled(fleet))
+        _until(
+            "the consumers have read and committed",
+            lambda: (
+                sum(consumer.read for consumer in fleet.values()) >= RECORDS
+                and all(consumer.partitions == 2 for consumer in fleet.values())
+            ),
+        )
         codes += [_run("list", "-b", bootstrap), _run("describe", GROUP, "-b", bootstrap)]
         _say("A rolling restart: orders-1 stops and comes back. It is static, so no other member notices.")
         others = {name: fleet[name].assignments for name in ("orders-0", "orders-2")}
@@ -134,7 +140,11 @@ def _share_tour(bootstrap: str) -> int:
             f"{JOBS} jobs are in. Job {BROKEN} fails each time, and its worker releases it. "
             f"Job {MALFORMED} is malformed, and its worker rejects it."
         )
-        _until("all jobs are done or given up", lambda: _given_up(workers))
+        ends = Counter(ACCEPT=JOBS - 2, RELEASE=LIMIT, REJECT=1)
+        _until(
+            "all jobs are done or given up",
+            lambda: sum((worker.done for worker in workers), Counter[str]()) == ends,
+        )
         shares = " and ".join(f"{each.name} {each.done['ACCEPT']}" for each in workers)
         _say(f"Accepted: {shares}. Job {BROKEN} was delivered {LIMIT} times, the group's limit.")
         codes += [_run("list", *where), _run("describe", WORKERS, *where), _run("lag", WORKERS, *where)]
@@ -146,11 +156,6 @@ def _share_tour(bootstrap: str) -> int:
     return sum(code != 0 for code in codes)
 
 
-def _given_up(workers: "list[_Worker]") -> bool:
-    done = sum((worker.done for worker in workers), Counter[str]())
-    return done == Counter(ACCEPT=JOBS - 2, RELEASE=LIMIT, REJECT=1)
-
-
 def program() -> str:
     """Return how to start this program from the current shell, whose PATH may not have it."""
 
@@ -159,11 +164,6 @@ def program() -> str:
         return f"{word(sys.executable)} -m kgroup"
     found = which("kgroup")
     return "kgroup" if found and os.path.samefile(found, typed) else word(typed)
-
-
-def _settled(fleet: "dict[str, _Consumer]") -> bool:
-    read = sum(consumer.read for consumer in fleet.values())
-    return read >= RECORDS and all(consumer.partitions == 2 for consumer in fleet.values())
 
 
 class _Consumer:
@@ -232,21 +232,21 @@ class _Worker:
         self._thread.join()
 
     def _work(self) -> None:
-        with self._consumer as consumer:
-            consumer.subscribe([QUEUE])
-            while not self._stop.is_set():
-                taken = Counter(self._acknowledge(job) for job in consumer.poll(0.1) if job.error() is None)
-                if all(error is None for error in consumer.commit_sync(PATIENCE_S).values()):
-                    self.done += taken
-
-    def _acknowledge(self, job: "Message") -> str:
         from confluent_kafka import AcknowledgeType
 
         unlike = {b"job %d" % BROKEN: AcknowledgeType.RELEASE, b"job %d" % MALFORMED: AcknowledgeType.REJECT}
-        how = unlike.get(job.value() or b"", AcknowledgeType.ACCEPT)
-        time.sleep(JOB_S)
-        self._consumer.acknowledge(job, how)
-        return how.name
+        with self._consumer as consumer:
+            consumer.subscribe([QUEUE])
+            while not self._stop.is_set():
+                taken = Counter[str]()
+                for job in consumer.poll(0.1):
+                    if job.error() is None:
+                        how = unlike.get(job.value() or b"", AcknowledgeType.ACCEPT)
+                        time.sleep(JOB_S)
+                        self._consumer.acknowledge(job, how)
+                        taken[how.name] += 1
+                if all(error is None for error in consumer.commit_sync(PATIENCE_S).values()):
+                    self.done += taken
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """`kgroup doctor`: what is wrong with groups, and the evidence."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -99,7 +99,9 @@ def command(
         from kgroup.cli.views.rights import examine as examine_rights
 
         return examine_rights(env, group or (), topic, for_ or (), principal)
-    _refuse_without_rights(for_=for_, topic=topic, principal=principal)
+    for option_, value in (("--for", for_), ("--topic", topic), ("--principal", principal)):
+        if value is not None:
+            raise ConfigError(f"{option_} is about rights", "add --rights")
     left_out = tuple(name.strip() for name in (without or "").split(",") if name.strip())
     for name in left_out:
         if name not in LOOKS:
@@ -118,7 +120,8 @@ def command(
     rows = [{"group_id": c.group.group_id, **asdict(finding)} for c in checkups for finding in c.findings]
     unseen = (*found.errors, *named.unseen)
     codes = [*exit_codes(found.errors), *(_code_of(checkup) for checkup in unknown)]
-    code = of_seen(_code_of_all(codes, len(unknown) < len(checkups)), named.unseen)
+    code = of_batch(codes, len(unknown) < len(checkups))
+    code = of_seen(ExitCode.PARTIAL if len(set(codes)) > 1 else code, named.unseen)
     return show(
         env,
         Result(
@@ -132,18 +135,6 @@ def command(
             main=Table(columns, rows),
         ),
     )
-
-
-def _refuse_without_rights(**given: object) -> None:
-    for name, value in given.items():
-        if value is not None:
-            raise ConfigError(f"--{name.rstrip('_')} is about rights", "add --rights")
-
-
-def _code_of_all(codes: Collection[ExitCode], some_known: bool) -> ExitCode:
-    """Return PARTIAL unless all of it is unknown for the same reason."""
-    code = of_batch(codes, some_known)
-    return ExitCode.PARTIAL if len(set(codes)) > 1 else code
 
 
 def _code_of(checkup: "Checkup") -> ExitCode:

@@ -41,53 +41,41 @@ def command(
 ) -> ExitCode:
     """Say what an error code or state means in each protocol, its usual cause and the next command."""
     if not term:
-        return _list_all(env)
+        every = sorted(entries().values(), key=lambda e: (e.kind, e.name.lower()))
+        written = [e for e in every if e.cause or e.classic or e.consumer]
+        headings = (Column("name"), Column("code", right=True), Column("kind"), Column("meaning"))
+        rows = [_json(e) for e in written]
+        table = Table(headings, rows)
+        return show(env, Result({"entries": rows}, (table,), "entries", [e.name for e in written]))
     each = [lookup(word) for word in term]
-    # "Preparing Rebalance", and an exception with its message, are one term each.
-    whole = None if all(each) else lookup(" ".join(term))
-    found = [whole] if whole else [_find(word) for word in term]
+    found = [entry for entry in each if entry]
+    if len(found) < len(each):
+        # "Preparing Rebalance", and an exception with its message, are one term each.
+        whole = lookup(" ".join(term))
+        if whole is None:
+            word = term[each.index(None)]
+            names = near(word)
+            hint = f"did you mean {', '.join(names)}?" if names else "kgroup explain lists every name"
+            raise Failure(ExitCode.NOT_FOUND, "UNKNOWN_TERM", f"nothing is known as {word!r}", hint, word)
+        found = [whole]
     data = {"entries": [_json(e) for e in found]}
     columns = (Column("name"), Column("kind"), Column("code"), Column("meaning"))
-    blocks = [line for n, e in enumerate(found) for line in (*([""] if n else ()), *_text(e))]
+    blocks: list[str] = []
+    for entry in found:
+        head = f"{entry.name} ({entry.kind.replace('-', ' ')})"
+        if entry.code is not None:
+            head = f"{entry.name} ({entry.code}, {'retriable' if entry.retriable else 'not retriable'})"
+        blocks += [*([""] if blocks else []), head, *_wrapped("", entry.meaning)]
+        cause = ("do" if entry.kind == "finding" else "cause", entry.cause)
+        for label, text in (("classic", entry.classic), ("consumer", entry.consumer), cause):
+            blocks += _wrapped(label, text) if text else []
+        blocks += [f"  {'next' if i == 0 else '':<10}{line}" for i, line in enumerate(entry.next)]
     main = Table(columns, data["entries"])
     return show(env, Result(data, blocks, "entries", [e.name for e in found], main=main))
 
 
-def _find(word: str) -> Entry:
-    entry = lookup(word)
-    if entry is None:
-        names = near(word)
-        hint = f"did you mean {', '.join(names)}?" if names else "kgroup explain lists every name"
-        raise Failure(ExitCode.NOT_FOUND, "UNKNOWN_TERM", f"nothing is known as {word!r}", hint, word)
-    return entry
-
-
-def _list_all(env: Env) -> ExitCode:
-    found = sorted(entries().values(), key=lambda e: (e.kind, e.name.lower()))
-    written = [e for e in found if e.cause or e.classic or e.consumer]
-    columns = (Column("name"), Column("code", right=True), Column("kind"), Column("meaning"))
-    rows = [_json(e) for e in written]
-    table = Table(columns, rows)
-    return show(env, Result({"entries": rows}, (table,), "entries", [e.name for e in written]))
-
-
 def _json(entry: Entry) -> Document:
     return {**asdict(entry), "next": list(entry.next), "aliases": list(entry.aliases)}
-
-
-def _text(entry: Entry) -> list[str]:
-    head = entry.name
-    if entry.code is not None:
-        head += f" ({entry.code}, {'retriable' if entry.retriable else 'not retriable'})"
-    else:
-        head += f" ({entry.kind.replace('-', ' ')})"
-    lines = [head, *_wrapped("", entry.meaning)]
-    cause_label = "do" if entry.kind == "finding" else "cause"
-    for label, text in (("classic", entry.classic), ("consumer", entry.consumer), (cause_label, entry.cause)):
-        if text:
-            lines += _wrapped(label, text)
-    lines += [f"  {'next' if i == 0 else '':<10}{line}" for i, line in enumerate(entry.next)]
-    return lines
 
 
 def _wrapped(label: str, text: str, width: int = 96) -> list[str]:

@@ -51,7 +51,11 @@ def list_entries(
         Column("actor", wide=True),
         Column("reason"),
     )
-    shown = [{**_summary(entry, undone), "outcome": _outcome(_counts(entry))} for entry in chosen]
+    shown = []
+    for row, entry in zip(rows, chosen, strict=True):
+        counts = _counts(entry)
+        outcome = ", ".join(f"{count} {name}" for name, count in (counts or {}).items()) or "nothing"
+        shown.append({**row, "outcome": "cut off: not known" if counts is None else outcome})
     ids = [entry.id for entry in chosen]
     return show(env, Result({"entries": rows}, (Table(columns, shown),), items="entries", names=ids))
 
@@ -113,12 +117,6 @@ def _summary(entry: "Entry", undone: dict[str, str]) -> Document:
 def _counts(entry: "Entry") -> dict[str, int] | None:
     """Return the number of items per result; None for a change that was cut off."""
     return None if entry.results is None else dict(Counter(str(r.get("result")) for r in entry.results))
-
-
-def _outcome(counts: dict[str, int] | None) -> str:
-    if counts is None:
-        return "cut off: not known"
-    return ", ".join(f"{count} {name}" for name, count in counts.items()) or "nothing"
 
 
 def _results_table(entry: "Entry") -> Table:

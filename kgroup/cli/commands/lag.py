@@ -59,7 +59,12 @@ def command(
     from kgroup.cli.views.lag_parts import Shown
 
     pick = pick_of(sort, top)
-    limit = _limit(fail_above) if fail_above is not None else None
+    limit: Limit | None = None
+    if fail_above is not None and fail_above.strip().isdigit():
+        # A bare number is records here, not milliseconds.
+        limit = {"limit": int(fail_above), "unit": "records"}
+    elif fail_above is not None:
+        limit = {"limit": int(parse_duration(fail_above) * 1000), "unit": "ms"}
     interval_s = parse_duration(rate) if rate is not None else None
     if interval_s == 0:
         raise ConfigError("--rate 0 measures nothing", "write 5s or 1m")
@@ -85,10 +90,3 @@ _NO_TIMES = "brokers of that age keep no times of records: a limit in records, a
 
 
 _NO_TIMES_BY_REST = "REST reports no times of records: a limit in records, as in --fail-above 1000"
-
-
-def _limit(text: str) -> "Limit":
-    """Return the limit; a bare number is records here, not milliseconds."""
-    if text.strip().isdigit():
-        return {"limit": int(text), "unit": "records"}
-    return {"limit": int(parse_duration(text) * 1000), "unit": "ms"}

@@ -27,6 +27,15 @@ if TYPE_CHECKING:
 
 TYPES = ("classic", "consumer", "share", "streams")
 SORTS = ("group", "type", "protocol-type", "state", "members", "coordinator")
+_COLUMNS = (
+    Column("group_id", "GROUP"),
+    Column("type"),
+    Column("protocol_type", wide=True),
+    Column("state", style=STATE_STYLES),
+    Column("members", right=True),
+    Column("coordinator", right=True),
+    Column("address", wide=True),
+)
 
 
 @make(
@@ -79,15 +88,26 @@ def command(
     for name in types:
         if name.lower() not in TYPES:
             raise ConfigError(f"--type {name!r} is unknown", "one of " + ", ".join(TYPES))
+    wanted, kinds = {name.lower() for name in states}, {name.lower() for name in types}
     one_source(zookeeper, rest)
     if zookeeper is not None:
         refuse(zookeeper, type=(types, _ONE_TYPE), static_only=(static_only, _NO_INSTANCES))
-        listing, where = _in_zookeeper(env, zookeeper, states, topic)
+        with open_groups(env, zookeeper) as opened:
+            listing, where = opened.groups.list_groups(topic), opened.identity()
+        groups = [g for g in listing.groups if not wanted or (g.state or "").lower() in wanted]
     elif rest is not None:
         by_rest.refuse(rest, topic=(topic is not None, _BY_DESCRIBE), static_only=(static_only, _BY_DESCRIBE))
-        listing, where = _by_rest(env, rest, states, types, members)
+        with by_rest.open_groups(env, rest) as api:
+            listing, where = api.groups.list_groups(count_members=members), api.identity()
+        # A state or type that is not reported may be the requested one.
+        groups = [
+            g
+            for g in listing.groups
+            if (not wanted or g.state is None or g.state.lower() in wanted)
+            and (not kinds or g.type is None or g.type in kinds)
+        ]
     if zookeeper is not None or rest is not None:
-        listing = replace(listing, groups=_named(listing.groups, glob or [], regex, protocol_type))
+        listing = replace(listing, groups=_named(groups, glob or [], regex, protocol_type))
         return _show(env, listing, where, key, sort)
     with open_admin(env) as admin:
         listing = admin.list_groups(states, types)
@@ -105,48 +125,30 @@ def command(
 
 _ONE_TYPE = "all groups there are of one type"
 _NO_INSTANCES = "consumers of that age have no instance ids"
-
-
 _BY_DESCRIBE = "kgroup describe --rest shows it, group by group"
-
-
-def _by_rest(
-    env: Env, url: str, states: tuple[str, ...], types: tuple[str, ...], members: bool
-) -> tuple[Listing, Document]:
-    wanted, kinds = {state.lower() for state in states}, {name.lower() for name in types}
-    with by_rest.open_groups(env, url) as opened:
-        listing = opened.groups.list_groups(count_members=members)
-        where = opened.identity()
-    # A state or type that is not reported may be the requested one.
-    groups = (
-        g
-        for g in listing.groups
-        if (not wanted or g.state is None or g.state.lower() in wanted)
-        and (not kinds or g.type is None or g.type in kinds)
-    )
-    return replace(listing, groups=tuple(groups)), where
-
-
-def _in_zookeeper(
-    env: Env, zookeeper: str, states: tuple[str, ...], topic: str | None
-) -> tuple[Listing, Document]:
-    wanted = {state.lower() for state in states}
-    with open_groups(env, zookeeper) as opened:
-        listing = opened.groups.list_groups(topic)
-        where = opened.identity()
-    groups = (g for g in listing.groups if not wanted or (g.state or "").lower() in wanted)
-    return replace(listing, groups=tuple(groups)), where
 
 
 def _show(env: Env, listing: Listing, where: Document, key: "Key", sort: str) -> ExitCode:
     groups = sorted(listing.groups, key=key, reverse=sort.startswith("-"))
+    rows: list[Document] = []
+    for group in groups:
+        node = group.coordinator
+        row: Document = {
+            "group_id": group.group_id,
+            "type": group.type,
+            "protocol_type": group.protocol_type,
+            "state": group.state,
+            "members": UNKNOWN if group.members is None and node is None else group.members,
+        }
+        place = {} if node is None else {"coordinator": f"{node.id}", "address": f"{node.host}:{node.port}"}
+        rows.append(row | place)
     # A table of many groups needs no documents.
-    rows = [document(group) for group in groups] if env.output.format in ("json", "yaml", "ndjson") else []
+    as_json = env.output.format in ("json", "yaml", "ndjson")
     return show(
         env,
         Result(
-            {"groups": rows},
-            (Table(_columns(), [_row(group) for group in groups]),),
+            {"groups": [document(group) for group in groups] if as_json else []},
+            (Table(_COLUMNS, rows),),
             items="groups",
             names=[group.group_id for group in groups],
             errors=listing.errors,
@@ -185,30 +187,4 @@ def _named(
         if (not globs or any(matches(glob, group.group_id) for glob in globs))
         and (pattern is None or pattern.search(group.group_id))
         and (protocol_type is None or group.protocol_type == protocol_type)
-    )
-
-
-def _row(group: GroupListing) -> Document:
-    node = group.coordinator
-    row: Document = {
-        "group_id": group.group_id,
-        "type": group.type,
-        "protocol_type": group.protocol_type,
-        "state": group.state,
-        "members": UNKNOWN if group.members is None and node is None else group.members,
-    }
-    if node is None:
-        return row
-    return {**row, "coordinator": f"{node.id}", "address": f"{node.host}:{node.port}"}
-
-
-def _columns() -> tuple[Column, ...]:
-    return (
-        Column("group_id", "GROUP"),
-        Column("type"),
-        Column("protocol_type", wide=True),
-        Column("state", style=STATE_STYLES),
-        Column("members", right=True),
-        Column("coordinator", right=True),
-        Column("address", wide=True),
     )

@@ -115,9 +115,23 @@ def run(
 
     stop = _Stop(parse_duration(duration) if duration else None)
     if legacy is not None:
+        from kgroup.cli.frame.legacy_member import Legacy, topic_count
+
         given = {"--instance-id": instance_id, "--assignor": assignor, "--rack": rack}
-        _refuse_with_legacy([name for name, value in given.items() if value is not None], protocol)
-        return _run_legacy(env, group_id, topic, legacy, session_timeout, stop)
+        given["--protocol"] = None if protocol == "classic" else protocol
+        refused = [name for name, value in given.items() if value is not None]
+        if refused:
+            raise ConfigError(
+                f"{', '.join(refused)}: the coordinator of the ZooKeeper era knows no such thing",
+                "leave it out",
+            )
+        with open_admin(env) as admin:
+            session_ms = round(parse_duration(session_timeout) * 1000) if session_timeout else None
+            consumer = Legacy(group_id, legacy, session_ms)
+            events = _Events(env, consumer)
+            _prepare(admin, stop)
+            consumer.run(admin, topic_count(topic), lambda: stop.pause(0), events.show, env.note)
+        return ExitCode.OK
     if session_timeout is not None:
         raise ConfigError("--session-timeout goes with --legacy", "other members have Kafka's defaults")
     member = _member(group_id, topic, protocol, instance_id, assignor, rack)
@@ -146,29 +160,6 @@ def _prepare(admin: "Admin", stop: _Stop) -> None:
         raise ConfigError("a member needs a cluster that runs on its own", "kgroup serve, then again")
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop.on_signal)
-
-
-def _refuse_with_legacy(given: list[str], protocol: str) -> None:
-    given = given if protocol == "classic" else [*given, "--protocol"]
-    if given:
-        raise ConfigError(
-            f"{', '.join(given)}: the coordinator of the ZooKeeper era knows no such thing", "leave it out"
-        )
-
-
-def _run_legacy(
-    env: Env, group_id: str, topics: list[str], where: str, session_timeout: str | None, stop: _Stop
-) -> ExitCode:
-    """Run a consumer of the ZooKeeper era; raise Unreachable if it was never assigned a partition."""
-    from kgroup.cli.frame.legacy_member import Legacy, topic_count
-
-    with open_admin(env) as admin:
-        session_ms = round(parse_duration(session_timeout) * 1000) if session_timeout else None
-        member = Legacy(group_id, where, session_ms)
-        events = _Events(env, member)
-        _prepare(admin, stop)
-        member.run(admin, topic_count(topics), lambda: stop.pause(0), events.show, env.note)
-    return ExitCode.OK
 
 
 def _member(

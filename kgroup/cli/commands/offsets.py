@@ -24,7 +24,7 @@ from kgroup.errors import ConfigError, ErrorCode
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
-    from kgroup.admin.change.offset_plans import CommittedOffset, GroupNow
+    from kgroup.admin.change.offset_plans import CommittedOffset
     from kgroup.admin.change.reset import Scope
 
 AllTopics = Annotated[bool, option("--all-topics", "Every partition the group has committed.")]
@@ -70,7 +70,8 @@ def export(
         with open_admin(env) as admin:
             named = expand(admin, group)
             now = admin.look(named.groups)
-            unseen = [*named.unseen, *_left_out(admin, now, scope)]
+            hidden = [found.unseen for found in now.values() if found.unseen]
+            unseen = [*named.unseen, *(hidden if scope.all_topics else _hidden(admin, scope.topics))]
             where = identity(admin, env)
     for found in now.values():
         if found.no_offsets is not None and found.unseen is None:
@@ -225,13 +226,6 @@ def clone(
         return run(env, admin, plan, Consent(execute, yes), before=before, unseen=unseen)
 
 
-def _left_out(admin: "Admin", now: "Mapping[str, GroupNow]", scope: "Scope") -> Iterable[ItemError]:
-    """Return where offsets may be missing: in any topic, or in the topics named."""
-    if scope.all_topics:
-        return [found.unseen for found in now.values() if found.unseen]
-    return _hidden(admin, scope.topics)
-
-
 def _hidden(admin: "Admin", topics: Iterable[str]) -> list[ItemError]:
     return [error for topic in topics for error in admin.may_not_see(topic)]
 
@@ -239,12 +233,14 @@ def _hidden(admin: "Admin", topics: Iterable[str]) -> list[ItemError]:
 def _within(
     offsets: "Mapping[TopicPartition, CommittedOffset]", scope: "Scope"
 ) -> "dict[TopicPartition, CommittedOffset]":
-    return {p: at for p, at in offsets.items() if scope.all_topics or _named(p, scope)}
-
-
-def _named(partition: TopicPartition, scope: "Scope") -> bool:
-    numbers: Iterable[int] | None = scope.topics.get(partition.topic, ())
-    return numbers is None or partition.partition in numbers
+    if scope.all_topics:
+        return dict(offsets)
+    chosen = {}
+    for place, at in offsets.items():
+        numbers: Iterable[int] | None = scope.topics.get(place.topic, ())
+        if numbers is None or place.partition in numbers:
+            chosen[place] = at
+    return chosen
 
 
 command = subcommands(

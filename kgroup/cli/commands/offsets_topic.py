@@ -65,7 +65,12 @@ def stats(env: Env, files: Files = None, storage_option: StorageOption = None) -
         "unreadable_batches": found.unreadable,
         "remarks": remarks,
     }
-    shown: list[str | Table] = [_summary(found), "", Table(columns, rows), "", *remarks]
+    size = sum(found.partitions.values())
+    summary = (
+        f"{len(found.partitions)} partitions · {size} bytes in {found.batches} batches · "
+        f"{total.records} records of {len(found.by_group())} groups · {found.markers} transaction markers"
+    )
+    shown: list[str | Table] = [summary, "", Table(columns, rows), "", *remarks]
     errors, code = _damage(found)
     return show(env, Result(data, shown, "types", (), errors, code, where))
 
@@ -166,15 +171,6 @@ def _scan(source: Source) -> "Statistics":
 
 def _tally(tally: "Tally") -> dict[str, int]:
     return {"records": tally.records, "bytes": tally.size, "tombstones": tally.tombstones}
-
-
-def _summary(found: "Statistics") -> str:
-    total = found.total()
-    size = sum(found.partitions.values())
-    return (
-        f"{len(found.partitions)} partitions · {size} bytes in {found.batches} batches · "
-        f"{total.records} records of {len(found.by_group())} groups · {found.markers} transaction markers"
-    )
 
 
 def _remarks(found: "Statistics") -> list[str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -202,12 +202,27 @@ def planned(plan: Plan, where: Mapping[str, object] | None) -> Result:
     absent = [item for item in plan.items if item.result == ChangeStatus.NOT_FOUND]
     count = len(plan.items) - len(absent)
     last = NOT_YET if count else "Nothing to do."
-    seen = _members(plan)
+    members = plan.before.get("members")
+    # A plan from a file has none.
+    seen = {m["member_id"]: m for m in members} if isinstance(members, list | tuple) else {}
     if seen:
         last = f"after: {len(seen) - count} of {len(seen)} members.   {last}"
+    size = f", {len(seen)} members" if seen else ""
+    valid = ", ".join(f"{name.replace('_', ' ')} = {value}" for name, value in plan.valid_while.items())
+    head = f"PLAN  {plan.group_id} ({plan.type}, {plan.state}{size})   plan {plan.id} · valid while {valid}"
+    rows = []
+    for item in plan.items:
+        member = seen.get(item.member_id or "")
+        assignment = member["assignment"] if member else ()
+        owned = (
+            UNKNOWN
+            if assignment is None
+            else " ".join(f"{a['topic']}:{ranges(a['partitions'])}" for a in assignment)
+        )
+        rows.append({**asdict(item), "host": member and member["host"], "partitions": owned})
     return Result(
         _data(plan, plan.items, None),
-        (_headline(plan), Table(_PLANNED, [_planned_row(item, seen) for item in plan.items]), last),
+        (head, Table(_PLANNED, rows), last),
         items="items",
         names=[_name(item) for item in plan.items if item.planned],
         errors=[_error(item) for item in absent],
@@ -222,7 +237,10 @@ def executed(
     """Return what was done, item by item."""
     removed = [item for item in items if item.result == ChangeStatus.REMOVED]
     failed = [item for item in items if item.result != ChangeStatus.REMOVED]
-    exit_code = of_batch([_exit_code(item) for item in failed], bool(removed))
+    codes = [
+        ExitCode.NOT_FOUND if item.result == ChangeStatus.NOT_FOUND else of_code_name(item.error_code or "")
+        for item in failed
+    ]
     summary = f"{len(removed)} removed" + (f", {len(failed)} failed" if failed else "")
     if journal_id:
         summary += f"   journal {journal_id}"
@@ -232,7 +250,7 @@ def executed(
         items="items",
         names=[_name(item) for item in removed],
         errors=[_error(item) for item in failed],
-        exit_code=exit_code,
+        exit_code=of_batch(codes, bool(removed)),
         cluster=where,
     )
 
@@ -255,38 +273,8 @@ def _data(plan: Plan, items: tuple[ItemResult, ...], journal_id: str | None) -> 
     }
 
 
-def _headline(plan: Plan) -> str:
-    valid = ", ".join(f"{name.replace('_', ' ')} = {value}" for name, value in plan.valid_while.items())
-    seen = _members(plan)
-    count = f", {len(seen)} members" if seen else ""
-    return f"PLAN  {plan.group_id} ({plan.type}, {plan.state}{count})   plan {plan.id} · valid while {valid}"
-
-
-def _members(plan: Plan) -> dict[str, Mapping[str, Any]]:
-    """Return the members as the plan found them; none for a plan from a file."""
-    members = plan.before.get("members")
-    return {m["member_id"]: m for m in members} if isinstance(members, list | tuple) else {}
-
-
-def _planned_row(item: ItemResult, seen: Mapping[str, Mapping[str, Any]]) -> Document:
-    member = seen.get(item.member_id or "")
-    assignment = member["assignment"] if member else ()
-    owned = (
-        UNKNOWN
-        if assignment is None
-        else " ".join(f"{a['topic']}:{ranges(a['partitions'])}" for a in assignment)
-    )
-    return {**asdict(item), "host": member and member["host"], "partitions": owned}
-
-
 def _name(item: ItemResult) -> str:
     return item.instance_id or item.member_id or ""
-
-
-def _exit_code(item: ItemResult) -> ExitCode:
-    if item.result == ChangeStatus.NOT_FOUND:
-        return ExitCode.NOT_FOUND
-    return of_code_name(item.error_code or "")
 
 
 def _error(item: ItemResult) -> ItemError:

@@ -17,7 +17,7 @@ from kgroup.cli.views.scenarios import wanted_scenario
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kgroup.history.replay import At
+    pass
 
 
 @make(
@@ -111,15 +111,11 @@ def command(
         if verify:
             return show_verdict(env, source, selection)
         if at is not None:
-            return views.show_state(env, source, selection, _moment(at))
+            from kgroup.history.replay import At
+
+            is_offset = at.isdigit() and len(at) < 13
+            moment = At(offset=int(at)) if is_offset else At(time_ms=parse_time(at))
+            return views.show_state(env, source, selection, moment)
         if chosen_engine(env, engine, source, plain=not (html or wanted) and collapse_commits) == SPARK:
             return show_on_spark(env, files, selection, master, storage_option)
         return views.show_timeline(env, source, selection, html, wanted)
-
-
-def _moment(text: str) -> "At":
-    from kgroup.history.replay import At
-
-    if text.isdigit() and len(text) < 13:
-        return At(offset=int(text))
-    return At(time_ms=parse_time(text))

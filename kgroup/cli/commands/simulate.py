@@ -1,5 +1,6 @@
 """`kgroup simulate`: the cost of a scenario for a group of each kind, and the replay of a random run."""
 
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,14 +13,12 @@ from kgroup.cli.frame.declaring import option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
-from kgroup.domain import Document
 from kgroup.durations import parse_duration
 from kgroup.errors import BrokerRefused, ConfigError, KgroupError
 from kgroup.simulation.play.scenario import Scenario, find
 
 if TYPE_CHECKING:
-    from kgroup.admin.admin import Admin
-    from kgroup.simulation.play.planning import MakePush, PlanResult, Size
+    from kgroup.simulation.play.planning import MakePush, Size
 
 PROTOCOLS = ("classic", "consumer", "push")
 PUSH = "push"
@@ -121,8 +120,7 @@ def command(
 
     chosen = find(scenario or SCENARIOS[0])
     size = _size(env, chosen, members, partitions, session_timeout, like)
-    kinds = [(_push() if name == PUSH else name, fixed) for name, fixed in _kinds(protocol, static)]
-    results = compare(chosen, size, kinds, expecting=expecting)
+    results = compare(chosen, size, _kinds(protocol, static), expecting=expecting)
     if html is not None:
         from kgroup.simulation.play.picture import page
 
@@ -131,37 +129,32 @@ def command(
             html.write_text(page(title, chosen.summary, results), encoding="utf-8")
         except OSError as error:
             raise ConfigError(f"cannot write {html}: {error.strerror}") from None
-    rows = [_row(result) for result in results]
+    rows = [{name: of for name, of in asdict(result).items() if name != "history"} for result in results]
     data = {"scenario": chosen.name, "results": rows, "run": None}
     names = [f"{row['protocol']}-{'static' if row['static'] else 'dynamic'}" for row in rows]
     columns = (*_COLUMNS[:2], _EXPECTS, *_COLUMNS[2:]) if expecting else _COLUMNS
-    table = Table(
-        columns, [{**row, "expects": _expects(result)} for row, result in zip(rows, results, strict=True)]
-    )
+    # What the group was set to expect beforehand.
+    expects = [
+        f"size {r.target_size}" if r.target_size is not None else "ids" if r.registered else None
+        for r in results
+    ]
+    table = Table(columns, [{**row, "expects": said} for row, said in zip(rows, expects, strict=True)])
     return show(env, Result(data, (table,), "results", names))
 
 
-def _expects(result: "PlanResult") -> str | None:
-    """Return the members the group was set to expect beforehand."""
-    if result.target_size is not None:
-        return f"size {result.target_size}"
-    return "ids" if result.registered else None
-
-
-def _kinds(protocol: str | None, static: bool | None) -> list[tuple[str, bool]]:
+def _kinds(protocol: str | None, static: bool | None) -> "list[tuple[str | MakePush, bool]]":
     if protocol is not None and protocol not in PROTOCOLS:
         raise ConfigError(f"--protocol {protocol!r} is unknown", "one of " + ", ".join(PROTOCOLS))
     protocols = PROTOCOLS if protocol is None else (protocol,)
     if protocol == PUSH and static:
         raise ConfigError("--protocol push has no static members", "leave --static out")
+    made: dict[str, str | MakePush] = {name: name for name in protocols}
+    if PUSH in made and not static:
+        from kgroup.zookeeper.entry.simulate import PushStage
+
+        made[PUSH] = PushStage
     kinds = (False, True) if static is None else (static,)
-    return [(name, kind) for name in protocols for kind in kinds if not (name == PUSH and kind)]
-
-
-def _push() -> "MakePush":
-    from kgroup.zookeeper.entry.simulate import PushStage
-
-    return PushStage
+    return [(made[name], kind) for name in protocols for kind in kinds if not (name == PUSH and kind)]
 
 
 def _size(
@@ -201,7 +194,7 @@ class Live:
 
 
 def _live(env: Env, group_id: str) -> Live:
-    """Return a live group's number of members, their assigned partitions, and its timeouts."""
+    """Return a live group's number of members, their assigned partitions, and the timeouts it shows."""
     with open_admin(env) as admin:
         found = admin.groups([group_id])[group_id]
         if isinstance(found, KgroupError):
@@ -210,33 +203,18 @@ def _live(env: Env, group_id: str) -> Live:
             raise ConfigError(
                 f"group {group_id} has no members to be like", "give --members and --partitions"
             )
-        session, heartbeat = _timeouts(admin, group_id, from_settings=found.type == CONSUMER)
+        session = heartbeat = None
+        with suppress(BrokerRefused):
+            if found.type == CONSUMER:
+                values = {setting.name: setting.value for setting in admin.group_settings(group_id)}
+                texts = (values.get(f"consumer.{name}.ms") for name in _TIMEOUTS)
+                session, heartbeat = (int(text) if text else None for text in texts)
+            elif logged := admin.logged(group_id):
+                # Each classic member brings a session timeout, which only the group's record shows.
+                session = max(logged.session_timeouts.values(), default=None)
     counts = [member.partition_count for member in found.members]
     partitions = None if None in counts else sum(count or 0 for count in counts)
     return Live(len(found.members), partitions or None, session, heartbeat)
-
-
-def _timeouts(admin: "Admin", group_id: str, *, from_settings: bool) -> tuple[int | None, int | None]:
-    """Return session timeout and heartbeat interval, in ms; None where the cluster hides them.
-
-    Consumer groups have them in their settings. Classic members bring a session timeout each, which only the
-    group's record shows: it is the longest.
-    """
-    try:
-        if from_settings:
-            values = {setting.name: setting.value for setting in admin.group_settings(group_id)}
-            session, heartbeat = (values.get(f"consumer.{name}.ms") for name in _TIMEOUTS)
-            return int(session) if session else None, int(heartbeat) if heartbeat else None
-        logged = admin.logged(group_id)
-    except BrokerRefused:
-        return None, None
-    return max(logged.session_timeouts.values(), default=None) if logged else None, None
-
-
-def _row(result: "PlanResult") -> Document:
-    row = asdict(result)
-    del row["history"]
-    return row
 
 
 def _replay(env: Env, seed: int) -> ExitCode:

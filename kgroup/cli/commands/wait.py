@@ -16,7 +16,7 @@ from kgroup.cli.inputs.group_names import expand
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import UNKNOWN, lag_text, of_seen
-from kgroup.domain import Document, count_of
+from kgroup.domain import count_of
 from kgroup.durations import parse_duration
 
 
@@ -82,6 +82,14 @@ def result(
     `words` are the requested condition.
     """
     rows = [asdict(waited) for waited in ended]
+    # Unknown values of a group are shown as unknown, never as zero.
+    unknown = {"members": UNKNOWN, "total_lag": UNKNOWN}
+    shown = [
+        row
+        if row["state"] == "absent"
+        else {name: unknown.get(name) if value is None else value for name, value in row.items()}
+        for row in rows
+    ]
     late = [waited for waited in ended if not waited.held]
     columns = (
         Column("group_id", "GROUP"),
@@ -93,19 +101,13 @@ def result(
     )
     return Result(
         {"condition": words, "groups": rows},
-        (Table(columns, [_shown(row) for row in rows]),),
+        (Table(columns, shown),),
         items="groups",
         names=[waited.group_id for waited in ended if waited.held],
         errors=[*(_late(waited, condition, words, limit_s) for waited in late), *unseen],
         exit_code=exit_code(late, unseen),
         cluster=where,
     )
-
-
-def _shown(row: Document) -> Document:
-    """Return a row of the table; unknown values of a group are shown as unknown, never as zero."""
-    unknown = {} if row["state"] == "absent" else {"members": UNKNOWN, "total_lag": UNKNOWN}
-    return {name: unknown.get(name) if value is None else value for name, value in row.items()}
 
 
 def exit_code(late: Iterable[Waited], unseen: Sequence[ItemError]) -> ExitCode:

@@ -92,7 +92,14 @@ def command(
                 if name in before and name not in looks.failed:
                     view.report(differences(name, before[name], looks.seen[name], lag=lag))
             view.draw(looks.seen, first=not before)
-            late = [name for name in looks.names if not _holds(condition, looks, name)]
+            late = [
+                name
+                for name in looks.names
+                if condition is None
+                or name not in looks.seen
+                or name in looks.failed
+                or not condition.holds(looks.seen[name])
+            ]
             waiting = [name for name in late if not _never_known(condition, looks, name)]
             if condition and looks.names and not waiting and looks.complete:
                 break
@@ -100,11 +107,6 @@ def command(
         where = identity(admin, env, ask=False)
     failure = _failure(looks, late if condition else [], condition, until, stop_after)
     return view.end(looks, where, failure)
-
-
-def _holds(condition: "Condition | None", looks: "Looks", name: str) -> bool:
-    seen_now = name in looks.seen and name not in looks.failed
-    return condition is not None and seen_now and condition.holds(looks.seen[name])
 
 
 def _never_known(condition: "Condition | None", looks: "Looks", name: str) -> ItemError | None:
@@ -155,7 +157,12 @@ class _View:
             elif self._ndjson:
                 print(json_line("watch", row), flush=True)
             elif not self._screen:
-                print(_line(change, now_ms), flush=True)
+                who = change.instance_id or change.member_id
+                text = "  ".join(f"{k} {_value(v)}" for k, v in change.detail.items() if v not in ([], None))
+                if "before" in change.detail:
+                    text = f"{_value(change.detail['before'])} → {_value(change.detail['after'])}"
+                place = f"{day_and_clock(now_ms)[1]}  {change.group_id}  {change.event}"
+                print(clean(f"{place}  {who + '  ' if who else ''}{text}"), flush=True)
 
     def draw(self, now: Mapping[str, GroupDescription | None], first: bool) -> None:
         """Draw the current groups: on a screen always, in lines of text at first only."""
@@ -183,27 +190,10 @@ class _View:
         code = failure.exit_code if failure else ExitCode.PARTIAL if lost else ExitCode.OK
         if not self._document:
             return show(self._env, Result({}, errors=errors, exit_code=code))
-        groups = [{"group_id": name, "state": _state(looks, name)} for name in looks.names]
+        states = {name: group.state if group else None for name, group in looks.seen.items()}
+        groups = [{"group_id": name, "state": states.get(name, "not seen")} for name in looks.names]
         data = {"events": self._kept, "groups": groups}
         return show(self._env, Result(data, items="events", errors=errors, exit_code=code, cluster=where))
-
-
-def _state(looks: "Looks", name: str) -> str | None:
-    if name not in looks.seen:
-        return "not seen"
-    group = looks.seen[name]
-    return group.state if group else None
-
-
-def _line(change: "Change", now_ms: int) -> str:
-    _, clock = day_and_clock(now_ms)
-    who = change.instance_id or change.member_id
-    detail = change.detail
-    if "before" in detail:
-        text = f"{_value(detail['before'])} → {_value(detail['after'])}"
-    else:
-        text = "  ".join(f"{key} {_value(value)}" for key, value in detail.items() if value not in ([], None))
-    return clean(f"{clock}  {change.group_id}  {change.event}  {who + '  ' if who else ''}{text}")
 
 
 def _value(value: object) -> str:
@@ -230,8 +220,12 @@ def posting(env: Env, url: str | None, secret_file: Path | None) -> "Iterator[We
         return
 
     require_extra("http", "--notify", "httpx")
-    warn = "warning: "
-    hook = Webhook(url, _secret(env, secret_file), undelivered=lambda lost: env.note(warn + lost.sentence))
+    secret: str | None
+    if secret_file is not None:
+        secret = read_secret(secret_file.expanduser())
+    else:
+        secret = secret_or_file(env.settings(), NOTIFY_SECRET)
+    hook = Webhook(url, secret, undelivered=lambda lost: env.note("warning: " + lost.sentence))
     try:
         yield hook
     except KeyboardInterrupt:
@@ -242,9 +236,3 @@ def posting(env: Env, url: str | None, secret_file: Path | None) -> "Iterator[We
         raise Failure(ExitCode.PARTIAL, NOT_DELIVERED, message) from None
     finally:
         hook.close(CLOSING_S)
-
-
-def _secret(env: Env, file: Path | None) -> str | None:
-    if file is not None:
-        return read_secret(file.expanduser())
-    return secret_or_file(env.settings(), NOTIFY_SECRET)

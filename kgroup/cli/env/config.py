@@ -147,27 +147,14 @@ def _context(name: str, value: object, path: Path) -> Context:
         raise ConfigError(f"context {name!r} in {path} has both bootstrap-servers and local", "keep one")
     where = f"context {name!r} in {path}"
     file = _text(value, "command-config", where)
-    return Context(
-        name=name,
-        bootstrap_servers=_servers(value, where),
-        local=_text(value, "local", where),
-        command_config=(path.parent / Path(file).expanduser()) if file else None,
-        timeout=_text(value, "timeout", where),
-        properties=_properties(value, where),
-    )
-
-
-def _servers(value: Document, where: str) -> str | None:
-    """Return `bootstrap-servers`, which may be a list as well as the usual text."""
     servers = value.get("bootstrap-servers")
     if not isinstance(servers, list):
-        return _text(value, "bootstrap-servers", where)
-    if not all(isinstance(server, str) for server in servers):
+        servers = _text(value, "bootstrap-servers", where)
+    elif all(isinstance(server, str) for server in servers):
+        servers = ",".join(servers)
+    else:
         raise ConfigError(f"bootstrap-servers of {where} is not a list of HOST:PORT")
-    return ",".join(servers)
-
-
-def _properties(value: Document, where: str) -> dict[str, str]:
+    local, timeout = _text(value, "local", where), _text(value, "timeout", where)
     given = value.get("properties") or {}
     if not isinstance(given, dict):
         raise ConfigError(f"properties of {where} is not a mapping of settings")
@@ -179,7 +166,8 @@ def _properties(value: Document, where: str) -> dict[str, str]:
     strange = sorted(properties.keys() - KNOWN)
     if strange:
         raise ConfigError(f"{where}: kgroup has no setting {strange[0]!r}")
-    return properties
+    command_config = (path.parent / Path(file).expanduser()) if file else None
+    return Context(name, servers, local, command_config, timeout, properties)
 
 
 def _property(given: Document, key: str, where: str) -> str:

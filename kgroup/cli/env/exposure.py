@@ -43,21 +43,19 @@ def refuse_if_exposed(path: Path) -> None:
 
 def warnings(resolved: Resolved) -> Iterator[str]:
     """Yield a line for each file with secrets in force that others may read."""
-    for path in sorted(set(_files(resolved))):
-        mode = others_may_read(path)
-        if mode is not None:
-            yield f"warning: {path} holds secrets and others may read it (mode {mode:04o}); chmod 600 {path}"
-
-
-def _files(resolved: Resolved) -> Iterator[Path]:
+    files = set()
     for name, setting in resolved.settings.items():
         # The settings of a properties file have its path as their origin.
         if name in GUARDED:
-            yield Path(setting.origin).expanduser()
+            files.add(Path(setting.origin).expanduser())
         if name in _KEPT_IN_FILES or (name in _KEYS and _holds_open_key(setting.value)):
-            yield Path(setting.value).expanduser()
+            files.add(Path(setting.value).expanduser())
         if name == "sasl.oauthbearer.token.endpoint.url" and setting.value.lower().startswith("file:"):
-            yield Path(unquote(urlsplit(setting.value).path))
+            files.add(Path(unquote(urlsplit(setting.value).path)))
+    for path in sorted(files):
+        mode = others_may_read(path)
+        if mode is not None:
+            yield f"warning: {path} holds secrets and others may read it (mode {mode:04o}); chmod 600 {path}"
 
 
 def _holds_open_key(location: str) -> bool:

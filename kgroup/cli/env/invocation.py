@@ -67,16 +67,35 @@ class Env:
             for name in ("bootstrap_server", "local", "context", "command_config", "timeout")
             if options[name] is not None
         }
+        # The text is not quoted: it may be a secret whose name was forgotten.
+        properties = tuple(
+            pair(text, "an argument of -X", "for example -X security.protocol=SASL_SSL")
+            for text in options["property_"] or ()
+        )
+        format_ = options["output"] or environ.get("KGROUP_OUTPUT") or "table"
+        if format_ not in FORMATS:
+            origin = "--output" if options["output"] else "KGROUP_OUTPUT"
+            hint = "one of " + ", ".join(FORMATS)
+            raise ConfigError(f"{origin} {format_!r} is not an output format", hint)
+        color = options["color"] or "auto"
+        if color not in COLORS:
+            raise ConfigError(f"--color {color!r} is unknown", "one of " + ", ".join(COLORS))
+        terminal = sys.stdout.isatty()
+        automatic = terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+        columns = options["columns"]
         return cls(
             command=command,
             flags=flags,
-            # The text is not quoted: it may be a secret whose name was forgotten.
-            properties=tuple(
-                pair(text, "an argument of -X", "for example -X security.protocol=SASL_SSL")
-                for text in options["property_"] or ()
-            ),
+            properties=properties,
             environ=environ,
-            output=_output_options(options, environ),
+            output=OutputOptions(
+                format="csv" if format_ == "csv-safe" else format_,
+                columns=tuple(c.strip() for c in columns.split(",") if c.strip()) if columns else None,
+                headers=not options["no_headers"],
+                color=color == "always" or (color == "auto" and automatic),
+                terminal=terminal,
+                for_spreadsheets=format_ == "csv-safe",
+            ),
             quiet=options["quiet"],
             verbose=options["verbose"],
             debug=options["debug"],
@@ -124,24 +143,3 @@ def pair(text: str, what: str, hint: str) -> tuple[str, str]:
     if not separator or not key.strip():
         raise ConfigError(f"{what} is not KEY=VALUE", hint)
     return key.strip(), value.strip()
-
-
-def _output_options(options: Mapping[str, Any], environ: Mapping[str, str]) -> OutputOptions:
-    format_ = options["output"] or environ.get("KGROUP_OUTPUT") or "table"
-    if format_ not in FORMATS:
-        origin = "--output" if options["output"] else "KGROUP_OUTPUT"
-        raise ConfigError(f"{origin} {format_!r} is not an output format", "one of " + ", ".join(FORMATS))
-    color = options["color"] or "auto"
-    if color not in COLORS:
-        raise ConfigError(f"--color {color!r} is unknown", "one of " + ", ".join(COLORS))
-    terminal = sys.stdout.isatty()
-    automatic = terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
-    columns = options["columns"]
-    return OutputOptions(
-        format="csv" if format_ == "csv-safe" else format_,
-        columns=tuple(c.strip() for c in columns.split(",") if c.strip()) if columns else None,
-        headers=not options["no_headers"],
-        color=color == "always" or (color == "auto" and automatic),
-        terminal=terminal,
-        for_spreadsheets=format_ == "csv-safe",
-    )

@@ -15,8 +15,6 @@ from kgroup.domain import Document, value
 from kgroup.errors import ConfigError
 
 if TYPE_CHECKING:
-    import ssl
-
     from kgroup.rest.api import Api, Login
     from kgroup.rest.groups import Groups
 
@@ -59,7 +57,19 @@ def open_groups(env: Env, url: str, *, longer_s: float = 0.0) -> Iterator[Opened
     plain = place.base.startswith("http:")
     if plain and login.headers():
         env.note(f"warning: the login for {place.base} goes unencrypted; https keeps it from being read")
-    with client(login, None if plain else _tls(settings)) as opened:
+    trust = None
+    if not plain:
+        from kgroup.cli.env.secrets import secret
+        from kgroup.client.properties.given import Given
+        from kgroup.client.properties.tls import tls_of
+        from kgroup.client.tls.context import client_context
+
+        files = ("ssl.ca.location", "ssl.certificate.location", "ssl.key.location")
+        named = {name: settings.get(f"rest.{name}") for name in files}
+        named["ssl.key.password"] = secret(settings, "rest.ssl.key.password")
+        given = Given({name: value for name, value in named.items() if value is not None})
+        trust = client_context(tls_of(given))
+    with client(login, trust) as opened:
         api = Api(place, opened, Retry(timeout_s=settings.timeout_s() + longer_s))
         yield Opened(Groups(api), api)
 
@@ -104,18 +114,3 @@ def _login(settings: "Resolved") -> "Login":
         if given is not None and not (given.isprintable() and given.isascii()):
             raise ConfigError(f"{name} holds characters that no header can carry", "is it one line of ASCII?")
     return Login(token, username, password)
-
-
-def _tls(settings: "Resolved") -> "ssl.SSLContext":
-    """Return trust and client certificate as for brokers; raise ConfigError for unusable files."""
-    from kgroup.cli.env.secrets import secret
-    from kgroup.client.properties.given import Given
-    from kgroup.client.properties.tls import tls_of
-    from kgroup.client.tls.context import client_context
-
-    named = {
-        name: settings.get(f"rest.{name}")
-        for name in ("ssl.ca.location", "ssl.certificate.location", "ssl.key.location")
-    }
-    named["ssl.key.password"] = secret(settings, "rest.ssl.key.password")
-    return client_context(tls_of(Given({name: value for name, value in named.items() if value is not None})))

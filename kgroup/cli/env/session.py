@@ -124,29 +124,24 @@ def _refuse_without_cluster(directory: Path) -> None:
 
 def _meant(directory: Path) -> str | None:
     """Return the likely intended folder, as it is typed, or None."""
+    from typer._click.globals import get_current_context
+
     from kgroup.admin.shell import word
     from kgroup.log.directory import holds_cluster
 
     if directory == default_local_directory():
-        name = _first_name()
-        return None if name is None else word(f"./{name}")
+        # The first argument of the running command is perhaps a folder typed without its slash.
+        context = get_current_context(silent=True)
+        for parameter in context.command.params if context else ():
+            typed = context.params.get(parameter.name or "") if context else None
+            if typed and parameter.param_type_name == "argument":
+                return word(f"./{typed[0] if isinstance(typed, list | tuple) else typed}")
+        return None
     found = []
     with suppress(OSError):
         found = [each.name for each in directory.parent.iterdir() if each.is_dir() and holds_cluster(each)]
     near = get_close_matches(directory.name, found, n=1)
     return word(f"{directory.parent}/{near[0]}") if near else None
-
-
-def _first_name() -> str | None:
-    """Return the first argument of the running command: perhaps a folder typed without its slash."""
-    from typer._click.globals import get_current_context
-
-    context = get_current_context(silent=True)
-    for parameter in context.command.params if context else ():
-        found = context.params.get(parameter.name or "") if context else None
-        if found and parameter.param_type_name == "argument":
-            return str(found[0] if isinstance(found, list | tuple) else found)
-    return None
 
 
 def _served_at(directory: Path) -> str | None:

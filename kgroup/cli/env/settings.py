@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 
-from kgroup.cli.env.config import Context, load_config
+from kgroup.cli.env.config import load_config
 from kgroup.cli.env.known_settings import SECRETS
 from kgroup.cli.env.properties import read_command_config
 from kgroup.cli.env.setting_names import (
@@ -93,7 +93,16 @@ def _layers(
     if COMMAND_CONFIG in environ and COMMAND_CONFIG not in flags:
         weaker.append(_file_layer(Path(environ[COMMAND_CONFIG]).expanduser()))
     yield from (*strong, *weaker)
-    context = _context(flags, environ, _name_a_cluster(strong), _name_a_cluster(weaker))
+    by_flag = _name_a_cluster(strong)
+    name = flags.get(CONTEXT)
+    if name is None and not by_flag:
+        name = environ.get(CONTEXT)
+    context = None
+    # The default context is for its own cluster: its password must not go to one that a stronger layer names.
+    if name is not None or not (by_flag or _name_a_cluster(weaker)):
+        config = load_config()
+        wanted = name or config.current
+        context = config.context(wanted) if wanted else None
     if context is not None:
         yield _Layer(context.values(), f"context {context.name}", {})
         if context.command_config and COMMAND_CONFIG not in flags | environ:
@@ -103,25 +112,6 @@ def _layers(
 
 def _name_a_cluster(layers: list[_Layer]) -> bool:
     return any(name in layer.values for layer in layers for name in (BOOTSTRAP, LOCAL, ZOOKEEPER, REST))
-
-
-def _context(
-    flags: Mapping[str, str], environ: Mapping[str, str], by_flag: bool, by_environment: bool
-) -> "Context | None":
-    """Return the context that applies, if any.
-
-    The default context is omitted when a stronger layer names the cluster: else its password would go to a
-    cluster it is not for.
-    """
-    name = flags.get(CONTEXT)
-    if name is None and not by_flag:
-        name = environ.get(CONTEXT)
-    if name is None and (by_flag or by_environment):
-        return None
-
-    config = load_config()
-    wanted = name or config.current
-    return config.context(wanted) if wanted else None
 
 
 def _file_layer(path: Path) -> _Layer:
@@ -178,31 +168,23 @@ def without_overruled(settings: Mapping[str, Setting]) -> dict[str, Setting]:
         _keep_strongest(kept, [(name + suffix,) for suffix in ("", FROM_COMMAND, FROM_ENVIRONMENT)])
     for ways in _WAYS:
         _keep_strongest(kept, ways)
-    _drop_older_login(kept)
+    # A stronger sasl.jaas.config brings its own user.
+    jaas = kept.get("sasl.jaas.config")
+    for name in ("sasl.username", "sasl.password", "sasl.password-command", "sasl.password-env"):
+        if jaas is not None and name in kept and kept[name].rank > jaas.rank:
+            del kept[name]
     return kept
 
 
 def _keep_strongest(kept: dict[str, Setting], ways: Iterable[tuple[str, ...]]) -> None:
-    ranks = {way: _rank(kept, way[0]) for way in ways}
+    ranks: dict[tuple[str, ...], float] = {}
+    for way in ways:
+        # The decisive setting, from any source of a secret.
+        names = (way[0] + suffix for suffix in ("", FROM_COMMAND, FROM_ENVIRONMENT))
+        ranks[way] = min((kept[name].rank for name in names if name in kept), default=float("inf"))
     strongest = min(ranks.values())
     chosen = {name for way, rank in ranks.items() if rank == strongest for name in way}
     for way, rank in ranks.items():
         for name in () if rank == strongest else way:
             if name not in chosen and name in kept and kept[name].rank > strongest:
                 del kept[name]
-
-
-def _rank(kept: Mapping[str, Setting], name: str) -> float:
-    """Return the rank of the layer that sets it, from any source of a secret."""
-    found = (
-        kept[said].rank for suffix in ("", FROM_COMMAND, FROM_ENVIRONMENT) if (said := name + suffix) in kept
-    )
-    return min(found, default=float("inf"))
-
-
-def _drop_older_login(kept: dict[str, Setting]) -> None:
-    """Drop sasl.username where a stronger sasl.jaas.config brings its own user."""
-    jaas = kept.get("sasl.jaas.config")
-    for name in ("sasl.username", "sasl.password", "sasl.password-command", "sasl.password-env"):
-        if jaas is not None and name in kept and kept[name].rank > jaas.rank:
-            del kept[name]

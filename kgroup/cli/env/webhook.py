@@ -15,7 +15,7 @@ import time
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -141,7 +141,13 @@ class Webhook:
         import httpx
 
         with httpx.Client(timeout=self._limits.timeout_s) as client:
-            for post in self._posts():
+            while True:
+                with self._changed:
+                    self._trying = None
+                    self._changed.wait_for(lambda: self._waiting or self._closing.is_set())
+                    if not self._waiting:
+                        return
+                    post = self._trying = self._waiting.popleft()
                 try:
                     self._until_taken(client, post)
                 except _Refused as error:
@@ -149,17 +155,6 @@ class Webhook:
                 except Exception as error:
                     # On any error, the later events are still to be posted or named.
                     self._lose(post, f"{type(error).__name__}: {error}")
-
-    def _posts(self) -> Iterator[_Post]:
-        """Yield the events in their order, until it is closed and none is left."""
-        while True:
-            with self._changed:
-                self._trying = None
-                self._changed.wait_for(lambda: self._waiting or self._closing.is_set())
-                if not self._waiting:
-                    return
-                post = self._trying = self._waiting.popleft()
-            yield post
 
     def _until_taken(self, client: httpx.Client, post: _Post) -> None:
         delays, why = self._limits.backoff.delays(random.random), ""
@@ -174,13 +169,9 @@ class Webhook:
                 if not error.again or number == self._limits.tries:
                     raise _Refused(why, again=False) from None
                 delay = error.after_s if error.after_s is not None else next(delays)
-            self._pause(delay)
-
-    def _pause(self, delay_s: float) -> None:
-        """Wait before the next try; while closing no longer than there is time."""
-        if not self._closing.wait(delay_s):
-            return
-        time.sleep(max(0.0, min(delay_s, self._until - time.monotonic())))
+            if self._closing.wait(delay):
+                # While closing, wait no longer than there is time.
+                time.sleep(max(0.0, min(delay, self._until - time.monotonic())))
 
     def _try(self, client: httpx.Client, post: _Post) -> None:
         import httpx
@@ -202,7 +193,9 @@ class Webhook:
         if answer.is_success:
             return
         again = answer.is_server_error or answer.status_code in _WORTH_ANOTHER_TRY
-        raise _Refused(f"it answered {answer.status_code}", again=again, after_s=_retry_after(answer))
+        asked = answer.headers.get("retry-after", "").strip()
+        after_s = min(float(asked), _LONGEST_RETRY_AFTER_S) if asked.isascii() and asked.isdigit() else None
+        raise _Refused(f"it answered {answer.status_code}", again=again, after_s=after_s)
 
     def _lose(self, post: _Post, why: str) -> None:
         lost = Undelivered(post.id, post.event, why, self.where)
@@ -248,9 +241,3 @@ def shown(url: str) -> str:
         raise ConfigError("--notify is no web address", "as in https://hooks.example.net/kafka")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"{parts.scheme}://{host}{port}"
-
-
-def _retry_after(answer: httpx.Response) -> float | None:
-    """Return the seconds the receiver asks to wait, at most a minute; None where it names none."""
-    text = answer.headers.get("retry-after", "").strip()
-    return min(float(text), _LONGEST_RETRY_AFTER_S) if text.isascii() and text.isdigit() else None

@@ -85,14 +85,17 @@ def instances(ctx: "Context", incomplete: str) -> Iterable[str]:
     named = ctx.params.get("group") or ()
     wanted = [named] if isinstance(named, str) else list(named)
     done = incomplete.rpartition(",")[0]
-    found = _of_cluster(ctx, f"instances of {wanted}", lambda admin: _instances(admin, wanted))
+    found = _of_cluster(
+        ctx,
+        f"instances of {wanted}",
+        lambda admin: [
+            member.instance_id
+            for group in (admin.describe(wanted, offsets=False).groups if wanted else ())
+            for member in group.known_members
+            if member.instance_id
+        ],
+    )
     return [f"{done},{name}" if done else name for name in found]
-
-
-def _instances(admin: "Admin", group_ids: list[str]) -> list[str]:
-    described = admin.describe(group_ids, offsets=False).groups if group_ids else ()
-    members = (member for group in described for member in group.known_members)
-    return [member.instance_id for member in members if member.instance_id]
 
 
 def contexts(ctx: "Context", incomplete: str) -> Iterable[str]:
@@ -176,24 +179,19 @@ def _of_cluster(ctx: "Context", what: str, ask: Callable[["Admin"], list[str]]) 
     kept = _Kept()
     found = kept.find(key)
     if found is None:
-        found = _ask(env, ask)
+        from kgroup.client.transport import SocketTransport
+
+        found = []
+        connection = connection_of(env)
+        # A folder that is not served would have to be opened, locked and read for it.
+        if not isinstance(connection, Path):
+            transport = SocketTransport(replace(connection, request_timeout_s=PATIENCE_S))
+            try:
+                found = ask(Admin(transport, timeout_s=PATIENCE_S))
+            finally:
+                transport.close()
         kept.put(key, found)
     return found
-
-
-def _ask(env: Env, ask: Callable[["Admin"], list[str]]) -> list[str]:
-    from kgroup.admin.admin import Admin
-    from kgroup.client.transport import SocketTransport
-
-    connection = connection_of(env)
-    if isinstance(connection, Path):
-        # A folder that is not served would have to be opened, locked and read for it.
-        return []
-    transport = SocketTransport(replace(connection, request_timeout_s=PATIENCE_S))
-    try:
-        return ask(Admin(transport, timeout_s=PATIENCE_S))
-    finally:
-        transport.close()
 
 
 class _Answer(TypedDict):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 # Context settings of every command: help options a terminal user expects, and wide enough help.
 CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+_PANEL_ORDER = ("Arguments", "Members", "Where to", "Options", "Cluster", "Connection", "Output")
 
 
 class KgroupCommand(TyperCommand):
@@ -38,7 +39,9 @@ class KgroupCommand(TyperCommand):
                 default = "Arguments" if param.param_type_name == "argument" else "Options"
                 panel = getattr(param, "rich_help_panel", None) or default
                 panels.setdefault(panel, []).append(record)
-        for name in sorted(panels, key=_panel_rank):
+        names = [name for name in _PANEL_ORDER if name in panels]
+        names += [name for name in panels if name not in _PANEL_ORDER]
+        for name in names:
             with formatter.section(name):
                 formatter.write_dl(panels[name])
 
@@ -48,11 +51,6 @@ class KgroupCommand(TyperCommand):
                 for line, comment in self.examples:
                     formatter.write(f"{'':>{formatter.current_indent}}# {comment}\n")
                     formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
-
-
-def _panel_rank(name: str) -> int:
-    order = ("Arguments", "Members", "Where to", "Options", "Cluster", "Connection", "Output")
-    return order.index(name) if name in order else len(order)
 
 
 class OptionsInFront(TyperGroup):

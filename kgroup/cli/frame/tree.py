@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -75,23 +76,19 @@ def expand_local(argv: Sequence[str]) -> list[str]:
         out.append(word)
         if word == "--local":
             takes = bool(words) and (words[0] == "." or words[0].startswith("~") or "/" in words[0])
-            if words and not takes:
-                _refuse_a_folder(words[0])
+            if words and not takes and not words[0].startswith("-"):
+                from kgroup.log.directory import holds_cluster
+
+                meant = False
+                with suppress(OSError):
+                    meant = holds_cluster(Path(words[0]))
+                if meant:
+                    raise UsageError(
+                        f"--local {words[0]}: there is a cluster in the folder {words[0]}; "
+                        f"did you mean --local ./{words[0]}?"
+                    )
             out.append(words.pop(0) if takes else "")
     return out
-
-
-def _refuse_a_folder(word: str) -> None:
-    from kgroup.log.directory import holds_cluster
-
-    try:
-        if word.startswith("-") or not holds_cluster(Path(word)):
-            return
-    except OSError:
-        return
-    raise UsageError(
-        f"--local {word}: there is a cluster in the folder {word}; did you mean --local ./{word}?"
-    )
 
 
 def run(argv: Sequence[str]) -> int:

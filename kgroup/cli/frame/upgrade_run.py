@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from kgroup.admin.as_json import document
 from kgroup.admin.migrate.run import Options, Stopped, against, goes_on_at
@@ -19,7 +19,6 @@ from kgroup.admin.migrate.wave_state import (
     PLAN,
     RULE,
     STUCK,
-    GroupRun,
     StateFile,
     Stop,
     WaveRun,
@@ -123,11 +122,23 @@ def _foreseen(
 def _execute(
     env: Env, admin: "Admin", file: StateFile, waves: Sequence[Wave], options: Options, where: Document
 ) -> ExitCode:
-    report = _reporter(env)
+    reported: dict[str, object] = {}
 
     def store(runs: Sequence[WaveRun]) -> None:
+        """Store the waves and print those that changed: lines for people, ndjson for programs."""
         file.write(runs)
-        report(runs)
+        for run in runs:
+            moment, line = _line(run) if env.output.is_lines else ("", "")
+            # Every poll changes the fields that this leaves out.
+            groups = (replace(g, seen_ms=None, unowned_partition_ms=Unowned()) for g in run.groups)
+            news: object = line or replace(run, groups=tuple(groups), started_ms=None, ended_ms=None)
+            if reported.setdefault(run.name, news) == news:
+                continue
+            reported[run.name] = news
+            if env.output.is_lines:
+                print(clean(f"{moment}  {line}"), flush=True)
+            elif env.output.format == "ndjson":
+                print(json_line("upgrade run", document(run)), flush=True)
 
     made = admin.run_waves(waves, continued(waves, file.read()), store, options)
     ended: ExitCode | None = None
@@ -176,9 +187,26 @@ def _result(
     }
     if executed:
         lines = [*lines, *([f"journal {', '.join(entries)}"] if entries else [])]
+    rows: list[Document] = []
+    for run in runs:
+        for group in run.groups:
+            unseen = group.seen_ms is not None and group.type is None
+            spans = group.unowned_partition_ms
+            rows.append(
+                {
+                    "wave": run.name,
+                    "step": "STOPPED" if run.stops else run.step,
+                    "group_id": group.group_id,
+                    "verdict": group.verdict,
+                    "members": UNKNOWN if unseen else group.members,
+                    "moved": UNKNOWN if unseen else group.moved,
+                    "lag_before": group.lag_before,
+                    "unowned": f"{spans.at_least / 1000:.1f}-{spans.at_most / 1000:.1f}",
+                }
+            )
     return Result(
         data,
-        [*lines, _table(runs), *(_ways_back(runs) if executed else ())],
+        [*lines, Table(_COLUMNS, rows), *(_ways_back(runs) if executed else ())],
         items="waves",
         names=[run.name for run in runs if run.step != DONE],
         errors=[
@@ -228,72 +256,13 @@ def _summary(runs: Sequence[WaveRun]) -> str:
     return f"{count_of(len(runs), 'wave')}, {count_of(groups, 'group')}   {done} of {len(runs)} waves done"
 
 
-def _table(runs: Sequence[WaveRun]) -> Table:
-    return Table(_COLUMNS, [_cells(run, group) for run in runs for group in run.groups])
-
-
-def _cells(run: WaveRun, group: GroupRun) -> Document:
-    unseen = group.seen_ms is not None and group.type is None
-    spans = group.unowned_partition_ms
-    return {
-        "wave": run.name,
-        "step": "STOPPED" if run.stops else run.step,
-        "group_id": group.group_id,
-        "verdict": group.verdict,
-        "members": UNKNOWN if unseen else group.members,
-        "moved": UNKNOWN if unseen else group.moved,
-        "lag_before": group.lag_before,
-        "unowned": f"{spans.at_least / 1000:.1f}-{spans.at_most / 1000:.1f}",
-    }
-
-
-def _hook(run: WaveRun) -> str | None:
-    if run.hook is None:
-        return None
-    if run.hook.ended_ms is None:
-        return "runs"
-    return run.hook.failure or f"exit code {run.hook.exit_code}"
-
-
-class _Report(Protocol):
-    def __call__(self, runs: Sequence[WaveRun], /) -> None: ...
-
-
-def _reporter(env: Env) -> _Report:
-    """Return a printer of waves that changed: lines for people, ndjson for programs."""
-    reported: dict[str, object] = {}
-
-    def report(runs: Sequence[WaveRun]) -> None:
-        for run in runs:
-            if env.output.is_lines:
-                moment, line = _line(run)
-                news: object = line
-            else:
-                moment, line = "", ""
-                news = _news(run)
-            if reported.setdefault(run.name, news) == news:
-                continue
-            reported[run.name] = news
-            if env.output.is_lines:
-                print(clean(f"{moment}  {line}"), flush=True)
-            elif env.output.format == "ndjson":
-                print(json_line("upgrade run", document(run)), flush=True)
-
-    return report
-
-
-def _news(run: WaveRun) -> WaveRun:
-    """Return a wave without the fields that every poll changes."""
-    groups = (replace(group, seen_ms=None, unowned_partition_ms=Unowned()) for group in run.groups)
-    return replace(run, groups=tuple(groups), started_ms=None, ended_ms=None)
-
-
 def _line(run: WaveRun) -> tuple[str, str]:
     """Return when a wave was seen last, and its current step."""
     seen = max((group.seen_ms for group in run.groups if group.seen_ms), default=run.started_ms or 0)
     parts = [run.name, "stopped" if run.stops else run.step]
     if run.step == MOVE and run.hook is not None:
-        parts.append(f"hook: {_hook(run)}")
+        ended = run.hook.failure or f"exit code {run.hook.exit_code}"
+        parts.append(f"hook: {'runs' if run.hook.ended_ms is None else ended}")
     parts += [
         f"{group.group_id}: {group.moved} of {group.members} moved"
         + (f", {group.waits[0]}" if group.waits else "")

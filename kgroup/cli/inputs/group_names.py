@@ -48,7 +48,15 @@ def expand(admin: Lists, names: Iterable[str], *, change: bool = False, waiting:
     for name in wanted:
         matching = [group for group in existing if matches(name, group)] if is_glob(name) else [name]
         if not matching and not (waiting and listing.errors):
-            raise _no_match(name, listing.errors)
+            code = of_seen(ExitCode.OK, listing.errors)
+            if code is ExitCode.OK:
+                hint: str | None = "kgroup list shows which groups there are"
+                message = f"no group matches {name!r}"
+                raise Failure(ExitCode.NOT_FOUND, "GROUP_ID_NOT_FOUND", message, hint, name)
+            why = "; ".join(error.message for error in listing.errors)
+            message = f"no group that can be seen matches {name!r}, and not all can be seen: {why}"
+            hint = next((error.hint for error in listing.errors if error.hint), None)
+            raise Failure(code, "NOT_SEEN", message, hint, name)
         if change and name in existing and is_glob(name) and matching != [name]:
             count = len(matching)
             others = f"; all {count}: {quote(name.replace('*', '**', 1))}" if "*" in name else ""
@@ -74,13 +82,3 @@ def is_glob(name: str) -> bool:
 def matches(name: str, group: str) -> bool:
     """Return whether a name on the command line means this group: by its exact id, or as a pattern."""
     return group == name or fnmatchcase(group, name)
-
-
-def _no_match(name: str, unseen: Iterable[ItemError]) -> Failure:
-    code = of_seen(ExitCode.OK, unseen)
-    if code is ExitCode.OK:
-        hint = "kgroup list shows which groups there are"
-        return Failure(ExitCode.NOT_FOUND, "GROUP_ID_NOT_FOUND", f"no group matches {name!r}", hint, name)
-    why = "; ".join(error.message for error in unseen)
-    message = f"no group that can be seen matches {name!r}, and not all can be seen: {why}"
-    return Failure(code, "NOT_SEEN", message, next((e.hint for e in unseen if e.hint), None), name)

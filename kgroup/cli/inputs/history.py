@@ -81,8 +81,11 @@ class Source:
         """
         from kgroup.history.fold.folding import Extras
         from kgroup.history.fold.removals import Today
-        from kgroup.history.replay import replay
+        from kgroup.history.replay import Coverage, replay
 
+        # Only Linux tells which cores the process may use.
+        on_linux = hasattr(os, "sched_getaffinity")
+        cores = len(os.sched_getaffinity(0)) if on_linux else os.cpu_count() or 1
         with self.progress() as progress:
             story = replay(
                 self.logs,
@@ -93,32 +96,27 @@ class Source:
                 runs=selection.collapse,
                 extras=Extras(self.today or Today(), keep_owners, keep_notes),
                 progress=progress,
-                jobs=min(_MAX_JOBS, _cores()) if selection.collapse else 1,
+                jobs=min(_MAX_JOBS, cores) if selection.collapse else 1,
             )
         self.check()
-        self._add_deliveries(story, selection, at)
+        if self.state or (story.shared and self.admin is not None):
+            from kgroup.history.deliveries import add_deliveries
+
+            logs = self.state_logs()
+            if (error := self.state_failure) is not None:
+                topic = SHARE_STATE_TOPIC
+                failed = Coverage(-1, topic, -1, -1, 0, 0, -1, -1, -1, (), error, topic)
+                story.state_coverage.append(failed)
+            add_deliveries(
+                story,
+                logs,
+                self.topic_names,
+                names=selection.names,
+                wanted=selection.wanted,
+                runs=selection.collapse,
+                at=at,
+            )
         return story
-
-    def _add_deliveries(self, story: "Story", selection: Selection, at: "At | None") -> None:
-        """Read what share groups did with their records, where there are any, or files have it."""
-        from kgroup.history.deliveries import add_deliveries
-        from kgroup.history.replay import Coverage
-
-        if not self.state and (not story.shared or self.admin is None):
-            return
-        logs = self.state_logs()
-        if (error := self.state_failure) is not None:
-            failed = Coverage(-1, SHARE_STATE_TOPIC, -1, -1, 0, 0, -1, -1, -1, (), error, SHARE_STATE_TOPIC)
-            story.state_coverage.append(failed)
-        add_deliveries(
-            story,
-            logs,
-            self.topic_names,
-            names=selection.names,
-            wanted=selection.wanted,
-            runs=selection.collapse,
-            at=at,
-        )
 
     def state_logs(self) -> "list[OffsetsLog]":
         """Return the logs of `__share_group_state`; those of a cluster are opened now.
@@ -210,13 +208,6 @@ class Source:
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task("", total=total)
             yield lambda count: bar.advance(task, count)
-
-
-def _cores() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on Linux
-        return os.cpu_count() or 1
 
 
 @contextmanager

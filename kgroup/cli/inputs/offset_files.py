@@ -41,7 +41,13 @@ def parse_csv(
             )
         if len(row) == 3 and not groups:
             raise ConfigError(f"{where} names no group", how)
-        partition, offset = (_number(cell, where) for cell in row[-2:])
+        numbers = []
+        for cell in row[-2:]:
+            try:
+                numbers.append(int(cell))
+            except ValueError:
+                raise ConfigError(f"{where}: {cell!r} is not a number") from None
+        partition, offset = numbers
         for group in [row[0]] if len(row) == 4 else groups:
             found.setdefault(group, {})[TopicPartition(row[-3], partition)] = offset
     if not found:
@@ -59,13 +65,6 @@ def _csv_rows(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
             return
         except csv.Error as error:
             raise ConfigError(f"{name} line {reader.line_num} is not CSV: {error}") from None
-
-
-def _number(cell: str, where: str) -> int:
-    try:
-        return int(cell)
-    except ValueError:
-        raise ConfigError(f"{where}: {cell!r} is not a number") from None
 
 
 class Exported(TypedDict):
@@ -117,10 +116,20 @@ def parse_offsets(
             group: {p: CommittedOffset(offset) for p, offset in by_p.items()} for group, by_p in rows.items()
         }
     else:
-        found = {
-            str(group["group_id"]): dict(_offset(row) for row in group["offsets"])
-            for group in _group_documents(text, name)
-        }
+        found = {}
+        for group in _group_documents(text, name):
+            offsets = found[str(group["group_id"])] = {}
+            for row in group["offsets"]:
+                try:
+                    place = TopicPartition(str(row["topic"]), int(row["partition"]))
+                    epoch = row.get("leader_epoch")
+                    offsets[place] = CommittedOffset(
+                        int(row["committed_offset"]),
+                        -1 if epoch is None else int(epoch),
+                        str(row.get("metadata") or ""),
+                    )
+                except (KeyError, TypeError, ValueError):
+                    raise ConfigError(f"{json.dumps(row)} is not a committed offset") from None
     missing = [group for group in groups if group not in found]
     if missing:
         raise ConfigError(f"{name} has no offsets of group {missing[0]}")
@@ -151,17 +160,3 @@ def _group_documents(text: str, name: str) -> Iterable[Mapping[str, Any]]:
             f"{name} is not an export of offsets", "kgroup offsets export GROUP -o json makes one"
         )
     return groups
-
-
-def _offset(row: Mapping[str, Any]) -> tuple[TopicPartition, "CommittedOffset"]:
-    from kgroup.admin.change.offset_plans import CommittedOffset
-
-    try:
-        partition = TopicPartition(str(row["topic"]), int(row["partition"]))
-        epoch = row.get("leader_epoch")
-        offset = CommittedOffset(
-            int(row["committed_offset"]), -1 if epoch is None else int(epoch), str(row.get("metadata") or "")
-        )
-    except (KeyError, TypeError, ValueError):
-        raise ConfigError(f"{json.dumps(row)} is not a committed offset") from None
-    return partition, offset

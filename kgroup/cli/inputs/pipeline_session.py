@@ -53,7 +53,12 @@ def opened_spark(
     from kgroup.pipeline.spark import session
 
     start: Any = session.spark_session if sql else session.spark_context
-    settings = dict(_setting(text) for text in conf or ())
+    settings = {}
+    for text in conf or ():
+        name, equals, value = text.partition("=")
+        if not equals or not name.startswith("spark."):
+            raise ConfigError(f"--conf {text!r} is not a Spark setting", "as in spark.executor.memory=4g")
+        settings[name] = value
     if env.quiet or not sys.stderr.isatty():
         with start(master or LOCAL, settings) as spark:
             yield spark
@@ -88,28 +93,16 @@ def opened_input(
 
     An embedded cluster that is not served is read from its folder.
     """
-    from kgroup.pipeline.read.inputs import LiveCluster, Segments
+    from kgroup.pipeline.read.inputs import LiveCluster, Segments, Since
 
-    begin = _since(since) if since else None
+    begin = None
+    if since:
+        is_offset = since.isdigit() and len(since) < 13
+        begin = Since(offset=int(since)) if is_offset else Since(time_ms=parse_time(since))
     if sources:
         return segments_at(env, sources, options, begin)
     found = connection_of(env)
     return Segments.of([found], begin) if isinstance(found, Path) else LiveCluster(found, begin)
-
-
-def _since(text: str) -> "Since":
-    from kgroup.pipeline.read.inputs import Since
-
-    if text.isdigit() and len(text) < 13:
-        return Since(offset=int(text))
-    return Since(time_ms=parse_time(text))
-
-
-def _setting(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name.startswith("spark."):
-        raise ConfigError(f"--conf {text!r} is not a Spark setting", "as in spark.executor.memory=4g")
-    return name, value
 
 
 def opened_store(env: Env, tables: str, options: Sequence[str] | None) -> "Store":

@@ -33,18 +33,17 @@ def scope_of(topics: Iterable[str] | None, all_topics: bool) -> "Scope":
     chosen: dict[str, frozenset[int] | None] = {}
     for text in topics or ():
         topic, colon, numbers = text.partition(":")
-        partitions = frozenset(_partition(number, text) for number in numbers.split(",")) if colon else None
+        listed = numbers.split(",") if colon else []
+        for number in listed:
+            if not number.strip().isdecimal():
+                hint = "as in --topic orders:0,1"
+                raise ConfigError(f"--topic {text!r}: {number!r} is not a partition", hint)
+        partitions = frozenset(map(int, listed)) if colon else None
         before = chosen.get(topic, frozenset())
         chosen[topic] = None if before is None or partitions is None else before | partitions
     if chosen and all_topics:
         raise ConfigError("--all-topics and --topic exclude each other")
     return Scope(all_topics, chosen)
-
-
-def _partition(number: str, text: str) -> int:
-    if not number.strip().isdecimal():
-        raise ConfigError(f"--topic {text!r}: {number!r} is not a partition", "as in --topic orders:0,1")
-    return int(number)
 
 
 def only_one(given: Mapping[str, object]) -> str:

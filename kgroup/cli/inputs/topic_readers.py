@@ -31,42 +31,36 @@ def reading(
         if isinstance(found, KgroupError):
             errors.append(item_error(group_id, found))
             continue
-        concerns = True if topic is None else _concerns(topic, found, stored)
+        concerns: bool | None = True
+        if topic is not None:
+            # Whether it subscribes to the topic, owns or committed it; None when unknown.
+            members = found.known_members
+            reads = (
+                any(topic in (m.subscribed_topics or ()) for m in members)
+                or any(entry.topic == topic for m in members for entry in m.assignment or ())
+                or (not isinstance(stored, KgroupError) and topic in stored)
+            )
+            subscriptions_known = readers_known(found) and all(
+                m.subscribed_topics is not None for m in members
+            )
+            known = subscriptions_known and not isinstance(stored, KgroupError)
+            concerns = True if reads else False if known else None
         static = found.has_static_members if static_only else True
         if concerns and static:
             chosen.add(group_id)
         elif concerns is not False and static is None:
-            errors.append(_static_unknown(group_id))
+            message = f"whether {group_id} has static members is not known: the broker does not say"
+            hint = "Kafka 2.4 and later report instance ids, and 4.2 and later the members of streams groups"
+            errors.append(ItemError(group_id, ErrorCode.UNSUPPORTED_VERSION.name, message, hint))
         elif concerns is None and static and not isinstance(stored, KgroupError):
-            errors.append(_topics_unknown(found))
+            message = (
+                f"whether {group_id} reads the topic is not known: what its members read is not reported now"
+            )
+            hint = (
+                "retry once it is stable; --protocol-type consumer leaves out groups that are not consumers'"
+            )
+            errors.append(ItemError(group_id, "NOT_TOLD", message, hint))
         if isinstance(stored, KgroupError):
             errors.append(item_error(group_id, stored))
     groups = tuple(group for group in listing.groups if group.group_id in chosen)
     return replace(listing, groups=groups, errors=(*listing.errors, *errors, *unread)), described
-
-
-def _static_unknown(group_id: str) -> ItemError:
-    message = f"whether {group_id} has static members is not known: the broker does not say"
-    hint = "Kafka 2.4 and later report instance ids, and 4.2 and later the members of streams groups"
-    return ItemError(group_id, ErrorCode.UNSUPPORTED_VERSION.name, message, hint)
-
-
-def _topics_unknown(group: GroupDescription) -> ItemError:
-    message = (
-        f"whether {group.group_id} reads the topic is not known: what its members read is not reported now"
-    )
-    hint = "retry once it is stable; --protocol-type consumer leaves out groups that are not consumers'"
-    return ItemError(group.group_id, "NOT_TOLD", message, hint)
-
-
-def _concerns(topic: str, group: GroupDescription, offsets: frozenset[str] | KgroupError) -> bool | None:
-    """Return whether the group subscribes to the topic, owns or committed it; None when unknown."""
-    members = group.known_members
-    if (
-        any(topic in (m.subscribed_topics or ()) for m in members)
-        or any(entry.topic == topic for m in members for entry in m.assignment or ())
-        or (not isinstance(offsets, KgroupError) and topic in offsets)
-    ):
-        return True
-    subscriptions_known = readers_known(group) and all(m.subscribed_topics is not None for m in members)
-    return False if subscriptions_known and not isinstance(offsets, KgroupError) else None

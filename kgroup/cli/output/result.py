@@ -66,8 +66,11 @@ def show(env: Env, result: Result) -> ExitCode:
         for name in result.names:
             # One line per name: one with a line feed or a control character must not look like others.
             print(clean(name))
+    elif env.output.format in printers:
+        printers[env.output.format](env, result)
     else:
-        printers.get(env.output.format, _print_result)(env, result)
+        main = result.main_table
+        print_blocks(env, result.blocks, None if main is None else main.columns)
     sys.stdout.flush()
     for error in result.errors:
         print_error(error.message, error.hint)
@@ -213,11 +216,6 @@ def _csv_cell(value: object, out: OutputOptions) -> object:
     return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
 
 
-def _print_result(env: Env, result: Result) -> None:
-    main = result.main_table
-    print_blocks(env, result.blocks, None if main is None else main.columns)
-
-
 def print_blocks(env: Env, blocks: Sequence[str | Table], main: tuple[Column, ...] | None) -> None:
     """Print lines and tables for a person; `--columns` applies to tables with the columns `main`."""
     out = env.output
@@ -225,18 +223,12 @@ def print_blocks(env: Env, blocks: Sequence[str | Table], main: tuple[Column, ..
         if isinstance(block, Table):
             _print_table(env, block, out.columns if block.columns == main else None)
         else:
-            _print_line(clean(block), out.terminal)
-
-
-def _print_line(line: str, terminal: bool) -> None:
-    """Print a line; on a terminal too narrow for it broken at blanks, aligned with its text."""
-    width = max(_terminal_width(), 20) if terminal else 0
-    if not terminal or len(line) <= width:
-        print(line)
-        return
-    indent = len(line) - len(line.lstrip()) + 2
-    for piece in wrapped(line, width, min(indent, width // 2)):
-        print(piece)
+            line = clean(block)
+            width = max(_terminal_width(), 20) if out.terminal else len(line)
+            indent = len(line) - len(line.lstrip()) + 2
+            # On a terminal too narrow for it, a line is broken at blanks and aligned with its text.
+            for piece in wrapped(line, width, min(indent, width // 2)):
+                print(piece)
 
 
 def _print_table(env: Env, table: Table, wanted: tuple[str, ...] | None) -> None:

@@ -112,12 +112,6 @@ def too_narrow(table: Table, columns: tuple[Column, ...], headers: bool, width: 
     return needed > width
 
 
-def _unfolded(table: Table, column: Column) -> int:
-    """Return the width at which a timestamp stays in one piece; 0 for a column that may fold."""
-    cells = [cell_text(row.get(column.key)) for row in table.rows]
-    return max(map(len, cells)) if cells and all(_MOMENT.fullmatch(cell) for cell in cells) else 0
-
-
 _MOMENT = re.compile(r"-|\d{4}-\d\d-\d\dT[\d:.]+Z")
 
 
@@ -148,6 +142,8 @@ def folded_lines(
     table: Table, columns: tuple[Column, ...], headers: bool, width: int, *, paint: bool
 ) -> Iterator[str]:
     """Yield the table in `width`: long cells folded at blanks, dots and dashes, `table.cut` cut."""
+    from typer import style as painted_as
+
     cells = [([c.heading] if headers else []) + _cells(table, c) for c in columns]
     widths = _fitted(table, columns, cells, width)
     for number, row in enumerate(zip(*cells, strict=True)):
@@ -163,7 +159,12 @@ def folded_lines(
                 part = parts[line] if line < len(parts) else ""
                 padded = part.rjust(wide) if column.right else part.ljust(wide)
                 style = "bold" if headers and not number else (column.style or {}).get(text, "")
-                painted.append(_painted(padded, style) if paint and style and part else padded)
+                if paint and style and part:
+                    words = style.split()
+                    color = next((word for word in words if word not in ("bold", "dim")), None)
+                    bold, dim = "bold" in words or None, "dim" in words or None
+                    padded = painted_as(padded, fg=color, bold=bold, dim=dim)
+                painted.append(padded)
             yield "  ".join(painted).rstrip()
 
 
@@ -171,11 +172,13 @@ def _fitted(
     table: Table, columns: tuple[Column, ...], cells: Sequence[Sequence[str]], width: int
 ) -> list[int]:
     """Return the columns' widths: those that are cut shrink first, then always the widest."""
-    widths = [max(map(len, column), default=0) for column in cells]
-    least = [
-        max(min(wide, _READABLE), len(column.heading), _unfolded(table, column))
-        for column, wide in zip(columns, widths, strict=True)
-    ]
+    widths = [max(map(len, texts), default=0) for texts in cells]
+    least = []
+    for column, wide in zip(columns, widths, strict=True):
+        texts = [cell_text(row.get(column.key)) for row in table.rows]
+        # A timestamp stays in one piece.
+        whole = max(map(len, texts)) if texts and all(map(_MOMENT.fullmatch, texts)) else 0
+        least.append(max(min(wide, _READABLE), len(column.heading), whole))
     excess = sum(widths) + 2 * (len(columns) - 1) - width
     for keys in (table.cut, frozenset(column.key for column in columns)):
         while excess > 0:
@@ -194,11 +197,3 @@ def _folded(text: str, width: int) -> Iterator[str]:
         yield text[:cut].rstrip()
         text = text[cut:].lstrip()
     yield text
-
-
-def _painted(text: str, style: str) -> str:
-    from typer import style as painted
-
-    words = style.split()
-    color = next((word for word in words if word not in ("bold", "dim")), None)
-    return painted(text, fg=color, bold="bold" in words or None, dim="dim" in words or None)

@@ -23,7 +23,12 @@ def parse_time(text: str, now_ms: int | None = None) -> int:
     if given.isdigit() and len(given) >= 12:
         return int(given)
     if _CLOCK.fullmatch(given):
-        return _last_time_it_was(given, now)
+        parts = [int(part) for part in given.split(":")]
+        if parts[0] > 23 or any(part > 59 for part in parts[1:]):
+            raise ConfigError(f"{given!r} is not a time of day")
+        seconds = sum(part * unit for part, unit in zip(parts, (3600, 60, 1), strict=False))
+        last = now - now % _DAY_MS + seconds * 1000
+        return last if last <= now else last - _DAY_MS
     if given and given[0].isdigit() and given[-1] in "smhd" and "-" not in given:
         return now - int(parse_duration(given) * 1000)
     try:
@@ -79,16 +84,6 @@ def parse_span(since: str | None, until: str | None, now_ms: int | None = None) 
         hint = f"{moments}; write the day, as in 2026-03-01T03:00"
         raise ConfigError("nothing lies between --since and --until: --since is the later one", hint)
     return Span(first, last, note)
-
-
-def _last_time_it_was(clock: str, now_ms: int) -> int:
-    parts = [int(part) for part in clock.split(":")]
-    if parts[0] > 23 or any(part > 59 for part in parts[1:]):
-        raise ConfigError(f"{clock!r} is not a time of day")
-    midnight = now_ms - now_ms % _DAY_MS
-    seconds = sum(part * unit for part, unit in zip(parts, (3600, 60, 1), strict=False))
-    moment = midnight + seconds * 1000
-    return moment if moment <= now_ms else moment - _DAY_MS
 
 
 def day_and_clock(ms: int) -> tuple[str, str]:

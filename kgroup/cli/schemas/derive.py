@@ -17,6 +17,10 @@ from kgroup.protocol.embedded.schema_registry import RegistryInstance
 from kgroup.protocol.embedded.streams import StreamsThread
 from kgroup.protocol.embedded.undecoded import Undecoded
 
+_IMPORTED_FOR_TYPES: Mapping[str, type] = {
+    each.__name__: each for each in (ConnectWorker, Application, RegistryInstance, StreamsThread, Undecoded)
+}
+"""The names that modules of models import for the type checker alone."""
 _PLAIN: Mapping[object, Schema] = {str: STRING, int: INTEGER, float: NUMBER, bool: BOOLEAN, object: {}}
 
 
@@ -31,7 +35,7 @@ def model(kind: type, /, *left_out: str, **others: Schema) -> Schema:
 
 @cache
 def _fields(kind: type) -> dict[str, Schema]:
-    hints = get_type_hints(kind, localns=_imported_for_types(), include_extras=True)
+    hints = get_type_hints(kind, localns=_IMPORTED_FOR_TYPES, include_extras=True)
     own = hints if is_typeddict(kind) else kind.__dataclass_fields__  # type: ignore[attr-defined]
     return {name: schema_of(hints[name]) for name in own}
 
@@ -72,10 +76,3 @@ def _worded(schema: Schema, words: tuple[object, ...]) -> Schema:
         elif isinstance(each, Mapping):
             schema = {**schema, **each}
     return schema
-
-
-@cache
-def _imported_for_types() -> Mapping[str, type]:
-    """Return the names that modules of models import for the type checker alone."""
-    late = (ConnectWorker, Application, RegistryInstance, StreamsThread, Undecoded)
-    return {each.__name__: each for each in late}

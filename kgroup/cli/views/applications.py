@@ -8,10 +8,8 @@ from kgroup.cli.output.tables import Column
 from kgroup.cli.output.wording import STATE_STYLES, UNKNOWN, ranges, short_process_id
 from kgroup.domain import Document, count_of
 from kgroup.history.fold.events import duration_text
-from kgroup.protocol.embedded.connect import ConnectAssignment, ConnectWorker, Work
+from kgroup.protocol.embedded.connect import Work
 from kgroup.protocol.embedded.member import CONNECT, SCHEMA_REGISTRY, Application
-from kgroup.protocol.embedded.schema_registry import RegistryInstance
-from kgroup.protocol.embedded.streams import PreviousTask
 
 _GROUP = Column("group_id", "GROUP", wide=True)
 _INSTANCE = Column("instance_id", "INSTANCE", wide=True)
@@ -91,20 +89,15 @@ def _connect_summary(members: Iterable[Member]) -> list[str]:
     if not assignments:
         return ["leader unknown"] if workers else []
     last = max(assignments, key=lambda each: each.config_offset)
+    named = (worker.worker_id for worker in workers if worker.url == last.leader_url)
+    leader = next(named, last.leader_url or last.leader)
     return [
         f"protocol version {last.version}",
-        f"leader {_leader(last, workers)}",
+        f"leader {leader}",
         f"config offset {last.config_offset}",
         *([f"the leader waits {duration_text(last.delay_ms)} for lost workers"] if last.delay_ms > 0 else []),
         *sorted({f"assignment error {each.error}" for each in assignments if each.error}),
     ]
-
-
-def _leader(assignment: ConnectAssignment, workers: Iterable[ConnectWorker]) -> str:
-    for worker in workers:
-        if worker.url == assignment.leader_url:
-            return worker.worker_id
-    return assignment.leader_url or assignment.leader
 
 
 def _registry_summary(members: Iterable[Member]) -> list[str]:
@@ -136,9 +129,25 @@ def row_of(member: Member, application: Application, short: bool) -> Document:
     """Return a member's decoded bytes by column; UNKNOWN where they say nothing or are not understood."""
     leader = {None: UNKNOWN, True: "yes", False: None}[member.is_leader]
     if application.kind == CONNECT:
-        return {"leader": leader, **_worker_row(member.connect)}
+        worker = member.connect
+        running = worker.running if worker is not None else None
+        last = worker.assignment if worker is not None else None
+        return {
+            "leader": leader,
+            "worker": UNKNOWN if worker is None else worker.worker_id,
+            "config_offset": UNKNOWN if worker is None else worker.config_offset,
+            "connectors": UNKNOWN if running is None else running.connectors,
+            "connect_tasks": UNKNOWN if running is None else tasks_of(running),
+            "revoked": UNKNOWN if last is None else last.revoked.names,
+        }
     if application.kind == SCHEMA_REGISTRY:
-        return {"leader": leader, **_registry_row(member.schema_registry)}
+        identity = member.schema_registry.identity if member.schema_registry is not None else None
+        eligible = None if identity is None else identity.leader_eligible
+        return {
+            "leader": leader,
+            "url": UNKNOWN if identity is None else identity.url or UNKNOWN,
+            "eligible": {None: UNKNOWN, True: "yes", False: "no"}[eligible],
+        }
     thread = member.streams
     joined = thread.subscription if thread is not None else None
     given = thread.assignment if thread is not None else None
@@ -148,36 +157,13 @@ def row_of(member: Member, application: Application, short: bool) -> Document:
         "process": UNKNOWN if process is None else short_process_id(process) if short else process,
         "active_tasks": UNKNOWN if given is None else given.active,
         "standby_tasks": UNKNOWN if given is None else given.standby,
-        "previous_tasks": UNKNOWN if joined is None else tuple(map(_before, joined.previous)),
+        "previous_tasks": UNKNOWN
+        if joined is None
+        else tuple(each.task if each.role == "active" else f"({each.task})" for each in joined.previous),
         "endpoint": UNKNOWN if joined is None else joined.user_endpoint,
-    }
-
-
-def _worker_row(worker: ConnectWorker | None) -> Document:
-    running = worker.running if worker is not None else None
-    given = worker.assignment if worker is not None else None
-    return {
-        "worker": UNKNOWN if worker is None else worker.worker_id,
-        "config_offset": UNKNOWN if worker is None else worker.config_offset,
-        "connectors": UNKNOWN if running is None else running.connectors,
-        "connect_tasks": UNKNOWN if running is None else tasks_of(running),
-        "revoked": UNKNOWN if given is None else given.revoked.names,
     }
 
 
 def tasks_of(work: Work) -> tuple[str, ...]:
     """Return tasks as `orders-sink:0-2`, one per connector."""
     return tuple(f"{each.connector}:{ranges(each.tasks)}" for each in work.tasks)
-
-
-def _registry_row(instance: RegistryInstance | None) -> Document:
-    identity = instance.identity if instance is not None else None
-    eligible = None if identity is None else identity.leader_eligible
-    return {
-        "url": UNKNOWN if identity is None else identity.url or UNKNOWN,
-        "eligible": {None: UNKNOWN, True: "yes", False: "no"}[eligible],
-    }
-
-
-def _before(task: PreviousTask) -> str:
-    return task.task if task.role == "active" else f"({task.task})"

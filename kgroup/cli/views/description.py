@@ -1,6 +1,6 @@
 """A described group as text and tables."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 
 from kgroup.admin.models import (
@@ -10,10 +10,8 @@ from kgroup.admin.models import (
     GroupDescription,
     Member,
     OffsetRow,
-    OpenProducer,
     StreamsTopology,
     TopicAssignment,
-    TopologyDescription,
     TopologyNode,
 )
 from kgroup.admin.read.lag import readers_known, total
@@ -119,14 +117,15 @@ def picked(rows: list[Document], *, sort: str | None, top: int | None) -> list[D
     Without `sort`, members that are not stable come first among the `top`.
     """
     if sort == "lag" or top is not None:
-        rows = sorted(rows, key=lambda row: _rank(row["lag"]))
+        rows = sorted(
+            rows,
+            key=lambda row: (
+                (1, -lag) if isinstance(lag := row["lag"], int) else (0 if lag == UNKNOWN else 2, 0)
+            ),
+        )
     if sort is None and top is not None:
         rows = sorted(rows, key=lambda row: row.get("state", MemberStatus.STABLE) == MemberStatus.STABLE)
     return rows[:top]
-
-
-def _rank(lag: object) -> tuple[int, int]:
-    return (1, -lag) if isinstance(lag, int) else (0 if lag == UNKNOWN else 2, 0)
 
 
 def _part(rows: list[Document], pick: Pick, what: str) -> tuple[list[Document], list[str]]:
@@ -176,17 +175,18 @@ def _topology(topology: StreamsTopology) -> Iterator[str | Table]:
     yield Table(TOPOLOGY_COLUMNS, [asdict(part) for part in topology.subtopologies])
     yield f"the application's own description of it: {DESCRIBED[topology.described]}"
     if topology.description is not None:
-        yield Table(NODE_COLUMNS, list(_node_rows(topology.description)))
-
-
-def _node_rows(description: TopologyDescription) -> Iterator[Document]:
-    """Return a row for each node; nodes that fill a global store have no subtopology."""
-    for part in description.subtopologies:
-        for node in part.nodes:
-            yield {"subtopology_id": part.subtopology_id, **_node_row(node)}
-    for store in description.global_stores:
-        for node in (store.source, store.processor):
-            yield {"subtopology_id": "global", **_node_row(node)}
+        rows: list[Document] = [
+            {"subtopology_id": part.subtopology_id, **_node_row(node)}
+            for part in topology.description.subtopologies
+            for node in part.nodes
+        ]
+        # Nodes that fill a global store have no subtopology.
+        rows += [
+            {"subtopology_id": "global", **_node_row(node)}
+            for store in topology.description.global_stores
+            for node in (store.source, store.processor)
+        ]
+        yield Table(NODE_COLUMNS, rows)
 
 
 def _node_row(node: TopologyNode) -> Document:
@@ -246,7 +246,13 @@ def _headline(group: GroupDescription) -> str:
 
 
 def _totals(group: GroupDescription) -> str:
-    parts = [f"members {_count(group)}"]
+    static = sum(member.instance_id is not None for member in group.known_members)
+    members = "unknown" if group.members is None else str(len(group.members))
+    if not all(member.instance_id_known for member in group.known_members):
+        members += " (this broker does not report which are static)"
+    elif static:
+        members += f" ({static} static)"
+    parts = [f"members {members}"]
     if group.no_offsets is not None:
         return f"{parts[0]} · no committed offsets: {group.no_offsets}"
     rows = len(group.offsets)
@@ -254,15 +260,6 @@ def _totals(group: GroupDescription) -> str:
     parts.append("partitions not known" if unread else f"partitions {rows}")
     lag = lag_text(group.total_lag, group.lag_at_least, group.unknown_partitions, rows)
     return " · ".join([*parts, lag])
-
-
-def _count(group: GroupDescription) -> str:
-    if group.members is None:
-        return "unknown"
-    static = sum(1 for member in group.members if member.instance_id is not None)
-    if not all(member.instance_id_known for member in group.members):
-        return f"{len(group.members)} (this broker does not report which are static)"
-    return str(len(group.members)) + (f" ({static} static)" if static else "")
 
 
 def member_rows(group: GroupDescription, by: str, short: bool) -> list[Document]:
@@ -277,7 +274,14 @@ def member_rows(group: GroupDescription, by: str, short: bool) -> list[Document]
         members.sort(key=lambda m: m.member_id)
     else:
         members.sort(key=lambda m: m.state == MemberStatus.STABLE)
-    found = [_member_row(group.group_id, member, _lag(member, rows), short) for member in members]
+    found = []
+    for member in members:
+        owned = partitions_of(member.assignment)
+        lag: int | str | None = UNKNOWN
+        if member.assignment is not None and owned <= rows.keys():
+            behind = total(rows[place] for place in owned)
+            lag = UNKNOWN if behind.unknown else behind.lag
+        found.append(_member_row(group.group_id, member, lag, short))
     if group.application is None:
         return found
     from kgroup.cli.views.applications import row_of
@@ -294,30 +298,21 @@ def _by_process_and_instance(member: Member) -> tuple[str, bool, str, str]:
     return process_id, member.instance_id is None, member.name, member.member_id
 
 
-def _placed(member: Member, short: bool) -> Document:
-    """Return where a member of a streams group runs; None in a group of another type."""
-    if member.process is None:
-        return {"process": None, "endpoint": None}
-    process_id = member.process.process_id
-    return {
-        "process": short_process_id(process_id) if short else process_id,
-        "endpoint": member.process.endpoint,
-    }
-
-
-def _lag(member: Member, rows: Mapping[TopicPartition, OffsetRow]) -> int | str | None:
-    """Return a member's lag; UNKNOWN where it is unknown, None where the member reads nothing."""
-    owned = partitions_of(member.assignment)
-    if member.assignment is None or not owned <= rows.keys():
-        return UNKNOWN
-    behind = total(rows[place] for place in owned)
-    return UNKNOWN if behind.unknown else behind.lag
-
-
 def _member_row(group_id: str, member: Member, lag: int | str | None, short: bool) -> Document:
     subscribed = list(member.subscribed_topics or ())
     if member.subscribed_regex:
         subscribed.append(f"/{member.subscribed_regex}/")
+    target = member.target_assignment
+    state: str = member.state
+    if member.state == MemberStatus.REVOKING and target is not None:
+        kept = {(entry.topic, p) for entry in target for p in entry.partitions}
+        going = [
+            TopicAssignment(entry.topic, tuple(p for p in entry.partitions if (entry.topic, p) not in kept))
+            for entry in member.assignment or ()
+        ]
+        state = "revoking " + " ".join(f"{e.topic}:{ranges(e.partitions)}" for e in going if e.partitions)
+    aim = None if target is None else "=" if target == member.assignment else assignment_text(target)
+    process_id = None if member.process is None else member.process.process_id
     return {
         "group_id": group_id,
         "instance_id": member.instance_id if member.instance_id_known else UNKNOWN,
@@ -327,35 +322,19 @@ def _member_row(group_id: str, member: Member, lag: int | str | None, short: boo
         "rack_id": member.rack_id,
         "protocol": member.protocol,
         "member_epoch": member.member_epoch,
-        "state": _state(member),
+        "state": state,
         "partitions": UNKNOWN if member.partition_count is None else member.partition_count,
         "assignment": owned_text(member),
-        "target_assignment": _target(member),
+        "target_assignment": aim,
         "lag": lag,
         "subscribed": UNKNOWN if member.subscribed_topics is None else subscribed,
         "session_timeout_ms": member.session_timeout_ms,
         "failed_pings": member.failed_pings,
-        **_placed(member, short),
+        "process": process_id if process_id is None or not short else short_process_id(process_id),
+        "endpoint": None if member.process is None else member.process.endpoint,
         "tasks": tasks_text(member.tasks),
         "target_tasks": "=" if member.target_tasks == member.tasks else tasks_text(member.target_tasks),
     }
-
-
-def _state(member: Member) -> str:
-    if member.state != MemberStatus.REVOKING or member.target_assignment is None:
-        return member.state
-    kept = {(entry.topic, p) for entry in member.target_assignment for p in entry.partitions}
-    going = [
-        TopicAssignment(entry.topic, tuple(p for p in entry.partitions if (entry.topic, p) not in kept))
-        for entry in member.assignment or ()
-    ]
-    return "revoking " + " ".join(f"{e.topic}:{ranges(e.partitions)}" for e in going if e.partitions)
-
-
-def _target(member: Member) -> str | None:
-    if member.target_assignment is None:
-        return None
-    return "=" if member.target_assignment == member.assignment else assignment_text(member.target_assignment)
 
 
 def offset_cells(row: OffsetRow | PartitionLag) -> Document:
@@ -367,15 +346,6 @@ def offset_cells(row: OffsetRow | PartitionLag) -> Document:
         "log_end_offset": rest if row.log_end_offset is None else row.log_end_offset,
         "lag": rest if row.lag is None else row.lag,
     }
-
-
-def _owner(row: OffsetRow, owners_known: bool, short: bool) -> Document:
-    """Return the reader of the partition; UNKNOWN where there may be one."""
-    if row.member_id is None:
-        unowned = None if owners_known or row.gone else UNKNOWN
-        return {"instance_id": unowned, "member_id": unowned}
-    member_id = short_member_id(row.member_id, row.instance_id) if short else row.member_id
-    return {"instance_id": row.instance_id, "member_id": member_id}
 
 
 def offset_columns(rows: Iterable[OffsetRow]) -> tuple[Column, ...]:
@@ -401,7 +371,12 @@ def held_open(rows: Iterable[OffsetRow | PartitionLag]) -> Iterator[str]:
     for row in open_rows[:HELD_OPEN]:
         by = "its producer could not be read, which requires READ on the topic and Kafka 2.8"
         if row.held_open_by is not None:
-            by = ", ".join(_producer(each) for each in row.held_open_by) or "it ended meanwhile"
+            producers = (
+                f"producer {each.producer_id}, epoch {each.producer_epoch}"
+                + (f", last record {iso(each.last_timestamp_ms)}" if each.last_timestamp_ms >= 0 else "")
+                for each in row.held_open_by
+            )
+            by = ", ".join(producers) or "it ended meanwhile"
         yield (
             f"{row.topic}-{row.partition}: readers of committed records stop at {row.last_stable_offset} of "
             f"{row.log_end_offset}, at an open transaction: {by}"
@@ -410,27 +385,30 @@ def held_open(rows: Iterable[OffsetRow | PartitionLag]) -> Iterator[str]:
         yield f"and {len(open_rows) - HELD_OPEN} partitions more with open transactions"
 
 
-def _producer(producer: OpenProducer) -> str:
-    wrote = f", last record {iso(producer.last_timestamp_ms)}" if producer.last_timestamp_ms >= 0 else ""
-    return f"producer {producer.producer_id}, epoch {producer.producer_epoch}{wrote}"
-
-
 def offset_rows(group: GroupDescription, short: bool) -> list[Document]:
     """Return a row for each partition that has a committed offset or an owner."""
     owners_known = readers_known(group)
-    return [
-        {
-            "group_id": group.group_id,
-            "topic": row.topic,
-            "partition": row.partition,
-            **offset_cells(row),
-            **stable_cells(row),
-            **_owner(row, owners_known, short),
-            "leader_epoch": row.leader_epoch,
-            "metadata": row.metadata,
-            "assigned_epoch": row.assigned_epoch,
-            "owner_thread": row.owner_thread,
-            "error": row.error or row.reason,
-        }
-        for row in group.offsets
-    ]
+    rows: list[Document] = []
+    for row in group.offsets:
+        # Without a known owner there may be one.
+        instance_id = member_id = None if owners_known or row.gone else UNKNOWN
+        if row.member_id is not None:
+            instance_id = row.instance_id
+            member_id = short_member_id(row.member_id, row.instance_id) if short else row.member_id
+        rows.append(
+            {
+                "group_id": group.group_id,
+                "topic": row.topic,
+                "partition": row.partition,
+                **offset_cells(row),
+                **stable_cells(row),
+                "instance_id": instance_id,
+                "member_id": member_id,
+                "leader_epoch": row.leader_epoch,
+                "metadata": row.metadata,
+                "assigned_epoch": row.assigned_epoch,
+                "owner_thread": row.owner_thread,
+                "error": row.error or row.reason,
+            }
+        )
+    return rows

@@ -72,31 +72,26 @@ def plan(env: Env, question: Question) -> ExitCode:
             where: Document | None = identity(admin, env)
         failed: list[ItemError] = []
     else:
-        planned, failed = _in_contexts(env, question)
-        where = None
+        if env.flags.keys() & {"bootstrap_server", "local", "context"}:
+            raise ConfigError("--contexts names the clusters", "leave out -b, --local and -C")
+        if question.waves is not None:
+            hint = "name it with -C, and leave out --contexts"
+            raise ConfigError("a file of waves is about one cluster", hint)
+        names = words(question.contexts)
+        if not names:
+            raise ConfigError("--contexts names no context", "kgroup context list shows them")
+        planned, failed, where = [], [], None
+        for name in dict.fromkeys(names):
+            try:
+                with open_admin(replace(env, flags={**env.flags, "context": name})) as admin:
+                    planned.append(_planned(admin, question, name))
+            except (BrokerRefused, Unreachable) as error:
+                failed.append(_within(name, item_error(name, error)))
+            except Failure as error:
+                # A pattern that matches nothing here may match in the others.
+                item = ItemError(error.item or name, error.code, error.message, error.hint)
+                failed.append(_within(name, item))
     return show(env, _result(env, question, planned, failed, where))
-
-
-def _in_contexts(env: Env, question: Question) -> tuple[list[Planned], list[ItemError]]:
-    if env.flags.keys() & {"bootstrap_server", "local", "context"}:
-        raise ConfigError("--contexts names the clusters", "leave out -b, --local and -C")
-    if question.waves is not None:
-        raise ConfigError("a file of waves is about one cluster", "name it with -C, and leave out --contexts")
-    names = words(question.contexts or "")
-    if not names:
-        raise ConfigError("--contexts names no context", "kgroup context list shows them")
-    planned, failed = [], []
-    for name in dict.fromkeys(names):
-        try:
-            with open_admin(replace(env, flags={**env.flags, "context": name})) as admin:
-                planned.append(_planned(admin, question, name))
-        except (BrokerRefused, Unreachable) as error:
-            failed.append(_within(name, item_error(name, error)))
-        except Failure as error:
-            # A pattern that matches nothing here may match in the others.
-            item = ItemError(error.item or name, error.code, error.message, error.hint)
-            failed.append(_within(name, item))
-    return planned, failed
 
 
 def _within(context: str | None, error: ItemError) -> ItemError:
@@ -104,23 +99,19 @@ def _within(context: str | None, error: ItemError) -> ItemError:
 
 
 def _planned(admin: "Admin", question: Question, context: str | None) -> Planned:
-    named = _named(admin, question)
+    if question.topic is None:
+        named = every(admin) if question.all_groups else expand(admin, question.groups)
+    else:
+        listing = admin.list_groups()
+        absent: set[str] = set()
+        if question.groups:
+            wanted = set(expand(admin, question.groups).groups)
+            listing = replace(listing, groups=tuple(g for g in listing.groups if g.group_id in wanted))
+            absent = wanted - {group.group_id for group in listing.groups}
+        listing, _ = reading(admin, listing, question.topic, False)
+        named = Named((*(group.group_id for group in listing.groups), *sorted(absent)), listing.errors)
     fleet = admin.plan_fleet(named.groups, patterns=question.patterns, read_log=question.read_log)
     return Planned(context, fleet, named.unseen)
-
-
-def _named(admin: "Admin", question: Question) -> Named:
-    if question.topic is None:
-        return every(admin) if question.all_groups else expand(admin, question.groups)
-
-    listing = admin.list_groups()
-    absent: set[str] = set()
-    if question.groups:
-        wanted = set(expand(admin, question.groups).groups)
-        listing = replace(listing, groups=tuple(g for g in listing.groups if g.group_id in wanted))
-        absent = wanted - {group.group_id for group in listing.groups}
-    listing, _ = reading(admin, listing, question.topic, False)
-    return Named((*(group.group_id for group in listing.groups), *sorted(absent)), listing.errors)
 
 
 def _result(
@@ -149,10 +140,13 @@ def _result(
         "groups": [{"context": context, **document(row)} for context, row in rows],
         "left_out": [{"context": context, **asdict(out)} for context, out in left_out],
     }
-    summary = _summary([row for _, row in rows])
+    counts = Counter(row.verdict for _, row in rows)
+    verdicts = ", ".join(f"{counts[name]} {name}" for name in ("ready", "blocked", "unknown", "already"))
+    summary = f"{count_of(len(rows), 'group')}   classic → consumer   {verdicts}"
     if unseen:
         summary = f"{summary}; not all were seen" if rows or left_out else "no group was seen"
     kinds = list(_kinds([row for _, row in rows]))
+    blockers = grouped((each.code, row.group_id) for _, row in rows for each in row.blockers)
     if question.html is not None:
         _write(question.html, data, summary, kinds, unseen, where)
         env.note(f"written: {question.html}")
@@ -167,18 +161,15 @@ def _result(
         errors=[
             *unseen,
             *_unknown_errors([row for _, row in rows]),
-            *_blocked_errors([row for _, row in rows]),
+            *(
+                ItemError(names[0], "BLOCKED", f"{first_of(names, 1)}: blocked: {code.replace('_', ' ')}")
+                for code, names in blockers.items()
+            ),
             *(ItemError(o.group_id, "BLOCKED", f"{o.group_id}: {o.reason}") for o in refused),
         ],
         exit_code=ExitCode.REFUSED if blocked or refused else code,
         cluster=where,
     )
-
-
-def _summary(rows: "Sequence[FleetRow]") -> str:
-    counts = Counter(row.verdict for row in rows)
-    verdicts = ", ".join(f"{counts[name]} {name}" for name in ("ready", "blocked", "unknown", "already"))
-    return f"{count_of(len(rows), 'group')}   classic → consumer   {verdicts}"
 
 
 def _kinds(rows: "Iterable[FleetRow]") -> Iterator[str]:
@@ -218,13 +209,6 @@ def _unknown_errors(rows: "Iterable[FleetRow]") -> Iterator[ItemError]:
         yield ItemError(names[0], reason, said, hint)
 
 
-def _blocked_errors(rows: "Iterable[FleetRow]") -> Iterator[ItemError]:
-    """Yield which groups are blocked, and by what: the rows show more."""
-    codes = ((each.code.replace("_", " "), row.group_id) for row in rows for each in row.blockers)
-    for code, names in grouped(codes).items():
-        yield ItemError(names[0], "BLOCKED", f"{first_of(names, 1)}: blocked: {code}")
-
-
 def _table(rows: "Sequence[tuple[str | None, FleetRow]]") -> Table:
     columns = (
         *((Column("context"),) if any(context is not None for context, _ in rows) else ()),
@@ -239,24 +223,27 @@ def _table(rows: "Sequence[tuple[str | None, FleetRow]]") -> Table:
         Column("state", wide=True),
         Column("assignor", wide=True),
     )
-    return Table(columns, [{"context": context, **_cells(row)} for context, row in rows])
-
-
-def _cells(row: "FleetRow") -> Document:
-    obstacles = [each.code for each in row.blockers] + [f"{each.code}?" for each in row.unknown]
-    return {
-        "group_id": row.group_id,
-        "verdict": "BLOCKED" if row.verdict == "blocked" else row.verdict,
-        "effort": row.effort,
-        "members": UNKNOWN if row.members is None else row.members,
-        "obstacles": ", ".join(obstacles) or None,
-        "change": ", ".join(row.change) or None,
-        "software": ", ".join(f"{name} ({count})" for name, count in row.software.items())
-        or (UNKNOWN if row.members != 0 else None),
-        "warnings": ", ".join(row.warnings) or None,
-        "state": row.state,
-        "assignor": row.assignor,
-    }
+    cells = [
+        {
+            "context": context,
+            "group_id": row.group_id,
+            "verdict": "BLOCKED" if row.verdict == "blocked" else row.verdict,
+            "effort": row.effort,
+            "members": UNKNOWN if row.members is None else row.members,
+            "obstacles": ", ".join(
+                [*(each.code for each in row.blockers), *(f"{each.code}?" for each in row.unknown)]
+            )
+            or None,
+            "change": ", ".join(row.change) or None,
+            "software": ", ".join(f"{name} ({count})" for name, count in row.software.items())
+            or (UNKNOWN if row.members != 0 else None),
+            "warnings": ", ".join(row.warnings) or None,
+            "state": row.state,
+            "assignor": row.assignor,
+        }
+        for context, row in rows
+    ]
+    return Table(columns, cells)
 
 
 def _write_waves(question: Question, fleet: "Fleet", unseen: Sequence[ItemError]) -> None:

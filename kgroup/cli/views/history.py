@@ -6,9 +6,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from kgroup.admin.models import GroupDescription, ItemError
+from kgroup.admin.models import ItemError
 from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
@@ -177,7 +177,13 @@ def show_state(env: Env, source: Source, selection: Selection, at: "At") -> Exit
     shown: list[str | Table] = [*coverage_lines(story, selection), f"as of {moment}"]
     for group in found:
         shown += ["", *blocks(group, ("summary", "members", "offsets"), "instance", env.output.terminal)]
-        shown += _delivery_lines(group)
+        for row in group.offsets:
+            deliveries = [
+                f"{each.first_offset}-{each.last_offset} {each.state}, delivered {each.deliveries}×"
+                for each in row.deliveries or ()
+            ]
+            if deliveries:
+                shown.append(f"  {row.topic}-{row.partition}: {'; '.join(deliveries)}")
     data = {
         "groups": [asdict(group) for group in found],
         "coverage": [coverage_json(covered) for covered in (*story.coverage, *story.state_coverage)],
@@ -188,7 +194,7 @@ def show_state(env: Env, source: Source, selection: Selection, at: "At") -> Exit
             "time": iso(-1 if at.time_ms is None else at.time_ms),
         },
     }
-    rows = [row for group in found for row in member_rows(group, "instance", short=False)]
+    rows = [cells for group in found for cells in member_rows(group, "instance", short=False)]
     result = Result(
         data,
         shown,
@@ -200,17 +206,6 @@ def show_state(env: Env, source: Source, selection: Selection, at: "At") -> Exit
         main=Table(member_columns(found), rows),
     )
     return show(env, result)
-
-
-def _delivery_lines(group: GroupDescription) -> Iterator[str]:
-    """Yield the stored records from each start offset on."""
-    for row in group.offsets:
-        deliveries = [
-            f"{each.first_offset}-{each.last_offset} {each.state}, delivered {each.deliveries}×"
-            for each in row.deliveries or ()
-        ]
-        if deliveries:
-            yield f"  {row.topic}-{row.partition}: {'; '.join(deliveries)}"
 
 
 def show_raw(env: Env, source: Source, selection: Selection) -> ExitCode:
@@ -236,7 +231,13 @@ def show_raw(env: Env, source: Source, selection: Selection) -> ExitCode:
             if as_json:
                 print(json_line(env.command, {**row, "timestamp": iso(when)}))
             else:
-                print(_raw_line(row))
+                key = json.dumps(row["key"], ensure_ascii=False, separators=(",", ":"))
+                value = "tombstone" if row["value"] is None else json.dumps(row["value"], ensure_ascii=False)
+                tx = f" producer={row['producer_id']}" if row["producer_id"] >= 0 else ""
+                of = "state " if row["topic"] == SHARE_STATE_TOPIC else ""
+                where = f"{of}{row['partition']}:{row['offset']}"
+                moment = " ".join(day_and_clock(when))
+                print(clean(f"{where}  {moment}  {row['type_name']}{tx}  {key}  {value}"))
         bad += log.bad
     source.check()
     errors = [ItemError(b.source, "CORRUPT_MESSAGE", str(b)) for b in bad]
@@ -257,16 +258,6 @@ def _prints_json(env: Env, view: str) -> bool:
     if chosen not in ("table", "wide", "json", "ndjson"):
         raise ConfigError(f"{view} has no -o {chosen}", "-o ndjson prints one object a line")
     return chosen in ("json", "ndjson")
-
-
-def _raw_line(row: Mapping[str, Any]) -> str:
-    day, clock = day_and_clock(row["timestamp_ms"])
-    key = json.dumps(row["key"], ensure_ascii=False, separators=(",", ":"))
-    value = "tombstone" if row["value"] is None else json.dumps(row["value"], ensure_ascii=False)
-    tx = f" producer={row['producer_id']}" if row["producer_id"] >= 0 else ""
-    topic = "state " if row["topic"] == SHARE_STATE_TOPIC else ""
-    where = f"{topic}{row['partition']}:{row['offset']}"
-    return clean(f"{where}  {day} {clock}  {row['type_name']}{tx}  {key}  {value}")
 
 
 def follow(env: Env, source: Source, selection: Selection) -> ExitCode:
@@ -295,7 +286,13 @@ def follow(env: Env, source: Source, selection: Selection) -> ExitCode:
             for reader in readers:
                 print(clean(coverage_text(reader.coverage)), flush=True)
         first = False
-        unread = _note_unread(env, source, unread)
+        now = {error.item or "": error.message for error in source.failures}
+        for name, message in now.items():
+            if unread.get(name) != message:
+                env.note(f"error: {message}; retrying")
+        for name in unread.keys() - now.keys():
+            env.note(f"{name} is read again")
+        unread = now
         for error in untimed(selection.outside(events).untimed, "event"):
             print_error(error.message)
         for event in selection.chosen(sorted(events, key=lambda event: event.timestamp_ms)):
@@ -307,17 +304,6 @@ def follow(env: Env, source: Source, selection: Selection) -> ExitCode:
         time.sleep(_POLL_S)
 
 
-def _note_unread(env: Env, source: Source, before: Mapping[str, str]) -> dict[str, str]:
-    """Report partitions that became unreadable or readable; return the reported ones, by partition."""
-    now = {error.item or "": error.message for error in source.failures}
-    for name, message in now.items():
-        if before.get(name) != message:
-            env.note(f"error: {message}; retrying")
-    for name in before.keys() - now.keys():
-        env.note(f"{name} is read again")
-    return now
-
-
 Bar: TypeAlias = list[int | str]
 """From, to, owned partitions, state."""
 
@@ -326,7 +312,12 @@ def page(events: Sequence[Event], story: "Story") -> str:
     """Return the whole page as text; everything it shows is in it."""
     end = max((max(e.timestamp_ms, e.end_timestamp_ms) for e in events), default=0)
     owners = {name: held for fold in story.folds.values() for name, held in (fold.owners or {}).items()}
-    shown = sorted({event.group for event in events if event.group})
+    fields = ("timestamp_ms", "offset", "event", "detail", "cause", "proven", "suspicious", "unowned_ms")
+    rows: dict[str, list[Document]] = {}
+    for event in events:
+        if event.group:
+            row = event_json(event)
+            rows.setdefault(event.group, []).append({field: row[field] for field in fields})
     data = {
         "coverage": [coverage_text(covered) for covered in story.coverage if covered.records],
         "limits": list(LIMITS),
@@ -334,18 +325,12 @@ def page(events: Sequence[Event], story: "Story") -> str:
             {
                 "name": name,
                 "lanes": _lanes(owners.get(name, []), end),
-                "events": [_event(event) for event in events if event.group == name],
+                "events": rows[name],
             }
-            for name in shown
+            for name in sorted(rows)
         ],
     }
     return filled(Path(__file__).with_name("history_page.html"), data)
-
-
-def _event(event: Event) -> Document:
-    row = event_json(event)
-    names = ("timestamp_ms", "offset", "event", "detail", "cause", "proven", "suspicious", "unowned_ms")
-    return {name: row[name] for name in names}
 
 
 def _lanes(history: "Sequence[Holdings]", end_ms: int) -> list[Document]:

@@ -12,7 +12,6 @@ from kgroup.admin.models import (
     OffsetRow,
     StoredDelivery,
     StreamsProcess,
-    StreamsTopology,
     SubtopologyTasks,
     Tasks,
 )
@@ -22,8 +21,8 @@ from kgroup.cli.inputs.history import unread_deliveries
 from kgroup.domain import NO_OFFSET, TopicPartition, grouped
 from kgroup.history.fold.deliveries import DeliveryState
 from kgroup.history.fold.state import GroupState
-from kgroup.history.fold.tasks import StreamsClient, Task, TaskSets, all_read_by
-from kgroup.history.fold.view import CLASSIC, EPOCHS, INTERRUPTED, KINDS, SHARE, RecordedMember, View
+from kgroup.history.fold.tasks import Task, TaskSets, all_read_by
+from kgroup.history.fold.view import CLASSIC, EPOCHS, INTERRUPTED, KINDS, SHARE, RecordedMember
 from kgroup.protocol.embedded.member import Application, application_of, embedded
 from kgroup.protocol.share_state_records import DELIVERY_STATES
 from kgroup.protocol.streams_records import sources_of
@@ -44,6 +43,17 @@ def description(
     epochs = view.kind in EPOCHS
     application = application_of(state.group_id, view.protocol_type, view.assignor)
     unread = unread_deliveries(state.group_id, "offsets")
+    topology = None
+    if view.streams is not None and (stored := view.streams.topology) is not None:
+        if view.streams.stored_description == stored.epoch:
+            described = Described.STORED
+        elif view.streams.refused_description == stored.epoch:
+            described = Described.REFUSED
+        elif view.streams.stored_description == INTERRUPTED:
+            described = Described.UNKNOWN
+        else:
+            described = Described.NOT_STORED
+        topology = streams_topology(stored.epoch, stored.subtopologies, described)
     group = GroupDescription(
         group_id=state.group_id,
         type=view.kind if view.kind in KINDS else CLASSIC,
@@ -57,7 +67,7 @@ def description(
         members=_members(state, application),
         offsets=_starts(deliveries or {}) if view.kind == SHARE else _committed(state),
         errors=(unread,) if view.kind == SHARE and deliveries is None else (),
-        topology=_topology(view),
+        topology=topology,
     )
     found = of_application(group, application)
     return replace(found, no_offsets=None) if found.offsets else found
@@ -112,8 +122,25 @@ def _starts(deliveries: Mapping[TopicPartition, DeliveryState]) -> tuple[OffsetR
 
 def _members(state: GroupState, application: Application | None) -> tuple[Member, ...]:
     epochs, leader = state.kind in EPOCHS, state.view().leader
-    members = (
-        Member(
+    members = []
+    for m in sorted(state.members.values(), key=lambda m: (m.label, m.member_id)):
+        assignment: Assignment | None
+        target: Assignment | None
+        process = None
+        if m.streams is None:
+            assignment = assignment_of(m.holds) if m.given is None else None
+            target = None if m.target is None else assignment_of(m.target)
+            subscribed = None if m.protocol == CLASSIC and _opaque(m) else m.topics
+        else:
+            assignment, target = _read(state, m.streams.has), _read(state, m.streams.target)
+            topology = state.streams.topology
+            parts = () if topology is None else topology.subtopologies
+            sources = sorted({name for part in parts for name in sources_of(part)})
+            subscribed = None if topology is None else tuple(sources)
+            tags = tuple(ClientTag(key, value) for key, value in sorted(m.streams.tags))
+            client = m.streams
+            process = StreamsProcess(client.process_id, client.topology_epoch, client.endpoint, tags)
+        member = Member(
             member_id=m.member_id,
             instance_id=m.instance_id,
             client_id=m.client_id,
@@ -122,36 +149,21 @@ def _members(state: GroupState, application: Application | None) -> tuple[Member
             protocol=m.protocol,
             member_epoch=m.epoch,
             state=m.state,
-            subscribed_topics=_subscribed(state, m),
+            subscribed_topics=subscribed,
             subscribed_regex=m.regex,
-            assignment=_owned(state, m),
-            target_assignment=_target(state, m),
+            assignment=assignment,
+            target_assignment=target,
             is_leader=None if epochs else m.member_id == leader,
             user_data_bytes=None if epochs or m.given is not None else m.user_data,
             raw_metadata=text_of(m.metadata) if _opaque(m) else None,
             raw_assignment=None if m.given is None else text_of(m.given),
             tasks=None if m.streams is None else _tasks(m.streams.has),
             target_tasks=None if m.streams is None else _tasks(m.streams.target),
-            process=None if m.streams is None else _process(m.streams),
+            process=process,
         )
-        for m in _in_order(state)
-    )
-    return tuple(
-        with_content(member, embedded(application, m.client_id, m.metadata, m.assignment))
-        for member, m in zip(members, _in_order(state), strict=True)
-    )
-
-
-def _owned(state: GroupState, member: RecordedMember) -> Assignment | None:
-    if member.streams is not None:
-        return _read(state, member.streams.has)
-    return assignment_of(member.holds) if member.given is None else None
-
-
-def _target(state: GroupState, member: RecordedMember) -> Assignment | None:
-    if member.streams is not None:
-        return _read(state, member.streams.target)
-    return None if member.target is None else assignment_of(member.target)
+        content = embedded(application, m.client_id, m.metadata, m.assignment)
+        members.append(with_content(member, content))
+    return tuple(members)
 
 
 def _read(state: GroupState, tasks: TaskSets) -> Assignment | None:
@@ -160,46 +172,12 @@ def _read(state: GroupState, tasks: TaskSets) -> Assignment | None:
     return None if places is None else assignment_of(places)
 
 
-def _subscribed(state: GroupState, member: RecordedMember) -> tuple[str, ...] | None:
-    if member.streams is None:
-        return None if member.protocol == CLASSIC and _opaque(member) else member.topics
-    topology = state.streams.topology
-    if topology is None:
-        return None
-    return tuple(sorted({name for part in topology.subtopologies for name in sources_of(part)}))
-
-
 def _tasks(tasks: TaskSets) -> Tasks:
     def of(listed: Iterable[Task]) -> tuple[SubtopologyTasks, ...]:
         numbers = grouped((task.subtopology, task.number) for task in sorted(listed))
         return tuple(SubtopologyTasks(name, tuple(found)) for name, found in numbers.items())
 
     return Tasks(of(tasks.active), of(tasks.standby), of(tasks.warmup))
-
-
-def _process(client: StreamsClient) -> StreamsProcess:
-    tags = tuple(ClientTag(key, value) for key, value in sorted(client.tags))
-    return StreamsProcess(client.process_id, client.topology_epoch, client.endpoint, tags)
-
-
-def _topology(view: View) -> StreamsTopology | None:
-    streams = view.streams
-    if streams is None or streams.topology is None:
-        return None
-    epoch = streams.topology.epoch
-    if streams.stored_description == epoch:
-        described = Described.STORED
-    elif streams.refused_description == epoch:
-        described = Described.REFUSED
-    elif streams.stored_description == INTERRUPTED:
-        described = Described.UNKNOWN
-    else:
-        described = Described.NOT_STORED
-    return streams_topology(epoch, streams.topology.subtopologies, described)
-
-
-def _in_order(state: GroupState) -> list[RecordedMember]:
-    return sorted(state.members.values(), key=lambda m: (m.label, m.member_id))
 
 
 def _opaque(member: RecordedMember) -> bool:

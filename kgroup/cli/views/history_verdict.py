@@ -14,6 +14,7 @@ from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import only_rights
 from kgroup.domain import Document, TopicPartition
+from kgroup.history.fold.view import SHARE, STREAMS
 
 if TYPE_CHECKING:
     from kgroup.history.deliveries import DeliveryReader
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
 
 Starts: TypeAlias = Mapping[str, Mapping[TopicPartition, int]] | None
 """Start offsets of share groups; None where they may not all have been read."""
+_COLUMNS = (
+    Column("group_id", "GROUP"),
+    Column("verdict"),
+    Column("differences"),
+    Column("not_compared", "NOT COMPARED"),
+)
 _POLL_S = 0.5
 _VERIFY_TRIES = 5
 _UNKNOWN_GROUP = "GROUP_ID_NOT_FOUND"
@@ -75,33 +82,6 @@ def show_verdict(env: Env, source: Source, selection: Selection) -> ExitCode:
     deliveries: list[DeliveryReader] = []
     found = _compare(source, readers, deliveries, selection)
     source.check()
-    table = _table(found)
-    read: list[Reader | DeliveryReader] = [*readers, *deliveries]
-    blocks: list[str | Table] = [
-        coverage_text(reader.coverage)
-        for reader in read
-        if reader.coverage.records or reader.coverage.failure is not None
-    ]
-    data = {
-        "groups": table.rows,
-        "coverage": [coverage_json(reader.coverage) for reader in read],
-        "limits": list(LIMITS),
-    }
-    absent = [name for name in selection.names or () if name not in found.verdicts]
-    result = Result(
-        data,
-        [*blocks, "", table, "", _summary(found)],
-        items="groups",
-        names=found.named("differs"),
-        errors=[*source.failures, *found.unseen, *map(_absent, absent)],
-        exit_code=_exit_code(source, found, absent),
-        cluster=source.cluster,
-        main=table,
-    )
-    return show(env, result)
-
-
-def _table(found: Comparison) -> Table:
     rows: list[Document] = [
         {
             "group_id": name,
@@ -111,18 +91,39 @@ def _table(found: Comparison) -> Table:
         }
         for name, verdict in found.verdicts.items()
     ]
-    columns = (
-        Column("group_id", "GROUP"),
-        Column("verdict"),
-        Column("differences"),
-        Column("not_compared", "NOT COMPARED"),
-    )
-    return Table(columns if any(v.uncompared for v in found.verdicts.values()) else columns[:3], rows)
-
-
-def _absent(name: str) -> ItemError:
+    in_part = any(verdict.uncompared for verdict in found.verdicts.values())
+    table = Table(_COLUMNS if in_part else _COLUMNS[:3], rows)
+    read: list[Reader | DeliveryReader] = [*readers, *deliveries]
+    blocks: list[str | Table] = [
+        coverage_text(reader.coverage)
+        for reader in read
+        if reader.coverage.records or reader.coverage.failure is not None
+    ]
+    data = {
+        "groups": rows,
+        "coverage": [coverage_json(reader.coverage) for reader in read],
+        "limits": list(LIMITS),
+    }
+    absent = [name for name in selection.names or () if name not in found.verdicts]
     hint = "kgroup list shows which groups there are"
-    return ItemError(name, "GROUP_ID_NOT_FOUND", f"neither the log nor the cluster has group {name}", hint)
+    result = Result(
+        data,
+        [*blocks, "", table, "", _summary(found)],
+        items="groups",
+        names=found.named("differs"),
+        errors=[
+            *source.failures,
+            *found.unseen,
+            *(
+                ItemError(name, _UNKNOWN_GROUP, f"neither the log nor the cluster has group {name}", hint)
+                for name in absent
+            ),
+        ],
+        exit_code=_exit_code(source, found, absent),
+        cluster=source.cluster,
+        main=table,
+    )
+    return show(env, result)
 
 
 def _exit_code(source: Source, found: Comparison, absent: Sequence[str]) -> ExitCode:
@@ -166,11 +167,24 @@ def _compare(
         for reader in readers:
             reader.advance()
         deliveries += () if deliveries else source.delivery_readers(readers, selection)
-        starts = _starts_now(source, deliveries)
+        read: dict[str, dict[TopicPartition, int]] = {}
+        for shared in deliveries:
+            shared.advance()
+            for group, place, stored in shared.states:
+                read.setdefault(group, {})[place] = stored.value.start_offset
+        # The partition of a group's state is unknown: unread records may belong to any group.
+        hidden = source.state_failure is not None or any(log.failure is not None for log in source.state)
+        starts = None if hidden else read
         states = {name: s for reader in readers for name, s in reader.fold.states.items()}
         asked: Collection[str] = found.named("differs")
         if not asked:
-            listed, found.unseen = _listed(source, selection)
+            listed, found.unseen = set(selection.names or ()), ()
+            # Groups selected by id are requested by name, so no list has to be complete for them.
+            if selection.names is None:
+                assert source.admin is not None
+                listing, wanted = source.admin.list_groups(), selection.wanted
+                listed = {g.group_id for g in listing.groups if wanted is None or wanted(g.group_id)}
+                found.unseen = listing.errors
             asked = states.keys() | listed
         kept = {n: v for n, v in found.verdicts.items() if n not in asked}
         found.verdicts = dict(sorted((kept | _compared(source, states, starts, asked)).items()))
@@ -179,18 +193,6 @@ def _compare(
         time.sleep(_POLL_S)
     _excuse_the_restless(found, readers, deliveries)
     return found
-
-
-def _starts_now(source: Source, deliveries: "Iterable[DeliveryReader]") -> Starts:
-    """Read on, and return the start offset of each partition that a share group reads, by group."""
-    found: dict[str, dict[TopicPartition, int]] = {}
-    for reader in deliveries:
-        reader.advance()
-        for group, place, stored in reader.states:
-            found.setdefault(group, {})[place] = stored.value.start_offset
-    # The partition of a group's state is unknown: unread records may belong to any group.
-    hidden = source.state_failure is not None or any(log.failure is not None for log in source.state)
-    return None if hidden else found
 
 
 def _excuse_the_restless(
@@ -232,20 +234,6 @@ def _newest_commits(
     return found
 
 
-def _listed(source: Source, selection: Selection) -> tuple[set[str], tuple[ItemError, ...]]:
-    """Return the selected groups, and what hides some.
-
-    Groups selected by id are requested by name, so no list has to be complete for them.
-    """
-    if selection.names is not None:
-        return set(selection.names), ()
-    assert source.admin is not None
-    listing = source.admin.list_groups()
-    wanted = selection.wanted
-    groups = (g.group_id for g in listing.groups)
-    return {group for group in groups if wanted is None or wanted(group)}, listing.errors
-
-
 def _compared(
     source: Source, states: "Mapping[str, GroupState]", starts: Starts, names: Iterable[str]
 ) -> dict[str, Verdict]:
@@ -270,7 +258,12 @@ def _compared(
                 else Verdict.unknown("the cluster did not answer")
             )
         elif state is not None:
-            found[name] = _unknown_to_the_cluster(state, refusal)
+            # A broker that cannot describe groups of this type proves nothing against them.
+            found[name] = (
+                Verdict.unknown(refusal.message, refusal.code)
+                if state.kind in (SHARE, STREAMS)
+                else Verdict([f"in the log, but {refusal.message}"], [])
+            )
     return found
 
 
@@ -280,36 +273,20 @@ def _verdict(
     said: Mapping[str, object],
     starts: Mapping[TopicPartition, int] | None,
 ) -> Verdict:
+    from kgroup.history.sources.live import LiveLog
     from kgroup.history.verify import PARTITIONS, START_OFFSETS, differences, hiding_error, uncompared
 
     hidden = hiding_error(said)
     unlike = list(differences(state, said, starts=starts))
     not_compared = uncompared(state, said, starts_read=starts is not None)
-    if any(PARTITIONS.search(each) for each in unlike) and (topics := _topics_now(source)):
-        of_these = list(differences(state, said, topics, starts))
+    live = next((log.topic for log in source.logs if isinstance(log, LiveLog)), None)
+    if live is not None and any(PARTITIONS.search(each) for each in unlike):
+        # Members may own partitions of topics that are gone.
+        live.refresh()
+        of_these = list(differences(state, said, live.topic_names, starts)) if live.topic_names else unlike
         if of_these != unlike:
             not_compared.append("partitions of topics that are gone: brokers do not describe their owners")
         unlike = of_these
     all_of_it = state is None and hidden is not None and not unlike
     failed = NOT_SEEN if START_OFFSETS in not_compared else ""
     return Verdict(unlike, not_compared, all_of_it, failed=failed if hidden is None else str(hidden["code"]))
-
-
-def _topics_now(source: Source) -> Mapping[bytes, str]:
-    """Return the existing topics by id: members may own partitions of topics that are gone."""
-    from kgroup.history.sources.live import LiveLog
-
-    for log in source.logs:
-        if isinstance(log, LiveLog):
-            log.topic.refresh()
-            return log.topic.topic_names
-    return {}
-
-
-def _unknown_to_the_cluster(state: "GroupState", refusal: ItemError) -> Verdict:
-    from kgroup.history.fold.view import SHARE, STREAMS
-
-    # A broker that cannot describe groups of this type proves nothing against them.
-    if state.kind in (SHARE, STREAMS):
-        return Verdict.unknown(refusal.message, refusal.code)
-    return Verdict([f"in the log, but {refusal.message}"], [])

@@ -59,7 +59,13 @@ class Shown:
         self._measured += len(measured.groups)
         self._errors += measured.errors
         self._absent += (error for error in measured.errors if error.item in measured.missing)
-        self._judge(measured)
+        if self._verdict is not None and self._limit is not None:
+            found = verdict_of(measured, self._limit)
+            by_id = {group.group_id: group for group in measured.groups}
+            self._verdict["over"] += found["over"]
+            self._verdict["unknown"] += found["unknown"]
+            self._verdict_errors += [over_limit(by_id[group_id], found) for group_id in found["over"]]
+            self._verdict_errors += [no_verdict(by_id[each["group_id"]], each) for each in found["unknown"]]
         for group in measured.groups:
             for line in notes(group):
                 self._env.note(line)
@@ -69,16 +75,6 @@ class Shown:
             main=lambda: self._table(measured),
             names=lambda: (group.group_id for group in measured.groups),
         )
-
-    def _judge(self, measured: LagReport) -> None:
-        if self._verdict is None or self._limit is None:
-            return
-        found = verdict_of(measured, self._limit)
-        by_id = {group.group_id: group for group in measured.groups}
-        self._verdict["over"] += found["over"]
-        self._verdict["unknown"] += found["unknown"]
-        self._verdict_errors += [over_limit(by_id[group_id], found) for group_id in found["over"]]
-        self._verdict_errors += [no_verdict(by_id[each["group_id"]], each) for each in found["unknown"]]
 
     def _blocks(self, measured: LagReport) -> list[str | Table]:
         table = self._table(measured)

@@ -6,7 +6,7 @@ from typing import Annotated, TypedDict
 from kgroup.admin.as_json import document
 from kgroup.admin.models import DEAD, EMPTY, ItemError
 from kgroup.admin.read.lag import counted, total
-from kgroup.admin.read.lag_report import GroupLag, LagReport, PartitionLag, oldest_of, rate_of
+from kgroup.admin.read.lag_report import GroupLag, LagReport, oldest_of, rate_of
 from kgroup.admin.shell import command
 from kgroup.cli.output.tables import Column
 from kgroup.cli.output.wording import UNKNOWN, lag_text
@@ -173,43 +173,35 @@ def columns_of(by_topic: bool, in_time: bool, rated: bool, several: bool, held: 
 
 def rows_of(group: GroupLag, by_topic: bool) -> Iterable[Document]:
     """Return a row for each partition, or each topic, of a group."""
-    if by_topic:
-        return [_topic_row(group, topic, oldest) for topic, oldest in _topics(group)]
-    return [_partition_row(group.group_id, row) for row in group.offsets]
-
-
-def _partition_row(group_id: str, row: PartitionLag) -> Document:
-    rest = None if row.lag is None and row.gone else UNKNOWN
-    cells = offset_cells(row) if row.lag is None else None
-    return {
-        "group_id": group_id,
-        "topic": row.topic,
-        "partition": row.partition,
-        "committed_offset": cells["committed_offset"] if cells else row.committed_offset,
-        "log_end_offset": cells["log_end_offset"] if cells else row.log_end_offset,
-        **stable_cells(row),
-        "lag": cells["lag"] if cells else row.lag,
-        "consumed_per_s": rest if row.consumed_per_s is None else row.consumed_per_s,
-        "produced_per_s": rest if row.produced_per_s is None else row.produced_per_s,
-        "time_lag": rest if row.time_lag_ms is None else duration_text(row.time_lag_ms),
-        # A dynamic member has no instance id; this column is for its reader.
-        "instance_id": row.instance_id or row.member_id,
-        "member_id": row.member_id,
-        "error": row.error,
-    }
-
-
-def _topic_row(group: GroupLag, topic: Document, oldest: int | None) -> Document:
-    rest = None if all(row.gone for row in group.offsets if row.topic == topic["topic"]) else UNKNOWN
-    lag = rest if topic["lag"] is None else topic["lag"]
-    rates = {key: rest if topic[key] is None else topic[key] for key in ("consumed_per_s", "produced_per_s")}
-    return {
-        "group_id": group.group_id,
-        **topic,
-        **rates,
-        "lag": lag,
-        "time_lag": duration_text(oldest) or rest,
-    }
+    rows: list[Document] = []
+    for row in () if by_topic else group.offsets:
+        rest = None if row.lag is None and row.gone else UNKNOWN
+        cells = offset_cells(row) if row.lag is None else None
+        rows.append(
+            {
+                "group_id": group.group_id,
+                "topic": row.topic,
+                "partition": row.partition,
+                "committed_offset": cells["committed_offset"] if cells else row.committed_offset,
+                "log_end_offset": cells["log_end_offset"] if cells else row.log_end_offset,
+                **stable_cells(row),
+                "lag": cells["lag"] if cells else row.lag,
+                "consumed_per_s": rest if row.consumed_per_s is None else row.consumed_per_s,
+                "produced_per_s": rest if row.produced_per_s is None else row.produced_per_s,
+                "time_lag": rest if row.time_lag_ms is None else duration_text(row.time_lag_ms),
+                # A dynamic member has no instance id; this column is for its reader.
+                "instance_id": row.instance_id or row.member_id,
+                "member_id": row.member_id,
+                "error": row.error,
+            }
+        )
+    for topic, oldest in _topics(group) if by_topic else ():
+        rest = None if all(row.gone for row in group.offsets if row.topic == topic["topic"]) else UNKNOWN
+        measured = ("consumed_per_s", "produced_per_s", "lag")
+        shown = {key: rest if topic[key] is None else topic[key] for key in measured}
+        ages = {"time_lag": duration_text(oldest) or rest}
+        rows.append({"group_id": group.group_id, **topic, **shown, **ages})
+    return rows
 
 
 def _topics(group: GroupLag) -> list[tuple[Document, int | None]]:

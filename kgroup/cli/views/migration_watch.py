@@ -54,7 +54,14 @@ def follow(env: Env, admin: "Admin", group: str, direction: str, interval: str, 
         )
         return show(env, result)
     elif env.output.terminal:
-        last = _live(looks, env)
+        from rich.console import Console
+        from rich.live import Live
+        from rich.text import Text
+
+        console = Console(no_color=not env.output.color, highlight=False)
+        with Live(console=console, refresh_per_second=4) as live:
+            for last in looks:
+                live.update(Text("\n".join(map(clean, _block(last)))))
     else:
         last = _each_change(looks, lambda look: print(clean(text(look)), flush=True))
     return _code(last)
@@ -80,19 +87,6 @@ def _each_change(looks: Iterator[Look], print_look: Callable[[Look], None]) -> L
         if now != before:
             print_look(look)
         before = now
-    return look
-
-
-def _live(looks: Iterator[Look], env: Env) -> Look:
-    """Redraw a block until the end; the last look stays on the screen."""
-    from rich.console import Console
-    from rich.live import Live
-    from rich.text import Text
-
-    console = Console(no_color=not env.output.color, highlight=False)
-    with Live(console=console, refresh_per_second=4) as live:
-        for look in looks:
-            live.update(Text("\n".join(map(clean, _block(look)))))
     return look
 
 

@@ -33,7 +33,9 @@ def result(
     """
     there = {g: rows for g, rows in chosen.items() if now[g].state != ABSENT or rows}
     groups = offsets_document(there, {name: found.type for name, found in now.items()})
-    exported = [{**group, "no_offsets": _none(now[group["group_id"]])} for group in groups]
+    # A reason for no offsets holds only where none can be hidden.
+    reasons = {name: None if found.unseen else found.no_offsets for name, found in now.items()}
+    exported = [{**group, "no_offsets": reasons[group["group_id"]]} for group in groups]
     rows = [{"group_id": group["group_id"], **row} for group in groups for row in group["offsets"]]
     several = (Column("group_id", "group"),) if len(now) > 1 else ()
     columns = (
@@ -65,11 +67,6 @@ def result(
         if some
         else None,
     )
-
-
-def _none(group: GroupNow) -> str | None:
-    """Return why the group has no offsets, where none can be hidden either."""
-    return None if group.unseen else group.no_offsets
 
 
 def document_text(now: Mapping[str, GroupNow], where: Mapping[str, object] | None) -> str:

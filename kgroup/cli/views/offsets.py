@@ -51,10 +51,13 @@ def planned(plan: OffsetsPlan, where: Mapping[str, object] | None, *, csv: bool 
         i.result in (ChangeStatus.PLANNED, ChangeStatus.UNCHANGED) and i.group_id not in refused
         for i in plan.items
     )
+    states = [f"{each.type}, {each.state}" if each.type else "does not exist yet" for each in plan.groups]
+    groups = first_of([f"{g.group_id} ({state})" for g, state in zip(plan.groups, states, strict=True)])
+    head = f"PLAN  {plan.spec}: {groups or 'no group'}   plan {plan.id}"
     last = NOT_YET if counted else "Nothing to do."
     return Result(
         _data(plan, plan.items, None),
-        (_headline(plan), *_tables(plan.items, with_results=bool(failing)), *_cautions(plan), last),
+        (head, *_tables(plan.items, with_results=bool(failing)), *_cautions(plan), last),
         items="items",
         names=[f"{item.topic}:{item.partition}" for item in counted],
         errors=errors,
@@ -80,6 +83,18 @@ def executed(
     summary = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing to do"
     if done.journal_id:
         summary += f"   journal {done.journal_id}"
+    # A refused group with a thousand partitions needs no thousand lines: there is one per reason.
+    reasons = grouped(((item.group_id, item.error_code, item.effect), item) for item in wrong)
+    hints = {group.group_id: group.hint for group in done.plan.groups}
+    errors = []
+    for (group_id, code, effect), items in reasons.items():
+        if code == _NON_EMPTY:
+            errors.append(ItemError(group_id, code, effect, hints.get(group_id)))
+        elif len(items) == 1:
+            errors.append(_error(items[0]))
+        else:
+            message = f"{group_id}, {len(items)} partitions: {code}: {effect}"
+            errors.append(ItemError(group_id, code or "FAILED", message))
     gone = _absent(done.plan, done.items)
     codes = [*map(_exit_code, wrong), *[ExitCode.NOT_FOUND] * len(gone)]
     return Result(
@@ -87,7 +102,7 @@ def executed(
         (*_tables(done.items, with_results=True), *_cautions(done.plan), *notes, summary),
         items="items",
         names=[f"{item.topic}:{item.partition}" for item in done.items if item.result == ChangeStatus.DONE],
-        errors=[*_errors_by_group(wrong, done.plan), *(absent(group.group_id) for group in gone)],
+        errors=[*errors, *(absent(group.group_id) for group in gone)],
         exit_code=of_batch(codes, bool(counts[ChangeStatus.DONE] or counts[ChangeStatus.UNCHANGED])),
         cluster=where,
         main=_csv(done.plan, done.items) if csv else None,
@@ -134,12 +149,6 @@ def _cautions(plan: OffsetsPlan) -> list[str]:
     return [f"! {group.caution}" for group in plan.groups if group.caution]
 
 
-def _headline(plan: OffsetsPlan) -> str:
-    states = [f"{each.type}, {each.state}" if each.type else "does not exist yet" for each in plan.groups]
-    groups = first_of([f"{g.group_id} ({state})" for g, state in zip(plan.groups, states, strict=True)])
-    return f"PLAN  {plan.spec}: {groups or 'no group'}   plan {plan.id}"
-
-
 def _tables(items: Sequence[OffsetChange], *, with_results: bool) -> list[Table]:
     if not items:
         return []
@@ -150,16 +159,15 @@ def _tables(items: Sequence[OffsetChange], *, with_results: bool) -> list[Table]
         columns += (Column("error_code", "ERROR"),)
     if any(item.effect for item in items):
         columns += (Column("effect", "NOTE"),)
-    return [Table(columns, [_shown(item) for item in items])]
-
-
-def _shown(item: OffsetChange) -> Document:
-    row = _row(item)
-    if row["change"] is not None:
-        row["change"] = f"{row['change']:+d}" if row["change"] else "0"
-    if row["new_offset"] is None and item.result in (ChangeStatus.PLANNED, ChangeStatus.DONE):
-        row["new_offset"] = "deleted"
-    return row
+    rows = []
+    for item in items:
+        row = _row(item)
+        if row["change"] is not None:
+            row["change"] = f"{row['change']:+d}" if row["change"] else "0"
+        if row["new_offset"] is None and item.result in (ChangeStatus.PLANNED, ChangeStatus.DONE):
+            row["new_offset"] = "deleted"
+        rows.append(row)
+    return [Table(columns, rows)]
 
 
 def _csv(plan: OffsetsPlan, items: Iterable[OffsetChange]) -> Table:
@@ -185,22 +193,6 @@ def _absent(plan: OffsetsPlan, items: Iterable[OffsetChange]) -> list[PlannedGro
     """Return the absent groups for which nothing was to be done."""
     named = {item.group_id for item in items}
     return [group for group in plan.groups if group.state == ABSENT and group.group_id not in named]
-
-
-def _errors_by_group(wrong: Sequence[OffsetChange], plan: OffsetsPlan) -> list[ItemError]:
-    """Return one line per reason: a refused group with a thousand partitions needs no thousand lines."""
-    reasons = grouped(((item.group_id, item.error_code, item.effect), item) for item in wrong)
-    hints = {group.group_id: group.hint for group in plan.groups}
-    found = []
-    for (group_id, code, effect), items in reasons.items():
-        if code == "NON_EMPTY_GROUP":
-            found.append(ItemError(group_id, code, effect, hints.get(group_id)))
-        elif len(items) == 1:
-            found.append(_error(items[0]))
-        else:
-            message = f"{group_id}, {len(items)} partitions: {code}: {effect}"
-            found.append(ItemError(group_id, code or "FAILED", message))
-    return found
 
 
 def _error(item: OffsetChange) -> ItemError:

@@ -27,8 +27,7 @@ from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError
 if TYPE_CHECKING:
     from kgroup.admin.discovery import Answers
     from kgroup.admin.migrate.fleet import LeftOut
-    from kgroup.admin.migrate.models import Evidence
-    from kgroup.admin.migrate.rehearse import Rehearsal, RehearsalStep
+    from kgroup.admin.migrate.rehearse import Rehearsal
 
 READABLE = 100
 """Records hold hundreds of characters: as text they are broken into lines of this length."""
@@ -77,7 +76,11 @@ def rehearse(
     """Copy the groups' records, run the migration there, print it; REFUSED when a copy refuses."""
     if bool(wanted.names) == wanted.all_groups:
         raise ConfigError("name the groups to rehearse, or --all-groups", "kgroup list shows the groups")
-    changed = dict(_setting(text) for text in settings)
+    changed = {}
+    for text in settings:
+        name, value = pair(text, f"--set {text!r}", "as in group.consumer.migration.policy=disabled")
+        GroupConfig.attribute(name)  # a misspelt name must not look like a setting tried
+        changed[name] = value
     with opened(env, files, Selection(patterns=tuple(wanted.names)), options) as source:
         plans = _planned(source, wanted)
         groups = [wanted.one] if wanted.one is not None else plans.groups
@@ -94,26 +97,22 @@ def rehearse(
         found = done[wanted.one]
         if isinstance(found, KgroupError):
             raise found
-        return show(env, _of_one(env, found, unread, source.cluster))
+        refused = "refused" in (found.upgrade, found.downgrade)
+        code = ExitCode.PARTIAL if unread else ExitCode.OK
+        steps = enumerate(found.steps, 1)
+        rows = [{"step": n, **asdict(step), "records": len(step.records)} for n, step in steps]
+        result = Result(
+            asdict(found),
+            list(_lines(found, env.verbose)),
+            items="steps",
+            names=[step.action for step in found.steps],
+            errors=unread,
+            exit_code=ExitCode.REFUSED if refused else code,
+            cluster=source.cluster,
+            main=Table(_STEPS, rows),
+        )
+        return show(env, result)
     return show(env, _of_many(done, plans, unread, source.cluster))
-
-
-def _of_one(
-    env: Env, done: "Rehearsal", unread: Sequence[ItemError], where: Mapping[str, object] | None
-) -> Result:
-    refused = "refused" in (done.upgrade, done.downgrade)
-    code = ExitCode.PARTIAL if unread else ExitCode.OK
-    rows = [{"step": n, **asdict(step), "records": len(step.records)} for n, step in enumerate(done.steps, 1)]
-    return Result(
-        asdict(done),
-        list(_lines(done, env.verbose)),
-        items="steps",
-        names=[step.action for step in done.steps],
-        errors=unread,
-        exit_code=ExitCode.REFUSED if refused else code,
-        cluster=where,
-        main=Table(_STEPS, rows),
-    )
 
 
 def _of_many(
@@ -122,12 +121,24 @@ def _of_many(
     unread: Sequence[ItemError],
     where: Mapping[str, object] | None,
 ) -> Result:
-    rows = [
-        _short(each, plans.verdicts.get(name))
-        for name, each in done.items()
-        if not isinstance(each, KgroupError)
-    ]
-    failed = [item_error(name, each) for name, each in done.items() if isinstance(each, KgroupError)]
+    rows, failed = [], []
+    for name, each in done.items():
+        if isinstance(each, KgroupError):
+            failed.append(item_error(name, each))
+            continue
+        refusal = next((step for step in each.steps if step.error_code is not None), None)
+        rows.append(
+            Rehearsed(
+                group_id=each.group_id,
+                verdict=plans.verdicts.get(name),
+                upgrade=each.upgrade,
+                downgrade=each.downgrade,
+                offsets_kept=each.offsets_kept,
+                copied=each.copied,
+                error_code=None if refusal is None else refusal.error_code,
+                message=None if refusal is None else refusal.message,
+            )
+        )
     unseen = [*plans.errors, *failed, *unread]
     refused = [row for row in rows if "refused" in (row.upgrade, row.downgrade)]
     code = only_rights([error.code for error in unseen]) if unseen else ExitCode.OK
@@ -155,25 +166,6 @@ def _of_many(
         ],
         exit_code=ExitCode.REFUSED if refused else code,
         cluster=where,
-    )
-
-
-def _refusal(row: Rehearsed) -> ItemError:
-    message = f"{row.group_id}: the copy refuses: {row.message}"
-    return ItemError(row.group_id, row.error_code or "REFUSED", message)
-
-
-def _short(done: "Rehearsal", verdict: str | None) -> Rehearsed:
-    refusal = next((step for step in done.steps if step.error_code is not None), None)
-    return Rehearsed(
-        group_id=done.group_id,
-        verdict=verdict,
-        upgrade=done.upgrade,
-        downgrade=done.downgrade,
-        offsets_kept=done.offsets_kept,
-        copied=done.copied,
-        error_code=None if refusal is None else refusal.error_code,
-        message=None if refusal is None else refusal.message,
     )
 
 
@@ -235,13 +227,14 @@ def _each(
                 )
             except KgroupError as error:
                 done[group_id] = error
-    return {group_id: done.get(group_id) or _nowhere(source, group_id) for group_id in groups}
-
-
-def _setting(text: str) -> tuple[str, str]:
-    name, value = pair(text, f"--set {text!r}", "as in group.consumer.migration.policy=disabled")
-    GroupConfig.attribute(name)  # a misspelt name must not look like a setting tried
-    return name, value
+    # A log that could not be read may hold the others.
+    failure = next((log.failure for log in source.logs if log.failure is not None), None)
+    where = source.logs[0].source if len(source.logs) == 1 else "__consumer_offsets"
+    for group_id in groups:
+        if group_id not in done:
+            unknown = ConfigError(f"there is no record of group {group_id} in these files")
+            done[group_id] = failure or (unknown if source.admin is None else no_records(where, group_id))
+    return {group_id: done[group_id] for group_id in groups}
 
 
 def _of_cluster(source: Source, groups: Sequence[str]) -> "tuple[Answers[Mapping[str, str]], dict[str, int]]":
@@ -253,7 +246,16 @@ def _of_cluster(source: Source, groups: Sequence[str]) -> "tuple[Answers[Mapping
     assert source.admin is not None
     known: Answers[Mapping[str, str]] = {}
     for group_id, found in source.admin.evidence_each(groups).items():
-        known[group_id] = _settings_of(found) if not isinstance(found, KgroupError) else found
+        if isinstance(found, KgroupError):
+            known[group_id] = found
+        elif found.settings is not None:
+            known[group_id] = found.settings
+        else:
+            known[group_id] = BrokerRefused(
+                ErrorCode.__members__.get(found.settings_code or "", ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+                f"no rehearsal without the coordinator's settings: {found.settings_error}",
+                hint="kgroup needs DESCRIBE_CONFIGS on the cluster",
+            )
     counts = {topic.name: len(topic.partitions) for topic in source.admin.topics()}
     # The topics that the groups' records name: subscribed, owned or committed.
     from kgroup.history.replay import replay
@@ -282,16 +284,6 @@ def _of_cluster(source: Source, groups: Sequence[str]) -> "tuple[Answers[Mapping
     return known, counts
 
 
-def _settings_of(found: "Evidence") -> Mapping[str, str] | KgroupError:
-    if found.settings is not None:
-        return found.settings
-    return BrokerRefused(
-        ErrorCode.__members__.get(found.settings_code or "", ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
-        f"no rehearsal without the coordinator's settings: {found.settings_error}",
-        hint="kgroup needs DESCRIBE_CONFIGS on the cluster",
-    )
-
-
 def _counts_in(source: Source, groups: Sequence[str]) -> dict[str, int]:
     """Return topic sizes without a broker: as large as the groups' own records show."""
     counts: dict[str, int] = {}
@@ -318,17 +310,6 @@ def _made_up(name: str) -> bytes:
     return hashlib.sha256(name.encode()).digest()[:16]
 
 
-def _nowhere(source: Source, group_id: str) -> KgroupError:
-    """Return why there is no copy of a group: a log that could not be read may hold it."""
-    failure = next((log.failure for log in source.logs if log.failure is not None), None)
-    if failure is not None:
-        return failure
-    if source.admin is None:
-        return ConfigError(f"there is no record of group {group_id} in these files")
-    where = source.logs[0].source if len(source.logs) == 1 else "__consumer_offsets"
-    return no_records(where, group_id)
-
-
 def _lines(done: "Rehearsal", records: bool) -> Iterator[str]:
     kept = "the same" if done.offsets_kept else "NOT the same"
     yield f"upgrade {done.upgrade} · downgrade {done.downgrade} · committed offsets {kept}"
@@ -336,24 +317,20 @@ def _lines(done: "Rehearsal", records: bool) -> Iterator[str]:
     for number, step in enumerate(done.steps, 1):
         if records or number == 1:
             yield ""
-        yield f"{number:>3}  {step.phase:<9} {step.action}   → {_state(step)}"
+        state = f"classic {step.state}, generation {step.epoch}"
+        if step.type == "consumer":
+            state = f"consumer {step.state}, epoch {step.epoch} (assignment {step.assignment_epoch})"
+        yield f"{number:>3}  {step.phase:<9} {step.action}   → {state}"
         if step.error_code:
             refusal = f"     REFUSED {step.error_code}: {step.message or 'no message'}"
             yield from wrapped(refusal, READABLE, 13)
-        for record in step.records if records else ():
-            yield from wrapped(f"     {_record(record)}", READABLE, 13)
+        shown: Sequence[Mapping[str, Any]] = step.records if records else ()
+        for record in shown:
+            key = {name: of for name, of in record["key"].items() if name not in ("group", "group_id")}
+            about = f" {json.dumps(key, ensure_ascii=False)}" if key else ""
+            value = json.dumps(record["value"], ensure_ascii=False)
+            value = "tombstone" if record["value"] is None else value
+            line = f"     {record['offset']:>6}  {record['type_name']}{about}  {value}"
+            yield from wrapped(line, READABLE, 13)
     if not records:
         yield f"{sum(len(step.records) for step in done.steps)} records; --verbose shows them"
-
-
-def _state(step: "RehearsalStep") -> str:
-    if step.type == "consumer":
-        return f"consumer {step.state}, epoch {step.epoch} (assignment {step.assignment_epoch})"
-    return f"classic {step.state}, generation {step.epoch}"
-
-
-def _record(record: Mapping[str, Any]) -> str:
-    key = {name: value for name, value in record["key"].items() if name not in ("group", "group_id")}
-    about = f" {json.dumps(key, ensure_ascii=False)}" if key else ""
-    value = "tombstone" if record["value"] is None else json.dumps(record["value"], ensure_ascii=False)
-    return f"{record['offset']:>6}  {record['type_name']}{about}  {value}"

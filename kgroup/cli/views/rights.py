@@ -55,10 +55,28 @@ def examine(
         where = identity(admin, env)
     principal = another or _principal(env)
     address = str(where["bootstrap"] or "BROKER:9092")
-    wanted = {each: _to_ask_for(each, another is not None) for each in found}
+    # For another principal all of them; else those not known to be granted.
+    wanted = {
+        each: (*each.missing, *each.unknown) if another is None else tuple(need.right for need in each.needs)
+        for each in found
+    }
     rows = [_json(each, kafka_acls(rights, principal, address)) for each, rights in wanted.items()]
     rights = dict.fromkeys(right for those in wanted.values() for right in those) if named else None
     data = {"principal": principal, "group_id": group, "topic": topic, "commands": rows}
+    errors = []
+    # Requested commands that cannot be used, or for which that is unknown.
+    for each in found if named else ():
+        if each.usable is False:
+            lacks = " and ".join(map(str, each.missing))
+            message = f"{each.command}: this principal lacks {lacks}"
+            errors.append(ItemError(each.command, "RIGHTS_MISSING", message))
+        elif each.usable is None:
+            asked = " and ".join(map(str, each.unknown))
+            message = f"{each.command}: no broker reports whether it has {asked}"
+            errors.append(ItemError(each.command, "RIGHTS_UNKNOWN", message))
+    code = ExitCode.PARTIAL if any(each.usable is None for each in found) else ExitCode.OK
+    if named and any(each.usable is False for each in found):
+        code = ExitCode.NOT_AUTHORISED
     return show(
         env,
         Result(
@@ -66,8 +84,8 @@ def examine(
             [Table(_COLUMNS, [_row(each) for each in found]), *_asking(found, rights, principal, address)],
             items="commands",
             names=[each.command for each in found if each.usable],
-            errors=_errors(found, bool(named)),
-            exit_code=_code(found, bool(named)),
+            errors=errors,
+            exit_code=code,
             cluster=where,
             main=Table(_COLUMNS, [_row(each) for each in found]),
         ),
@@ -85,11 +103,6 @@ def _principal(env: Env) -> str | None:
     login = security.credentials
     # The owner of a delegation token differs from the token's id.
     return f"User:{login.username}" if isinstance(login, Password) and not login.is_token else None
-
-
-def _to_ask_for(each: "Ability", for_another: bool) -> "tuple[Right, ...]":
-    """Return the rights not known to be granted; all of them for another principal."""
-    return tuple(wanted.right for wanted in each.needs) if for_another else (*each.missing, *each.unknown)
 
 
 def _json(each: "Ability", acls: Sequence[str]) -> Document:
@@ -137,25 +150,3 @@ def _asking(
         yield f"put the principal that brokers make of this login in the place of {PLACEHOLDER}"
     for note in dict.fromkeys(each.note for each in found if each.note):
         yield f"why so wide: {note}"
-
-
-def _errors(found: "Sequence[Ability]", named: bool) -> list[ItemError]:
-    """Return requested commands that cannot be used, or for which that is unknown."""
-    errors = []
-    for each in found if named else ():
-        if each.usable is False:
-            lacks = " and ".join(map(str, each.missing))
-            code, message = "RIGHTS_MISSING", f"{each.command}: this principal lacks {lacks}"
-        elif each.usable is None:
-            asked = " and ".join(map(str, each.unknown))
-            code, message = "RIGHTS_UNKNOWN", f"{each.command}: no broker reports whether it has {asked}"
-        else:
-            continue
-        errors.append(ItemError(each.command, code, message))
-    return errors
-
-
-def _code(found: "Sequence[Ability]", named: bool) -> ExitCode:
-    if named and any(each.usable is False for each in found):
-        return ExitCode.NOT_AUTHORISED
-    return ExitCode.PARTIAL if any(each.usable is None for each in found) else ExitCode.OK
