@@ -106,7 +106,10 @@ class ChangeFile:
         """Keep the rest of the last append in a file of its own; ValueError for anything else."""
         rest = raw[at:]
         incomplete = not rest.endswith(b"\n") or b"\0" in rest
-        if first or not incomplete or _holds_a_line(rest):
+        # A whole line behind the first byte: what precedes it was complete once.
+        starts = (match.start() for match in _STARTS.finditer(rest, 1))
+        whole = (_parsed(rest[start:].partition(b"\n")[0]) is not None for start in starts)
+        if first or not incomplete or any(whole):
             raise ValueError(f"the checksum of the line at byte {at} is wrong")
         kept = keep_rest(self.path, at, f"{self.path.name}-cut-at-byte-{at}")
         reason = "the last change is incomplete"
@@ -125,9 +128,3 @@ def _parsed(line: bytes) -> Noted | None:
         return None
     found: Noted = json.loads(body)
     return found
-
-
-def _holds_a_line(rest: bytes) -> bool:
-    """Return whether a whole line starts behind the first byte: then what precedes it was complete once."""
-    starts = (match.start() for match in _STARTS.finditer(rest, 1))
-    return any(_parsed(rest[at:].partition(b"\n")[0]) is not None for at in starts)

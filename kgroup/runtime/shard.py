@@ -1,7 +1,7 @@
 """One `__consumer_offsets` partition: a coordinator, its log, and the order in which they change."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeVar
 
 from kgroup.coordinator.committed import CommittedOffsets
@@ -148,8 +148,13 @@ class Shard:
 
     def _settle(self, outcome: Outcome, now_ms: int, ticket: Ticket | None = None) -> list[Reply]:
         if outcome.records or outcome.marker is not None:
+            records = outcome.records
+            encoded: Appended
             try:
-                encoded = _encoded(outcome.records)
+                if isinstance(records, CommittedOffsets):
+                    encoded = encode_offsets(records.group_id, records.topics)
+                else:
+                    encoded = [LogRecord(encode_key(each.key), encode_value(each.value)) for each in records]
             except Exception as error:
                 return self._refuse(outcome, ticket, error)
             try:
@@ -213,13 +218,6 @@ class Shard:
         self.load(now_ms)
         self.coordinator.count_on_from(before)
         return replies
-
-
-def _encoded(records: Sequence[Record]) -> Appended:
-    """Return the batch; raise for a record that has no encoding."""
-    if isinstance(records, CommittedOffsets):
-        return encode_offsets(records.group_id, records.topics)
-    return [LogRecord(encode_key(record.key), encode_value(record.value)) for record in records]
 
 
 def replay_batch(coordinator: Coordinator, batch: Batch) -> None:
