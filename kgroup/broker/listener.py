@@ -70,7 +70,11 @@ class Listener:
     def refuse(self) -> None:
         """Refuse connections, and keep the port: a socket that does not listen is bound to it."""
         self.close()
-        self._socket = _reserved(self.address)
+        kept = socket.socket(socket.AF_INET6 if ":" in self.address[0] else socket.AF_INET)
+        if os.name == "posix":
+            kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        kept.bind(self.address)
+        self._socket = kept
 
     def accept_again(self) -> None:
         """Listen again after `refuse`; OSError if another took the port."""
@@ -150,14 +154,6 @@ def _shut(accepted: socket.socket) -> None:
     """End a handshake: its task finds the connection closed."""
     with suppress(OSError):
         accepted.shutdown(socket.SHUT_RDWR)
-
-
-def _reserved(address: tuple[str, int]) -> socket.socket:
-    found = socket.socket(socket.AF_INET6 if ":" in address[0] else socket.AF_INET)
-    if os.name == "posix":
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    found.bind(address)
-    return found
 
 
 def _bound(host: str, port: int) -> socket.socket:

@@ -100,11 +100,14 @@ def snapshot(cluster: Cluster, activity: Activity | None = None, busy_s: float =
     Call it while no request is being served: it reads the live state of every shard.
     """
     shards = list(cluster.live_shards())
+    ratio = activity.idle_ratio(cluster.clock.now_ms(), busy_s) if activity else None
     return [
         *_groups(shards),
         *_counted(cluster, activity),
         *_partitions(cluster),
-        *_thread(cluster, activity, busy_s),
+        # One thread: least and mean are one.
+        Metric(COORDINATOR, "thread-idle-ratio-min", ratio),
+        Metric(COORDINATOR, "thread-idle-ratio-avg", ratio),
     ]
 
 
@@ -150,9 +153,3 @@ def _partitions(cluster: Cluster) -> Iterator[Metric]:
     times = cluster.load_times_ms
     yield Metric(COORDINATOR, "partition-load-time-max", max(times, default=None))
     yield Metric(COORDINATOR, "partition-load-time-avg", sum(times) / len(times) if times else None)
-
-
-def _thread(cluster: Cluster, activity: Activity | None, busy_s: float) -> Iterator[Metric]:
-    ratio = activity.idle_ratio(cluster.clock.now_ms(), busy_s) if activity else None
-    for name in ("thread-idle-ratio-min", "thread-idle-ratio-avg"):  # one thread: least and mean are one
-        yield Metric(COORDINATOR, name, ratio)

@@ -131,8 +131,8 @@ class Groups:
         if rows is not None and not whole:
             message = (
                 f"{group_id}: may be incomplete: REST omits offsets of topics that its principal may not "
+                "describe, and does not report whether there are any"
             )
-            message += "describe, and does not report whether there are any"
             errors.append(ItemError(group_id, NOT_TOLD, message, _ASK_BROKERS))
         summed = total(rows or (), all_rows=whole)
         group = replace(
@@ -206,12 +206,10 @@ class Groups:
             for entry in member.assignment or ():
                 for number in entry.partitions:
                     place = TopicPartition(entry.topic, number)
-                    nothing = OffsetRow(
+                    row = rows.get(place) or OffsetRow(
                         *place, None, None, None, None, None, None, None, reason=_NOT_COMMITTED
                     )
-                    rows[place] = replace(
-                        rows.get(place, nothing), member_id=member.member_id, instance_id=member.instance_id
-                    )
+                    rows[place] = replace(row, member_id=member.member_id, instance_id=member.instance_id)
         return tuple(rows[place] for place in sorted(rows))
 
     def _lags(self, group_id: str) -> list[Document]:

@@ -75,8 +75,17 @@ def describe_configs(broker: Dispatcher, call: Call[DescribeConfigsRequest]) -> 
     request = call.body
     results = []
     for resource in as_often_as_asked(request.resources, lambda r: (r.resource_type, r.resource_name)):
+        kind, name, synonyms = resource.resource_type, resource.resource_name, request.include_synonyms
         try:
-            entries = list(_entries(broker, resource, request.include_synonyms))
+            if kind == TOPIC:
+                entries = list(_topic_entries(broker, name, synonyms))
+            elif kind == BROKER:
+                entries = list(_broker_entries(broker, name, synonyms))
+            elif kind == GROUP:
+                entries = list(_group_entries(broker, name, synonyms))
+            else:
+                text = f"Resource type {kind} has no configuration here"
+                raise Refused(ErrorCode.INVALID_REQUEST, text)
         except Refused as refused:
             results.append(_refused(resource, refused.code, refused.message))
             continue
@@ -84,32 +93,12 @@ def describe_configs(broker: Dispatcher, call: Call[DescribeConfigsRequest]) -> 
             entries = [entry for entry in entries if entry.name in keys]
         if request.include_documentation:
             entries = [replace(entry, documentation=TEXTS.get(entry.name)) for entry in entries]
-        results.append(
-            DescribeConfigsResult(
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-                configs=tuple(entries),
-            )
-        )
+        results.append(DescribeConfigsResult(resource_type=kind, resource_name=name, configs=tuple(entries)))
     return DescribeConfigsResponse(results=tuple(results))
 
 
 def refuse(request: DescribeConfigsRequest, code: ErrorCode, message: str | None) -> DescribeConfigsResponse:
     return DescribeConfigsResponse(results=tuple(_refused(r, code, message) for r in request.resources))
-
-
-def _entries(
-    broker: Dispatcher, resource: DescribeConfigsResource, synonyms: bool
-) -> Iterable[DescribeConfigsResourceResult]:
-    if resource.resource_type == TOPIC:
-        return _topic_entries(broker, resource.resource_name, synonyms)
-    if resource.resource_type == BROKER:
-        return _broker_entries(broker, resource.resource_name, synonyms)
-    if resource.resource_type == GROUP:
-        return _group_entries(broker, resource.resource_name, synonyms)
-    raise Refused(
-        ErrorCode.INVALID_REQUEST, f"Resource type {resource.resource_type} has no configuration here"
-    )
 
 
 def _topic_entries(broker: Dispatcher, name: str, synonyms: bool) -> Iterable[DescribeConfigsResourceResult]:
@@ -134,7 +123,16 @@ def _broker_entries(broker: Dispatcher, name: str, synonyms: bool) -> Iterable[D
             layer = Layer(key, value, FROM_ALL_BROKERS)
             yield _entry(key, layer, [layer], synonyms, DYNAMIC[key].type)
         return
-    node = _node(broker, name)
+    try:
+        node = int(name)
+    except ValueError:
+        raise Refused(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}") from None
+    if node not in broker.cluster.endpoints:
+        nodes = ", ".join(map(str, broker.cluster.endpoints))
+        raise Refused(
+            ErrorCode.INVALID_REQUEST,
+            f"Unexpected broker id, expected {nodes} or empty string, but received {name}",
+        )
     for key in NODE_IDS:
         number = Layer(key, str(node), FROM_FILE)
         yield _entry(key, number, [number], synonyms, INT, read_only=True)
@@ -153,21 +151,6 @@ def _broker_entries(broker: Dispatcher, name: str, synonyms: bool) -> Iterable[D
         kind = known.type if known else _type_of(key, default)
         first = layers[0] if layers else None
         yield _entry(key, first, layers, synonyms, kind, read_only=known is None)
-
-
-def _node(broker: Dispatcher, name: str) -> int:
-    """Return the broker with this id; all brokers know each other here."""
-    try:
-        node = int(name)
-    except ValueError:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}") from None
-    if node not in broker.cluster.endpoints:
-        known = ", ".join(map(str, broker.cluster.endpoints))
-        raise Refused(
-            ErrorCode.INVALID_REQUEST,
-            f"Unexpected broker id, expected {known} or empty string, but received {name}",
-        )
-    return node
 
 
 def _group_entries(

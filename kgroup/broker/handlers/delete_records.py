@@ -52,29 +52,25 @@ def refuse(request: DeleteRecordsRequest, code: ErrorCode, message: str | None) 
 def _result(
     broker: Dispatcher, call: Call[Message], topic: str, wanted: DeleteRecordsPartition
 ) -> DeleteRecordsPartitionResult:
+    number = wanted.partition_index
     try:
-        start = _deleted(broker, call.node, topic, wanted)
+        if broker.cluster.log(topic, number) is None:
+            raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        if topic in INTERNAL_TOPICS:
+            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION)
+        _, log = partition_log(broker, call.node, topic, number)
+        settings = broker.cluster.topic_settings(topic, call.node)
+        if settings.compact and not settings.delete:
+            raise Refused(ErrorCode.POLICY_VIOLATION)
+        offset = log.end_offset if wanted.offset == HIGH_WATERMARK else wanted.offset
+        if offset < 0:
+            raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE)
+        broker.producers.of(topic, number, log)  # they outlive their records
+        log.delete_before(offset)
+        broker.watchers.notify((topic, number))
+        return DeleteRecordsPartitionResult(partition_index=number, low_watermark=log.start_offset)
     except (Refused, StorageError) as error:
-        return _failed(wanted.partition_index, code_of(broker, call, error))
-    return DeleteRecordsPartitionResult(partition_index=wanted.partition_index, low_watermark=start)
-
-
-def _deleted(broker: Dispatcher, node: int, topic: str, wanted: DeleteRecordsPartition) -> int:
-    if broker.cluster.log(topic, wanted.partition_index) is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    if topic in INTERNAL_TOPICS:
-        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION)
-    _, log = partition_log(broker, node, topic, wanted.partition_index)
-    settings = broker.cluster.topic_settings(topic, node)
-    if settings.compact and not settings.delete:
-        raise Refused(ErrorCode.POLICY_VIOLATION)
-    offset = log.end_offset if wanted.offset == HIGH_WATERMARK else wanted.offset
-    if offset < 0:
-        raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE)
-    broker.producers.of(topic, wanted.partition_index, log)  # they outlive their records
-    log.delete_before(offset)
-    broker.watchers.notify((topic, wanted.partition_index))
-    return log.start_offset
+        return _failed(number, code_of(broker, call, error))
 
 
 def _failed(partition: int, code: ErrorCode) -> DeleteRecordsPartitionResult:

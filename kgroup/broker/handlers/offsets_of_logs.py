@@ -133,17 +133,10 @@ def find_offset(log: Log, timestamp: int, end: int | None = None) -> tuple[int, 
         return end, -1
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return log.start_offset, -1
-    found = _at_time(log, timestamp)
-    return found if found[0] < end else NOTHING
-
-
-def _at_time(log: Log, timestamp: int) -> tuple[int, int]:
     if timestamp == MAX_TIMESTAMP:
-        newest = max((batch.max_timestamp for batch in log.batches(log.start_offset)), default=-1)
-        return (log.offset_for_timestamp(newest) or NOTHING) if newest >= 0 else NOTHING
-    if timestamp < 0:
-        return NOTHING
-    return log.offset_for_timestamp(timestamp) or NOTHING
+        timestamp = max((batch.max_timestamp for batch in log.batches(log.start_offset)), default=-1)
+    found = log.offset_for_timestamp(timestamp) if timestamp >= 0 else None
+    return found if found and found[0] < end else NOTHING
 
 
 def _unlisted(wanted: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitionResponse:

@@ -42,7 +42,14 @@ def produce(broker: Dispatcher, call: Call[ProduceRequest]) -> Answer:
     """Append what was sent, each partition on its own; with acks=0 a failure ends the connection."""
     request = call.body
     try:
-        _check(request)
+        if request.acks not in (-1, 0, 1):
+            raise Refused(ErrorCode.INVALID_REQUIRED_ACKS)
+        # What is wrong with one partition's data refuses all, as in Kafka.
+        in_transaction = [
+            transactional(data.records) for topic in request.topic_data for data in topic.partition_data
+        ]
+        if not request.transactional_id and any(in_transaction):
+            raise Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     except Refused as refused:
         response = refuse(request, refused.code, refused.message)
     else:
@@ -55,17 +62,6 @@ def produce(broker: Dispatcher, call: Call[ProduceRequest]) -> Answer:
         return response
     failed = any(p.error_code for topic in response.responses for p in topic.partition_responses)
     return NoResponse.CLOSE_CONNECTION if failed else NoResponse.NO_OP
-
-
-def _check(request: ProduceRequest) -> None:
-    """Refuse all partitions for what is wrong with one's data, as Kafka does."""
-    if request.acks not in (-1, 0, 1):
-        raise Refused(ErrorCode.INVALID_REQUIRED_ACKS)
-    in_transaction = [
-        transactional(data.records) for topic in request.topic_data for data in topic.partition_data
-    ]
-    if not request.transactional_id and any(in_transaction):
-        raise Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
 
 def refuse(request: ProduceRequest, code: ErrorCode, message: str | None) -> ProduceResponse:

@@ -43,22 +43,21 @@ def _topic(
     for partition in topic.partition_indexes:
         code = ErrorCode.NONE
         try:
-            _write(broker, call.node, marker, TopicPartition(topic.name, partition))
+            _, log = partition_log(broker, call.node, topic.name, partition)
+            producers = broker.producers.of(topic.name, partition, log)
+            newer = marker.transaction_version >= LATEST_VERSION
+            producers.check_marker(marker.producer_id, marker.producer_epoch, newer=newer)
+            end = EndMarker(
+                marker.producer_id,
+                marker.producer_epoch,
+                marker.transaction_result,
+                marker.coordinator_epoch,
+            )
+            broker.transactions.write_marker(TopicPartition(topic.name, partition), end)
         except (Refused, StorageError) as error:
             code = code_of(broker, call, error)
         results.append(WritableTxnMarkerPartitionResult(partition_index=partition, error_code=code))
     return WritableTxnMarkerTopicResult(name=topic.name, partitions=tuple(results))
-
-
-def _write(broker: Dispatcher, node: int, marker: WritableTxnMarker, at: TopicPartition) -> None:
-    _, log = partition_log(broker, node, at.topic, at.partition)
-    producers = broker.producers.of(at.topic, at.partition, log)
-    newer = marker.transaction_version >= LATEST_VERSION
-    producers.check_marker(marker.producer_id, marker.producer_epoch, newer=newer)
-    end = EndMarker(
-        marker.producer_id, marker.producer_epoch, marker.transaction_result, marker.coordinator_epoch
-    )
-    broker.transactions.write_marker(at, end)
 
 
 def _refuse_markers(

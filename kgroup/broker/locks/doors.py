@@ -59,11 +59,6 @@ def _door(listener: ListenerSettings, credentials: Credentials) -> Door:
         tls = server_context(listener.get, asked, listener.where)
     if not listener.uses_sasl:
         return Door(listener, mapping, tls)
-    lock, keys = _sasl(listener, credentials)
-    return Door(listener, mapping, tls, lock, keys)
-
-
-def _sasl(listener: ListenerSettings, credentials: Credentials) -> tuple[SaslLock, Jwks | None]:
     from kgroup.broker.locks.sasl import SaslLock
 
     validator = None
@@ -77,4 +72,5 @@ def _sasl(listener: ListenerSettings, credentials: Credentials) -> tuple[SaslLoc
         listener.number("sasl.server.max.receive.size", MAX_FRAME),
         listener.number("connection.failed.authentication.delay.ms", FAILED_DELAY_MS) / 1000,
     )
-    return lock, validator.keys if isinstance(validator, SignedTokens) else None
+    keys = validator.keys if isinstance(validator, SignedTokens) else None
+    return Door(listener, mapping, tls, lock, keys)

@@ -172,7 +172,18 @@ def token_validator(listener: ListenerSettings, module: LoginModule | None) -> T
                 f"{listener.where}: {UNSECURED} lets anybody in under any name, and asks for no keys",
                 "it is for tests: on SASL_PLAINTEXT and loopback, without sasl.oauthbearer.jwks.endpoint.url",
             )
-        return _unsecured(module.options if module else {})
+        options: Mapping[str, str] = module.options if module else {}
+        skew = options.get("unsecuredValidatorAllowableClockSkewMs", "").strip() or "0"
+        if not (skew.isascii() and skew.isdigit()):
+            raise ConfigError(
+                f"unsecuredValidatorAllowableClockSkewMs={skew}: not a whole number of at least 0"
+            )
+        return UnsecuredTokens(
+            options.get("unsecuredValidatorPrincipalClaimName", "").strip() or "sub",
+            options.get("unsecuredValidatorScopeClaimName", "").strip() or "scope",
+            tuple(options.get("unsecuredValidatorRequiredScope", "").split()),
+            int(skew),
+        )
     if url is None:
         raise ConfigError(
             f"{listener.where}: OAUTHBEARER has no keys to check tokens with",
@@ -189,16 +200,4 @@ def token_validator(listener: ListenerSettings, module: LoginModule | None) -> T
         listener.get("sasl.oauthbearer.expected.issuer", "OAUTHBEARER"),
         listener.get("sasl.oauthbearer.sub.claim.name", "OAUTHBEARER") or "sub",
         listener.number("sasl.oauthbearer.clock.skew.seconds", DEFAULT_SKEW_S, "OAUTHBEARER"),
-    )
-
-
-def _unsecured(options: Mapping[str, str]) -> UnsecuredTokens:
-    skew = options.get("unsecuredValidatorAllowableClockSkewMs", "").strip() or "0"
-    if not (skew.isascii() and skew.isdigit()):
-        raise ConfigError(f"unsecuredValidatorAllowableClockSkewMs={skew}: not a whole number of at least 0")
-    return UnsecuredTokens(
-        options.get("unsecuredValidatorPrincipalClaimName", "").strip() or "sub",
-        options.get("unsecuredValidatorScopeClaimName", "").strip() or "scope",
-        tuple(options.get("unsecuredValidatorRequiredScope", "").split()),
-        int(skew),
     )

@@ -13,11 +13,7 @@ from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
 from kgroup.errors import ErrorCode
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.find_coordinator import FindCoordinatorResponse
-from kgroup.protocol.messages.metadata import (
-    MetadataResponse,
-    MetadataResponsePartition,
-    MetadataResponseTopic,
-)
+from kgroup.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
 from kgroup.runtime.cluster import Cluster
 from kgroup.runtime.placement import Placement
 
@@ -54,7 +50,19 @@ class Snapshot(NamedTuple):
             code = topic.error_code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             return MetadataResponseTopic(error_code=code, name=topic.name, topic_id=topic.topic_id)
         now = {each.partition_index: each for each in topic.partitions}
-        parts = (_placed(now[number], then) for number, then in known.items() if number in now)
+        parts = (
+            replace(
+                now[number],
+                error_code=ErrorCode.NONE,
+                leader_id=then.leader,
+                leader_epoch=then.epoch,
+                replica_nodes=then.replicas,
+                isr_nodes=then.replicas,
+                offline_replicas=(),
+            )
+            for number, then in known.items()
+            if number in now
+        )
         return replace(topic, partitions=tuple(parts))
 
     def _coordinator(self, group_id: str, endpoints: Mapping[int, tuple[str, int]]) -> dict[str, Entry]:
@@ -62,15 +70,3 @@ class Snapshot(NamedTuple):
         node = lay[offsets_partition_of(group_id, len(lay))].leader
         host, port = endpoints[node]
         return {"error_code": ErrorCode.NONE, "node_id": node, "host": host, "port": port}
-
-
-def _placed(now: MetadataResponsePartition, then: Placement) -> MetadataResponsePartition:
-    return replace(
-        now,
-        error_code=ErrorCode.NONE,
-        leader_id=then.leader,
-        leader_epoch=then.epoch,
-        replica_nodes=then.replicas,
-        isr_nodes=then.replicas,
-        offline_replicas=(),
-    )

@@ -117,19 +117,19 @@ def _asked(method: str, path: str, body: bytes) -> tuple[Operation, Fields]:
         paths = ", ".join(dict.fromkeys(each.path for each in OPERATIONS))
         raise NotThere(f"there is nothing at {path}", f"there are {paths}, /openapi.json")
     for operation, found in there:
-        if operation.method == method:
-            parts = {name: _part(operation, name, text) for name, text in found.groupdict().items()}
-            return operation, {**_read(operation, body, parts), **parts}
+        if operation.method != method:
+            continue
+        parts: dict[str, object] = {}
+        for name, text in found.groupdict().items():
+            if operation.fields[name].kind != NUMBER:
+                parts[name] = unquote(text)
+            elif text.isdecimal():
+                parts[name] = int(text)
+            else:
+                raise ConfigError(f"{name} is {text!r} in the path", "it is a number")
+        return operation, {**_read(operation, body, parts), **parts}
     methods = ", ".join(each.method for each, _ in there)
     raise NotThere(f"{method} of {path} does nothing", f"it has {methods}")
-
-
-def _part(operation: Operation, name: str, text: str) -> object:
-    if operation.fields[name].kind != NUMBER:
-        return unquote(text)
-    if not text.isdecimal():
-        raise ConfigError(f"{name} is {text!r} in the path", "it is a number")
-    return int(text)
 
 
 def _read(operation: Operation, body: bytes, parts: Fields) -> Fields:
