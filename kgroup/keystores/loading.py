@@ -65,7 +65,24 @@ def _show_pem(context: ssl.SSLContext, pair: PemPair) -> None:
     # OpenSSL's reader of keys wants a file: the text is put into one under a random, unknown password.
     chain, secret = pem_text(certificate), pem_text(key or certificate)
     named = (key or certificate).setting
-    _show(context, _identity_of_pem(chain, secret, pair.key_password, named), named)
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import serialization as pem
+    from cryptography.x509 import load_pem_x509_certificates
+
+    try:
+        certificates = load_pem_x509_certificates(chain.encode())
+        password = (pair.key_password or "").encode() if "ENCRYPTED" in secret else None
+        made = pem.load_pem_private_key(secret.encode(), password)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise ConfigError(
+            f"{named}: no private key and certificate chain can be read from it",
+            "is the key encrypted? then check ssl.key.password; lines end with \\n\\ in a properties file",
+        ) from None
+    identity = Identity(
+        made.private_bytes(pem.Encoding.DER, pem.PrivateFormat.PKCS8, pem.NoEncryption()),
+        tuple(c.public_bytes(pem.Encoding.DER) for c in certificates),
+    )
+    _show(context, identity, named)
 
 
 def _show_files(context: ssl.SSLContext, certificate: Store, key: Store | None, password: str | None) -> None:
@@ -117,26 +134,6 @@ def _still_locked(key: bytes, keyed: Store, password: str | None) -> ConfigError
     except UnsupportedAlgorithm:
         return None
     return None
-
-
-def _identity_of_pem(chain: str, key: str, password: str | None, named: str) -> Identity:
-    from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives import serialization as pem
-    from cryptography.x509 import load_pem_x509_certificates
-
-    try:
-        certificates = load_pem_x509_certificates(chain.encode())
-        locked = "ENCRYPTED" in key
-        made = pem.load_pem_private_key(key.encode(), (password or "").encode() if locked else None)
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise ConfigError(
-            f"{named}: no private key and certificate chain can be read from it",
-            "is the key encrypted? then check ssl.key.password; lines end with \\n\\ in a properties file",
-        ) from None
-    return Identity(
-        made.private_bytes(pem.Encoding.DER, pem.PrivateFormat.PKCS8, pem.NoEncryption()),
-        tuple(c.public_bytes(pem.Encoding.DER) for c in certificates),
-    )
 
 
 def _show(context: ssl.SSLContext, identity: Identity, named: str) -> None:

@@ -156,7 +156,14 @@ class Shard:
                 else:
                     encoded = [LogRecord(encode_key(each.key), encode_value(each.value)) for each in records]
             except Exception as error:
-                return self._refuse(outcome, ticket, error)
+                # Nothing was appended or replayed: only the requests of the outcome are refused.
+                subject = f"a record of {OFFSETS_TOPIC}-{self.partition}"
+                self._complaints.say(log, subject, f"cannot be encoded, its request is refused: {error}")
+                tickets = dict.fromkeys(reply.ticket for reply in outcome.replies)
+                if ticket is not None:
+                    tickets[ticket] = None
+                found = [(t, asked) for t in tickets if (asked := self._waiting.pop(t, None)) is not None]
+                return [Reply(t, refusal(asked.body, ErrorCode.UNKNOWN_SERVER_ERROR)) for t, asked in found]
             try:
                 self._append(outcome, encoded, now_ms)
             except StorageError as error:
@@ -196,16 +203,6 @@ class Shard:
                 control=True,
             )
             coordinator.end_transaction(marker.producer_id, committed=marker.committed)
-
-    def _refuse(self, outcome: Outcome, ticket: Ticket | None, error: Exception) -> list[Reply]:
-        """Refuse the requests of the outcome: what has no encoding was neither appended nor replayed."""
-        subject = f"a record of {OFFSETS_TOPIC}-{self.partition}"
-        self._complaints.say(log, subject, f"cannot be encoded, its request is refused: {error}")
-        tickets = dict.fromkeys(reply.ticket for reply in outcome.replies)
-        if ticket is not None:
-            tickets[ticket] = None
-        refused = [(t, request) for t in tickets if (request := self._waiting.pop(t, None)) is not None]
-        return [Reply(t, refusal(request.body, ErrorCode.UNKNOWN_SERVER_ERROR)) for t, request in refused]
 
     def _start_over(self, ticket: Ticket | None, now_ms: int, error: StorageError) -> list[Reply]:
         subject = f"{OFFSETS_TOPIC}-{self.partition}"

@@ -157,7 +157,18 @@ def _group_entries(
     broker: Dispatcher, group_id: str, synonyms: bool
 ) -> Iterable[DescribeConfigsResourceResult]:
     own = broker.cluster.catalog.group_configs.get(group_id, {})
-    for key, kind, layers in _group_layers(broker):
+    config, in_brokers = broker.cluster.group_config, broker.cluster.configs.layers
+    found = [
+        (key, INT, in_brokers(f"group.{key}", str(bounds.default), None))
+        for key, bounds in group_settings.bounds(config).items()
+    ]
+    for key, word in group_settings.WORDS.items():
+        kind = BOOLEAN if word.is_flag else STRING
+        found.append((key, kind, [Layer(key, word.default, FROM_DEFAULT)]))
+    for key, text in group_settings.texts(config).items():
+        kind = LIST if key == group_settings.STREAMS_RACK_TAGS else STRING
+        found.append((key, kind, in_brokers(text.broker_setting, text.default, None)))
+    for key, kind, layers in found:
         if key in own:
             layers.insert(0, Layer(key, group_settings.as_shown(key, own[key]), FROM_GROUP))
         yield _entry(key, layers[0], layers, synonyms, kind)
@@ -166,18 +177,6 @@ def _group_entries(
         if key in own:
             layer = Layer(key, own[key], FROM_GROUP)
             yield _entry(key, layer, [layer], synonyms, LIST if key in roster.LISTS else INT)
-
-
-def _group_layers(broker: Dispatcher) -> Iterable[tuple[str, int, list[Layer]]]:
-    """Yield each setting of groups with its type and its value if a group sets nothing."""
-    config, layers = broker.cluster.group_config, broker.cluster.configs.layers
-    for key, bounds in group_settings.bounds(config).items():
-        yield key, INT, layers(f"group.{key}", str(bounds.default), None)
-    for key, word in group_settings.WORDS.items():
-        yield key, BOOLEAN if word.is_flag else STRING, [Layer(key, word.default, FROM_DEFAULT)]
-    for key, text in group_settings.texts(config).items():
-        kind = LIST if key == group_settings.STREAMS_RACK_TAGS else STRING
-        yield key, kind, layers(text.broker_setting, text.default, None)
 
 
 def _entry(

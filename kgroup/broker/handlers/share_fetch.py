@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
@@ -170,35 +170,30 @@ def settle(
     renews: bool,
 ) -> Acknowledged:
     """Acknowledge records, partition by partition."""
+    highest = Acknowledge.RENEW if may_renew else Acknowledge.REJECT
     said: Acknowledged = {}
     for key, each in batches.items():
         said[key] = None
         try:
-            _refuse_malformed(each, may_renew=may_renew, renews=renews)
+            end = -1
+            for batch in each:
+                types, count = batch.acknowledge_types, batch.last_offset - batch.first_offset + 1
+                wrong = (
+                    count < 1
+                    or batch.first_offset < end
+                    or len(types) not in (1, count)
+                    or not all(0 <= kind <= highest for kind in types)
+                    or (Acknowledge.RENEW in types and not renews)
+                )
+                if wrong:
+                    raise Refused(ErrorCode.INVALID_REQUEST)
+                end = batch.last_offset
             _topic(broker, key, readable)
             if each:
                 broker.share_partitions.acknowledge(key, member, each)
         except Refused as refused:
             said[key] = refused
     return said
-
-
-def _refuse_malformed(batches: Iterable[AcknowledgementBatch], *, may_renew: bool, renews: bool) -> None:
-    """Raise INVALID_REQUEST for batches out of order, without types, or with conflicting types."""
-    end = -1
-    highest = Acknowledge.RENEW if may_renew else Acknowledge.REJECT
-    for batch in batches:
-        types, count = batch.acknowledge_types, batch.last_offset - batch.first_offset + 1
-        wrong = (
-            count < 1
-            or batch.first_offset < end
-            or len(types) not in (1, count)
-            or not all(0 <= each <= highest for each in types)
-            or (Acknowledge.RENEW in types and not renews)
-        )
-        if wrong:
-            raise Refused(ErrorCode.INVALID_REQUEST)
-        end = batch.last_offset
 
 
 def _named(group_id: str | None, member: str | None) -> tuple[str, str]:

@@ -36,7 +36,6 @@ from kgroup.protocol.messages.delete_share_group_offsets import (
 )
 from kgroup.protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
-    DescribeShareGroupOffsetsRequestGroup,
     DescribeShareGroupOffsetsResponse,
     DescribeShareGroupOffsetsResponseGroup,
     DescribeShareGroupOffsetsResponsePartition,
@@ -190,48 +189,43 @@ def delete_groups(broker: Dispatcher, call: Call[DeleteGroupsRequest]) -> Answer
 
 def describe_offsets(broker: Dispatcher, call: Call[DescribeShareGroupOffsetsRequest]) -> Answer:
     """Return where groups begin in partitions, and how many records are left."""
-    return DescribeShareGroupOffsetsResponse(
-        groups=tuple(_described(broker, call.node, group) for group in call.body.groups)
-    )
-
-
-def _described(
-    broker: Dispatcher, node: int, group: DescribeShareGroupOffsetsRequestGroup
-) -> DescribeShareGroupOffsetsResponseGroup:
     image = broker.cluster.catalog.image
-    try:
-        refuse_if_off(broker)
-        shard = _shard(broker, group.group_id, node)
-    except Refused as refused:
-        return DescribeShareGroupOffsetsResponseGroup(
-            group_id=group.group_id, error_code=refused.code, error_message=refused.message
-        )
-    if group.topics is None:
-        known = shard.coordinator.state.groups.get(group.group_id)
-        kept = state_partitions.kept_of(known).initialized_topics if isinstance(known, ShareGroup) else ()
-        wanted = [
-            (name, each.partitions) for each in kept if (name := image.name_of(each.topic_id)) is not None
-        ]
-    else:
-        wanted = [(topic.topic_name, topic.partitions) for topic in group.topics]
-    topics = []
-    for name, numbers in wanted:
-        topic_id = image.id_of(name)
-        partitions = tuple(
-            DescribeShareGroupOffsetsResponsePartition(partition_index=number, start_offset=NO_OFFSET)
-            if topic_id is None
-            else _of_partition(broker, name, StateKey(group.group_id, topic_id, number))
-            for number in numbers
-        )
-        topics.append(
-            DescribeShareGroupOffsetsResponseTopic(
-                topic_name=name, topic_id=topic_id or ZERO_UUID, partitions=partitions
+    groups = []
+    for group in call.body.groups:
+        try:
+            refuse_if_off(broker)
+            shard = _shard(broker, group.group_id, call.node)
+        except Refused as refused:
+            groups.append(
+                DescribeShareGroupOffsetsResponseGroup(
+                    group_id=group.group_id, error_code=refused.code, error_message=refused.message
+                )
             )
-        )
-    return DescribeShareGroupOffsetsResponseGroup(
-        group_id=group.group_id,
-        topics=tuple(topics),
-    )
+            continue
+        if group.topics is None:
+            known = shard.coordinator.state.groups.get(group.group_id)
+            kept = state_partitions.kept_of(known).initialized_topics if isinstance(known, ShareGroup) else ()
+            wanted = [
+                (name, each.partitions) for each in kept if (name := image.name_of(each.topic_id)) is not None
+            ]
+        else:
+            wanted = [(topic.topic_name, topic.partitions) for topic in group.topics]
+        topics = []
+        for name, numbers in wanted:
+            topic_id = image.id_of(name)
+            partitions = tuple(
+                DescribeShareGroupOffsetsResponsePartition(partition_index=number, start_offset=NO_OFFSET)
+                if topic_id is None
+                else _of_partition(broker, name, StateKey(group.group_id, topic_id, number))
+                for number in numbers
+            )
+            topics.append(
+                DescribeShareGroupOffsetsResponseTopic(
+                    topic_name=name, topic_id=topic_id or ZERO_UUID, partitions=partitions
+                )
+            )
+        groups.append(DescribeShareGroupOffsetsResponseGroup(group_id=group.group_id, topics=tuple(topics)))
+    return DescribeShareGroupOffsetsResponse(groups=tuple(groups))
 
 
 def _of_partition(broker: Dispatcher, name: str, key: StateKey) -> DescribeShareGroupOffsetsResponsePartition:

@@ -115,16 +115,14 @@ def refuse_names(topology: Topology) -> None:
         raise _invalid(
             f"Use of Kafka internal topics {','.join(prohibited)} in a Kafka Streams topology is prohibited."
         )
-    if invalid := [name for name in names if not _is_valid(name)]:
+    invalid = []
+    for name in names:
+        try:
+            check_name(name)
+        except Refused:
+            invalid.append(name)
+    if invalid:
         raise _invalid(f"Topic names {','.join(invalid)} are not valid topic names.")
-
-
-def _is_valid(name: str) -> bool:
-    try:
-        check_name(name)
-    except Refused:
-        return False
-    return True
 
 
 def _invalid(message: str) -> Refused:

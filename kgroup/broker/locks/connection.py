@@ -70,38 +70,34 @@ class LockedConnection(Connection):
         """TLS cannot be closed in one direction only; without it, what came whole is still served."""
         return super().eof_received() if self._door.tls is None else False
 
-    def _begin(self, lock: SaslLock, before: Session | None) -> None:
+    def _begin(self, lock: SaslLock, before: Session | None) -> Authentication:
         asker = Call(SaslHandshakeRequest(mechanism=""), 0, "", self._host, self.node)
-        self._authentication = Authentication(lock, self._routes, self._dispatcher, asker, before)
+        begun = Authentication(lock, self._routes, self._dispatcher, asker, before)
+        self._authentication = begun
         # Before authentication Kafka has a separate bound for frames (sasl.server.max.receive.size)
         self._limit = self._longest = min(lock.max_frame, self._frames[0])
+        return begun
 
     def _serve(self, frame: bytes, pos: int) -> None:
         if self._refusing:
             return
-        if self._authentication is None:
-            session = self._session
-            if session is None or session.ends_ms is None or not self._ends(session, frame, pos):
-                super()._serve(frame, pos)
-            return
-        self._take(self._authentication, frame[pos:])
-
-    def _ends(self, session: Session, frame: bytes, pos: int) -> bool:
-        """Return whether a request begins the next authentication, or comes too late for one."""
-        assert session.ends_ms is not None and self._door.sasl is not None
-        now_ms = self._dispatcher.clock.now_ms()
-        if frame[pos : pos + 2] == _HANDSHAKE and (
-            not self._again_ms or now_ms - self._again_ms >= REAUTHENTICATION_MS
-        ):
-            self._again_ms = now_ms
-            self._begin(self._door.sasl, session)
-            assert self._authentication is not None
+        if self._authentication is not None:
             self._take(self._authentication, frame[pos:])
-            return True
-        if now_ms > session.ends_ms:
-            self._give_up("a request after its session expired")
-            return True
-        return False
+            return
+        session = self._session
+        if session is not None and session.ends_ms is not None:
+            assert self._door.sasl is not None
+            now_ms = self._dispatcher.clock.now_ms()
+            if frame[pos : pos + 2] == _HANDSHAKE and (
+                not self._again_ms or now_ms - self._again_ms >= REAUTHENTICATION_MS
+            ):
+                self._again_ms = now_ms
+                self._take(self._begin(self._door.sasl, session), frame[pos:])
+                return
+            if now_ms > session.ends_ms:
+                self._give_up("a request after its session expired")
+                return
+        super()._serve(frame, pos)
 
     def _take(self, authentication: Authentication, frame: bytes) -> None:
         step = authentication.take(frame)

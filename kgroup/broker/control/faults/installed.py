@@ -173,7 +173,13 @@ class Faults:
             self._judge_whole(call, each, verdict, hit, charged)
         if verdict.top_level is None:
             for site in found:
-                loads = self._loads(call, site)
+                loads = (
+                    site.group is not None
+                    and call.body.API != FIND_COORDINATOR
+                    and (partition := offsets_partition_of(site.group, len(self._cluster.shards)))
+                    in self.loading
+                    and self._cluster.leader_of(OFFSETS_TOPIC, partition) == call.node
+                )
                 if loads:
                     verdict.codes[site.at] = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
                 able = [each for each in taken if each.rule.observe] if loads else taken
@@ -181,13 +187,6 @@ class Faults:
         if charged:
             self.active = [each for each in self.active if each.left]
         return verdict if charged or verdict.codes else None
-
-    def _loads(self, call: AnyCall, site: Site) -> bool:
-        if site.group is None or not self.loading or call.body.API == FIND_COORDINATOR:
-            return False
-        partition = offsets_partition_of(site.group, len(self._cluster.shards))
-        leads = self._cluster.leader_of(OFFSETS_TOPIC, partition) == call.node
-        return leads and partition in self.loading
 
     def _judge_whole(
         self, call: AnyCall, each: Installed, verdict: Verdict, hit: Hit, charged: set[int]

@@ -90,24 +90,20 @@ def _handler(token: str, carry_out: CarryOut) -> type[BaseHTTPRequestHandler]:
                 return 401, _error(
                     "the token is missing or wrong", "Authorization: Bearer, with the ready file's token"
                 )
-            return _answered(carry_out, self.command, self.path.partition("?")[0], body)
+            path = self.path.partition("?")[0]
+            if (self.command, path) == ("GET", "/openapi.json"):
+                return 200, document()
+            try:
+                return 200, carry_out(*_asked(self.command, path, body))
+            except KgroupError as error:
+                status = next(code for kind, code in _STATUS.items() if isinstance(error, kind))
+                usage = {"usage": True} if status == 400 else {}
+                return status, {**_error(error.message, error.hint), **usage}
 
         def log_message(self, format: str, *args: object) -> None:
             """Do not log the requests of a test."""
 
     return Handler
-
-
-def _answered(carry_out: CarryOut, method: str, path: str, body: bytes) -> tuple[int, Answer]:
-    """Return the status and the answer to a request that has the token."""
-    if (method, path) == ("GET", "/openapi.json"):
-        return 200, document()
-    try:
-        return 200, carry_out(*_asked(method, path, body))
-    except KgroupError as error:
-        status = next(code for kind, code in _STATUS.items() if isinstance(error, kind))
-        usage = {"usage": True} if status == 400 else {}
-        return status, {**_error(error.message, error.hint), **usage}
 
 
 def _asked(method: str, path: str, body: bytes) -> tuple[Operation, Fields]:
