@@ -110,22 +110,19 @@ class Listener:
                 self._complain("closes new connections: nearly all file descriptors (ulimit -n) are in use")
                 continue
             accepted.setblocking(False)
-            making = self._loop.create_task(
-                self._connect(accepted) if self._tls is None else self._connect_tls(accepted, *self._tls)
-            )
+            making = self._loop.create_task(self._connect(accepted))
             self._making[making] = accepted
             making.add_done_callback(self._making.pop)
 
     async def _connect(self, accepted: socket.socket) -> None:
-        try:
-            await self._loop.connect_accepted_socket(self._make, accepted)
-        except OSError as error:
-            accepted.close()
-            self._complain(f"lost a connection before it was set up: {error.strerror}")
-
-    async def _connect_tls(
-        self, accepted: socket.socket, context: ssl.SSLContext, newcomers: Newcomers
-    ) -> None:
+        if self._tls is None:
+            try:
+                await self._loop.connect_accepted_socket(self._make, accepted)
+            except OSError as error:
+                accepted.close()
+                self._complain(f"lost a connection before it was set up: {error.strerror}")
+            return
+        context, newcomers = self._tls
         try:
             peer = accepted.getpeername()[0]
         except OSError:

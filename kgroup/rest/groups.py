@@ -181,27 +181,31 @@ class Groups:
     ) -> tuple[OffsetRow, ...] | None:
         """Return a row for each partition with a lag or an owner; None where the lags could not be read."""
         rows: dict[TopicPartition, OffsetRow] = {}
+        documents: list[Document] = []
         try:
-            for document in self._lags(group_id):
-                committed, end = document.number("current_offset"), document.number("log_end_offset")
-                # REST's own `lag` is below zero for an offset beyond the end.
-                lag, reason = behind(committed, end)
-                row = OffsetRow(
-                    topic=document.text("topic_name"),
-                    partition=document.number("partition_id"),
-                    committed_offset=committed,
-                    log_end_offset=end,
-                    lag=lag,
-                    leader_epoch=None,
-                    metadata=None,
-                    member_id=document.text_or_none("consumer_id") or None,
-                    instance_id=document.text_or_none("instance_id"),
-                    reason=reason,
-                )
-                rows[TopicPartition(row.topic, row.partition)] = row
+            documents = self._api.all(GROUPS, group_id, LAGS)
         except (BrokerRefused, Unreachable) as error:
-            errors.append(item_error("offsets", error))
-            return None
+            # For a group without lags REST reports that the group does not exist.
+            if not isinstance(error, BrokerRefused) or error.code != ErrorCode.RESOURCE_NOT_FOUND:
+                errors.append(item_error("offsets", error))
+                return None
+        for document in documents:
+            committed, end = document.number("current_offset"), document.number("log_end_offset")
+            # REST's own `lag` is below zero for an offset beyond the end.
+            lag, reason = behind(committed, end)
+            row = OffsetRow(
+                topic=document.text("topic_name"),
+                partition=document.number("partition_id"),
+                committed_offset=committed,
+                log_end_offset=end,
+                lag=lag,
+                leader_epoch=None,
+                metadata=None,
+                member_id=document.text_or_none("consumer_id") or None,
+                instance_id=document.text_or_none("instance_id"),
+                reason=reason,
+            )
+            rows[TopicPartition(row.topic, row.partition)] = row
         for member in members:
             for entry in member.assignment or ():
                 for number in entry.partitions:
@@ -211,15 +215,6 @@ class Groups:
                     )
                     rows[place] = replace(row, member_id=member.member_id, instance_id=member.instance_id)
         return tuple(rows[place] for place in sorted(rows))
-
-    def _lags(self, group_id: str) -> list[Document]:
-        """Return the lags; for a group without lags REST reports that the group does not exist."""
-        try:
-            return self._api.all(GROUPS, group_id, LAGS)
-        except BrokerRefused as error:
-            if error.code != ErrorCode.RESOURCE_NOT_FOUND:
-                raise
-            return []
 
     def _node(self, url: str | None) -> Node | None:
         """Return the broker of a relationship; None where REST does not report its address."""

@@ -47,7 +47,16 @@ class ChangeFile:
             end = raw.find(b"\n", at) + 1 or len(raw)
             line = _parsed(raw[at:end])
             if line is None:
-                self._cut(raw, at, first=not found)
+                rest = raw[at:]
+                # A whole line behind the first byte: what precedes it was complete once.
+                starts = (match.start() for match in _STARTS.finditer(rest, 1))
+                whole = (_parsed(rest[start:].partition(b"\n")[0]) is not None for start in starts)
+                incomplete = not rest.endswith(b"\n") or b"\0" in rest
+                if not found or not incomplete or any(whole):
+                    raise ValueError(f"the checksum of the line at byte {at} is wrong")
+                kept = keep_rest(self.path, at, f"{self.path.name}-cut-at-byte-{at}")
+                reason = "the last change is incomplete"
+                self.torn_tail = TornTail(self.path, at, len(rest), reason, kept)
                 break
             if found and line["n"] != found[-1]["n"] + 1:
                 raise ValueError(f"change {line['n']} at byte {at} follows change {found[-1]['n']}")
@@ -101,19 +110,6 @@ class ChangeFile:
             return self.path.stat().st_size == self._size
         except FileNotFoundError:
             return False
-
-    def _cut(self, raw: bytes, at: int, *, first: bool) -> None:
-        """Keep the rest of the last append in a file of its own; ValueError for anything else."""
-        rest = raw[at:]
-        incomplete = not rest.endswith(b"\n") or b"\0" in rest
-        # A whole line behind the first byte: what precedes it was complete once.
-        starts = (match.start() for match in _STARTS.finditer(rest, 1))
-        whole = (_parsed(rest[start:].partition(b"\n")[0]) is not None for start in starts)
-        if first or not incomplete or any(whole):
-            raise ValueError(f"the checksum of the line at byte {at} is wrong")
-        kept = keep_rest(self.path, at, f"{self.path.name}-cut-at-byte-{at}")
-        reason = "the last change is incomplete"
-        self.torn_tail = TornTail(self.path, at, len(rest), reason, kept)
 
 
 def _line(content: Noted) -> bytes:

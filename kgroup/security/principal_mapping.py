@@ -78,7 +78,17 @@ class PrincipalMapping:
             if match["default"]:
                 found.append(Rule())
             elif match["pattern"] is not None:
-                found.append(Rule(_compiled(match["pattern"]), match["replacement"], match["case"]))
+                import re2
+
+                options = re2.Options()
+                options.log_errors = False
+                try:
+                    pattern: Compiled = re2.compile(match["pattern"], options)
+                except re2.error as error:
+                    said = error.args[0] if error.args else error
+                    why = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
+                    raise ValueError(f"{match['pattern']!r} is no pattern: {why}") from None
+                found.append(Rule(pattern, match["replacement"], match["case"]))
         self.rules = tuple(found)
 
     def name_of(self, distinguished_name: str) -> str | None:
@@ -88,17 +98,3 @@ class PrincipalMapping:
             if made is not None:
                 return made
         return None
-
-
-def _compiled(pattern: str) -> Compiled:
-    import re2
-
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        compiled: Compiled = re2.compile(pattern, options)
-    except re2.error as error:
-        said = error.args[0] if error.args else error
-        why = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
-        raise ValueError(f"{pattern!r} is no pattern: {why}") from None
-    return compiled

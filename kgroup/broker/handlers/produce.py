@@ -13,7 +13,6 @@ from kgroup.broker.handlers.transactions import without_abortable
 from kgroup.broker.produced import InvalidRecords, checked, header_of, sole_batch, transactional
 from kgroup.domain import INTERNAL_TOPICS, TopicPartition
 from kgroup.errors import ErrorCode, Refused, StorageError
-from kgroup.protocol.batches import Batch
 from kgroup.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceData,
@@ -117,15 +116,30 @@ def _partition(
     name = topic_name(broker, topic.name, topic.topic_id)
     _, log = partition_log(broker, call.node, name, data.index)
     batch = header_of(sole_batch(data.records, call.version))
+    implicit = batch.transactional and call.version >= IMPLICIT_SINCE
     if batch.transactional and batch.producer_id >= 0:
-        _admit(broker, call, batch, TopicPartition(name, data.index))
+        # Its producer needs an open transaction with this partition; newer clients add it so.
+        transactional_id = call.body.transactional_id
+        assert transactional_id
+        producer = ProducerEpoch(batch.producer_id, batch.producer_epoch)
+        partition = TopicPartition(name, data.index)
+        code = broker.transactions.admit(transactional_id, producer, [partition], add=implicit)
+        if code in _RETRIABLE or (code is ErrorCode.CONCURRENT_TRANSACTIONS and not implicit):
+            raise Refused(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                "Unable to verify the partition has been added to the transaction. "
+                f"Underlying error: {code.name}",
+            )
+        if call.version < ABORTABLE_SINCE:
+            code = without_abortable(code)
+        if code:
+            raise Refused(code, "Partition was not added to the transaction")
     if name in INTERNAL_TOPICS and call.client_id != ADMIN_CLIENT:
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {name}")
     settings = broker.cluster.topic_settings(name, call.node)
     now_ms = broker.clock.now_ms()
     batch = checked(batch, settings, now_ms)
     producers = broker.producers.of(name, data.index, log)
-    implicit = batch.transactional and call.version >= IMPLICIT_SINCE
     base = producers.check(batch, starts_at_zero=implicit) if batch.producer_id >= 0 else None
     append_time = -1
     if base is None:
@@ -138,25 +152,6 @@ def _partition(
     return PartitionProduceResponse(
         index=data.index, base_offset=base, log_append_time_ms=append_time, log_start_offset=log.start_offset
     )
-
-
-def _admit(broker: Dispatcher, call: Call[ProduceRequest], batch: Batch, partition: TopicPartition) -> None:
-    """Refuse a batch whose producer has no open transaction with this partition; newer clients add it so."""
-    request = call.body
-    assert request.transactional_id
-    implicit = call.version >= IMPLICIT_SINCE
-    producer = ProducerEpoch(batch.producer_id, batch.producer_epoch)
-    code = broker.transactions.admit(request.transactional_id, producer, [partition], add=implicit)
-    if code in _RETRIABLE or (code is ErrorCode.CONCURRENT_TRANSACTIONS and not implicit):
-        raise Refused(
-            ErrorCode.NOT_ENOUGH_REPLICAS,
-            "Unable to verify the partition has been added to the transaction. "
-            f"Underlying error: {code.name}",
-        )
-    if call.version < ABORTABLE_SINCE:
-        code = without_abortable(code)
-    if code:
-        raise Refused(code, "Partition was not added to the transaction")
 
 
 APIS = (Api(ProduceRequest, produce, refuse),)

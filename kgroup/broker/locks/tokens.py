@@ -93,7 +93,16 @@ class SignedTokens:
                 except jwt.InvalidSignatureError:
                     failed = "no key of the JWKS signed it"
                     continue
-                _check_order(claims)
+                # As jose4j does for Kafka: no token may expire before it was issued, or before it is valid.
+                expires = claims.get("exp")
+                for name in ("iat", "nbf"):
+                    begins = claims.get(name)
+                    if begins is None:
+                        continue
+                    if not (isinstance(begins, int | float) and isinstance(expires, int | float)):
+                        raise BadToken(f"the claim {name} is not a time")
+                    if expires < begins:
+                        raise BadToken(f"it expires before its {name}")
                 return _token(claims, self.subject_claim)
         except (jwt.PyJWTError, ValueError, TypeError, OverflowError) as error:
             raise BadToken(f"{type(error).__name__}: {error}") from None
@@ -132,19 +141,6 @@ class UnsecuredTokens:
         if missing := [each for each in self.required_scope if each not in has]:
             raise BadToken(f"it lacks the scope {missing[0]}", scope=" ".join(self.required_scope))
         return found
-
-
-def _check_order(claims: Mapping[str, object]) -> None:
-    """As jose4j does for Kafka: no token may expire before it was issued, or before it is valid."""
-    expires = claims.get("exp")
-    for name in ("iat", "nbf"):
-        begins = claims.get(name)
-        if begins is None:
-            continue
-        if not (isinstance(begins, int | float) and isinstance(expires, int | float)):
-            raise BadToken(f"the claim {name} is not a time")
-        if expires < begins:
-            raise BadToken(f"it expires before its {name}")
 
 
 def _token(claims: Mapping[str, object], subject_claim: str) -> Token:

@@ -169,8 +169,17 @@ class Faults:
             tuple(dict.fromkeys(site.topic for site in found if site.topic is not None)),
         )
         charged: set[int] = set()
+        first = next(iter(found), Site())
+        whole = Site(group=first.group, txn_id=first.txn_id)
         for each in taken:
-            self._judge_whole(call, each, verdict, hit, charged)
+            rule, code = each.rule, each.rule.code
+            # The answer's own code fails if a rule is about that, or if nothing else can be selected.
+            about = rule.top_level or call.body.API in _TOP_LEVEL_ONLY
+            if code is not None and about and rule.matches(whole) and carries_code(call, code):
+                each.spend(hit)
+                charged.add(id(each))
+                verdict.top_level, verdict.delay_s = code, rule.delay_s
+                break
         if verdict.top_level is None:
             for site in found:
                 loads = (
@@ -187,20 +196,6 @@ class Faults:
         if charged:
             self.active = [each for each in self.active if each.left]
         return verdict if charged or verdict.codes else None
-
-    def _judge_whole(
-        self, call: AnyCall, each: Installed, verdict: Verdict, hit: Hit, charged: set[int]
-    ) -> None:
-        """Fail the answer's own error code if a rule is about that, or nothing else can be selected."""
-        rule, code = each.rule, each.rule.code
-        if verdict.top_level is not None or code is None:
-            return
-        first = next(iter(verdict.sites), Site())
-        about = rule.top_level or call.body.API in _TOP_LEVEL_ONLY
-        if about and rule.matches(Site(group=first.group, txn_id=first.txn_id)) and carries_code(call, code):
-            each.spend(hit)
-            charged.add(id(each))
-            verdict.top_level, verdict.delay_s = code, rule.delay_s
 
     def _judge_site(
         self, site: Site, taken: Iterable[Installed], verdict: Verdict, hit: Hit, charged: set[int]
