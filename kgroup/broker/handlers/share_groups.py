@@ -189,7 +189,7 @@ def delete_groups(broker: Dispatcher, call: Call[DeleteGroupsRequest]) -> Answer
 
 def describe_offsets(broker: Dispatcher, call: Call[DescribeShareGroupOffsetsRequest]) -> Answer:
     """Return where groups begin in partitions, and how many records are left."""
-    image = broker.cluster.catalog.image
+    catalog = broker.cluster.catalog
     groups = []
     for group in call.body.groups:
         try:
@@ -205,14 +205,13 @@ def describe_offsets(broker: Dispatcher, call: Call[DescribeShareGroupOffsetsReq
         if group.topics is None:
             known = shard.coordinator.state.groups.get(group.group_id)
             kept = state_partitions.kept_of(known).initialized_topics if isinstance(known, ShareGroup) else ()
-            wanted = [
-                (name, each.partitions) for each in kept if (name := image.name_of(each.topic_id)) is not None
-            ]
+            named = ((catalog.image.name_of(each.topic_id), each.partitions) for each in kept)
+            wanted = [(name, numbers) for name, numbers in named if name is not None]
         else:
             wanted = [(topic.topic_name, topic.partitions) for topic in group.topics]
         topics = []
         for name, numbers in wanted:
-            topic_id = image.id_of(name)
+            topic_id = catalog.image.id_of(name)
             partitions = tuple(
                 DescribeShareGroupOffsetsResponsePartition(partition_index=number, start_offset=NO_OFFSET)
                 if topic_id is None
