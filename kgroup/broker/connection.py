@@ -111,7 +111,13 @@ class Connection(asyncio.Protocol):
         self._transport = transport
         transport.set_write_buffer_limits(high=WRITE_AHEAD)
         peer = transport.get_extra_info("peername")
-        self._host = f"/{_as_java_writes(peer[0])}" if peer else "/"
+        host = peer[0] if peer else ""
+        if ":" in host:
+            # As Java's getHostAddress has it: no short forms of IPv6, no IPv4 inside of it.
+            ip = IPv6Address(host.partition("%")[0])
+            parts = ip.exploded.split(":")
+            host = ip.ipv4_mapped or ":".join(f"{int(part, 16):x}" for part in parts)
+        self._host = f"/{host}"
         self._server.opened(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -180,7 +186,11 @@ class Connection(asyncio.Protocol):
         while self._serving is Serving.READY and self._peer_reads and end - pos >= 4:
             size = LENGTH.unpack_from(data, pos)[0]
             stop = pos + 4 + size
-            if not 0 <= size <= self._longest and not self._may_be_long(size, data[pos + 4 : pos + KEY_END]):
+            # A frame may be longer if it begins with Produce's key, as far as that has come.
+            if not 0 <= size <= self._longest and not (
+                0 <= size <= self._limit
+                and (end - pos < KEY_END or int.from_bytes(data[pos + 4 : pos + KEY_END], "big") == PRODUCE)
+            ):
                 self._give_up(f"a frame of {size} bytes")
                 return
             if stop > end:
@@ -206,16 +216,18 @@ class Connection(asyncio.Protocol):
         if len(self._buffer) > READ_AHEAD and self._waits():
             self._pause()
 
-    def _may_be_long(self, size: int, key: bytes | bytearray) -> bool:
-        """Return whether a frame may have this size, as far as known: one that begins with Produce's key."""
-        known = len(key) == KEY_END - 4
-        return 0 <= size <= self._limit and (not known or int.from_bytes(key, "big") == PRODUCE)
-
     def _serve(self, frame: bytes, pos: int) -> None:
         try:
             route, correlation, client_id, body = self._routes.read(frame, pos)
         except NotServed as error:
-            self._not_served(error)
+            if error.key != API_VERSIONS:
+                name = registry.name_of(error.key)
+                self._give_up(f"a request of {name} v{error.version}, which is not served")
+                return
+            # Another version of ApiVersions is answered in version 0 (KIP-511).
+            oldest = self._routes.find(API_VERSIONS, 0)
+            assert oldest is not None
+            self._queue_out(encoded(oldest, error.correlation, unsupported(self._dispatcher)))
             return
         except DecodeError as error:
             self._give_up(f"bytes that are no request ({error})")
@@ -244,25 +256,20 @@ class Connection(asyncio.Protocol):
     def _send(self, route: Route, correlation: int, call: Call[Message], answer: Message) -> None:
         try:
             out = encoded(route, correlation, answer)
-        except Exception as error:
-            self._send_refusal(route, correlation, call, error)
-            return
-        self._queue_out(out)
-
-    def _send_refusal(self, route: Route, correlation: int, call: Call[Message], error: Exception) -> None:
-        """Answer in place of a response that has no encoding, such as one with too long a string."""
-        name = registry.name_of(call.body.API)
-        self._server.complaints.say(
-            log,
-            f"the answer to {name} v{route.version}",
-            f"cannot be encoded, {self._host} is refused: {error}",
-        )
-        refusal = self._dispatcher.apis[call.body.API].refuse(call.body, ErrorCode.UNKNOWN_SERVER_ERROR, None)
-        try:
-            out = encoded(route, correlation, refusal)
-        except Exception:
-            self._give_up(f"a request of {name} that cannot even be refused")
-            return
+        except Exception as error:  # such as one with too long a string
+            name = registry.name_of(call.body.API)
+            self._server.complaints.say(
+                log,
+                f"the answer to {name} v{route.version}",
+                f"cannot be encoded, {self._host} is refused: {error}",
+            )
+            api = self._dispatcher.apis[call.body.API]
+            refusal = api.refuse(call.body, ErrorCode.UNKNOWN_SERVER_ERROR, None)
+            try:
+                out = encoded(route, correlation, refusal)
+            except Exception:
+                self._give_up(f"a request of {name} that cannot even be refused")
+                return
         self._queue_out(out)
 
     def _queue_out(self, out: bytearray) -> None:
@@ -330,28 +337,8 @@ class Connection(asyncio.Protocol):
             self._reading = Reading.PAUSED
             self._transport.pause_reading()
 
-    def _not_served(self, error: NotServed) -> None:
-        """Answer another version of ApiVersions in version 0 (KIP-511); end the connection for all else."""
-        if error.key != API_VERSIONS:
-            self._give_up(f"a request of {registry.name_of(error.key)} v{error.version}, which is not served")
-            return
-        route = self._routes.find(API_VERSIONS, 0)
-        assert route is not None
-        self._queue_out(encoded(route, error.correlation, unsupported(self._dispatcher)))
-
     def _give_up(self, why: str) -> None:
         log.info("closing the connection of %s: it sent %s", self._host, why)
         self._flush()
         self._buffer.clear()
         self.close()
-
-
-def _as_java_writes(address: str) -> str:
-    """Return an IP address as Java's getHostAddress has it: no short forms of IPv6, no IPv4 inside of it."""
-    if ":" not in address:
-        return address
-
-    ip = IPv6Address(address.partition("%")[0])
-    if ip.ipv4_mapped is not None:
-        return str(ip.ipv4_mapped)
-    return ":".join(f"{int(part, 16):x}" for part in ip.exploded.split(":"))

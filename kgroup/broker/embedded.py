@@ -68,7 +68,15 @@ class EmbeddedTransport:
             node = min(self.cluster.endpoints)
         elif node not in self.cluster.endpoints:
             raise Unreachable(f"there is no broker {node}", f"brokers: {sorted(self.cluster.endpoints)}")
-        version = self._version(message, min_version, max_version)
+        served = self.dispatcher.versions(message.API) or range(0)
+        highest = served.stop if max_version is None else max_version
+        shared = [v for v in served if v in message.VERSIONS and min_version <= v <= highest]
+        if not shared:
+            name = registry.name_of(message.API)
+            raise BrokerRefused(
+                ErrorCode.UNSUPPORTED_VERSION, f"the embedded cluster does not serve this {name}"
+            )
+        version = shared[-1]
         slot = _Slot()
         body = type(message).decode(message.encode(version), version)
         call = Call(body, version, CLIENT_ID, CLIENT_HOST, node, slot.put, principal=self.principal)
@@ -115,13 +123,3 @@ class EmbeddedTransport:
         if slot.response is None:
             raise Unreachable(f"{registry.name_of(call.body.API)} was ended without an answer")
         return slot.response
-
-    def _version(self, message: Message, low: int, high: int | None) -> int:
-        served = self.dispatcher.versions(message.API)
-        if served is not None:
-            low = max(low, served[0], message.VERSIONS[0])
-            high = min(served[-1], message.VERSIONS[-1], served[-1] if high is None else high)
-            if low <= high:
-                return high
-        name = registry.name_of(message.API)
-        raise BrokerRefused(ErrorCode.UNSUPPORTED_VERSION, f"the embedded cluster does not serve this {name}")

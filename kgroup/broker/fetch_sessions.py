@@ -133,8 +133,9 @@ class FetchSessions:
         for key, new in wanted.items():
             known = session.partitions.setdefault(key, new)
             known.ask = new.ask
-        for key in _forgotten(request, by_id):
-            session.partitions.pop(key, None)
+        for topic in request.forgotten_topics_data:
+            for partition in topic.partitions:
+                session.partitions.pop((topic.topic_id if by_id else topic.topic, partition), None)
         if not session.partitions:
             del self._by_id[session.id]
             return Plan(wanted, by_id, None, opens=False)
@@ -149,7 +150,16 @@ class FetchSessions:
         Raise INVALID_FETCH_SESSION_EPOCH if the session went on while this request waited.
         """
         if plan.opens:
-            return self._opened(plan, answers, now_ms), answers
+            if len(self._by_id) >= self._slots and not self._evict(len(answers), now_ms):
+                return NO_SESSION, answers
+            for _, wanted, data in answers:
+                wanted.high_watermark, wanted.log_start_offset = data.high_watermark, data.log_start_offset
+            session_id = NO_SESSION
+            while session_id == NO_SESSION or session_id in self._by_id:
+                session_id = secrets.randbelow(INT32_MAX)
+            partitions = {key: wanted for key, wanted, _ in answers}
+            self._by_id[session_id] = Session(session_id, partitions, plan.by_id, now_ms)
+            return session_id, answers
         session = plan.session
         if session is None:
             return NO_SESSION, answers
@@ -164,18 +174,6 @@ class FetchSessions:
                     # the others come first the next time: this one must not fill it again
                     session.partitions[key] = session.partitions.pop(key)
         return session.id, changed
-
-    def _opened(self, plan: Plan, answers: Answers, now_ms: int) -> int:
-        if len(self._by_id) >= self._slots and not self._evict(len(answers), now_ms):
-            return NO_SESSION
-        for _, wanted, data in answers:
-            wanted.high_watermark, wanted.log_start_offset = data.high_watermark, data.log_start_offset
-        session_id = NO_SESSION
-        while session_id == NO_SESSION or session_id in self._by_id:
-            session_id = secrets.randbelow(INT32_MAX)
-        partitions = {key: wanted for key, wanted, _ in answers}
-        self._by_id[session_id] = Session(session_id, partitions, plan.by_id, now_ms)
-        return session_id
 
     def _evict(self, size: int, now_ms: int) -> bool:
         if not self._by_id:
@@ -195,9 +193,3 @@ class FetchSessions:
 def next_epoch(epoch: int) -> int:
     """Return the epoch of the request after one with this epoch."""
     return 1 if epoch == INT32_MAX else epoch + 1
-
-
-def _forgotten(request: FetchRequest, by_id: bool) -> Iterable[Named]:
-    for topic in request.forgotten_topics_data:
-        for partition in topic.partitions:
-            yield (topic.topic_id if by_id else topic.topic), partition

@@ -70,7 +70,11 @@ class Listener:
     def refuse(self) -> None:
         """Refuse connections, and keep the port: a socket that does not listen is bound to it."""
         self.close()
-        self._socket = _reserved(self.address)
+        kept = socket.socket(socket.AF_INET6 if ":" in self.address[0] else socket.AF_INET)
+        if os.name == "posix":
+            kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        kept.bind(self.address)
+        self._socket = kept
 
     def accept_again(self) -> None:
         """Listen again after `refuse`; OSError if another took the port."""
@@ -106,22 +110,19 @@ class Listener:
                 self._complain("closes new connections: nearly all file descriptors (ulimit -n) are in use")
                 continue
             accepted.setblocking(False)
-            making = self._loop.create_task(
-                self._connect(accepted) if self._tls is None else self._connect_tls(accepted, *self._tls)
-            )
+            making = self._loop.create_task(self._connect(accepted))
             self._making[making] = accepted
             making.add_done_callback(self._making.pop)
 
     async def _connect(self, accepted: socket.socket) -> None:
-        try:
-            await self._loop.connect_accepted_socket(self._make, accepted)
-        except OSError as error:
-            accepted.close()
-            self._complain(f"lost a connection before it was set up: {error.strerror}")
-
-    async def _connect_tls(
-        self, accepted: socket.socket, context: ssl.SSLContext, newcomers: Newcomers
-    ) -> None:
+        if self._tls is None:
+            try:
+                await self._loop.connect_accepted_socket(self._make, accepted)
+            except OSError as error:
+                accepted.close()
+                self._complain(f"lost a connection before it was set up: {error.strerror}")
+            return
+        context, newcomers = self._tls
         try:
             peer = accepted.getpeername()[0]
         except OSError:
@@ -150,14 +151,6 @@ def _shut(accepted: socket.socket) -> None:
     """End a handshake: its task finds the connection closed."""
     with suppress(OSError):
         accepted.shutdown(socket.SHUT_RDWR)
-
-
-def _reserved(address: tuple[str, int]) -> socket.socket:
-    found = socket.socket(socket.AF_INET6 if ":" in address[0] else socket.AF_INET)
-    if os.name == "posix":
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    found.bind(address)
-    return found
 
 
 def _bound(host: str, port: int) -> socket.socket:

@@ -100,11 +100,20 @@ def snapshot(cluster: Cluster, activity: Activity | None = None, busy_s: float =
     Call it while no request is being served: it reads the live state of every shard.
     """
     shards = list(cluster.live_shards())
+    ratio = activity.idle_ratio(cluster.clock.now_ms(), busy_s) if activity else None
+    # Loading ends before anything else is served, so a partition in it is never seen.
+    states = {"loading": 0, "active": len(shards), "failed": len(cluster.shards) - len(shards)}
+    times = cluster.load_times_ms
     return [
         *_groups(shards),
         *_counted(cluster, activity),
-        *_partitions(cluster),
-        *_thread(cluster, activity, busy_s),
+        *(Metric(COORDINATOR, "num-partitions", count, {"state": state}) for state, count in states.items()),
+        Metric("kgroup:type=logs", "torn-tails-cut-count", cluster.torn_tails, total=True),
+        Metric(COORDINATOR, "partition-load-time-max", max(times, default=None)),
+        Metric(COORDINATOR, "partition-load-time-avg", sum(times) / len(times) if times else None),
+        # One thread: least and mean are one.
+        Metric(COORDINATOR, "thread-idle-ratio-min", ratio),
+        Metric(COORDINATOR, "thread-idle-ratio-avg", ratio),
     ]
 
 
@@ -138,21 +147,3 @@ def _counted(cluster: Cluster, activity: Activity | None) -> Iterator[Metric]:
         if each.name in RATED:
             rate = activity.rate(each.name, now_ms, counters) if activity else None
             yield Metric(COORDINATOR, f"{name}-rate", rate)
-
-
-def _partitions(cluster: Cluster) -> Iterator[Metric]:
-    active = sum(shard is not None for shard in cluster.shards)
-    # Loading ends before anything else is served, so a partition in it is never seen.
-    states = {"loading": 0, "active": active, "failed": len(cluster.shards) - active}
-    for state, count in states.items():
-        yield Metric(COORDINATOR, "num-partitions", count, {"state": state})
-    yield Metric("kgroup:type=logs", "torn-tails-cut-count", cluster.torn_tails, total=True)
-    times = cluster.load_times_ms
-    yield Metric(COORDINATOR, "partition-load-time-max", max(times, default=None))
-    yield Metric(COORDINATOR, "partition-load-time-avg", sum(times) / len(times) if times else None)
-
-
-def _thread(cluster: Cluster, activity: Activity | None, busy_s: float) -> Iterator[Metric]:
-    ratio = activity.idle_ratio(cluster.clock.now_ms(), busy_s) if activity else None
-    for name in ("thread-idle-ratio-min", "thread-idle-ratio-avg"):  # one thread: least and mean are one
-        yield Metric(COORDINATOR, name, ratio)

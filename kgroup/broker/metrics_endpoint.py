@@ -47,8 +47,16 @@ class MetricsEndpoint:
         """Listen on `port` of loopback (0: any free one); return host:port. KgroupError if it is in use."""
         registry = CollectorRegistry(auto_describe=False)
         registry.register(_Families(self))
+        prometheus: WSGIApplication = make_wsgi_app(registry)
+
+        def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+            if environ["PATH_INFO"] != "/metrics.json":
+                return prometheus(environ, start_response)
+            start_response("200 OK", [("Content-Type", "application/json")])
+            return [json.dumps([asdict(metric) for metric in self.now()]).encode()]
+
         try:
-            self._server = make_server(HOST, port, self._app(registry), _Threading, _Quiet)
+            self._server = make_server(HOST, port, app, _Threading, _Quiet)
         except (OSError, OverflowError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is above 65535"
             hint = "take another with --metrics, or 0 for any free one"
@@ -76,17 +84,6 @@ class MetricsEndpoint:
     def _mark(self) -> None:
         self._activity.mark(self._cluster.clock.now_ms(), self._cluster.counters, time.thread_time())
         self._timer = self._loop.call_later(WINDOW_MS / 1000, self._mark)
-
-    def _app(self, registry: CollectorRegistry) -> WSGIApplication:
-        prometheus: WSGIApplication = make_wsgi_app(registry)
-
-        def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
-            if environ["PATH_INFO"] != "/metrics.json":
-                return prometheus(environ, start_response)
-            start_response("200 OK", [("Content-Type", "application/json")])
-            return [json.dumps([asdict(metric) for metric in self.now()]).encode()]
-
-        return app
 
 
 class _Families(Collector):

@@ -100,17 +100,23 @@ def checked(batch: Batch, topic: TopicSettings, now_ms: int) -> Batch:
     """Return the batch as it may be stored; Refused with the code and the reason if it may not."""
     _check_header(batch, topic)
     records, in_order = _records(batch)
-    errors = [
-        (index, "Compacted topic cannot accept message without key")
+    earliest, latest = now_ms - topic.timestamp_before_max_ms, now_ms + topic.timestamp_after_max_ms
+    late: dict[int, str] = {}
+    for index, record in enumerate(records):
+        at = record.timestamp_ms
+        if not topic.append_time and at != NO_TIMESTAMP:
+            if not earliest <= at <= latest:
+                late[index] = f"Timestamp {at} is out of range [{earliest}, {latest}]"
+        elif batch.log_append_time:
+            late[index] = "Producer should not set timestamp type to LogAppendTime"
+    keyless = {
+        index: "Compacted topic cannot accept message without key"
         for index, record in enumerate(records if topic.compact else ())
         if record.key is None
-    ]
-    code = ErrorCode.INVALID_RECORD
-    if late := _bad_timestamps(batch, records, topic, now_ms):
-        code = ErrorCode.INVALID_TIMESTAMP
-        errors = sorted({**dict(late), **dict(errors)}.items())
-    if errors:
-        raise InvalidRecords(code, errors)
+    }
+    if late or keyless:
+        code = ErrorCode.INVALID_TIMESTAMP if late else ErrorCode.INVALID_RECORD
+        raise InvalidRecords(code, sorted({**late, **keyless}.items()))
     stored = batch.raw
     raw = stored if in_order else with_consecutive_offsets(batch, records)
     newest = max(NO_TIMESTAMP, max(record.timestamp_ms for record in records))
@@ -172,22 +178,6 @@ def _records(batch: Batch) -> tuple[list[LogRecord], bool]:
     if batch.compression:
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "offsets of compressed records do not count up")
     return found, False
-
-
-def _bad_timestamps(
-    batch: Batch, records: list[LogRecord], topic: TopicSettings, now_ms: int
-) -> list[tuple[int, str]]:
-    """Return the records whose time is out of range, with the reason."""
-    earliest, latest = now_ms - topic.timestamp_before_max_ms, now_ms + topic.timestamp_after_max_ms
-    bad = []
-    for index, record in enumerate(records):
-        at = record.timestamp_ms
-        if not topic.append_time and at != NO_TIMESTAMP:
-            if not earliest <= at <= latest:
-                bad.append((index, f"Timestamp {at} is out of range [{earliest}, {latest}]"))
-        elif batch.log_append_time:
-            bad.append((index, "Producer should not set timestamp type to LogAppendTime"))
-    return bad
 
 
 def _invalid(reason: str) -> Refused:

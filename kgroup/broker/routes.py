@@ -107,24 +107,16 @@ class Routes:
                     pos = skip_tags(frame, pos, REQUEST_ITEMS)
                 else:
                     pos += 1
-            body = _body(route, frame, pos)
+            said = b"" if route.requests is None else frame[pos:]
+            body = None if route.requests is None else route.requests.get(said)
+            if body is None:
+                # bytes behind the body are allowed: librdkafka sends some, and Kafka ignores them
+                body, _ = route.read(frame, pos, len(frame))
+                if route.requests is not None and len(said) <= LONGEST_REMEMBERED:
+                    route.requests.keep(said, body)
         except (struct.error, IndexError, UnicodeDecodeError) as error:
             raise DecodeError(str(error)) from None
         return route, correlation, client_id, body
-
-
-def _body(route: Route, frame: bytes, pos: int) -> Message:
-    said = b""
-    if route.requests is not None:
-        said = frame[pos:]
-        known = route.requests.get(said)
-        if known is not None:
-            return known
-    # bytes behind the body are allowed: librdkafka sends some, and Kafka ignores them
-    body, _ = route.read(frame, pos, len(frame))
-    if route.requests is not None and len(said) <= LONGEST_REMEMBERED:
-        route.requests.keep(said, body)
-    return body
 
 
 def encoded(route: Route, correlation: int, answer: Message) -> bytearray:

@@ -171,7 +171,14 @@ class SharePartitions:
             found = self._state.run(key, lambda c: c.read(key, asked, clock.now_ms()))
             start = found.start_offset
             if start < 0:
-                start = _first(log, settings.reset, clock.now_ms())
+                # A new group begins where its setting share.auto.offset.reset says.
+                start = log.end_offset
+                if settings.reset == "earliest":
+                    start = log.start_offset
+                elif settings.reset.startswith(BY_DURATION):
+                    ago_ms = iso_duration_ms(settings.reset.removeprefix(BY_DURATION)) or 0
+                    begin = log.offset_for_timestamp(max(clock.now_ms() - ago_ms, 0))
+                    start = log.end_offset if begin is None else begin[0]
             stored = Stored(found.state_epoch, start, found.state_batches)
             return SharePartition(key.partition, log.leader_epoch, stored, terms, partial(self._store, key))
         except Refused as refused:
@@ -184,14 +191,3 @@ class SharePartitions:
 
 def _watched(key: StateKey) -> Key:
     return f"{key.group_id}/{key.topic_id.hex()}", key.partition
-
-
-def _first(log: Log, reset: str, now_ms: int) -> int:
-    """Return where a new group begins, by its setting share.auto.offset.reset."""
-    if reset == "earliest":
-        return log.start_offset
-    if reset.startswith(BY_DURATION):
-        ago_ms = iso_duration_ms(reset.removeprefix(BY_DURATION)) or 0
-        found = log.offset_for_timestamp(max(now_ms - ago_ms, 0))
-        return log.end_offset if found is None else found[0]
-    return log.end_offset

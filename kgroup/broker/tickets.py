@@ -56,7 +56,11 @@ class Tickets:
         if len(replies) == 1 and replies[0].ticket == ticket:
             own = replies[0].response
         else:
-            own = self._sort_out(replies, ticket, call, shard)
+            own = next((reply.response for reply in replies if reply.ticket == ticket), None)
+            if own is None:
+                self._parked[ticket] = call
+                call.forget = partial(self._forget, shard, ticket)
+            self.deliver(replies)
         wake_ms = shard.next_wake_ms()
         if wake_ms is not None and wake_ms < wakeups.due_ms:
             wakeups.note(wake_ms)
@@ -109,16 +113,6 @@ class Tickets:
         """Answer every parked call: the shards are about to close."""
         for shard in self._cluster.live_shards():
             self.deliver(shard.abandon())
-
-    def _sort_out(
-        self, replies: list[Reply], ticket: int, call: Call[Message], shard: Shard
-    ) -> Message | None:
-        own = next((reply.response for reply in replies if reply.ticket == ticket), None)
-        if own is None:
-            self._parked[ticket] = call
-            call.forget = partial(self._forget, shard, ticket)
-        self.deliver(replies)
-        return own
 
     def _forget(self, shard: Shard, ticket: int) -> None:
         self._parked.pop(ticket, None)

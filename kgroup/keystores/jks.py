@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import struct
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 MAGIC = b"\xfe\xed\xfe\xed"
@@ -54,33 +53,27 @@ def parse(data: bytes, password: str | None) -> JavaStore:
         if not hmac.compare_digest(made, digest):
             raise WrongPassword("the store's digest does not match")
     keys, trusted = [], []
+    reader = _Reader(body)
     try:
-        for entry in _entries(_Reader(body)):
-            if isinstance(entry, KeyEntry):
-                keys.append(entry)
+        (_, version, count) = reader.take(">III")
+        if version not in (1, 2):
+            raise ValueError(f"JKS version {version} is unknown")
+        for _ in range(count):
+            (tag,) = reader.take(">I")
+            alias = reader.text()
+            reader.take(">q")
+            if tag == _KEY:
+                protected = reader.blob()
+                (length,) = reader.take(">I")
+                chain = tuple(reader.certificate(version) for _ in range(length))
+                keys.append(KeyEntry(alias, protected, chain))
+            elif tag == _TRUSTED:
+                trusted.append(reader.certificate(version))
             else:
-                trusted.append(entry)
+                raise ValueError(f"a JKS entry of kind {tag} is unknown")
     except (struct.error, UnicodeDecodeError):
         raise ValueError("the store ends within an entry") from None
     return JavaStore(tuple(keys), tuple(trusted))
-
-
-def _entries(reader: _Reader) -> Iterator[KeyEntry | bytes]:
-    (_, version, count) = reader.take(">III")
-    if version not in (1, 2):
-        raise ValueError(f"JKS version {version} is unknown")
-    for _ in range(count):
-        (tag,) = reader.take(">I")
-        alias = reader.text()
-        reader.take(">q")
-        if tag == _KEY:
-            protected = reader.blob()
-            (length,) = reader.take(">I")
-            yield KeyEntry(alias, protected, tuple(reader.certificate(version) for _ in range(length)))
-        elif tag == _TRUSTED:
-            yield reader.certificate(version)
-        else:
-            raise ValueError(f"a JKS entry of kind {tag} is unknown")
 
 
 class _Reader:
@@ -113,7 +106,12 @@ class _Reader:
 
 def unlock(entry: KeyEntry, password: str) -> bytes:
     """Return the private key (PKCS#8, DER); WrongPassword, or ValueError unless protected as by Sun's."""
-    locked = _octets(entry.protected)
+    _, outer = _der(entry.protected)
+    _, algorithm = _der(outer)
+    if not algorithm.startswith(_SUN_PROTECTION):
+        raise ValueError("the key is protected in a way that JKS does not know")
+    # Behind the algorithm of an EncryptedPrivateKeyInfo stands an OCTET STRING.
+    _, locked = _der(outer[outer.index(algorithm) + len(algorithm) :])
     salt, encrypted, check = locked[:_DIGEST], locked[_DIGEST:-_DIGEST], locked[-_DIGEST:]
     secret, digest, stream = _chars(password), salt, b""
     while len(stream) < len(encrypted):
@@ -123,16 +121,6 @@ def unlock(entry: KeyEntry, password: str) -> bytes:
     if not hmac.compare_digest(hashlib.sha1(secret + key).digest(), check):
         raise WrongPassword("the key does not open")
     return key
-
-
-def _octets(protected: bytes) -> bytes:
-    """Return the OCTET STRING of an EncryptedPrivateKeyInfo whose algorithm is Sun's own."""
-    _, outer = _der(protected)
-    _, algorithm = _der(outer)
-    if not algorithm.startswith(_SUN_PROTECTION):
-        raise ValueError("the key is protected in a way that JKS does not know")
-    header = outer.index(algorithm) + len(algorithm)
-    return _der(outer[header:])[1]
 
 
 def _der(data: bytes) -> tuple[int, bytes]:

@@ -32,18 +32,16 @@ def trust(context: ssl.SSLContext, source: Store | Pem) -> None:
         certificates = pem_text(source, data) if kind == PEM else b"".join(trusted_in(source, data, kind))
     else:
         certificates = source.text
+    if isinstance(certificates, str):
+        # OpenSSL's reader takes ASCII, and remarks around the blocks may be in any script.
+        certificates = certificates.encode("ascii", "replace").decode()
     try:
-        context.load_verify_locations(cadata=_ascii(certificates))
+        context.load_verify_locations(cadata=certificates)
     except (ssl.SSLError, ValueError) as error:
         said = reason(error) if isinstance(error, ssl.SSLError) else "it is not PEM"
         raise ConfigError(
             f"no certificate can be read {named}: {said}", "it must hold -----BEGIN CERTIFICATE----- blocks"
         ) from None
-
-
-def _ascii(certificates: str | bytes) -> str | bytes:
-    """Drop remarks in any script around PEM blocks; OpenSSL's reader takes ASCII."""
-    return certificates.encode("ascii", "replace").decode() if isinstance(certificates, str) else certificates
 
 
 def show(context: ssl.SSLContext, identity: Store | PemPair) -> None:
@@ -67,7 +65,24 @@ def _show_pem(context: ssl.SSLContext, pair: PemPair) -> None:
     # OpenSSL's reader of keys wants a file: the text is put into one under a random, unknown password.
     chain, secret = pem_text(certificate), pem_text(key or certificate)
     named = (key or certificate).setting
-    _show(context, _identity_of_pem(chain, secret, pair.key_password, named), named)
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import serialization as pem
+    from cryptography.x509 import load_pem_x509_certificates
+
+    try:
+        certificates = load_pem_x509_certificates(chain.encode())
+        password = (pair.key_password or "").encode() if "ENCRYPTED" in secret else None
+        made = pem.load_pem_private_key(secret.encode(), password)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise ConfigError(
+            f"{named}: no private key and certificate chain can be read from it",
+            "is the key encrypted? then check ssl.key.password; lines end with \\n\\ in a properties file",
+        ) from None
+    identity = Identity(
+        made.private_bytes(pem.Encoding.DER, pem.PrivateFormat.PKCS8, pem.NoEncryption()),
+        tuple(c.public_bytes(pem.Encoding.DER) for c in certificates),
+    )
+    _show(context, identity, named)
 
 
 def _show_files(context: ssl.SSLContext, certificate: Store, key: Store | None, password: str | None) -> None:
@@ -81,24 +96,21 @@ def _show_files(context: ssl.SSLContext, certificate: Store, key: Store | None, 
         context.load_cert_chain(at, key_at, password=lambda: password or "")
     except ssl.SSLError as error:
         keyed = key or certificate
+        if b"PRIVATE KEY-----" not in content[keyed]:
+            hint = "it must hold a -----BEGIN PRIVATE KEY----- block"
+            raise ConfigError(f"{keyed.setting}: {keyed.location} holds no private key", hint) from None
+        if b"-----BEGIN CERTIFICATE" not in content[certificate]:
+            hint = "it must hold -----BEGIN CERTIFICATE----- blocks"
+            raise ConfigError(
+                f"{certificate.setting}: {certificate.location} holds no certificate", hint
+            ) from None
         raise (
-            _no_such_block(content[certificate], content[keyed], certificate, keyed)
-            or _still_locked(content[keyed], keyed, password)
+            _still_locked(content[keyed], keyed, password)
             or ConfigError(
                 f"certificate {at} and key {key_at or at} cannot be used: {reason(error)}",
                 "do key and certificate belong together? the chain begins with the key's own certificate",
             )
         ) from None
-
-
-def _no_such_block(chain: bytes, key: bytes, certificate: Store, keyed: Store) -> ConfigError | None:
-    if b"PRIVATE KEY-----" not in key:
-        hint = "it must hold a -----BEGIN PRIVATE KEY----- block"
-        return ConfigError(f"{keyed.setting}: {keyed.location} holds no private key", hint)
-    if b"-----BEGIN CERTIFICATE" not in chain:
-        hint = "it must hold -----BEGIN CERTIFICATE----- blocks"
-        return ConfigError(f"{certificate.setting}: {certificate.location} holds no certificate", hint)
-    return None
 
 
 def _still_locked(key: bytes, keyed: Store, password: str | None) -> ConfigError | None:
@@ -122,26 +134,6 @@ def _still_locked(key: bytes, keyed: Store, password: str | None) -> ConfigError
     except UnsupportedAlgorithm:
         return None
     return None
-
-
-def _identity_of_pem(chain: str, key: str, password: str | None, named: str) -> Identity:
-    from cryptography.exceptions import UnsupportedAlgorithm
-    from cryptography.hazmat.primitives import serialization as pem
-    from cryptography.x509 import load_pem_x509_certificates
-
-    try:
-        certificates = load_pem_x509_certificates(chain.encode())
-        locked = "ENCRYPTED" in key
-        made = pem.load_pem_private_key(key.encode(), (password or "").encode() if locked else None)
-    except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise ConfigError(
-            f"{named}: no private key and certificate chain can be read from it",
-            "is the key encrypted? then check ssl.key.password; lines end with \\n\\ in a properties file",
-        ) from None
-    return Identity(
-        made.private_bytes(pem.Encoding.DER, pem.PrivateFormat.PKCS8, pem.NoEncryption()),
-        tuple(c.public_bytes(pem.Encoding.DER) for c in certificates),
-    )
 
 
 def _show(context: ssl.SSLContext, identity: Identity, named: str) -> None:
@@ -212,8 +204,13 @@ def kind_of(store: Store, data: bytes) -> str:
         )
     if data.startswith(jks.JCEKS_MAGIC):
         raise ConfigError(f"{store.setting}: {store.location} is a JCEKS store", _CONVERT)
-    found = _kind_seen(data)
-    if found is None:
+    if data.startswith(jks.MAGIC):
+        found = JKS
+    elif data[:1] == b"\x30":
+        found = PKCS12
+    elif b"-----BEGIN " in data:
+        found = PEM
+    else:
         raise ConfigError(
             f"{store.setting}: {store.location} is neither PEM nor PKCS12 nor JKS",
             "does the property name the right file?",
@@ -235,14 +232,6 @@ def kind_of(store: Store, data: bytes) -> str:
     return found
 
 
-def _kind_seen(data: bytes) -> str | None:
-    if data.startswith(jks.MAGIC):
-        return JKS
-    if data[:1] == b"\x30":
-        return PKCS12
-    return PEM if b"-----BEGIN " in data else None
-
-
 def trusted_in(store: Store, data: bytes, kind: str) -> tuple[bytes, ...]:
     """Return the certificates (DER) that a PKCS12 or JKS store trusts; ConfigError when there are none.
 
@@ -252,7 +241,11 @@ def trusted_in(store: Store, data: bytes, kind: str) -> tuple[bytes, ...]:
         found = _java(store, data)
         trusted = (*found.trusted, *(key.chain[0] for key in found.keys if key.chain))
     else:
-        trusted = _trusted_in_pkcs12(store, data)
+        from cryptography.hazmat.primitives.serialization import Encoding
+
+        bundle = _pkcs12(store, data)
+        certificates = [*bundle.additional_certs, *([bundle.cert] if bundle.cert else [])]
+        trusted = tuple(c.certificate.public_bytes(Encoding.DER) for c in certificates)
     if not trusted:
         raise ConfigError(
             f"{store.setting}: {store.location} holds no certificate to trust",
@@ -264,7 +257,14 @@ def trusted_in(store: Store, data: bytes, kind: str) -> tuple[bytes, ...]:
 def identity_in(store: Store, data: bytes, kind: str) -> Identity:
     """Return the first key of a PKCS12 or JKS store, unlocked, with its certificates; ConfigError if none."""
     if kind == PKCS12:
-        return _identity_in_pkcs12(store, data)
+        from cryptography.hazmat.primitives import serialization as pem
+
+        bundle = _pkcs12(store, data)
+        if bundle.key is None or bundle.cert is None:
+            raise _no_key(store)
+        key = bundle.key.private_bytes(pem.Encoding.DER, pem.PrivateFormat.PKCS8, pem.NoEncryption())
+        certificates = [bundle.cert, *bundle.additional_certs]
+        return Identity(key, tuple(c.certificate.public_bytes(pem.Encoding.DER) for c in certificates))
     found = _java(store, data)
     if not found.keys:
         raise _no_key(store)
@@ -292,25 +292,6 @@ def _java(store: Store, data: bytes) -> jks.JavaStore:
         raise _wrong_password(store) from None
     except ValueError as error:
         raise _damaged(store, error) from None
-
-
-def _identity_in_pkcs12(store: Store, data: bytes) -> Identity:
-    from cryptography.hazmat.primitives import serialization as pem
-
-    found = _pkcs12(store, data)
-    if found.key is None or found.cert is None:
-        raise _no_key(store)
-    key = found.key.private_bytes(pem.Encoding.DER, pem.PrivateFormat.PKCS8, pem.NoEncryption())
-    certificates = [found.cert, *found.additional_certs]
-    return Identity(key, tuple(c.certificate.public_bytes(pem.Encoding.DER) for c in certificates))
-
-
-def _trusted_in_pkcs12(store: Store, data: bytes) -> tuple[bytes, ...]:
-    from cryptography.hazmat.primitives.serialization import Encoding
-
-    found = _pkcs12(store, data)
-    certificates = [*found.additional_certs, *([found.cert] if found.cert else [])]
-    return tuple(c.certificate.public_bytes(Encoding.DER) for c in certificates)
 
 
 def _pkcs12(store: Store, data: bytes):  # type: ignore[no-untyped-def]

@@ -25,6 +25,15 @@ _AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 _HINT_LOGIN = (
     "set rest.token or rest.username and rest.password (KGROUP_REST_TOKEN, or a context's properties)"
 )
+_HINT_PATH = "is it a REST API v3? try the address with /kafka in front of /v3"
+_REFUSALS = {
+    401: (ErrorCode.SASL_AUTHENTICATION_FAILED, _HINT_LOGIN),
+    403: (
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        "ask for a role that may describe the group and its topics",
+    ),
+    404: (ErrorCode.RESOURCE_NOT_FOUND, None),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +119,7 @@ class Api:
 
     def one(self, *path: str) -> Document:
         """Return the document at a path below the cluster."""
-        url = self._url(*path)
+        url = self._join(self._below(path))
         return Document(self._get(url), url)
 
     def all(self, *path: str) -> list[Document]:
@@ -120,27 +129,23 @@ class Api:
     def _below(self, path: tuple[str, ...]) -> tuple[str, ...]:
         return ("clusters", self.cluster_id(), *path)
 
-    def _url(self, *path: str) -> str:
-        return self._join(self._below(path))
-
     def _join(self, path: tuple[str, ...]) -> str:
         return self._place.base + "/".join(quote(word, safe="") for word in path)
 
     def _pages(self, *path: str) -> Iterator[Document]:
-        url: str | None = self._join(path)
+        url = self._join(path)
         seen: set[str] = set()
-        while url is not None:
+        while True:
             if url in seen or len(seen) >= PAGES:
                 raise KgroupError(f"{url} names itself as its next page", "the REST API is at fault")
             seen.add(url)
             documents, following = page_of(self._get(url), url)
             yield from documents
-            url = None if following is None else self._of_ours(url, following)
-
-    def _of_ours(self, url: str, following: str) -> str:
-        """Return the next page at the given address: a proxy may name itself by another address."""
-        following_url, ours = urlsplit(urljoin(url, following)), urlsplit(self._place.base)
-        return following_url._replace(scheme=ours.scheme, netloc=ours.netloc).geturl()
+            if following is None:
+                return
+            # A proxy may name itself by another address.
+            ours = urlsplit(self._place.base)
+            url = urlsplit(urljoin(url, following))._replace(scheme=ours.scheme, netloc=ours.netloc).geturl()
 
     def _get(self, url: str) -> object:
         return self._retry.call(lambda left_s: self._ask(url, left_s), idempotent=True)
@@ -168,14 +173,15 @@ class Api:
                 self._retry.sleep(min(float(text), left_s))
             raise OutcomeUnknown(f"{self.where} answered {_said(answer)}")
         if not answer.is_success:
-            raise _refusal(answer, url)
+            said = f"{url} answered {_said(answer)}"
+            if answer.status_code not in _REFUSALS:
+                raise KgroupError(said, _HINT_PATH)
+            code, hint = _REFUSALS[answer.status_code]
+            raise BrokerRefused(code, said, hint=hint)
         try:
             return answer.json()
         except ValueError:
-            raise KgroupError(
-                f"{url} did not answer with JSON",
-                "is it a REST API v3? try the address with /kafka in front of /v3",
-            ) from None
+            raise KgroupError(f"{url} did not answer with JSON", _HINT_PATH) from None
 
 
 def client(login: Login, context: ssl.SSLContext | None) -> httpx.Client:
@@ -187,18 +193,6 @@ def client(login: Login, context: ssl.SSLContext | None) -> httpx.Client:
     # An unencrypted connection needs no authorities, and loading them all takes time.
     verify = context or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     return httpx.Client(headers=headers, verify=verify, follow_redirects=False)
-
-
-def _refusal(answer: httpx.Response, url: str) -> BrokerRefused | KgroupError:
-    said = f"{url} answered {_said(answer)}"
-    if answer.status_code == 401:
-        return BrokerRefused(ErrorCode.SASL_AUTHENTICATION_FAILED, said, hint=_HINT_LOGIN)
-    if answer.status_code == 403:
-        hint = "ask for a role that may describe the group and its topics"
-        return BrokerRefused(ErrorCode.GROUP_AUTHORIZATION_FAILED, said, hint=hint)
-    if answer.status_code == 404:
-        return BrokerRefused(ErrorCode.RESOURCE_NOT_FOUND, said)
-    return KgroupError(said, "is it a REST API v3? try the address with /kafka in front of /v3")
 
 
 def _said(answer: httpx.Response) -> str:

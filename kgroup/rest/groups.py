@@ -6,7 +6,7 @@ read. It silently omits groups and topics that its principal may not describe.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -103,8 +103,12 @@ class Groups:
         return GroupListing(
             document.text("consumer_group_id"),
             _TYPES.get(document.text_or_none("type") or ""),
-            _protocol_type(document),
-            _state(document),
+            # REST serves groups of consumers; a simple one has never had a member.
+            "" if document.truth("is_simple") else CONSUMER,
+            # PREPARING_REBALANCE as Kafka writes it elsewhere
+            None
+            if (state := document.text("state")) == "UNKNOWN"
+            else "".join(word.capitalize() for word in state.split("_")),
             None,
             self._node(document.related("coordinator")),
         )
@@ -113,11 +117,23 @@ class Groups:
         document = self._api.one(GROUPS, group_id)
         listing, errors = self._listed(document), list[ItemError]()
         kind, state = listing.type or UNKNOWN, listing.state or UNKNOWN_STATE
-        members = self._members(group_id, kind, state, errors)
+        members: tuple[Member, ...] | None = None
+        try:
+            documents = self._api.all(GROUPS, group_id, CONSUMERS)
+            members = in_order(self._member(group_id, kind, state, each, errors) for each in documents)
+        except (BrokerRefused, Unreachable) as error:
+            errors.append(item_error("members", error))
         rows = self._rows(group_id, members or (), errors)
-        whole = _rows_are_complete(state, members, rows)
+        # Every partition that a member reads has a row; former topics do not matter.
+        whole = bool(
+            rows and members and state != EMPTY and all(each.assignment is not None for each in members)
+        )
         if rows is not None and not whole:
-            errors.append(_more_offsets(group_id))
+            message = (
+                f"{group_id}: may be incomplete: REST omits offsets of topics that its principal may not "
+                "describe, and does not report whether there are any"
+            )
+            errors.append(ItemError(group_id, NOT_TOLD, message, _ASK_BROKERS))
         summed = total(rows or (), all_rows=whole)
         group = replace(
             described(group_id, kind, listing.protocol_type, state),
@@ -131,17 +147,6 @@ class Groups:
             errors=tuple(errors),
         )
         return replace(group, findings=tuple(f for f in find(group, {}) if f.code in _FINDINGS))
-
-    def _members(
-        self, group_id: str, kind: str, state: str, errors: list[ItemError]
-    ) -> tuple[Member, ...] | None:
-        """Return the members of the group; None where they could not be read."""
-        try:
-            documents = self._api.all(GROUPS, group_id, CONSUMERS)
-            return in_order(self._member(group_id, kind, state, each, errors) for each in documents)
-        except (BrokerRefused, Unreachable) as error:
-            errors.append(item_error("members", error))
-            return None
 
     def _member(
         self, group_id: str, kind: str, state: str, document: Document, errors: list[ItemError]
@@ -176,43 +181,40 @@ class Groups:
     ) -> tuple[OffsetRow, ...] | None:
         """Return a row for each partition with a lag or an owner; None where the lags could not be read."""
         rows: dict[TopicPartition, OffsetRow] = {}
+        documents: list[Document] = []
         try:
-            for document in self._lags(group_id):
-                committed, end = document.number("current_offset"), document.number("log_end_offset")
-                # REST's own `lag` is below zero for an offset beyond the end.
-                lag, reason = behind(committed, end)
-                row = OffsetRow(
-                    topic=document.text("topic_name"),
-                    partition=document.number("partition_id"),
-                    committed_offset=committed,
-                    log_end_offset=end,
-                    lag=lag,
-                    leader_epoch=None,
-                    metadata=None,
-                    member_id=document.text_or_none("consumer_id") or None,
-                    instance_id=document.text_or_none("instance_id"),
-                    reason=reason,
-                )
-                rows[TopicPartition(row.topic, row.partition)] = row
+            documents = self._api.all(GROUPS, group_id, LAGS)
         except (BrokerRefused, Unreachable) as error:
-            errors.append(item_error("offsets", error))
-            return None
-        for place, member in _owned(members):
-            rows[place] = replace(
-                rows.get(place) or _unknown_row(place),
-                member_id=member.member_id,
-                instance_id=member.instance_id,
+            # For a group without lags REST reports that the group does not exist.
+            if not isinstance(error, BrokerRefused) or error.code != ErrorCode.RESOURCE_NOT_FOUND:
+                errors.append(item_error("offsets", error))
+                return None
+        for document in documents:
+            committed, end = document.number("current_offset"), document.number("log_end_offset")
+            # REST's own `lag` is below zero for an offset beyond the end.
+            lag, reason = behind(committed, end)
+            row = OffsetRow(
+                topic=document.text("topic_name"),
+                partition=document.number("partition_id"),
+                committed_offset=committed,
+                log_end_offset=end,
+                lag=lag,
+                leader_epoch=None,
+                metadata=None,
+                member_id=document.text_or_none("consumer_id") or None,
+                instance_id=document.text_or_none("instance_id"),
+                reason=reason,
             )
+            rows[TopicPartition(row.topic, row.partition)] = row
+        for member in members:
+            for entry in member.assignment or ():
+                for number in entry.partitions:
+                    place = TopicPartition(entry.topic, number)
+                    row = rows.get(place) or OffsetRow(
+                        *place, None, None, None, None, None, None, None, reason=_NOT_COMMITTED
+                    )
+                    rows[place] = replace(row, member_id=member.member_id, instance_id=member.instance_id)
         return tuple(rows[place] for place in sorted(rows))
-
-    def _lags(self, group_id: str) -> list[Document]:
-        """Return the lags; for a group without lags REST reports that the group does not exist."""
-        try:
-            return self._api.all(GROUPS, group_id, LAGS)
-        except BrokerRefused as error:
-            if error.code != ErrorCode.RESOURCE_NOT_FOUND:
-                raise
-            return []
 
     def _node(self, url: str | None) -> Node | None:
         """Return the broker of a relationship; None where REST does not report its address."""
@@ -236,43 +238,3 @@ _MORE_GROUPS = ItemError(
     "REST lists the groups of consumers that its principal may describe; whether these are all is unknown",
     _ASK_BROKERS,
 )
-
-
-def _more_offsets(group_id: str) -> ItemError:
-    message = f"{group_id}: may be incomplete: REST omits offsets of topics that its principal may not "
-    return ItemError(
-        group_id, NOT_TOLD, message + "describe, and does not report whether there are any", _ASK_BROKERS
-    )
-
-
-def _protocol_type(document: Document) -> str:
-    """Return the type: REST serves groups of consumers; a simple one has never had a member."""
-    return "" if document.truth("is_simple") else CONSUMER
-
-
-def _state(document: Document) -> str | None:
-    """Return `PREPARING_REBALANCE` as Kafka writes it elsewhere; None for UNKNOWN."""
-    state = document.text("state")
-    return None if state == "UNKNOWN" else "".join(word.capitalize() for word in state.split("_"))
-
-
-def _unknown_row(place: TopicPartition) -> OffsetRow:
-    return OffsetRow(
-        place.topic, place.partition, None, None, None, None, None, None, None, reason=_NOT_COMMITTED
-    )
-
-
-def _owned(members: Iterable[Member]) -> Iterator[tuple[TopicPartition, Member]]:
-    for member in members:
-        for entry in member.assignment or ():
-            for number in entry.partitions:
-                yield TopicPartition(entry.topic, number), member
-
-
-def _rows_are_complete(
-    state: str, members: Sequence[Member] | None, rows: Sequence[OffsetRow] | None
-) -> bool:
-    """Return whether the rows have every partition that a member reads: former topics do not matter."""
-    if rows is None or not members or state == EMPTY:
-        return False
-    return all(member.assignment is not None for member in members) and bool(rows)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from kgroup.domain import Document
 from kgroup.errors import StorageError
 from kgroup.log.files import ACLS
 from kgroup.runtime.catalog import Catalog
@@ -76,19 +75,20 @@ class AclStore:
 
     def _save(self, acls: Iterable[Acl]) -> None:
         if self._file is not None:
-            self._file.write([_written(acl) for acl in sorted(acls)])
-
-
-def _written(acl: Acl) -> Document:
-    return {
-        "resource_type": acl.resource_type.name,
-        "name": acl.name,
-        "pattern": acl.pattern.name,
-        "principal": acl.principal,
-        "host": acl.host,
-        "operation": acl.operation.name,
-        "permission": acl.permission.name,
-    }
+            self._file.write(
+                [
+                    {
+                        "resource_type": acl.resource_type.name,
+                        "name": acl.name,
+                        "pattern": acl.pattern.name,
+                        "principal": acl.principal,
+                        "host": acl.host,
+                        "operation": acl.operation.name,
+                        "permission": acl.permission.name,
+                    }
+                    for acl in sorted(acls)
+                ]
+            )
 
 
 def _read(entry: dict[str, str]) -> Acl:

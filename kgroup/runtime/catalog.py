@@ -1,7 +1,7 @@
 """A cluster's state outside its logs: topics, settings of groups, producer ids handed out."""
 
 import secrets
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -178,7 +178,16 @@ class Catalog:
         image = self.image
         try:
             yield
-            self._keep()
+            topics = self._topics.changed()
+            if topics:
+                seen = {name: _seen(now) if now else None for name, (_, now) in topics.items()}
+                self.image = self.image.changed(seen)
+            change: Noted = {
+                what: found for what, table in self._tables.items() if (found := table.changes())
+            }
+            if change:
+                change["version"] = self.image.version
+                self._write(lambda file: file.append(change, self._everything))
         except BaseException:
             self.image, self._alike = image, {}
             for table in self._tables.values():
@@ -188,16 +197,6 @@ class Catalog:
             self._changing = False
         for table in self._tables.values():
             table.done()
-
-    def _keep(self) -> None:
-        topics = self._topics.changed()
-        if topics:
-            seen = {name: _seen(now) if now else None for name, (_, now) in topics.items()}
-            self.image = self.image.changed(seen)
-        change: Noted = {what: found for what, table in self._tables.items() if (found := table.changes())}
-        if change:
-            change["version"] = self.image.version
-            self._write(lambda file: file.append(change, self._everything))
 
     def add(self, topic: CatalogTopic) -> None:
         """Create a topic, or replace the one of the same name."""
@@ -353,19 +352,14 @@ def adopt_topics(folder: Path, catalog: Catalog) -> None:
 
     All or none: topics missing from a partial catalog would be unknown, and their folders in the way.
     """
-    with catalog.together():
-        for topic in _topics_of(folder, catalog):
-            catalog.add(topic)
-
-
-def _topics_of(folder: Path, catalog: Catalog) -> Iterable[CatalogTopic]:
     partitions: dict[str, int] = {}
     ids: dict[str, bytes] = {}
     for path, name, number in partition_folders(folder):
         partitions[name] = max(partitions.get(name, 0), number + 1)
         ids.setdefault(name, _topic_id_in(path / "partition.metadata") or catalog.new_topic_id())
-    for name, count in partitions.items():
-        yield CatalogTopic(name, ids[name], count)
+    with catalog.together():
+        for name, count in partitions.items():
+            catalog.add(CatalogTopic(name, ids[name], count))
 
 
 def _topic_id_in(path: Path) -> bytes | None:

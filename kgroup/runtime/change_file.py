@@ -47,7 +47,16 @@ class ChangeFile:
             end = raw.find(b"\n", at) + 1 or len(raw)
             line = _parsed(raw[at:end])
             if line is None:
-                self._cut(raw, at, first=not found)
+                rest = raw[at:]
+                # A whole line behind the first byte: what precedes it was complete once.
+                starts = (match.start() for match in _STARTS.finditer(rest, 1))
+                whole = (_parsed(rest[start:].partition(b"\n")[0]) is not None for start in starts)
+                incomplete = not rest.endswith(b"\n") or b"\0" in rest
+                if not found or not incomplete or any(whole):
+                    raise ValueError(f"the checksum of the line at byte {at} is wrong")
+                kept = keep_rest(self.path, at, f"{self.path.name}-cut-at-byte-{at}")
+                reason = "the last change is incomplete"
+                self.torn_tail = TornTail(self.path, at, len(rest), reason, kept)
                 break
             if found and line["n"] != found[-1]["n"] + 1:
                 raise ValueError(f"change {line['n']} at byte {at} follows change {found[-1]['n']}")
@@ -102,16 +111,6 @@ class ChangeFile:
         except FileNotFoundError:
             return False
 
-    def _cut(self, raw: bytes, at: int, *, first: bool) -> None:
-        """Keep the rest of the last append in a file of its own; ValueError for anything else."""
-        rest = raw[at:]
-        incomplete = not rest.endswith(b"\n") or b"\0" in rest
-        if first or not incomplete or _holds_a_line(rest):
-            raise ValueError(f"the checksum of the line at byte {at} is wrong")
-        kept = keep_rest(self.path, at, f"{self.path.name}-cut-at-byte-{at}")
-        reason = "the last change is incomplete"
-        self.torn_tail = TornTail(self.path, at, len(rest), reason, kept)
-
 
 def _line(content: Noted) -> bytes:
     body = json.dumps(content, separators=(",", ":")).encode()
@@ -125,9 +124,3 @@ def _parsed(line: bytes) -> Noted | None:
         return None
     found: Noted = json.loads(body)
     return found
-
-
-def _holds_a_line(rest: bytes) -> bool:
-    """Return whether a whole line starts behind the first byte: then what precedes it was complete once."""
-    starts = (match.start() for match in _STARTS.finditer(rest, 1))
-    return any(_parsed(rest[at:].partition(b"\n")[0]) is not None for at in starts)

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from kgroup.domain import Document
 from kgroup.log.files import CREDENTIALS
 from kgroup.runtime.kept_file import KeptFile
 from kgroup.security.scram import ScramCredential, ScramMechanism
@@ -47,20 +46,21 @@ class Credentials:
             else:
                 known[key] = credential
         if self._file is not None:
-            self._file.write([_written(*each) for each in sorted(known.items())], private=True)
+            self._file.write(
+                [
+                    {
+                        "user": user,
+                        "mechanism": mechanism.spelling,
+                        "salt": b64encode(credential.salt).decode(),
+                        "stored_key": b64encode(credential.stored_key).decode(),
+                        "server_key": b64encode(credential.server_key).decode(),
+                        "iterations": credential.iterations,
+                    }
+                    for (user, mechanism), credential in sorted(known.items())
+                ],
+                private=True,
+            )
         self._known = known
-
-
-def _written(key: Key, credential: ScramCredential) -> Document:
-    user, mechanism = key
-    return {
-        "user": user,
-        "mechanism": mechanism.spelling,
-        "salt": b64encode(credential.salt).decode(),
-        "stored_key": b64encode(credential.stored_key).decode(),
-        "server_key": b64encode(credential.server_key).decode(),
-        "iterations": credential.iterations,
-    }
 
 
 def _read(entry: dict[str, Any]) -> tuple[Key, ScramCredential]:

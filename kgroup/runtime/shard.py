@@ -1,7 +1,7 @@
 """One `__consumer_offsets` partition: a coordinator, its log, and the order in which they change."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeVar
 
 from kgroup.coordinator.committed import CommittedOffsets
@@ -148,10 +148,22 @@ class Shard:
 
     def _settle(self, outcome: Outcome, now_ms: int, ticket: Ticket | None = None) -> list[Reply]:
         if outcome.records or outcome.marker is not None:
+            records = outcome.records
+            encoded: Appended
             try:
-                encoded = _encoded(outcome.records)
+                if isinstance(records, CommittedOffsets):
+                    encoded = encode_offsets(records.group_id, records.topics)
+                else:
+                    encoded = [LogRecord(encode_key(each.key), encode_value(each.value)) for each in records]
             except Exception as error:
-                return self._refuse(outcome, ticket, error)
+                # Nothing was appended or replayed: only the requests of the outcome are refused.
+                subject = f"a record of {OFFSETS_TOPIC}-{self.partition}"
+                self._complaints.say(log, subject, f"cannot be encoded, its request is refused: {error}")
+                tickets = dict.fromkeys(reply.ticket for reply in outcome.replies)
+                if ticket is not None:
+                    tickets[ticket] = None
+                found = [(t, asked) for t in tickets if (asked := self._waiting.pop(t, None)) is not None]
+                return [Reply(t, refusal(asked.body, ErrorCode.UNKNOWN_SERVER_ERROR)) for t, asked in found]
             try:
                 self._append(outcome, encoded, now_ms)
             except StorageError as error:
@@ -192,16 +204,6 @@ class Shard:
             )
             coordinator.end_transaction(marker.producer_id, committed=marker.committed)
 
-    def _refuse(self, outcome: Outcome, ticket: Ticket | None, error: Exception) -> list[Reply]:
-        """Refuse the requests of the outcome: what has no encoding was neither appended nor replayed."""
-        subject = f"a record of {OFFSETS_TOPIC}-{self.partition}"
-        self._complaints.say(log, subject, f"cannot be encoded, its request is refused: {error}")
-        tickets = dict.fromkeys(reply.ticket for reply in outcome.replies)
-        if ticket is not None:
-            tickets[ticket] = None
-        refused = [(t, request) for t in tickets if (request := self._waiting.pop(t, None)) is not None]
-        return [Reply(t, refusal(request.body, ErrorCode.UNKNOWN_SERVER_ERROR)) for t, request in refused]
-
     def _start_over(self, ticket: Ticket | None, now_ms: int, error: StorageError) -> list[Reply]:
         subject = f"{OFFSETS_TOPIC}-{self.partition}"
         self._complaints.say(log, subject, f"nothing can be appended, requests are refused: {error.message}")
@@ -213,13 +215,6 @@ class Shard:
         self.load(now_ms)
         self.coordinator.count_on_from(before)
         return replies
-
-
-def _encoded(records: Sequence[Record]) -> Appended:
-    """Return the batch; raise for a record that has no encoding."""
-    if isinstance(records, CommittedOffsets):
-        return encode_offsets(records.group_id, records.topics)
-    return [LogRecord(encode_key(record.key), encode_value(record.value)) for record in records]
 
 
 def replay_batch(coordinator: Coordinator, batch: Batch) -> None:

@@ -51,7 +51,13 @@ class TransactionShard:
         fresh = TransactionCoordinator(self._config, self._new_producer_id)
         for batch in self.log.batches(self.log.start_offset):
             for stored in [] if batch.control else batch.records:
-                _replay(fresh, stored)
+                key = stored.key or b""
+                if int.from_bytes(key[:2], "big") != TransactionLogKey.TYPE:
+                    continue  # as in Kafka
+                try:
+                    fresh.replay(decode_key(key), decode_value(stored.value))
+                except ValueError as error:
+                    raise DecodeError(f"record at offset {stored.offset}: {error}") from None
         self.coordinator = fresh
 
     def begin(self, now_ms: int) -> None:
@@ -107,14 +113,3 @@ class TransactionShard:
         self.log.append(encoded, timestamp_ms=now_ms)
         for key, value in records:
             self.coordinator.replay(key, value)
-
-
-def _replay(coordinator: TransactionCoordinator, stored: LogRecord) -> None:
-    """Replay a record; unknown types are skipped, as in Kafka."""
-    key = stored.key or b""
-    if int.from_bytes(key[:2], "big") != TransactionLogKey.TYPE:
-        return
-    try:
-        coordinator.replay(decode_key(key), decode_value(stored.value))
-    except ValueError as error:
-        raise DecodeError(f"record at offset {stored.offset}: {error}") from None

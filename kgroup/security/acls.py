@@ -150,15 +150,15 @@ class AclFilter:
         return (
             self.resource_type in (ResourceType.ANY, acl.resource_type)
             and self.pattern in (PatternType.ANY, PatternType.MATCH, acl.pattern)
-            and (self.name is None or self._names(acl, self.name))
+            and (
+                self.name is None
+                or (acl.concerns(self.name) if self.pattern is PatternType.MATCH else acl.name == self.name)
+            )
             and (self.principal is None or self.principal == acl.principal)
             and (self.host is None or self.host == acl.host)
             and self.operation in (Operation.ANY, acl.operation)
             and self.permission in (Permission.ANY, acl.permission)
         )
-
-    def _names(self, acl: Acl, name: str) -> bool:
-        return acl.concerns(name) if self.pattern is PatternType.MATCH else acl.name == name
 
 
 Kind = TypeVar("Kind", ResourceType, PatternType, Operation, Permission)

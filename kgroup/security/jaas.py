@@ -57,6 +57,11 @@ def parse_jaas(text: str, *, closed: bool = True) -> LoginModule:
 
 def _tokens(text: str) -> list[tuple[str, str]]:
     """Each token with its kind: quoted, sign or word."""
+
+    def plain(match: re.Match[str]) -> str:
+        token = match[1]
+        return chr(int(token, 8)) if token.isdigit() and token < "8" else _ESCAPES.get(token, token)
+
     tokens, at = [], 0
     while at < len(text):
         found = _TOKEN.match(text, at)
@@ -65,13 +70,6 @@ def _tokens(text: str) -> list[tuple[str, str]]:
         at = found.end()
         if found.lastgroup is not None:
             value = found[found.lastgroup]
-            tokens.append((found.lastgroup, _unquoted(value) if found.lastgroup == "quoted" else value))
+            quoted = found.lastgroup == "quoted"
+            tokens.append((found.lastgroup, _ESCAPED.sub(plain, value[1:-1]) if quoted else value))
     return tokens
-
-
-def _unquoted(quoted: str) -> str:
-    def plain(match: re.Match[str]) -> str:
-        token = match[1]
-        return chr(int(token, 8)) if token.isdigit() and token < "8" else _ESCAPES.get(token, token)
-
-    return _ESCAPED.sub(plain, quoted[1:-1])

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
-
-if TYPE_CHECKING:
-    import re2
+from typing import Protocol
 
 DEFAULT_RULES = "DEFAULT"
 _PART = r"(?:\\.|[^\\/])*"
@@ -71,7 +68,28 @@ class PrincipalMapping:
     """The rules in their order, the first that matches decides; ValueError for an invalid text."""
 
     def __init__(self, text: str = DEFAULT_RULES) -> None:
-        self.rules = tuple(_rules(text.strip() or DEFAULT_RULES))
+        text = text.strip() or DEFAULT_RULES
+        found, pos = [], 0
+        while pos < len(text):
+            match = _RULE.match(text, pos)
+            if match is None or match.end() == pos:
+                raise ValueError(f"{text[pos:]!r} is neither DEFAULT nor RULE:pattern/replacement/[L|U]")
+            pos = match.end()
+            if match["default"]:
+                found.append(Rule())
+            elif match["pattern"] is not None:
+                import re2
+
+                options = re2.Options()
+                options.log_errors = False
+                try:
+                    pattern: Compiled = re2.compile(match["pattern"], options)
+                except re2.error as error:
+                    said = error.args[0] if error.args else error
+                    why = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
+                    raise ValueError(f"{match['pattern']!r} is no pattern: {why}") from None
+                found.append(Rule(pattern, match["replacement"], match["case"]))
+        self.rules = tuple(found)
 
     def name_of(self, distinguished_name: str) -> str | None:
         """Return the principal's name, or None if no rule applies: the connection is then refused."""
@@ -80,34 +98,3 @@ class PrincipalMapping:
             if made is not None:
                 return made
         return None
-
-
-def _rules(text: str) -> list[Rule]:
-    found, pos = [], 0
-    while pos < len(text):
-        match = _RULE.match(text, pos)
-        if match is None or match.end() == pos:
-            raise ValueError(f"{text[pos:]!r} is neither DEFAULT nor RULE:pattern/replacement/[L|U]")
-        pos = match.end()
-        if match["default"]:
-            found.append(Rule())
-        elif match["pattern"] is not None:
-            found.append(Rule(_compiled(match["pattern"]), match["replacement"], match["case"]))
-    return found
-
-
-def _compiled(pattern: str) -> Compiled:
-    import re2
-
-    options = re2.Options()
-    options.log_errors = False
-    try:
-        compiled: Compiled = re2.compile(pattern, options)
-    except re2.error as error:
-        raise ValueError(f"{pattern!r} is no pattern: {_text_of(error)}") from None
-    return compiled
-
-
-def _text_of(error: re2.error) -> str:
-    said = error.args[0] if error.args else error
-    return said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)

@@ -143,7 +143,10 @@ class ScramServer:
             raise ScramRefused("its nonce is not the one of this exchange")
         signed = f"{first['bare']},{self._server_first},{final['without_proof']}".encode()
         signature = _hmac(self._mechanism, credential.stored_key, signed)
-        proof = _decoded(final["proof"])
+        try:
+            proof = b64decode(final["proof"], validate=True)
+        except ValueError:
+            raise ScramRefused("an invalid final message") from None
         if len(proof) != len(signature):
             raise ScramRefused("a proof of the wrong length", silent=True)
         key = bytes(a ^ b for a, b in zip(proof, signature, strict=True))
@@ -151,13 +154,6 @@ class ScramServer:
             raise ScramRefused("the proof is wrong: another password")
         self.done = True
         return b"v=" + b64encode(_hmac(self._mechanism, credential.server_key, signed))
-
-
-def _decoded(text: str) -> bytes:
-    try:
-        return b64decode(text, validate=True)
-    except ValueError:
-        raise ScramRefused("an invalid final message") from None
 
 
 def _hmac(mechanism: ScramMechanism, key: bytes, message: bytes) -> bytes:

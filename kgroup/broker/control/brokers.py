@@ -94,7 +94,8 @@ class Brokers:
         partition = self._dispatcher.partition_of(group_id)
         before = self._cluster.leader_of(OFFSETS_TOPIC, partition)
         if node is None:
-            node = self._next(before)
+            up = [each for each in self._cluster.nodes if each not in self._cluster.down]
+            node = next((each for each in up if each > before), up[0])
         self._check(node, up=True)
         self._lead(OFFSETS_TOPIC, partition, node)
         if loading_ms:
@@ -107,10 +108,6 @@ class Brokers:
 
             self._dispatcher.wakeups.at(clock.now_ms() + loading_ms, loaded)
         return node
-
-    def _next(self, node: int) -> int:
-        up = [each for each in self._cluster.nodes if each not in self._cluster.down]
-        return next((each for each in up if each > node), up[0])
 
     def _lead(self, topic: str, partition: int, node: int) -> None:
         known = self._cluster.catalog.topics[topic]

@@ -84,21 +84,10 @@ class ControlledDispatcher(Dispatcher):
         return answer
 
     def _obey(self, call: AnyCall) -> Answer:
-        if self.faults.active or self.faults.loading:
-            verdict = self.faults.judge(call, self._sites)
-            if verdict is not None:
-                return self._delayed(call, verdict)
-        return self._serve(call)
-
-    def _serve(self, call: AnyCall) -> Answer:
-        answer = super().handle(call)
-        # Before version 1 of ConsumerGroupHeartbeat it is the coordinator that names a member.
-        named = getattr(answer, "member_id", None)
-        if named and hasattr(call.body, "group_id"):
-            self.presence.note(call, named)
-        return answer
-
-    def _delayed(self, call: AnyCall, verdict: Verdict) -> Answer:
+        faults = self.faults
+        verdict = faults.judge(call, self._sites) if faults.active or faults.loading else None
+        if verdict is None:
+            return self._serve(call)
         if not verdict.delay_s:
             return self._judged(call, verdict)
 
@@ -111,6 +100,14 @@ class ControlledDispatcher(Dispatcher):
         timer = asyncio.get_running_loop().call_later(verdict.delay_s, go_on)
         call.forget = timer.cancel
         return None
+
+    def _serve(self, call: AnyCall) -> Answer:
+        answer = super().handle(call)
+        # Before version 1 of ConsumerGroupHeartbeat it is the coordinator that names a member.
+        named = getattr(answer, "member_id", None)
+        if named and hasattr(call.body, "group_id"):
+            self.presence.note(call, named)
+        return answer
 
     def _judged(self, call: AnyCall, verdict: Verdict) -> Answer:
         """Serve a call as the rules say, and change or drop its answer."""
@@ -126,20 +123,18 @@ class ControlledDispatcher(Dispatcher):
 
         part = call.part(call.body, later)
         part.peer = call.peer
-        found = self._failing(part, verdict)
+        if verdict.codes:
+            part.body = self._named(part)
+            api = self.apis[part.body.API]
+            found = failing(self._serve, api, part, verdict.sites, verdict.codes, verdict.entries)
+        else:
+            found = self._serve(part)
         if found is None:
             call.forget = part.forget
             return None
         if verdict.drop:
             return None
         return found if isinstance(found, NoResponse) else self._sent(call, verdict, found)
-
-    def _failing(self, part: AnyCall, verdict: Verdict) -> Answer:
-        if not verdict.codes:
-            return self._serve(part)
-        part.body = self._named(part)
-        api = self.apis[part.body.API]
-        return failing(self._serve, api, part, verdict.sites, verdict.codes, verdict.entries)
 
     def _sent(self, call: AnyCall, verdict: Verdict, answer: Message) -> Message:
         if verdict.stale is not None:
@@ -153,7 +148,9 @@ class ControlledDispatcher(Dispatcher):
         body: Entry = call.body
         every = body.API == METADATA and (body.topics is None or (call.version == 0 and not body.topics))
         names = self.cluster.catalog.topics if every else ()
-        named: Message = replace(body, topics=tuple(map(_wanted, names))) if names else body
+        named: Message = (
+            replace(body, topics=tuple(MetadataRequestTopic(name=name) for name in names)) if names else body
+        )
         return named
 
     def _sites(self, call: AnyCall) -> list[Site]:
@@ -177,7 +174,3 @@ class ControlledDispatcher(Dispatcher):
         held = self._held.setdefault(why, [])
         held.append(call)
         call.forget = partial(held.remove, call)
-
-
-def _wanted(name: str) -> MetadataRequestTopic:
-    return MetadataRequestTopic(name=name)

@@ -38,7 +38,11 @@ class Move:
         """Fire all that falls due until the target, each at its own time."""
         wakeups, clock = self._dispatcher.wakeups, self._clock
         while True:
-            self._prolong()
+            if self._keep:
+                left_ms = max(self._target_ms - clock.now_ms(), 0)
+                for shard in self._dispatcher.cluster.live_shards():
+                    known = self._prolonged.setdefault(shard.partition, {})
+                    prolong(shard.coordinator.state, self._dispatcher.presence.lives, left_ms, known)
             due_ms = wakeups.next_ms()
             if due_ms is None or due_ms > self._target_ms:
                 break
@@ -47,14 +51,6 @@ class Move:
                 wakeups.run(due_ms)
         clock.move_to(self._target_ms)
         wakeups.run(self._target_ms)
-
-    def _prolong(self) -> None:
-        if not self._keep:
-            return
-        left_ms = max(self._target_ms - self._clock.now_ms(), 0)
-        for shard in self._dispatcher.cluster.live_shards():
-            known = self._prolonged.setdefault(shard.partition, {})
-            prolong(shard.coordinator.state, self._dispatcher.presence.lives, left_ms, known)
 
     async def _had_to_wait(self, due_ms: int) -> bool:
         """Let members do what a timer that falls due waits for; False if it waits for none that is there."""

@@ -6,7 +6,6 @@ from kgroup.broker.call import Call
 from kgroup.broker.dispatch import Api, Dispatcher, refusing
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.create_acls import (
-    AclCreation,
     AclCreationResult,
     CreateAclsRequest,
     CreateAclsResponse,
@@ -40,13 +39,30 @@ from kgroup.security.acls import (
 def create_acls(broker: Dispatcher, call: Call[CreateAclsRequest]) -> CreateAclsResponse:
     """Create each rule by itself; one that exists already is fine."""
     store = _store(broker)
-    if any(map(_is_filter, call.body.creations)):
+    # Kafka refuses a request with a rule for ANY type as a whole.
+    if any(
+        creation.resource_type == ResourceType.ANY
+        or creation.resource_pattern_type in (PatternType.ANY, PatternType.MATCH)
+        or creation.operation == Operation.ANY
+        or creation.permission_type == Permission.ANY
+        for creation in call.body.creations
+    ):
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "A rule is for one type, operation and permission.")
     acls: list[Acl] = []
     results: list[AclCreationResult] = []
     for creation in call.body.creations:
         try:
-            acls.append(_acl(creation))
+            acl = Acl(
+                known(ResourceType, creation.resource_type),
+                creation.resource_name,
+                known(PatternType, creation.resource_pattern_type),
+                creation.principal,
+                creation.host,
+                known(Operation, creation.operation),
+                known(Permission, creation.permission_type),
+            )
+            check_new(acl)
+            acls.append(acl)
             results.append(AclCreationResult())
         except Refused as refused:
             results.append(AclCreationResult(error_code=refused.code, error_message=refused.message))
@@ -71,7 +87,15 @@ def describe_acls(broker: Dispatcher, call: Call[DescribeAclsRequest]) -> Descri
                 resource_type=kind,
                 resource_name=name,
                 pattern_type=pattern,
-                acls=tuple(map(_described, acls)),
+                acls=tuple(
+                    AclDescription(
+                        principal=acl.principal,
+                        host=acl.host,
+                        operation=acl.operation,
+                        permission_type=acl.permission,
+                    )
+                    for acl in acls
+                ),
             )
             for (kind, name, pattern), acls in found.items()
         )
@@ -90,7 +114,19 @@ def delete_acls(broker: Dispatcher, call: Call[DeleteAclsRequest]) -> DeleteAcls
             results.append(DeleteAclsFilterResult(error_code=refused.code, error_message=refused.message))
             continue
         gone.update(matching)
-        results.append(DeleteAclsFilterResult(matching_acls=tuple(map(_deleted, matching))))
+        deleted = tuple(
+            DeleteAclsMatchingAcl(
+                resource_type=acl.resource_type,
+                resource_name=acl.name,
+                pattern_type=acl.pattern,
+                principal=acl.principal,
+                host=acl.host,
+                operation=acl.operation,
+                permission_type=acl.permission,
+            )
+            for acl in matching
+        )
+        results.append(DeleteAclsFilterResult(matching_acls=deleted))
     store.remove(gone)
     return DeleteAclsResponse(filter_results=tuple(results))
 
@@ -107,30 +143,6 @@ def _store(broker: Dispatcher) -> AclStore:
     return found
 
 
-def _is_filter(creation: AclCreation) -> bool:
-    """Return whether a rule would be for ANY type: Kafka refuses a request with one as a whole."""
-    return (
-        creation.resource_type == ResourceType.ANY
-        or creation.resource_pattern_type in (PatternType.ANY, PatternType.MATCH)
-        or creation.operation == Operation.ANY
-        or creation.permission_type == Permission.ANY
-    )
-
-
-def _acl(creation: AclCreation) -> Acl:
-    acl = Acl(
-        known(ResourceType, creation.resource_type),
-        creation.resource_name,
-        known(PatternType, creation.resource_pattern_type),
-        creation.principal,
-        creation.host,
-        known(Operation, creation.operation),
-        known(Permission, creation.permission_type),
-    )
-    check_new(acl)
-    return acl
-
-
 def _filter(wanted: DescribeAclsRequest | DeleteAclsFilter) -> AclFilter:
     return AclFilter(
         known(ResourceType, wanted.resource_type_filter),
@@ -140,24 +152,6 @@ def _filter(wanted: DescribeAclsRequest | DeleteAclsFilter) -> AclFilter:
         wanted.host_filter,
         known(Operation, wanted.operation),
         known(Permission, wanted.permission_type),
-    )
-
-
-def _described(acl: Acl) -> AclDescription:
-    return AclDescription(
-        principal=acl.principal, host=acl.host, operation=acl.operation, permission_type=acl.permission
-    )
-
-
-def _deleted(acl: Acl) -> DeleteAclsMatchingAcl:
-    return DeleteAclsMatchingAcl(
-        resource_type=acl.resource_type,
-        resource_name=acl.name,
-        pattern_type=acl.pattern,
-        principal=acl.principal,
-        host=acl.host,
-        operation=acl.operation,
-        permission_type=acl.permission,
     )
 
 

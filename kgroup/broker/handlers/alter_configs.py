@@ -65,7 +65,13 @@ def _checked(broker: Dispatcher, node: int, resource: AnyResource) -> Callable[[
     """Return an allowed change to a resource."""
     check_changes(resource)
     if resource.resource_type == GROUP:
-        return _group(broker, resource)
+        cluster, name = broker.cluster, resource.resource_name
+        if not name:
+            raise Refused(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+        before = cluster.catalog.group_configs.get(name, {})
+        wanted = _changed(before, resource, lambda key: "" if key in roster.LISTS else None)
+        groups.check(cluster.group_config, wanted)
+        return lambda: cluster.configure_group(name, wanted)
     if resource.resource_type == TOPIC:
         return _topic(broker, resource)
     if resource.resource_type == BROKER:
@@ -94,16 +100,6 @@ def _changes(resource: AnyResource) -> tuple[AlterableConfig, ...]:
     if isinstance(resource, AlterConfigsResource):
         return resource.configs
     return tuple(AlterableConfig(name=c.name, config_operation=SET, value=c.value) for c in resource.configs)
-
-
-def _group(broker: Dispatcher, resource: AnyResource) -> Callable[[], None]:
-    cluster, name = broker.cluster, resource.resource_name
-    if not name:
-        raise Refused(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
-    before = cluster.catalog.group_configs.get(name, {})
-    wanted = _changed(before, resource, lambda key: "" if key in roster.LISTS else None)
-    groups.check(cluster.group_config, wanted)
-    return lambda: cluster.configure_group(name, wanted)
 
 
 def _topic(broker: Dispatcher, resource: AnyResource) -> Callable[[], None]:

@@ -75,8 +75,17 @@ def describe_configs(broker: Dispatcher, call: Call[DescribeConfigsRequest]) -> 
     request = call.body
     results = []
     for resource in as_often_as_asked(request.resources, lambda r: (r.resource_type, r.resource_name)):
+        kind, name, synonyms = resource.resource_type, resource.resource_name, request.include_synonyms
         try:
-            entries = list(_entries(broker, resource, request.include_synonyms))
+            if kind == TOPIC:
+                entries = list(_topic_entries(broker, name, synonyms))
+            elif kind == BROKER:
+                entries = list(_broker_entries(broker, name, synonyms))
+            elif kind == GROUP:
+                entries = list(_group_entries(broker, name, synonyms))
+            else:
+                text = f"Resource type {kind} has no configuration here"
+                raise Refused(ErrorCode.INVALID_REQUEST, text)
         except Refused as refused:
             results.append(_refused(resource, refused.code, refused.message))
             continue
@@ -84,32 +93,12 @@ def describe_configs(broker: Dispatcher, call: Call[DescribeConfigsRequest]) -> 
             entries = [entry for entry in entries if entry.name in keys]
         if request.include_documentation:
             entries = [replace(entry, documentation=TEXTS.get(entry.name)) for entry in entries]
-        results.append(
-            DescribeConfigsResult(
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-                configs=tuple(entries),
-            )
-        )
+        results.append(DescribeConfigsResult(resource_type=kind, resource_name=name, configs=tuple(entries)))
     return DescribeConfigsResponse(results=tuple(results))
 
 
 def refuse(request: DescribeConfigsRequest, code: ErrorCode, message: str | None) -> DescribeConfigsResponse:
     return DescribeConfigsResponse(results=tuple(_refused(r, code, message) for r in request.resources))
-
-
-def _entries(
-    broker: Dispatcher, resource: DescribeConfigsResource, synonyms: bool
-) -> Iterable[DescribeConfigsResourceResult]:
-    if resource.resource_type == TOPIC:
-        return _topic_entries(broker, resource.resource_name, synonyms)
-    if resource.resource_type == BROKER:
-        return _broker_entries(broker, resource.resource_name, synonyms)
-    if resource.resource_type == GROUP:
-        return _group_entries(broker, resource.resource_name, synonyms)
-    raise Refused(
-        ErrorCode.INVALID_REQUEST, f"Resource type {resource.resource_type} has no configuration here"
-    )
 
 
 def _topic_entries(broker: Dispatcher, name: str, synonyms: bool) -> Iterable[DescribeConfigsResourceResult]:
@@ -134,7 +123,16 @@ def _broker_entries(broker: Dispatcher, name: str, synonyms: bool) -> Iterable[D
             layer = Layer(key, value, FROM_ALL_BROKERS)
             yield _entry(key, layer, [layer], synonyms, DYNAMIC[key].type)
         return
-    node = _node(broker, name)
+    try:
+        node = int(name)
+    except ValueError:
+        raise Refused(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}") from None
+    if node not in broker.cluster.endpoints:
+        nodes = ", ".join(map(str, broker.cluster.endpoints))
+        raise Refused(
+            ErrorCode.INVALID_REQUEST,
+            f"Unexpected broker id, expected {nodes} or empty string, but received {name}",
+        )
     for key in NODE_IDS:
         number = Layer(key, str(node), FROM_FILE)
         yield _entry(key, number, [number], synonyms, INT, read_only=True)
@@ -155,26 +153,22 @@ def _broker_entries(broker: Dispatcher, name: str, synonyms: bool) -> Iterable[D
         yield _entry(key, first, layers, synonyms, kind, read_only=known is None)
 
 
-def _node(broker: Dispatcher, name: str) -> int:
-    """Return the broker with this id; all brokers know each other here."""
-    try:
-        node = int(name)
-    except ValueError:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}") from None
-    if node not in broker.cluster.endpoints:
-        known = ", ".join(map(str, broker.cluster.endpoints))
-        raise Refused(
-            ErrorCode.INVALID_REQUEST,
-            f"Unexpected broker id, expected {known} or empty string, but received {name}",
-        )
-    return node
-
-
 def _group_entries(
     broker: Dispatcher, group_id: str, synonyms: bool
 ) -> Iterable[DescribeConfigsResourceResult]:
     own = broker.cluster.catalog.group_configs.get(group_id, {})
-    for key, kind, layers in _group_layers(broker):
+    config, in_brokers = broker.cluster.group_config, broker.cluster.configs.layers
+    found = [
+        (key, INT, in_brokers(f"group.{key}", str(bounds.default), None))
+        for key, bounds in group_settings.bounds(config).items()
+    ]
+    for key, word in group_settings.WORDS.items():
+        kind = BOOLEAN if word.is_flag else STRING
+        found.append((key, kind, [Layer(key, word.default, FROM_DEFAULT)]))
+    for key, text in group_settings.texts(config).items():
+        kind = LIST if key == group_settings.STREAMS_RACK_TAGS else STRING
+        found.append((key, kind, in_brokers(text.broker_setting, text.default, None)))
+    for key, kind, layers in found:
         if key in own:
             layers.insert(0, Layer(key, group_settings.as_shown(key, own[key]), FROM_GROUP))
         yield _entry(key, layers[0], layers, synonyms, kind)
@@ -183,18 +177,6 @@ def _group_entries(
         if key in own:
             layer = Layer(key, own[key], FROM_GROUP)
             yield _entry(key, layer, [layer], synonyms, LIST if key in roster.LISTS else INT)
-
-
-def _group_layers(broker: Dispatcher) -> Iterable[tuple[str, int, list[Layer]]]:
-    """Yield each setting of groups with its type and its value if a group sets nothing."""
-    config, layers = broker.cluster.group_config, broker.cluster.configs.layers
-    for key, bounds in group_settings.bounds(config).items():
-        yield key, INT, layers(f"group.{key}", str(bounds.default), None)
-    for key, word in group_settings.WORDS.items():
-        yield key, BOOLEAN if word.is_flag else STRING, [Layer(key, word.default, FROM_DEFAULT)]
-    for key, text in group_settings.texts(config).items():
-        kind = LIST if key == group_settings.STREAMS_RACK_TAGS else STRING
-        yield key, kind, layers(text.broker_setting, text.default, None)
 
 
 def _entry(

@@ -7,7 +7,6 @@ from kgroup.broker.dispatch import Api, Dispatcher
 from kgroup.broker.handlers.partitions import code_of, partition_log
 from kgroup.domain import INTERNAL_TOPICS, NO_OFFSET
 from kgroup.errors import ErrorCode, Refused, StorageError
-from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
@@ -26,16 +25,32 @@ def delete_records(broker: Dispatcher, call: Call[DeleteRecordsRequest]) -> Dele
     topics: dict[str, dict[int, DeleteRecordsPartition]] = {}
     for topic in request.topics:
         topics.setdefault(topic.name, {}).update((p.partition_index, p) for p in topic.partitions)
-    return DeleteRecordsResponse(
-        topics=tuple(
-            DeleteRecordsTopicResult(
-                name=name,
-                partitions=tuple(_result(broker, call, name, p) for p in partitions.values()),
-            )
-            for name, partitions in topics.items()
-            if partitions
-        )
-    )
+    results = []
+    for name, partitions in topics.items():
+        found = []
+        for number, wanted in partitions.items():
+            try:
+                if broker.cluster.log(name, number) is None:
+                    raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                if name in INTERNAL_TOPICS:
+                    raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION)
+                _, log = partition_log(broker, call.node, name, number)
+                settings = broker.cluster.topic_settings(name, call.node)
+                if settings.compact and not settings.delete:
+                    raise Refused(ErrorCode.POLICY_VIOLATION)
+                offset = log.end_offset if wanted.offset == HIGH_WATERMARK else wanted.offset
+                if offset < 0:
+                    raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE)
+                broker.producers.of(name, number, log)  # they outlive their records
+                log.delete_before(offset)
+                broker.watchers.notify((name, number))
+                start = log.start_offset
+                found.append(DeleteRecordsPartitionResult(partition_index=number, low_watermark=start))
+            except (Refused, StorageError) as error:
+                found.append(_failed(number, code_of(broker, call, error)))
+        if found:
+            results.append(DeleteRecordsTopicResult(name=name, partitions=tuple(found)))
+    return DeleteRecordsResponse(topics=tuple(results))
 
 
 def refuse(request: DeleteRecordsRequest, code: ErrorCode, message: str | None) -> DeleteRecordsResponse:
@@ -47,34 +62,6 @@ def refuse(request: DeleteRecordsRequest, code: ErrorCode, message: str | None) 
             for topic in request.topics
         )
     )
-
-
-def _result(
-    broker: Dispatcher, call: Call[Message], topic: str, wanted: DeleteRecordsPartition
-) -> DeleteRecordsPartitionResult:
-    try:
-        start = _deleted(broker, call.node, topic, wanted)
-    except (Refused, StorageError) as error:
-        return _failed(wanted.partition_index, code_of(broker, call, error))
-    return DeleteRecordsPartitionResult(partition_index=wanted.partition_index, low_watermark=start)
-
-
-def _deleted(broker: Dispatcher, node: int, topic: str, wanted: DeleteRecordsPartition) -> int:
-    if broker.cluster.log(topic, wanted.partition_index) is None:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    if topic in INTERNAL_TOPICS:
-        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION)
-    _, log = partition_log(broker, node, topic, wanted.partition_index)
-    settings = broker.cluster.topic_settings(topic, node)
-    if settings.compact and not settings.delete:
-        raise Refused(ErrorCode.POLICY_VIOLATION)
-    offset = log.end_offset if wanted.offset == HIGH_WATERMARK else wanted.offset
-    if offset < 0:
-        raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE)
-    broker.producers.of(topic, wanted.partition_index, log)  # they outlive their records
-    log.delete_before(offset)
-    broker.watchers.notify((topic, wanted.partition_index))
-    return log.start_offset
 
 
 def _failed(partition: int, code: ErrorCode) -> DeleteRecordsPartitionResult:

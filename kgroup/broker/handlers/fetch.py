@@ -100,7 +100,11 @@ def read(broker: Dispatcher, call: Call[FetchRequest], plan: Plan) -> Found:
     for key, wanted in plan.partitions:
         if failing is not None and (code := failing.get((wanted.name, wanted.ask.partition))):
             data = _failed(wanted.ask.partition, ErrorCode(code))
-        elif readable is not None and _hidden(broker, wanted, readable):
+        elif (
+            readable is not None
+            and (name := wanted.name or broker.cluster.catalog.image.name_of(wanted.topic_id)) is not None
+            and not readable(name)
+        ):
             data = _failed(wanted.ask.partition, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         else:
             data = _data(broker, call, wanted, plan.by_id, left, must_progress=total == 0)
@@ -118,12 +122,6 @@ def read(broker: Dispatcher, call: Call[FetchRequest], plan: Plan) -> Found:
     return Found(known + unknown, failed or gone or not known or total >= min(request.min_bytes, most))
 
 
-def _hidden(broker: Dispatcher, wanted: Wanted, readable: Callable[[str], bool]) -> bool:
-    """Return whether a partition belongs to a topic that may not be read, as far as the topic is known."""
-    name = wanted.name or broker.cluster.catalog.image.name_of(wanted.topic_id)
-    return name is not None and not readable(name)
-
-
 def _data(
     broker: Dispatcher,
     call: Call[FetchRequest],
@@ -135,8 +133,13 @@ def _data(
 ) -> PartitionData:
     name = wanted.name
     try:
-        if name is None or by_id:
-            name = _name(broker, wanted, by_id)
+        if name is None:
+            name = wanted.name = topic_name(broker, wanted.topic, wanted.topic_id)
+        elif by_id:
+            # A session keeps the first name found, whatever the id stands for later.
+            topic = broker.cluster.catalog.topics.get(name)
+            if topic is not None and topic.topic_id != wanted.topic_id:
+                raise Refused(ErrorCode.INCONSISTENT_TOPIC_ID)
         return _partition(broker, call, name, wanted.ask, left, must_progress=must_progress)
     except (Refused, StorageError) as error:
         code = code_of(broker, call, error)
@@ -239,20 +242,17 @@ class ParkedFetch:
 
     def grown(self, key: Key) -> None:
         """A partition has changed; if there are others, it is first checked alone."""
-        if len(self._plan.partitions) > 1 and not self._enough_with(key):
-            return
+        if len(self._plan.partitions) > 1:
+            limit = self._broker.cluster.settings.fetch_max_bytes
+            wanted = self._wanted[key]
+            data = _data(self._broker, self._call, wanted, self._plan.by_id, limit, must_progress=True)
+            self._size += len(data.records or b"") - self._sizes[key]
+            self._sizes[key] = len(data.records or b"")
+            if data.error_code == 0 and self._size < self._enough:
+                return
         found = read(self._broker, self._call, self._plan)
         if found.enough:
             self._answer(found)
-
-    def _enough_with(self, key: Key) -> bool:
-        """Return whether there is enough to answer with what a partition has now."""
-        limit = self._broker.cluster.settings.fetch_max_bytes
-        wanted = self._wanted[key]
-        data = _data(self._broker, self._call, wanted, self._plan.by_id, limit, must_progress=True)
-        self._size += len(data.records or b"") - self._sizes[key]
-        self._sizes[key] = len(data.records or b"")
-        return data.error_code != 0 or self._size >= self._enough
 
     def expire(self) -> None:
         """Answer with what there is: the time is over."""
@@ -265,17 +265,6 @@ class ParkedFetch:
     def _answer(self, found: Found) -> None:
         self.forget()
         self._call.answer(respond(self._broker, self._call, self._plan, found))
-
-
-def _name(broker: Dispatcher, wanted: Wanted, by_id: bool) -> str:
-    """Return the topic's name; a session keeps the first one found, whatever the id stands for later."""
-    if wanted.name is None:
-        wanted.name = topic_name(broker, wanted.topic, wanted.topic_id)
-    elif by_id:
-        topic = broker.cluster.catalog.topics.get(wanted.name)
-        if topic is not None and topic.topic_id != wanted.topic_id:
-            raise Refused(ErrorCode.INCONSISTENT_TOPIC_ID)
-    return wanted.name
 
 
 def _partition(

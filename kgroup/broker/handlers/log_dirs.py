@@ -15,7 +15,6 @@ from kgroup.protocol.messages.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
-from kgroup.runtime.catalog import CatalogTopic
 
 IN_MEMORY = "memory"
 """The folder of a cluster that keeps its logs in memory; its capacity is unknown."""
@@ -30,44 +29,32 @@ def describe_log_dirs(broker: Dispatcher, call: Call[DescribeLogDirsRequest]) ->
         total = usable = -1
         if folder is not None:
             total, _, usable = shutil.disk_usage(folder)
-        topics = _topics(broker, call.node, request)
+        catalog = broker.cluster.catalog.topics
+        wanted: dict[str, set[int]] = {}
+        if request.topics is None:
+            wanted = {name: set(range(topic.partitions)) for name, topic in catalog.items()}
+        for asked in request.topics or ():
+            wanted.setdefault(asked.topic, set()).update(asked.partitions)
+        topics = []
+        for name, partitions in wanted.items():
+            known = catalog.get(name)
+            if known is None:
+                continue
+            held = tuple(
+                DescribeLogDirsPartition(partition_index=p, partition_size=broker.cluster.size_of(name, p))
+                for p in range(known.partitions)
+                if p in partitions and call.node in broker.cluster.placement_of(known, p).replicas
+            )
+            if held:
+                topics.append(DescribeLogDirsTopic(name=name, partitions=held))
     except OSError as error:
         code = code_of(broker, call, StorageError(f"{error.filename or log_dir}: {error.strerror}"))
         failed = DescribeLogDirsResult(error_code=code, log_dir=log_dir)
         return DescribeLogDirsResponse(results=(failed,))
-    found = DescribeLogDirsResult(log_dir=log_dir, topics=topics, total_bytes=total, usable_bytes=usable)
-    return DescribeLogDirsResponse(results=(found,))
-
-
-def _topics(
-    broker: Dispatcher, node: int, request: DescribeLogDirsRequest
-) -> tuple[DescribeLogDirsTopic, ...]:
-    catalog = broker.cluster.catalog.topics
-    wanted: dict[str, set[int]] = {}
-    if request.topics is None:
-        wanted = {name: set(range(topic.partitions)) for name, topic in catalog.items()}
-    for asked in request.topics or ():
-        wanted.setdefault(asked.topic, set()).update(asked.partitions)
-    found = []
-    for name, partitions in wanted.items():
-        if name not in catalog:
-            continue
-        held = _partitions(broker, node, catalog[name], partitions)
-        if held:
-            found.append(DescribeLogDirsTopic(name=name, partitions=held))
-    return tuple(found)
-
-
-def _partitions(
-    broker: Dispatcher, node: int, topic: CatalogTopic, wanted: set[int]
-) -> tuple[DescribeLogDirsPartition, ...]:
-    return tuple(
-        DescribeLogDirsPartition(
-            partition_index=partition, partition_size=broker.cluster.size_of(topic.name, partition)
-        )
-        for partition in range(topic.partitions)
-        if partition in wanted and node in broker.cluster.placement_of(topic, partition).replicas
+    found = DescribeLogDirsResult(
+        log_dir=log_dir, topics=tuple(topics), total_bytes=total, usable_bytes=usable
     )
+    return DescribeLogDirsResponse(results=(found,))
 
 
 APIS = (Api(DescribeLogDirsRequest, describe_log_dirs, refusing(DescribeLogDirsResponse)),)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from kgroup.broker.call import Call
@@ -122,7 +121,20 @@ def describe_topic_partitions(
             found.append(DescribeTopicPartitionsResponseTopic(name=name, error_code=code))
             continue
         page = range(first, min(topic.partitions, first + left))
-        found.append(_page(broker, topic, page))
+        found.append(
+            DescribeTopicPartitionsResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                is_internal=topic.internal,
+                partitions=tuple(
+                    DescribeTopicPartitionsResponsePartition(
+                        **_state(broker, topic, p), eligible_leader_replicas=(), last_known_elr=()
+                    )
+                    for p in page
+                ),
+                topic_authorized_operations=TOPIC_OPERATIONS,
+            )
+        )
         left -= len(page)
         if page.stop < topic.partitions:
             next_cursor = ResponseCursor(topic_name=name, partition_index=page.stop)
@@ -182,23 +194,6 @@ def _topic(broker: Dispatcher, topic: CatalogTopic, operations: int) -> Metadata
             MetadataResponsePartition(**_state(broker, topic, p)) for p in range(topic.partitions)
         ),
         topic_authorized_operations=operations,
-    )
-
-
-def _page(
-    broker: Dispatcher, topic: CatalogTopic, partitions: Iterable[int]
-) -> DescribeTopicPartitionsResponseTopic:
-    return DescribeTopicPartitionsResponseTopic(
-        name=topic.name,
-        topic_id=topic.topic_id,
-        is_internal=topic.internal,
-        partitions=tuple(
-            DescribeTopicPartitionsResponsePartition(
-                **_state(broker, topic, p), eligible_leader_replicas=(), last_known_elr=()
-            )
-            for p in partitions
-        ),
-        topic_authorized_operations=TOPIC_OPERATIONS,
     )
 
 

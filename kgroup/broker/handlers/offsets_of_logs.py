@@ -10,7 +10,6 @@ from kgroup.broker.handlers.partitions import code_of, partition_log
 from kgroup.domain import NO_LEADER_EPOCH
 from kgroup.errors import ErrorCode, Refused, StorageError
 from kgroup.log.interface import Log
-from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -45,10 +44,26 @@ def list_offsets(broker: Dispatcher, call: Call[ListOffsetsRequest]) -> ListOffs
     for topic in request.topics:
         found = []
         for wanted in topic.partitions:
+            number, time = wanted.partition_index, wanted.timestamp
             try:
-                if counts[topic.name, wanted.partition_index] > 1:
+                if counts[topic.name, number] > 1:
                     raise Refused(ErrorCode.INVALID_REQUEST)
-                found.append(_listed(broker, call, topic.name, wanted, committed))
+                known, log = partition_log(broker, call.node, topic.name, number, wanted.current_leader_epoch)
+                if time < EARLIEST_PENDING_UPLOAD or call.version < SINCE.get(time, 0):
+                    raise Refused(ErrorCode.UNSUPPORTED_VERSION)
+                end = None
+                if committed:
+                    end = broker.producers.of(topic.name, number, log).last_stable_offset
+                offset, timestamp = find_offset(log, time, end)
+                epoch = NO_LEADER_EPOCH
+                if offset >= 0:
+                    placement = broker.cluster.placement_of(known, number)
+                    epoch = placement.epoch if time == LATEST else placement.epoch_at(offset)
+                found.append(
+                    ListOffsetsPartitionResponse(
+                        partition_index=number, offset=offset, timestamp=timestamp, leader_epoch=epoch
+                    )
+                )
             except (Refused, StorageError) as error:
                 found.append(_unlisted(wanted, code_of(broker, call, error)))
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(found)))
@@ -103,25 +118,6 @@ def refuse_epoch(
     )
 
 
-def _listed(
-    broker: Dispatcher, call: Call[Message], topic: str, wanted: ListOffsetsPartition, committed: bool
-) -> ListOffsetsPartitionResponse:
-    known, log = partition_log(broker, call.node, topic, wanted.partition_index, wanted.current_leader_epoch)
-    if wanted.timestamp < EARLIEST_PENDING_UPLOAD or call.version < SINCE.get(wanted.timestamp, 0):
-        raise Refused(ErrorCode.UNSUPPORTED_VERSION)
-    end = None
-    if committed:
-        end = broker.producers.of(topic, wanted.partition_index, log).last_stable_offset
-    offset, timestamp = find_offset(log, wanted.timestamp, end)
-    epoch = NO_LEADER_EPOCH
-    if offset >= 0:
-        placement = broker.cluster.placement_of(known, wanted.partition_index)
-        epoch = placement.epoch if wanted.timestamp == LATEST else placement.epoch_at(offset)
-    return ListOffsetsPartitionResponse(
-        partition_index=wanted.partition_index, offset=offset, timestamp=timestamp, leader_epoch=epoch
-    )
-
-
 def find_offset(log: Log, timestamp: int, end: int | None = None) -> tuple[int, int]:
     """Return offset and timestamp, each -1 for none: of the first record from a time on, or a special one.
 
@@ -133,17 +129,10 @@ def find_offset(log: Log, timestamp: int, end: int | None = None) -> tuple[int, 
         return end, -1
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return log.start_offset, -1
-    found = _at_time(log, timestamp)
-    return found if found[0] < end else NOTHING
-
-
-def _at_time(log: Log, timestamp: int) -> tuple[int, int]:
     if timestamp == MAX_TIMESTAMP:
-        newest = max((batch.max_timestamp for batch in log.batches(log.start_offset)), default=-1)
-        return (log.offset_for_timestamp(newest) or NOTHING) if newest >= 0 else NOTHING
-    if timestamp < 0:
-        return NOTHING
-    return log.offset_for_timestamp(timestamp) or NOTHING
+        timestamp = max((batch.max_timestamp for batch in log.batches(log.start_offset)), default=-1)
+    found = log.offset_for_timestamp(timestamp) if timestamp >= 0 else None
+    return found if found and found[0] < end else NOTHING
 
 
 def _unlisted(wanted: ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitionResponse:

@@ -13,7 +13,6 @@ from kgroup.broker.handlers.transactions import without_abortable
 from kgroup.broker.produced import InvalidRecords, checked, header_of, sole_batch, transactional
 from kgroup.domain import INTERNAL_TOPICS, TopicPartition
 from kgroup.errors import ErrorCode, Refused, StorageError
-from kgroup.protocol.batches import Batch
 from kgroup.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceData,
@@ -42,7 +41,14 @@ def produce(broker: Dispatcher, call: Call[ProduceRequest]) -> Answer:
     """Append what was sent, each partition on its own; with acks=0 a failure ends the connection."""
     request = call.body
     try:
-        _check(request)
+        if request.acks not in (-1, 0, 1):
+            raise Refused(ErrorCode.INVALID_REQUIRED_ACKS)
+        # What is wrong with one partition's data refuses all, as in Kafka.
+        in_transaction = [
+            transactional(data.records) for topic in request.topic_data for data in topic.partition_data
+        ]
+        if not request.transactional_id and any(in_transaction):
+            raise Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     except Refused as refused:
         response = refuse(request, refused.code, refused.message)
     else:
@@ -55,17 +61,6 @@ def produce(broker: Dispatcher, call: Call[ProduceRequest]) -> Answer:
         return response
     failed = any(p.error_code for topic in response.responses for p in topic.partition_responses)
     return NoResponse.CLOSE_CONNECTION if failed else NoResponse.NO_OP
-
-
-def _check(request: ProduceRequest) -> None:
-    """Refuse all partitions for what is wrong with one's data, as Kafka does."""
-    if request.acks not in (-1, 0, 1):
-        raise Refused(ErrorCode.INVALID_REQUIRED_ACKS)
-    in_transaction = [
-        transactional(data.records) for topic in request.topic_data for data in topic.partition_data
-    ]
-    if not request.transactional_id and any(in_transaction):
-        raise Refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
 
 def refuse(request: ProduceRequest, code: ErrorCode, message: str | None) -> ProduceResponse:
@@ -121,15 +116,30 @@ def _partition(
     name = topic_name(broker, topic.name, topic.topic_id)
     _, log = partition_log(broker, call.node, name, data.index)
     batch = header_of(sole_batch(data.records, call.version))
+    implicit = batch.transactional and call.version >= IMPLICIT_SINCE
     if batch.transactional and batch.producer_id >= 0:
-        _admit(broker, call, batch, TopicPartition(name, data.index))
+        # Its producer needs an open transaction with this partition; newer clients add it so.
+        transactional_id = call.body.transactional_id
+        assert transactional_id
+        producer = ProducerEpoch(batch.producer_id, batch.producer_epoch)
+        partition = TopicPartition(name, data.index)
+        code = broker.transactions.admit(transactional_id, producer, [partition], add=implicit)
+        if code in _RETRIABLE or (code is ErrorCode.CONCURRENT_TRANSACTIONS and not implicit):
+            raise Refused(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                "Unable to verify the partition has been added to the transaction. "
+                f"Underlying error: {code.name}",
+            )
+        if call.version < ABORTABLE_SINCE:
+            code = without_abortable(code)
+        if code:
+            raise Refused(code, "Partition was not added to the transaction")
     if name in INTERNAL_TOPICS and call.client_id != ADMIN_CLIENT:
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot append to internal topic {name}")
     settings = broker.cluster.topic_settings(name, call.node)
     now_ms = broker.clock.now_ms()
     batch = checked(batch, settings, now_ms)
     producers = broker.producers.of(name, data.index, log)
-    implicit = batch.transactional and call.version >= IMPLICIT_SINCE
     base = producers.check(batch, starts_at_zero=implicit) if batch.producer_id >= 0 else None
     append_time = -1
     if base is None:
@@ -142,25 +152,6 @@ def _partition(
     return PartitionProduceResponse(
         index=data.index, base_offset=base, log_append_time_ms=append_time, log_start_offset=log.start_offset
     )
-
-
-def _admit(broker: Dispatcher, call: Call[ProduceRequest], batch: Batch, partition: TopicPartition) -> None:
-    """Refuse a batch whose producer has no open transaction with this partition; newer clients add it so."""
-    request = call.body
-    assert request.transactional_id
-    implicit = call.version >= IMPLICIT_SINCE
-    producer = ProducerEpoch(batch.producer_id, batch.producer_epoch)
-    code = broker.transactions.admit(request.transactional_id, producer, [partition], add=implicit)
-    if code in _RETRIABLE or (code is ErrorCode.CONCURRENT_TRANSACTIONS and not implicit):
-        raise Refused(
-            ErrorCode.NOT_ENOUGH_REPLICAS,
-            "Unable to verify the partition has been added to the transaction. "
-            f"Underlying error: {code.name}",
-        )
-    if call.version < ABORTABLE_SINCE:
-        code = without_abortable(code)
-    if code:
-        raise Refused(code, "Partition was not added to the transaction")
 
 
 APIS = (Api(ProduceRequest, produce, refuse),)

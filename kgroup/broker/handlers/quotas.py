@@ -30,7 +30,15 @@ def describe(broker: Dispatcher, call: Call[DescribeClientQuotasRequest]) -> Des
             raise Refused(ErrorCode.INVALID_REQUEST, text)
         if kind not in ENTITIES:
             raise Refused(ErrorCode.UNSUPPORTED_VERSION, f"Unsupported entity type {kind}")
-        _check_match(component.match_type, component.match)
+        wanted, match = component.match_type, component.match
+        if wanted not in MATCHES:
+            raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown match type {wanted}")
+        if wanted == EXACT and match is None:
+            text = f"Request specified {MATCHES[EXACT]}, but set match string to null."
+            raise Refused(ErrorCode.INVALID_REQUEST, text)
+        if wanted != EXACT and match is not None:
+            text = f"Request specified {MATCHES[wanted]}, but also specified a match string."
+            raise Refused(ErrorCode.INVALID_REQUEST, text)
         seen.add(kind)
     if "ip" in seen and len(seen) > 1:
         raise Refused(
@@ -39,17 +47,6 @@ def describe(broker: Dispatcher, call: Call[DescribeClientQuotasRequest]) -> Des
             "user or clientId filter component.",
         )
     return DescribeClientQuotasResponse()
-
-
-def _check_match(match_type: int, match: str | None) -> None:
-    if match_type not in MATCHES:
-        raise Refused(ErrorCode.INVALID_REQUEST, f"Unknown match type {match_type}")
-    if match_type == EXACT and match is None:
-        text = f"Request specified {MATCHES[EXACT]}, but set match string to null."
-        raise Refused(ErrorCode.INVALID_REQUEST, text)
-    if match_type != EXACT and match is not None:
-        text = f"Request specified {MATCHES[match_type]}, but also specified a match string."
-        raise Refused(ErrorCode.INVALID_REQUEST, text)
 
 
 APIS = (Api(DescribeClientQuotasRequest, describe, refusing(DescribeClientQuotasResponse, entries=None)),)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
 from kgroup.broker.call import Answer, Call
-from kgroup.broker.dispatch import Api, Dispatcher
+from kgroup.broker.dispatch import Api, Dispatcher, refusing
 from kgroup.broker.handlers.fetch import decided, leader_of, node_endpoints
 from kgroup.broker.handlers.partitions import code_of, partition_log
 from kgroup.broker.share_sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession
@@ -170,35 +170,30 @@ def settle(
     renews: bool,
 ) -> Acknowledged:
     """Acknowledge records, partition by partition."""
+    highest = Acknowledge.RENEW if may_renew else Acknowledge.REJECT
     said: Acknowledged = {}
     for key, each in batches.items():
         said[key] = None
         try:
-            _refuse_malformed(each, may_renew=may_renew, renews=renews)
+            end = -1
+            for batch in each:
+                types, count = batch.acknowledge_types, batch.last_offset - batch.first_offset + 1
+                wrong = (
+                    count < 1
+                    or batch.first_offset < end
+                    or len(types) not in (1, count)
+                    or not all(0 <= kind <= highest for kind in types)
+                    or (Acknowledge.RENEW in types and not renews)
+                )
+                if wrong:
+                    raise Refused(ErrorCode.INVALID_REQUEST)
+                end = batch.last_offset
             _topic(broker, key, readable)
             if each:
                 broker.share_partitions.acknowledge(key, member, each)
         except Refused as refused:
             said[key] = refused
     return said
-
-
-def _refuse_malformed(batches: Iterable[AcknowledgementBatch], *, may_renew: bool, renews: bool) -> None:
-    """Raise INVALID_REQUEST for batches out of order, without types, or with conflicting types."""
-    end = -1
-    highest = Acknowledge.RENEW if may_renew else Acknowledge.REJECT
-    for batch in batches:
-        types, count = batch.acknowledge_types, batch.last_offset - batch.first_offset + 1
-        wrong = (
-            count < 1
-            or batch.first_offset < end
-            or len(types) not in (1, count)
-            or not all(0 <= each <= highest for each in types)
-            or (Acknowledge.RENEW in types and not renews)
-        )
-        if wrong:
-            raise Refused(ErrorCode.INVALID_REQUEST)
-        end = batch.last_offset
 
 
 def _named(group_id: str | None, member: str | None) -> tuple[str, str]:
@@ -295,7 +290,15 @@ class _Fetch:
     def answer(self, found: Mapping[StateKey, PartitionData]) -> ShareFetchResponse:
         """Return the response with what was acquired, and how the acknowledgements ended."""
         leaders: set[int] = set()
-        entries = {key: data for key, data in found.items() if self._is_news(key, data)}
+        # In the answer is a partition with records, with an error, or for the first time.
+        first = self._call.body.share_session_epoch == INITIAL_EPOCH
+        awaited = self._session.partitions
+        entries: dict[StateKey, PartitionData] = {}
+        for key, data in found.items():
+            if first or data.records or data.error_code != 0 or awaited.get(key, False):
+                entries[key] = data
+            if not first and key in awaited:
+                awaited[key] = data.error_code != 0
         for key, refused in self._said.items():
             data = entries.get(key, PartitionData(partition_index=key.partition))
             if refused is not None:
@@ -327,15 +330,6 @@ class _Fetch:
             ),
         )
 
-    def _is_news(self, key: StateKey, data: PartitionData) -> bool:
-        """Return whether a partition is in the answer: with records, an error, or for the first time."""
-        if self._call.body.share_session_epoch == INITIAL_EPOCH:
-            return True
-        news = bool(data.records) or data.error_code != 0 or self._session.partitions.get(key, False)
-        if key in self._session.partitions:
-            self._session.partitions[key] = data.error_code != 0
-        return news
-
     def _look(self) -> Looked:
         """Find the partitions that can be read, each time from another one on, and read their logs."""
         keys = list(self._session.partitions)
@@ -360,27 +354,25 @@ class _Fetch:
         portion, total = left // max(len(open_), 1), 0
         committed = self._broker.share_partitions.settings(self._session.group_id).read_committed
         for key, each in list(open_.items()):
+            limit = min(portion, left - total)
+            if limit <= 0 and total:
+                continue
             try:
-                total += self._read_one(key, each, min(portion, left - total), committed, first=total == 0)
+                records = each.log.read(each.offset, max(limit, 1))
+                if len(records) > limit and total:
+                    continue
+                if committed:
+                    producers = self._broker.producers.of(each.name, key.partition, each.log)
+                    records, end = decided(records, producers.last_stable_offset)
+                    each.aborted = producers.aborted_between(each.offset, end)
+                each.records = records
+                total += len(records)
             except OffsetOutOfRange:
                 each.share.log_start_moved(each.log.start_offset)
             except StorageError as error:
                 del open_[key]
                 refused[key] = self._refused(key, error)
         return total
-
-    def _read_one(self, key: StateKey, each: Open, limit: int, committed: bool, *, first: bool) -> int:
-        if limit <= 0 and not first:
-            return 0
-        records = each.log.read(each.offset, max(limit, 1))
-        if len(records) > limit and not first:
-            return 0
-        if committed:
-            producers = self._broker.producers.of(each.name, key.partition, each.log)
-            records, end = decided(records, producers.last_stable_offset)
-            each.aborted = producers.aborted_between(each.offset, end)
-        each.records = records
-        return len(records)
 
     def _refused(self, key: StateKey, error: Refused | StorageError) -> Refused:
         if isinstance(error, Refused):
@@ -393,7 +385,11 @@ class _Fetch:
         found: dict[StateKey, PartitionData] = {}
         left, now_ms = request.max_records, self._broker.clock.now_ms()
         for key, each in looked.open.items():
-            extents = _extents(each.records)
+            extents, at = [], 0
+            while at < len(each.records):
+                base, length, last_delta = EXTENT.unpack_from(each.records, at)
+                extents.append(Extent(base, base + last_delta))
+                at += length + LENGTH_OFFSET
             aborted = aborted_extents(batches_in(each.records), each.aborted) if each.aborted else ()
             wish = Wish(
                 self._member,
@@ -439,15 +435,6 @@ class _Fetch:
         self._broker.share_partitions.unwatch(self._watched, self._changed)
 
 
-def _extents(records: bytes) -> list[Extent]:
-    found, at = [], 0
-    while at < len(records):
-        base, length, last_delta = EXTENT.unpack_from(records, at)
-        found.append(Extent(base, base + last_delta))
-        at += length + LENGTH_OFFSET
-    return found
-
-
 def _slice(records: bytes, acquired: list[AcquiredRecords]) -> bytes:
     """Return the whole batches that have what was acquired."""
     if not acquired:
@@ -476,17 +463,7 @@ def _leader(
     return leader
 
 
-def _refuse_fetch(_: ShareFetchRequest, code: ErrorCode, message: str | None) -> ShareFetchResponse:
-    return ShareFetchResponse(error_code=code, error_message=message)
-
-
-def _refuse_acknowledge(
-    _: ShareAcknowledgeRequest, code: ErrorCode, message: str | None
-) -> ShareAcknowledgeResponse:
-    return ShareAcknowledgeResponse(error_code=code, error_message=message)
-
-
 APIS = (
-    Api(ShareFetchRequest, fetch, _refuse_fetch),
-    Api(ShareAcknowledgeRequest, acknowledge, _refuse_acknowledge),
+    Api(ShareFetchRequest, fetch, refusing(ShareFetchResponse)),
+    Api(ShareAcknowledgeRequest, acknowledge, refusing(ShareAcknowledgeResponse)),
 )

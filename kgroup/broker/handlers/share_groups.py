@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from kgroup.broker.call import Answer, Call
-from kgroup.broker.dispatch import AnyApi, Api, Dispatcher
+from kgroup.broker.dispatch import AnyApi, Api, Dispatcher, refusing
 from kgroup.broker.handlers.groups import by_group, to_shard
 from kgroup.broker.handlers.groups import delete_groups as delete_each
 from kgroup.broker.handlers.repeats import as_often_as_asked
@@ -22,7 +23,6 @@ from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsResponse,
-    AlterShareGroupOffsetsResponseTopic,
 )
 from kgroup.protocol.messages.delete_groups import (
     DeletableGroupResult,
@@ -36,7 +36,6 @@ from kgroup.protocol.messages.delete_share_group_offsets import (
 )
 from kgroup.protocol.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
-    DescribeShareGroupOffsetsRequestGroup,
     DescribeShareGroupOffsetsResponse,
     DescribeShareGroupOffsetsResponseGroup,
     DescribeShareGroupOffsetsResponsePartition,
@@ -110,22 +109,16 @@ def alter_offsets(broker: Dispatcher, call: Call[AlterShareGroupOffsetsRequest])
         return answer
     done = _begin(broker, request.group_id, call.node, asked)
     refused = {key[1:]: why for key, why in done.items() if why is not None}
-    return replace(answer, responses=tuple(_with_reasons(topic, refused) for topic in answer.responses))
-
-
-def _with_reasons(
-    topic: AlterShareGroupOffsetsResponseTopic, refused: dict[tuple[bytes, int], Refused]
-) -> AlterShareGroupOffsetsResponseTopic:
-    """Return the answer about a topic with what the share coordinator refused."""
-    return replace(
-        topic,
-        partitions=tuple(
+    responses = []
+    for topic in answer.responses:
+        partitions = tuple(
             each
             if (why := refused.get((topic.topic_id, each.partition_index))) is None
             else replace(each, error_code=why.code, error_message=why.message)
             for each in topic.partitions
-        ),
-    )
+        )
+        responses.append(replace(topic, partitions=partitions))
+    return replace(answer, responses=tuple(responses))
 
 
 def delete_offsets(broker: Dispatcher, call: Call[DeleteShareGroupOffsetsRequest]) -> Answer:
@@ -172,8 +165,15 @@ def delete_groups(broker: Dispatcher, call: Call[DeleteGroupsRequest]) -> Answer
     refused: dict[str, ErrorCode] = {}
     for group_id in dict.fromkeys(call.body.groups_names):
         try:
-            if _is_share(broker, group_id, call.node):
-                _forget_state(broker, group_id, call.node)
+            partition = broker.partition_of(group_id)
+            shard = broker.cluster.shards[partition]
+            if shard is None or broker.cluster.leader_of(OFFSETS_TOPIC, partition) != call.node:
+                continue
+            if isinstance(shard.coordinator.state.groups.get(group_id), ShareGroup):
+                begin = partial(offsets.begin_delete_group, group_id=group_id)
+                found = _run(broker, group_id, call.node, begin)
+                for why in _forgotten(broker, group_id, found).values():
+                    raise why
         except Refused as error:
             refused[group_id] = error.code
     if not refused:
@@ -187,58 +187,44 @@ def delete_groups(broker: Dispatcher, call: Call[DeleteGroupsRequest]) -> Answer
     return DeleteGroupsResponse(results=(*answer.results, *results))
 
 
-def _forget_state(broker: Dispatcher, group_id: str, node: int) -> None:
-    found = _run(broker, group_id, node, lambda step: offsets.begin_delete_group(step, group_id))
-    for why in _forgotten(broker, group_id, found).values():
-        raise why
-
-
 def describe_offsets(broker: Dispatcher, call: Call[DescribeShareGroupOffsetsRequest]) -> Answer:
     """Return where groups begin in partitions, and how many records are left."""
-    return DescribeShareGroupOffsetsResponse(
-        groups=tuple(_described(broker, call.node, group) for group in call.body.groups)
-    )
-
-
-def _described(
-    broker: Dispatcher, node: int, group: DescribeShareGroupOffsetsRequestGroup
-) -> DescribeShareGroupOffsetsResponseGroup:
-    image = broker.cluster.catalog.image
-    try:
-        refuse_if_off(broker)
-        shard = _shard(broker, group.group_id, node)
-    except Refused as refused:
-        return DescribeShareGroupOffsetsResponseGroup(
-            group_id=group.group_id, error_code=refused.code, error_message=refused.message
-        )
-    if group.topics is None:
-        known = shard.coordinator.state.groups.get(group.group_id)
-        kept = state_partitions.kept_of(known).initialized_topics if isinstance(known, ShareGroup) else ()
-        wanted = [
-            (name, each.partitions) for each in kept if (name := image.name_of(each.topic_id)) is not None
-        ]
-    else:
-        wanted = [(topic.topic_name, topic.partitions) for topic in group.topics]
-    return DescribeShareGroupOffsetsResponseGroup(
-        group_id=group.group_id,
-        topics=tuple(_of_topic(broker, group.group_id, name, numbers) for name, numbers in wanted),
-    )
-
-
-def _of_topic(
-    broker: Dispatcher, group_id: str, name: str, partitions: Iterable[int]
-) -> DescribeShareGroupOffsetsResponseTopic:
-    topic_id = broker.cluster.catalog.image.id_of(name)
-    return DescribeShareGroupOffsetsResponseTopic(
-        topic_name=name,
-        topic_id=topic_id or ZERO_UUID,
-        partitions=tuple(
-            DescribeShareGroupOffsetsResponsePartition(partition_index=number, start_offset=NO_OFFSET)
-            if topic_id is None
-            else _of_partition(broker, name, StateKey(group_id, topic_id, number))
-            for number in partitions
-        ),
-    )
+    catalog = broker.cluster.catalog
+    groups = []
+    for group in call.body.groups:
+        try:
+            refuse_if_off(broker)
+            shard = _shard(broker, group.group_id, call.node)
+        except Refused as refused:
+            groups.append(
+                DescribeShareGroupOffsetsResponseGroup(
+                    group_id=group.group_id, error_code=refused.code, error_message=refused.message
+                )
+            )
+            continue
+        if group.topics is None:
+            known = shard.coordinator.state.groups.get(group.group_id)
+            kept = state_partitions.kept_of(known).initialized_topics if isinstance(known, ShareGroup) else ()
+            named = ((catalog.image.name_of(each.topic_id), each.partitions) for each in kept)
+            wanted = [(name, numbers) for name, numbers in named if name is not None]
+        else:
+            wanted = [(topic.topic_name, topic.partitions) for topic in group.topics]
+        topics = []
+        for name, numbers in wanted:
+            topic_id = catalog.image.id_of(name)
+            partitions = tuple(
+                DescribeShareGroupOffsetsResponsePartition(partition_index=number, start_offset=NO_OFFSET)
+                if topic_id is None
+                else _of_partition(broker, name, StateKey(group.group_id, topic_id, number))
+                for number in numbers
+            )
+            topics.append(
+                DescribeShareGroupOffsetsResponseTopic(
+                    topic_name=name, topic_id=topic_id or ZERO_UUID, partitions=partitions
+                )
+            )
+        groups.append(DescribeShareGroupOffsetsResponseGroup(group_id=group.group_id, topics=tuple(topics)))
+    return DescribeShareGroupOffsetsResponse(groups=tuple(groups))
 
 
 def _of_partition(broker: Dispatcher, name: str, key: StateKey) -> DescribeShareGroupOffsetsResponsePartition:
@@ -262,12 +248,6 @@ def _of_partition(broker: Dispatcher, name: str, key: StateKey) -> DescribeShare
     )
 
 
-def _is_share(broker: Dispatcher, group_id: str, node: int) -> bool:
-    shard = broker.cluster.shards[broker.partition_of(group_id)]
-    led = broker.cluster.leader_of(OFFSETS_TOPIC, broker.partition_of(group_id)) == node
-    return shard is not None and led and isinstance(shard.coordinator.state.groups.get(group_id), ShareGroup)
-
-
 def _shard(broker: Dispatcher, group_id: str, node: int) -> Shard:
     partition = broker.partition_of(group_id)
     shard = broker.cluster.shards[partition]
@@ -282,18 +262,6 @@ def _run(broker: Dispatcher, group_id: str, node: int, operation: Callable[[Step
     result = shard.run(operation, broker.clock.now_ms(), broker.tickets.deliver)
     broker.watchers.notify((OFFSETS_TOPIC, shard.partition))
     return result
-
-
-def _refuse_alter(
-    _: AlterShareGroupOffsetsRequest, code: ErrorCode, message: str | None
-) -> AlterShareGroupOffsetsResponse:
-    return AlterShareGroupOffsetsResponse(error_code=code, error_message=message)
-
-
-def _refuse_delete(
-    _: DeleteShareGroupOffsetsRequest, code: ErrorCode, message: str | None
-) -> DeleteShareGroupOffsetsResponse:
-    return DeleteShareGroupOffsetsResponse(error_code=code, error_message=message)
 
 
 def _refuse_describe(
@@ -313,7 +281,7 @@ APIS: tuple[AnyApi, ...] = (
     Api(ShareGroupHeartbeatRequest, heartbeat, refusal),
     Api(ShareGroupDescribeRequest, describe, refusal),
     Api(DescribeShareGroupOffsetsRequest, describe_offsets, _refuse_describe),
-    Api(AlterShareGroupOffsetsRequest, alter_offsets, _refuse_alter),
-    Api(DeleteShareGroupOffsetsRequest, delete_offsets, _refuse_delete),
+    Api(AlterShareGroupOffsetsRequest, alter_offsets, refusing(AlterShareGroupOffsetsResponse)),
+    Api(DeleteShareGroupOffsetsRequest, delete_offsets, refusing(DeleteShareGroupOffsetsResponse)),
     Api(DeleteGroupsRequest, delete_groups, refusal),
 )

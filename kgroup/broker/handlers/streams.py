@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -57,7 +57,19 @@ def heartbeat(
     if not missing:
         return answer
     refused = [info.name for info in missing if creatable is not None and not creatable(info.name)]
-    return _unauthorized(answer, refused) if refused else _created(broker, missing, answer)
+    if not refused:
+        return _created(broker, missing, answer)
+    text = f"Unauthorized to CREATE on topics {', '.join(refused)}."
+    code, status = StatusCode.MISSING_INTERNAL_TOPICS, answer.status or ()
+    if all(one.status_code != code for one in status):
+        return replace(answer, status=(*status, Status(status_code=code, status_detail=text)))
+    return replace(
+        answer,
+        status=tuple(
+            replace(one, status_detail=f"{one.status_detail}; {text}") if one.status_code == code else one
+            for one in status
+        ),
+    )
 
 
 def describe(broker: Dispatcher, call: Call[StreamsGroupDescribeRequest]) -> Answer:
@@ -103,16 +115,14 @@ def refuse_names(topology: Topology) -> None:
         raise _invalid(
             f"Use of Kafka internal topics {','.join(prohibited)} in a Kafka Streams topology is prohibited."
         )
-    if invalid := [name for name in names if not _is_valid(name)]:
+    invalid = []
+    for name in names:
+        try:
+            check_name(name)
+        except Refused:
+            invalid.append(name)
+    if invalid:
         raise _invalid(f"Topic names {','.join(invalid)} are not valid topic names.")
-
-
-def _is_valid(name: str) -> bool:
-    try:
-        check_name(name)
-    except Refused:
-        return False
-    return True
 
 
 def _invalid(message: str) -> Refused:
@@ -134,29 +144,8 @@ def _created(
                 broker.cluster.create_topic(made)
             except Refused as error:
                 refused[info.name] = error.message or error.code.name
-    return _with_reasons(answer, refused) if refused else answer
-
-
-def _unauthorized(
-    answer: StreamsGroupHeartbeatResponse, topics: Iterable[str]
-) -> StreamsGroupHeartbeatResponse:
-    text = f"Unauthorized to CREATE on topics {', '.join(topics)}."
-    missing = StatusCode.MISSING_INTERNAL_TOPICS
-    status = answer.status or ()
-    if all(one.status_code != missing for one in status):
-        return replace(answer, status=(*status, Status(status_code=missing, status_detail=text)))
-    return replace(
-        answer,
-        status=tuple(
-            replace(one, status_detail=f"{one.status_detail}; {text}") if one.status_code == missing else one
-            for one in status
-        ),
-    )
-
-
-def _with_reasons(
-    answer: StreamsGroupHeartbeatResponse, refused: Mapping[str, str]
-) -> StreamsGroupHeartbeatResponse:
+    if not refused:
+        return answer
     reasons = first_of([f"{name} ({why})" for name, why in refused.items()], ERRORS_SHOWN)
     status = tuple(
         replace(one, status_detail=f"{one.status_detail}; Creation failed: {reasons}.")

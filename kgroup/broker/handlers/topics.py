@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import replace
 
 from kgroup.broker import topics as rules
@@ -42,7 +41,13 @@ def create_topics(broker: Dispatcher, call: Call[CreateTopicsRequest]) -> Create
     """Create each topic by itself; one named twice is INVALID_REQUEST."""
     request = call.body
     counts = Counter(topic.name for topic in request.topics)
-    _check_total(broker, request.topics)
+    default = broker.cluster.settings.num_partitions
+    sizes = (
+        len(t.assignments) or (default if t.num_partitions == -1 else max(t.num_partitions, 0))
+        for t in request.topics
+    )
+    if sum(sizes) > rules.MAX_NEW_PARTITIONS:
+        raise Refused(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
     results = {}
     with broker.together():
         for wanted in request.topics:
@@ -112,17 +117,6 @@ def refuse_growth(
     return CreatePartitionsResponse(results=tuple(_not_grown(t, code, message) for t in request.topics))
 
 
-def _check_total(broker: Dispatcher, topics: Iterable[CreatableTopic]) -> None:
-    """Raise POLICY_VIOLATION for a request that would create more partitions than one may."""
-    default = broker.cluster.settings.num_partitions
-    counts = (
-        len(t.assignments) or (default if t.num_partitions == -1 else max(t.num_partitions, 0))
-        for t in topics
-    )
-    if sum(counts) > rules.MAX_NEW_PARTITIONS:
-        raise Refused(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
-
-
 def _planned(broker: Dispatcher, wanted: CreatableTopic) -> CatalogTopic:
     rules.check_new_name(broker.cluster, wanted.name)
     config = {}
@@ -137,14 +131,7 @@ def _planned(broker: Dispatcher, wanted: CreatableTopic) -> CatalogTopic:
         return rules.new_topic(
             broker.cluster, wanted.name, wanted.num_partitions, wanted.replication_factor, config
         )
-    placed = _placed(broker, wanted)
-    factor = len(placed[0].replicas)
-    topic = rules.new_topic(broker.cluster, wanted.name, len(placed), factor, config)
-    return replace(topic, placements=placed)
-
-
-def _placed(broker: Dispatcher, wanted: CreatableTopic) -> dict[int, Placement]:
-    """Return a valid manual assignment; checked by Kafka's rules and in its order."""
+    # A manual assignment is checked by Kafka's rules and in its order.
     for given, what in (
         (wanted.replication_factor, "replication factor"),
         (wanted.num_partitions, "numPartitions"),
@@ -157,20 +144,22 @@ def _placed(broker: Dispatcher, wanted: CreatableTopic) -> dict[int, Placement]:
     placed: dict[int, Placement] = {}
     factor = None
     for assignment in wanted.assignments:
-        if assignment.partition_index in placed:
+        number, replicas = assignment.partition_index, assignment.broker_ids
+        if number in placed:
             raise Refused(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                f"Found multiple manual partition assignments for partition {assignment.partition_index}",
+                f"Found multiple manual partition assignments for partition {number}",
             )
-        check_replicas(assignment.broker_ids, broker.cluster.nodes, factor)
-        factor = len(assignment.broker_ids)
-        placed[assignment.partition_index] = Placement.at(assignment.broker_ids)
+        check_replicas(replicas, broker.cluster.nodes, factor)
+        factor = len(replicas)
+        placed[number] = Placement.at(replicas)
     if any(partition not in placed for partition in range(len(placed))):
         raise Refused(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             "partitions should be a consecutive 0-based integer sequence",
         )
-    return placed
+    topic = rules.new_topic(broker.cluster, wanted.name, len(placed), len(placed[0].replicas), config)
+    return replace(topic, placements=placed)
 
 
 def _created(broker: Dispatcher, topic: CatalogTopic) -> CreatableTopicResult:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 from kgroup.broker.call import Call
 from kgroup.broker.dispatch import Api, Dispatcher, refusing
@@ -68,30 +68,22 @@ def _added(
     if absent:
         missing, skipped = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED
         return _results(wanted.topics, {p: missing if p in absent else skipped for p in partitions})
+    name, producer = wanted.transactional_id, ProducerEpoch(wanted.producer_id, wanted.producer_epoch)
     try:
-        codes = _codes(broker, call, wanted, partitions)
+        if wanted.verify_only:
+            coordinator = broker.transactions.coordinator_of(name, call.node)
+            codes = coordinator.verify_partitions(name, producer, partitions)
+        else:
+            version = LATEST_VERSION if call.version >= BATCHED_SINCE else 0
+            outcome = broker.transactions.run(
+                name, lambda c, now: c.add_partitions(name, producer, partitions, version, now), call.node
+            )
+            codes = dict.fromkeys(partitions, outcome.code)
     except Refused as refused:
         codes = dict.fromkeys(partitions, refused.code)
     if BATCHED_SINCE <= call.version < ABORTABLE_SINCE:
         codes = {p: without_abortable(code) for p, code in codes.items()}
     return _results(wanted.topics, {p: understood(code, call.version) for p, code in codes.items()})
-
-
-def _codes(
-    broker: Dispatcher,
-    call: Call[Message],
-    wanted: AddPartitionsToTxnTransaction,
-    partitions: Collection[TopicPartition],
-) -> dict[TopicPartition, ErrorCode]:
-    name, producer = wanted.transactional_id, ProducerEpoch(wanted.producer_id, wanted.producer_epoch)
-    if wanted.verify_only:
-        coordinator = broker.transactions.coordinator_of(name, call.node)
-        return coordinator.verify_partitions(name, producer, partitions)
-    version = LATEST_VERSION if call.version >= BATCHED_SINCE else 0
-    outcome = broker.transactions.run(
-        name, lambda c, now: c.add_partitions(name, producer, partitions, version, now), call.node
-    )
-    return dict.fromkeys(partitions, outcome.code)
 
 
 def without_abortable(code: ErrorCode) -> ErrorCode:

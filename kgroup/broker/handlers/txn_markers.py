@@ -8,13 +8,10 @@ from kgroup.broker.handlers.partitions import code_of, partition_log
 from kgroup.broker.topics import check_name
 from kgroup.domain import EndMarker, TopicPartition
 from kgroup.errors import ErrorCode, Refused, StorageError
-from kgroup.protocol.codec import Message
 from kgroup.protocol.messages import describe_producers as described
 from kgroup.protocol.messages.write_txn_markers import (
-    WritableTxnMarker,
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,
-    WritableTxnMarkerTopic,
     WritableTxnMarkerTopicResult,
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
@@ -24,41 +21,26 @@ from kgroup.transactions.state import LATEST_VERSION
 
 def write_markers(broker: Dispatcher, call: Call[WriteTxnMarkersRequest]) -> WriteTxnMarkersResponse:
     """Write every marker to each of its partitions that this broker leads, each with a code of its own."""
-    request = call.body
-    return WriteTxnMarkersResponse(
-        markers=tuple(
-            WritableTxnMarkerResult(
-                producer_id=marker.producer_id,
-                topics=tuple(_topic(broker, call, marker, topic) for topic in marker.topics),
-            )
-            for marker in request.markers
-        )
-    )
-
-
-def _topic(
-    broker: Dispatcher, call: Call[Message], marker: WritableTxnMarker, topic: WritableTxnMarkerTopic
-) -> WritableTxnMarkerTopicResult:
-    results = []
-    for partition in topic.partition_indexes:
-        code = ErrorCode.NONE
-        try:
-            _write(broker, call.node, marker, TopicPartition(topic.name, partition))
-        except (Refused, StorageError) as error:
-            code = code_of(broker, call, error)
-        results.append(WritableTxnMarkerPartitionResult(partition_index=partition, error_code=code))
-    return WritableTxnMarkerTopicResult(name=topic.name, partitions=tuple(results))
-
-
-def _write(broker: Dispatcher, node: int, marker: WritableTxnMarker, at: TopicPartition) -> None:
-    _, log = partition_log(broker, node, at.topic, at.partition)
-    producers = broker.producers.of(at.topic, at.partition, log)
-    newer = marker.transaction_version >= LATEST_VERSION
-    producers.check_marker(marker.producer_id, marker.producer_epoch, newer=newer)
-    end = EndMarker(
-        marker.producer_id, marker.producer_epoch, marker.transaction_result, marker.coordinator_epoch
-    )
-    broker.transactions.write_marker(at, end)
+    markers = []
+    for marker in call.body.markers:
+        producer = marker.producer_id, marker.producer_epoch
+        end = EndMarker(*producer, marker.transaction_result, marker.coordinator_epoch)
+        newer = marker.transaction_version >= LATEST_VERSION
+        topics = []
+        for topic in marker.topics:
+            results = []
+            for partition in topic.partition_indexes:
+                code = ErrorCode.NONE
+                try:
+                    _, log = partition_log(broker, call.node, topic.name, partition)
+                    broker.producers.of(topic.name, partition, log).check_marker(*producer, newer=newer)
+                    broker.transactions.write_marker(TopicPartition(topic.name, partition), end)
+                except (Refused, StorageError) as error:
+                    code = code_of(broker, call, error)
+                results.append(WritableTxnMarkerPartitionResult(partition_index=partition, error_code=code))
+            topics.append(WritableTxnMarkerTopicResult(name=topic.name, partitions=tuple(results)))
+        markers.append(WritableTxnMarkerResult(producer_id=marker.producer_id, topics=tuple(topics)))
+    return WriteTxnMarkersResponse(markers=tuple(markers))
 
 
 def _refuse_markers(
@@ -88,41 +70,32 @@ def describe_producers(
     broker: Dispatcher, call: Call[described.DescribeProducersRequest]
 ) -> described.DescribeProducersResponse:
     """Return the known producers of each partition, with the start of their open transactions."""
-    request = call.body
-    return described.DescribeProducersResponse(
-        topics=tuple(
-            described.TopicResponse(
-                name=topic.name,
-                partitions=tuple(_producers(broker, call, topic.name, p) for p in topic.partition_indexes),
+    topics = []
+    for topic in call.body.topics:
+        found = []
+        for number in topic.partition_indexes:
+            try:
+                check_name(topic.name)
+                _, log = partition_log(broker, call.node, topic.name, number)
+                producers = broker.producers.of(topic.name, number, log)
+            except (Refused, StorageError) as error:
+                code = code_of(broker, call, error)
+                found.append(described.PartitionResponse(partition_index=number, error_code=code))
+                continue
+            active = tuple(
+                described.ProducerState(
+                    producer_id=producer_id,
+                    producer_epoch=known.epoch,
+                    last_sequence=known.last_sequence,
+                    last_timestamp=known.last_timestamp,
+                    coordinator_epoch=known.coordinator_epoch,
+                    current_txn_start_offset=producers.transaction_start(producer_id),
+                )
+                for producer_id, known in producers.known.items()
             )
-            for topic in request.topics
-        )
-    )
-
-
-def _producers(
-    broker: Dispatcher, call: Call[Message], topic: str, partition: int
-) -> described.PartitionResponse:
-    try:
-        check_name(topic)
-        _, log = partition_log(broker, call.node, topic, partition)
-        producers = broker.producers.of(topic, partition, log)
-    except (Refused, StorageError) as error:
-        return described.PartitionResponse(partition_index=partition, error_code=code_of(broker, call, error))
-    return described.PartitionResponse(
-        partition_index=partition,
-        active_producers=tuple(
-            described.ProducerState(
-                producer_id=producer_id,
-                producer_epoch=known.epoch,
-                last_sequence=known.last_sequence,
-                last_timestamp=known.last_timestamp,
-                coordinator_epoch=known.coordinator_epoch,
-                current_txn_start_offset=producers.transaction_start(producer_id),
-            )
-            for producer_id, known in producers.known.items()
-        ),
-    )
+            found.append(described.PartitionResponse(partition_index=number, active_producers=active))
+        topics.append(described.TopicResponse(name=topic.name, partitions=tuple(found)))
+    return described.DescribeProducersResponse(topics=tuple(topics))
 
 
 def _refuse_producers(

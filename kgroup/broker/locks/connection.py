@@ -42,8 +42,6 @@ class LockedConnection(Connection):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
-        if self._door.tls is not None and self._door.sasl is None:
-            self._name_peer(transport)
         if self._door.sasl is not None:
             self._begin(self._door.sasl, None)
             self._newcomers.enter(self, self._host.removeprefix("/"), self.abort)
@@ -51,6 +49,16 @@ class LockedConnection(Connection):
             self._timer = loop.call_later(
                 self._newcomers.timeout_s, self._give_up, "nothing to authenticate it in time"
             )
+        elif self._door.tls is not None:
+            try:
+                named = principal_of(transport.get_extra_info("ssl_object"), self._door.mapping)
+            except ValueError as error:
+                self._give_up(f"a certificate that cannot be read ({error})")
+                return
+            if named is None:
+                self._give_up("a certificate that no rule of ssl.principal.mapping.rules gives a name")
+                return
+            self._principal = named
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_timer()
@@ -62,49 +70,34 @@ class LockedConnection(Connection):
         """TLS cannot be closed in one direction only; without it, what came whole is still served."""
         return super().eof_received() if self._door.tls is None else False
 
-    def _name_peer(self, transport: asyncio.BaseTransport) -> None:
-        try:
-            named = principal_of(transport.get_extra_info("ssl_object"), self._door.mapping)
-        except ValueError as error:
-            self._give_up(f"a certificate that cannot be read ({error})")
-            return
-        if named is None:
-            self._give_up("a certificate that no rule of ssl.principal.mapping.rules gives a name")
-            return
-        self._principal = named
-
-    def _begin(self, lock: SaslLock, before: Session | None) -> None:
+    def _begin(self, lock: SaslLock, before: Session | None) -> Authentication:
         asker = Call(SaslHandshakeRequest(mechanism=""), 0, "", self._host, self.node)
-        self._authentication = Authentication(lock, self._routes, self._dispatcher, asker, before)
+        begun = Authentication(lock, self._routes, self._dispatcher, asker, before)
+        self._authentication = begun
         # Before authentication Kafka has a separate bound for frames (sasl.server.max.receive.size)
         self._limit = self._longest = min(lock.max_frame, self._frames[0])
+        return begun
 
     def _serve(self, frame: bytes, pos: int) -> None:
         if self._refusing:
             return
-        if self._authentication is None:
-            session = self._session
-            if session is None or session.ends_ms is None or not self._ends(session, frame, pos):
-                super()._serve(frame, pos)
-            return
-        self._take(self._authentication, frame[pos:])
-
-    def _ends(self, session: Session, frame: bytes, pos: int) -> bool:
-        """Return whether a request begins the next authentication, or comes too late for one."""
-        assert session.ends_ms is not None and self._door.sasl is not None
-        now_ms = self._dispatcher.clock.now_ms()
-        if frame[pos : pos + 2] == _HANDSHAKE and (
-            not self._again_ms or now_ms - self._again_ms >= REAUTHENTICATION_MS
-        ):
-            self._again_ms = now_ms
-            self._begin(self._door.sasl, session)
-            assert self._authentication is not None
+        if self._authentication is not None:
             self._take(self._authentication, frame[pos:])
-            return True
-        if now_ms > session.ends_ms:
-            self._give_up("a request after its session expired")
-            return True
-        return False
+            return
+        session = self._session
+        if session is not None and session.ends_ms is not None:
+            assert self._door.sasl is not None
+            now_ms = self._dispatcher.clock.now_ms()
+            if frame[pos : pos + 2] == _HANDSHAKE and (
+                not self._again_ms or now_ms - self._again_ms >= REAUTHENTICATION_MS
+            ):
+                self._again_ms = now_ms
+                self._take(self._begin(self._door.sasl, session), frame[pos:])
+                return
+            if now_ms > session.ends_ms:
+                self._give_up("a request after its session expired")
+                return
+        super()._serve(frame, pos)
 
     def _take(self, authentication: Authentication, frame: bytes) -> None:
         step = authentication.take(frame)
@@ -112,7 +105,16 @@ class LockedConnection(Connection):
             self._give_up(step.why)
             return
         if step.then is Then.REFUSED:
-            self._refuse(bytes(step.answer), step.why)
+            # With a delay: a client that tries passwords should wait, too.
+            assert self._door.sasl is not None
+            log.info("%s failed to authenticate on %s: %s", self._host, self._door.name, step.why)
+            self._stop_timer()
+            self._refusing = True
+            self._principal = ANONYMOUS
+            self._pause()
+            loop = asyncio.get_running_loop()
+            delay_s = self._door.sasl.delay_s
+            self._timer = loop.call_later(delay_s, self._close_with, bytes(step.answer))
             return
         self._queue_out(bytearray(step.answer))
         if step.then is Then.DONE:
@@ -122,17 +124,6 @@ class LockedConnection(Connection):
             self._limit, self._longest = self._frames
             assert self._session is not None
             self._principal = self._session.principal
-
-    def _refuse(self, answer: bytes, why: str) -> None:
-        """Refuse with a delay: a client that tries passwords should wait, too."""
-        assert self._door.sasl is not None
-        log.info("%s failed to authenticate on %s: %s", self._host, self._door.name, why)
-        self._stop_timer()
-        self._refusing = True
-        self._principal = ANONYMOUS
-        self._pause()
-        loop = asyncio.get_running_loop()
-        self._timer = loop.call_later(self._door.sasl.delay_s, self._close_with, answer)
 
     def _close_with(self, answer: bytes) -> None:
         if self._transport is not None and not self._transport.is_closing():

@@ -40,41 +40,37 @@ class Door:
 
 def open_doors(listeners: Iterable[ListenerSettings], credentials: Credentials) -> tuple[Door, ...]:
     """Return these listeners, made ready; ConfigError names the setting or file that cannot be used."""
-    return tuple(_door(listener, credentials) for listener in listeners)
+    doors = []
+    for listener in listeners:
+        rules = listener.get("ssl.principal.mapping.rules") or DEFAULT_RULES
+        try:
+            mapping = PrincipalMapping(rules)
+        except ValueError as error:
+            raise ConfigError(f"{listener.where}: ssl.principal.mapping.rules: {error}") from None
+        tls = None
+        if listener.uses_tls:
+            # with SASL, Kafka asks for certificates only if a setting of this very listener says so
+            asked = listener.get("ssl.client.auth") or "none"
+            if listener.uses_sasl:
+                own = listener.values.get(f"listener.name.{listener.name.lower()}.ssl.client.auth")
+                asked = own or "none"
+            tls = server_context(listener.get, asked, listener.where)
+        if not listener.uses_sasl:
+            doors.append(Door(listener, mapping, tls))
+            continue
+        from kgroup.broker.locks.sasl import SaslLock
 
-
-def _door(listener: ListenerSettings, credentials: Credentials) -> Door:
-    rules = listener.get("ssl.principal.mapping.rules") or DEFAULT_RULES
-    try:
-        mapping = PrincipalMapping(rules)
-    except ValueError as error:
-        raise ConfigError(f"{listener.where}: ssl.principal.mapping.rules: {error}") from None
-    tls = None
-    if listener.uses_tls:
-        # with SASL, Kafka asks for certificates only if a setting of this very listener says so
-        asked = listener.get("ssl.client.auth") or "none"
-        if listener.uses_sasl:
-            own = listener.values.get(f"listener.name.{listener.name.lower()}.ssl.client.auth")
-            asked = own or "none"
-        tls = server_context(listener.get, asked, listener.where)
-    if not listener.uses_sasl:
-        return Door(listener, mapping, tls)
-    lock, keys = _sasl(listener, credentials)
-    return Door(listener, mapping, tls, lock, keys)
-
-
-def _sasl(listener: ListenerSettings, credentials: Credentials) -> tuple[SaslLock, Jwks | None]:
-    from kgroup.broker.locks.sasl import SaslLock
-
-    validator = None
-    if "OAUTHBEARER" in listener.mechanisms:
-        require_extra("serve", "kgroup serve with OAUTHBEARER", "jwt", "httpx")
-        validator = token_validator(listener, login_module(listener, "OAUTHBEARER"))
-    made = exchanges(listener, credentials, validator)
-    lock = SaslLock(
-        made,
-        {name: listener.number("connections.max.reauth.ms", 0, name) for name in made},
-        listener.number("sasl.server.max.receive.size", MAX_FRAME),
-        listener.number("connection.failed.authentication.delay.ms", FAILED_DELAY_MS) / 1000,
-    )
-    return lock, validator.keys if isinstance(validator, SignedTokens) else None
+        validator = None
+        if "OAUTHBEARER" in listener.mechanisms:
+            require_extra("serve", "kgroup serve with OAUTHBEARER", "jwt", "httpx")
+            validator = token_validator(listener, login_module(listener, "OAUTHBEARER"))
+        made = exchanges(listener, credentials, validator)
+        lock = SaslLock(
+            made,
+            {name: listener.number("connections.max.reauth.ms", 0, name) for name in made},
+            listener.number("sasl.server.max.receive.size", MAX_FRAME),
+            listener.number("connection.failed.authentication.delay.ms", FAILED_DELAY_MS) / 1000,
+        )
+        keys = validator.keys if isinstance(validator, SignedTokens) else None
+        doors.append(Door(listener, mapping, tls, lock, keys))
+    return tuple(doors)

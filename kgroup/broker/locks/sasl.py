@@ -98,7 +98,11 @@ class Authentication:
     def take(self, frame: bytes) -> SaslStep:
         """Return the result of a frame, without its length; never raises for its content."""
         if self._state is _State.BARE_TOKENS:
-            return self._bare_token(frame)
+            try:
+                said, _ = self._step(frame)
+            except Denied as denied:
+                return SaslStep(Then.CLOSED if denied.silent else Then.REFUSED, why=str(denied))
+            return SaslStep(Then.DONE if self.session else Then.MORE, len(said).to_bytes(4, "big") + said)
         if self._state is _State.OTHER_MECHANISM:
             return SaslStep(
                 Then.REFUSED, why=f"it asked for {self._mechanism} in a session of another mechanism"
@@ -106,7 +110,12 @@ class Authentication:
         try:
             route, correlation, _, body = self._routes.read(frame, 0)
         except NotServed as error:
-            return self._not_served(error)
+            if error.key != API_VERSIONS or self._state is not _State.VERSIONS_OR_HANDSHAKE:
+                name = registry.name_of(error.key)
+                return SaslStep(Then.CLOSED, why=f"{name} v{error.version} before SASL was done")
+            oldest = self._routes.find(API_VERSIONS, 0)
+            assert oldest is not None
+            return SaslStep(Then.MORE, encoded(oldest, error.correlation, unsupported(self._dispatcher)))
         except DecodeError as error:
             return SaslStep(Then.CLOSED, why=f"bytes that are no request ({error})")
         if self._state is _State.TOKENS:
@@ -116,15 +125,6 @@ class Authentication:
         if body.API == HANDSHAKE:
             return self._handshake(route, correlation, body)
         return SaslStep(Then.CLOSED, why=f"{registry.name_of(body.API)} before it was authenticated")
-
-    def _not_served(self, error: NotServed) -> SaslStep:
-        if error.key != API_VERSIONS or self._state is not _State.VERSIONS_OR_HANDSHAKE:
-            return SaslStep(
-                Then.CLOSED, why=f"{registry.name_of(error.key)} v{error.version} before SASL was done"
-            )
-        route = self._routes.find(API_VERSIONS, 0)
-        assert route is not None
-        return SaslStep(Then.MORE, encoded(route, error.correlation, unsupported(self._dispatcher)))
 
     def _versions(self, route: Route, correlation: int, body: Any) -> SaslStep:
         if self._state is not _State.VERSIONS_OR_HANDSHAKE:
@@ -181,13 +181,6 @@ class Authentication:
         answer = SaslAuthenticateResponse(error_message="", auth_bytes=said, session_lifetime_ms=lifetime_ms)
         then = Then.DONE if self.session else Then.MORE
         return SaslStep(then, encoded(route, correlation, answer))
-
-    def _bare_token(self, frame: bytes) -> SaslStep:
-        try:
-            said, _ = self._step(frame)
-        except Denied as denied:
-            return SaslStep(Then.CLOSED if denied.silent else Then.REFUSED, why=str(denied))
-        return SaslStep(Then.DONE if self.session else Then.MORE, len(said).to_bytes(4, "big") + said)
 
     def _step(self, said: bytes) -> tuple[bytes, int]:
         """Return the mechanism's answer, and for how many ms its completed session is valid."""

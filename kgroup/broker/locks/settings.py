@@ -183,7 +183,15 @@ def read_listeners(settings: Mapping[str, str]) -> tuple[ListenerSettings, ...]:
         raise ConfigError("listeners names none for clients", "as listeners=SASL_SSL://127.0.0.1:9093")
     _check_names(values, found)
     for listener in found:
-        _check_lock(listener)
+        required = listener.get("ssl.client.auth") == "required"
+        keeps_out = listener.protocol == "SASL_SSL" or (listener.protocol == "SSL" and required)
+        if not is_loopback(listener.host) and not keeps_out:
+            host = listener.host or "every address of this machine (no host is given)"
+            raise ConfigError(
+                f"{listener.where} is open to others on {host} and {listener.protocol} does not keep "
+                "them out",
+                f"listen on {LOCAL_HOST}, or take SASL_SSL, or SSL with ssl.client.auth=required",
+            )
     return tuple(found)
 
 
@@ -200,20 +208,6 @@ def is_loopback(host: str) -> bool:
     except OSError as error:
         raise ConfigError(f"listeners: {host} cannot be resolved: {error.strerror}") from None
     return all(ipaddress.ip_address(each.partition("%")[0]).is_loopback for each in found)
-
-
-def _check_lock(listener: ListenerSettings) -> None:
-    if is_loopback(listener.host):
-        return
-    if listener.protocol == "SASL_SSL":
-        return
-    if listener.protocol == "SSL" and listener.get("ssl.client.auth") == "required":
-        return
-    host = listener.host or "every address of this machine (no host is given)"
-    raise ConfigError(
-        f"{listener.where} is open to others on {host} and {listener.protocol} does not keep them out",
-        f"listen on {LOCAL_HOST}, or take SASL_SSL, or SSL with ssl.client.auth=required",
-    )
 
 
 def _advertised(name: str, host: str) -> tuple[str, int] | None:

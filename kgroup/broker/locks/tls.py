@@ -35,7 +35,13 @@ def server_context(setting: Setting, client_auth: str, where: str) -> ssl.SSLCon
     chosen = [VERSIONS[name] for name in names]
     context.minimum_version, context.maximum_version = min(chosen), max(chosen)
     show(context, _identity(setting, where))
-    trusted = _trusted(setting)
+    trusted: Store | Pem | None = None
+    certificates, location = setting("ssl.truststore.certificates"), setting("ssl.truststore.location")
+    if certificates is not None:
+        trusted = Pem(certificates, "ssl.truststore.certificates")
+    elif location is not None:
+        kind, password = setting("ssl.truststore.type"), setting("ssl.truststore.password")
+        trusted = Store(location, "ssl.truststore.location", kind, password)
     if trusted is not None:
         trust(context, trusted)
     if client_auth not in CLIENT_AUTH:
@@ -66,17 +72,6 @@ def _identity(setting: Setting, where: str) -> Store | PemPair:
         )
     kind, password = setting("ssl.keystore.type"), setting("ssl.keystore.password")
     return Store(location, "ssl.keystore.location", kind, password, key_password)
-
-
-def _trusted(setting: Setting) -> Store | Pem | None:
-    text = setting("ssl.truststore.certificates")
-    if text is not None:
-        return Pem(text, "ssl.truststore.certificates")
-    location = setting("ssl.truststore.location")
-    if location is None:
-        return None
-    kind, password = setting("ssl.truststore.type"), setting("ssl.truststore.password")
-    return Store(location, "ssl.truststore.location", kind, password)
 
 
 def reason(error: Exception) -> str:

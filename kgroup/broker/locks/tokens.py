@@ -93,7 +93,16 @@ class SignedTokens:
                 except jwt.InvalidSignatureError:
                     failed = "no key of the JWKS signed it"
                     continue
-                _check_order(claims)
+                # As jose4j does for Kafka: no token may expire before it was issued, or before it is valid.
+                expires = claims.get("exp")
+                for name in ("iat", "nbf"):
+                    begins = claims.get(name)
+                    if begins is None:
+                        continue
+                    if not (isinstance(begins, int | float) and isinstance(expires, int | float)):
+                        raise BadToken(f"the claim {name} is not a time")
+                    if expires < begins:
+                        raise BadToken(f"it expires before its {name}")
                 return _token(claims, self.subject_claim)
         except (jwt.PyJWTError, ValueError, TypeError, OverflowError) as error:
             raise BadToken(f"{type(error).__name__}: {error}") from None
@@ -134,19 +143,6 @@ class UnsecuredTokens:
         return found
 
 
-def _check_order(claims: Mapping[str, object]) -> None:
-    """As jose4j does for Kafka: no token may expire before it was issued, or before it is valid."""
-    expires = claims.get("exp")
-    for name in ("iat", "nbf"):
-        begins = claims.get(name)
-        if begins is None:
-            continue
-        if not (isinstance(begins, int | float) and isinstance(expires, int | float)):
-            raise BadToken(f"the claim {name} is not a time")
-        if expires < begins:
-            raise BadToken(f"it expires before its {name}")
-
-
 def _token(claims: Mapping[str, object], subject_claim: str) -> Token:
     subject, expires = claims.get(subject_claim), claims.get("exp")
     if not isinstance(subject, str) or not subject.strip():
@@ -172,7 +168,18 @@ def token_validator(listener: ListenerSettings, module: LoginModule | None) -> T
                 f"{listener.where}: {UNSECURED} lets anybody in under any name, and asks for no keys",
                 "it is for tests: on SASL_PLAINTEXT and loopback, without sasl.oauthbearer.jwks.endpoint.url",
             )
-        return _unsecured(module.options if module else {})
+        options: Mapping[str, str] = module.options if module else {}
+        skew = options.get("unsecuredValidatorAllowableClockSkewMs", "").strip() or "0"
+        if not (skew.isascii() and skew.isdigit()):
+            raise ConfigError(
+                f"unsecuredValidatorAllowableClockSkewMs={skew}: not a whole number of at least 0"
+            )
+        return UnsecuredTokens(
+            options.get("unsecuredValidatorPrincipalClaimName", "").strip() or "sub",
+            options.get("unsecuredValidatorScopeClaimName", "").strip() or "scope",
+            tuple(options.get("unsecuredValidatorRequiredScope", "").split()),
+            int(skew),
+        )
     if url is None:
         raise ConfigError(
             f"{listener.where}: OAUTHBEARER has no keys to check tokens with",
@@ -189,16 +196,4 @@ def token_validator(listener: ListenerSettings, module: LoginModule | None) -> T
         listener.get("sasl.oauthbearer.expected.issuer", "OAUTHBEARER"),
         listener.get("sasl.oauthbearer.sub.claim.name", "OAUTHBEARER") or "sub",
         listener.number("sasl.oauthbearer.clock.skew.seconds", DEFAULT_SKEW_S, "OAUTHBEARER"),
-    )
-
-
-def _unsecured(options: Mapping[str, str]) -> UnsecuredTokens:
-    skew = options.get("unsecuredValidatorAllowableClockSkewMs", "").strip() or "0"
-    if not (skew.isascii() and skew.isdigit()):
-        raise ConfigError(f"unsecuredValidatorAllowableClockSkewMs={skew}: not a whole number of at least 0")
-    return UnsecuredTokens(
-        options.get("unsecuredValidatorPrincipalClaimName", "").strip() or "sub",
-        options.get("unsecuredValidatorScopeClaimName", "").strip() or "scope",
-        tuple(options.get("unsecuredValidatorRequiredScope", "").split()),
-        int(skew),
     )

@@ -48,14 +48,14 @@ def produce(asker: Asker, broker: Dispatcher, call: Call[ProduceRequest], api: A
     ):
         WRITE_ID.check(asker, request)
     answer = _WRITTEN(asker, broker, call, api)
-    if request.acks or isinstance(answer, NoResponse) and not _refused(asker, broker, request):
+    names = (by_id(broker, topic) for topic in request.topic_data)
+    if (
+        request.acks
+        or isinstance(answer, NoResponse)
+        and all(name is None or asker.may(Operation.WRITE, ResourceType.TOPIC, name) for name in names)
+    ):
         return answer
     return NoResponse.CLOSE_CONNECTION  # the only way to report that some of it may not be written
-
-
-def _refused(asker: Asker, broker: Dispatcher, request: ProduceRequest) -> bool:
-    names = (by_id(broker, topic) for topic in request.topic_data)
-    return any(n is not None and not asker.may(Operation.WRITE, ResourceType.TOPIC, n) for n in names)
 
 
 def init_producer_id(

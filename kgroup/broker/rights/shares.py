@@ -120,7 +120,15 @@ def describe_offsets(
             answer = next(answers)
             shown = tuple(topic for topic in answer.topics if asker.describes(topic.topic_name))
             hidden = tuple(
-                _hidden(topic.topic_name, topic.partitions)
+                DescribeShareGroupOffsetsResponseTopic(
+                    topic_name=topic.topic_name,
+                    partitions=tuple(
+                        DescribeShareGroupOffsetsResponsePartition(
+                            partition_index=number, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                        )
+                        for number in topic.partitions
+                    ),
+                )
                 for topic in group.topics or ()
                 if not asker.describes(topic.topic_name) and not answer.error_code
             )
@@ -148,14 +156,3 @@ def not_forgotten(
 ) -> DeleteShareGroupOffsetsResponseTopic:
     """Return the answer of DeleteShareGroupOffsets about a topic that is unchanged."""
     return DeleteShareGroupOffsetsResponseTopic(topic_name=topic.topic_name, error_code=code)
-
-
-def _hidden(name: str, partitions: tuple[int, ...]) -> DescribeShareGroupOffsetsResponseTopic:
-    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    return DescribeShareGroupOffsetsResponseTopic(
-        topic_name=name,
-        partitions=tuple(
-            DescribeShareGroupOffsetsResponsePartition(partition_index=number, error_code=code)
-            for number in partitions
-        ),
-    )

@@ -73,7 +73,14 @@ def metadata(asker: Asker, broker: Dispatcher, call: Call[MetadataRequest], api:
         if every:
             topics = tuple(topic for topic in topics if asker.describes(topic.name or ""))
         if request.include_topic_authorized_operations:
-            topics = tuple(_with_operations(asker, topic) for topic in topics)
+            topics = tuple(
+                topic
+                if topic.name is None
+                else replace(
+                    topic, topic_authorized_operations=asker.operations(ResourceType.TOPIC, topic.name)
+                )
+                for topic in topics
+            )
         answer = replace(answer, topics=(*topics, *refused))
         if not request.include_cluster_authorized_operations:
             return answer
@@ -104,13 +111,6 @@ def _refused_metadata(
 def may_create(asker: Asker, name: str) -> bool:
     """Return whether the caller may create a topic of this name."""
     return asker.on_cluster(Operation.CREATE) or asker.may(Operation.CREATE, ResourceType.TOPIC, name)
-
-
-def _with_operations(asker: Asker, topic: MetadataResponseTopic) -> MetadataResponseTopic:
-    if topic.name is None:
-        return topic
-    operations = asker.operations(ResourceType.TOPIC, topic.name)
-    return replace(topic, topic_authorized_operations=operations)
 
 
 def _cluster_operations(asker: Asker) -> int:
@@ -176,17 +176,17 @@ def create(asker: Asker, broker: Dispatcher, call: Call[CreateTopicsRequest], ap
             refused.append(CreatableTopicResult(name=topic.name, error_code=DENIED, error_message=text))
 
     def finish(found: CreateTopicsResponse) -> Message:
-        return replace(found, topics=(*(_without_settings(asker, t) for t in found.topics), *refused))
+        topics = (
+            topic
+            if topic.error_code or asker.may(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name)
+            else replace(
+                topic, topic_config_error_code=DENIED, num_partitions=-1, replication_factor=-1, configs=()
+            )
+            for topic in found.topics
+        )
+        return replace(found, topics=(*topics, *refused))
 
     return asked(broker, call, api, replace(request, topics=tuple(allowed)), finish)
-
-
-def _without_settings(asker: Asker, topic: CreatableTopicResult) -> CreatableTopicResult:
-    if topic.error_code or asker.may(Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name):
-        return topic
-    return replace(
-        topic, topic_config_error_code=DENIED, num_partitions=-1, replication_factor=-1, configs=()
-    )
 
 
 def delete(asker: Asker, broker: Dispatcher, call: Call[DeleteTopicsRequest], api: AnyApi) -> Answer:

@@ -120,14 +120,17 @@ def _offsets(answer: Entry, body: Entry, codes: Mapping[At, ErrorCode]) -> Messa
             if (place, first, second) in codes
         }
         topics = tuple(
-            replace(topic, partitions=tuple(_offset(topic, p, named) for p in topic.partitions))
+            replace(
+                topic,
+                partitions=tuple(
+                    p
+                    if (code := named.get((topic.topic_id, topic.name, p.partition_index))) is None
+                    else replace(p, committed_offset=-1, error_code=code)
+                    for p in topic.partitions
+                ),
+            )
             for topic in found.topics
         )
         groups.append(replace(found, topics=topics))
     merged: Message = replace(answer, groups=tuple(groups))
     return merged
-
-
-def _offset(topic: Entry, partition: Entry, codes: Mapping[tuple[bytes, str, int], ErrorCode]) -> Entry:
-    code = codes.get((topic.topic_id, topic.name, partition.partition_index))
-    return partition if code is None else replace(partition, committed_offset=-1, error_code=code)

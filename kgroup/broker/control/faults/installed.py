@@ -117,7 +117,16 @@ class Faults:
 
     def add(self, rules: Iterable[Rule], *, must_fire: bool = False) -> FaultSet:
         """Set rules together; raise ConfigError for a missing broker or topic, and for no rules at all."""
-        made = [self._made(rule) for rule in rules]
+        made = []
+        for rule in rules:
+            for node in rule.nodes:
+                if node not in self._cluster.nodes:
+                    there = ", ".join(map(str, self._cluster.nodes))
+                    raise ConfigError(f"there is no broker {node}", f"there are {there}")
+            if rule.append_fails:
+                self._logs_of(rule)
+            stale = Snapshot.of(self._cluster) if rule.stale else None
+            made.append(Installed(rule, rule.api_keys, rule.count, stale))
         if not made:
             raise ConfigError("no rules given", "give at least one, as error='NOT_COORDINATOR'")
         self._last += 1
@@ -149,13 +158,37 @@ class Faults:
         if not taken and not self.loading:
             return None
         found = sites(call)
-        verdict, hit = Verdict(found), self._hit(call, found)
+        verdict = Verdict(found)
+        hit = Hit(
+            self._cluster.clock.now_ms(),
+            registry.name_of(call.body.API),
+            call.version,
+            call.client_id,
+            call.node,
+            next((site.group for site in found if site.group is not None), None),
+            tuple(dict.fromkeys(site.topic for site in found if site.topic is not None)),
+        )
         charged: set[int] = set()
+        first = next(iter(found), Site())
+        whole = Site(group=first.group, txn_id=first.txn_id)
         for each in taken:
-            self._judge_whole(call, each, verdict, hit, charged)
+            rule, code = each.rule, each.rule.code
+            # The answer's own code fails if a rule is about that, or if nothing else can be selected.
+            about = rule.top_level or call.body.API in _TOP_LEVEL_ONLY
+            if code is not None and about and rule.matches(whole) and carries_code(call, code):
+                each.spend(hit)
+                charged.add(id(each))
+                verdict.top_level, verdict.delay_s = code, rule.delay_s
+                break
         if verdict.top_level is None:
             for site in found:
-                loads = self._loads(call, site)
+                loads = (
+                    site.group is not None
+                    and call.body.API != FIND_COORDINATOR
+                    and (partition := offsets_partition_of(site.group, len(self._cluster.shards)))
+                    in self.loading
+                    and self._cluster.leader_of(OFFSETS_TOPIC, partition) == call.node
+                )
                 if loads:
                     verdict.codes[site.at] = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
                 able = [each for each in taken if each.rule.observe] if loads else taken
@@ -163,27 +196,6 @@ class Faults:
         if charged:
             self.active = [each for each in self.active if each.left]
         return verdict if charged or verdict.codes else None
-
-    def _loads(self, call: AnyCall, site: Site) -> bool:
-        if site.group is None or not self.loading or call.body.API == FIND_COORDINATOR:
-            return False
-        partition = offsets_partition_of(site.group, len(self._cluster.shards))
-        leads = self._cluster.leader_of(OFFSETS_TOPIC, partition) == call.node
-        return leads and partition in self.loading
-
-    def _judge_whole(
-        self, call: AnyCall, each: Installed, verdict: Verdict, hit: Hit, charged: set[int]
-    ) -> None:
-        """Fail the answer's own error code if a rule is about that, or nothing else can be selected."""
-        rule, code = each.rule, each.rule.code
-        if verdict.top_level is not None or code is None:
-            return
-        first = next(iter(verdict.sites), Site())
-        about = rule.top_level or call.body.API in _TOP_LEVEL_ONLY
-        if about and rule.matches(Site(group=first.group, txn_id=first.txn_id)) and carries_code(call, code):
-            each.spend(hit)
-            charged.add(id(each))
-            verdict.top_level, verdict.delay_s = code, rule.delay_s
 
     def _judge_site(
         self, site: Site, taken: Iterable[Installed], verdict: Verdict, hit: Hit, charged: set[int]
@@ -199,25 +211,15 @@ class Faults:
                 charged.add(id(each))
             if rule.observe:
                 continue
-            _act(each, site, verdict)
+            verdict.delay_s = max(verdict.delay_s, rule.delay_s)
+            if rule.code is not None:
+                verdict.codes[site.at] = rule.code
+                verdict.entries |= bool(rule.topic or rule.topic_id or rule.partitions or rule.resource)
+            verdict.drop |= rule.drop
+            if rule.cut_after is not None:
+                verdict.cut_after = rule.cut_after
+            verdict.stale = each.stale or verdict.stale
             return
-
-    def _hit(self, call: AnyCall, sites: Iterable[Site]) -> Hit:
-        named = [site.topic for site in sites if site.topic is not None]
-        group = next((site.group for site in sites if site.group is not None), None)
-        name = registry.name_of(call.body.API)
-        topics = tuple(dict.fromkeys(named))
-        return Hit(self._cluster.clock.now_ms(), name, call.version, call.client_id, call.node, group, topics)
-
-    def _made(self, rule: Rule) -> Installed:
-        for node in rule.nodes:
-            if node not in self._cluster.nodes:
-                there = ", ".join(map(str, self._cluster.nodes))
-                raise ConfigError(f"there is no broker {node}", f"there are {there}")
-        if rule.append_fails:
-            self._logs_of(rule)
-        stale = Snapshot.of(self._cluster) if rule.stale else None
-        return Installed(rule, rule.api_keys, rule.count, stale)
 
     def _fail_appends(self, each: Installed) -> None:
         for topic, number in self._logs_of(each.rule):
@@ -253,19 +255,6 @@ class Faults:
                 why = f"{topic.name} has no partition {number}"
                 raise ConfigError(why, f"it has {topic.partitions}, from 0 on")
         return [(topic.name, number) for number in rule.partitions or range(topic.partitions)]
-
-
-def _act(each: Installed, site: Site, verdict: Verdict) -> None:
-    """Note what a rule does to the request of which it selected this part."""
-    rule = each.rule
-    verdict.delay_s = max(verdict.delay_s, rule.delay_s)
-    if rule.code is not None:
-        verdict.codes[site.at] = rule.code
-        verdict.entries |= bool(rule.topic or rule.topic_id or rule.partitions or rule.resource)
-    verdict.drop |= rule.drop
-    if rule.cut_after is not None:
-        verdict.cut_after = rule.cut_after
-    verdict.stale = each.stale or verdict.stale
 
 
 def carries_code(call: AnyCall, code: ErrorCode) -> bool:

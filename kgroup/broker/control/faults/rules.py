@@ -219,18 +219,16 @@ def _error(name: str, value: object) -> str:
     return text
 
 
-def _topic_id(name: str, value: object) -> str:
-    text = _text(name, value)
-    if text:
-        topic_id_of(text)
-    return text
+def _text_that(check: Callable[[str], object]) -> Callable[[str, object], str]:
+    """Return a reader of texts that pass a check; an empty one needs none."""
 
+    def read(name: str, value: object) -> str:
+        text = _text(name, value)
+        if text:
+            check(text)
+        return text
 
-def _delay(name: str, value: object) -> str:
-    text = _text(name, value)
-    if text:
-        parse_duration(text)
-    return text
+    return read
 
 
 def _flag(name: str, value: object) -> bool:
@@ -289,9 +287,9 @@ _READERS: dict[str, Callable[[str, object], Entry]] = {
     **dict.fromkeys(("top_level", "observe", "drop", "append_fails", "stale"), _flag),
     **dict.fromkeys(("nodes", "partitions"), _numbers),
     "keys": _keys,
-    "topic_id": _topic_id,
+    "topic_id": _text_that(topic_id_of),
     "error": _error,
     "count": _count,
-    "delay": _delay,
+    "delay": _text_that(parse_duration),
     "cut_after": _bytes,
 }

@@ -239,19 +239,17 @@ def sites_of(body: Entry, version: int, name_of: NameOf) -> list[Site]:
         txn_id=_named(body, "transactional_id", "v3_and_below_transactional_id"),
     )
     if body.API == OFFSET_FETCH and version >= MANY_SINCE:
-        return [site for n, group in enumerate(body.groups) for site in _of_group(n, group, name_of)]
+        found = []
+        for n, group in enumerate(body.groups):
+            found.append(Site((n,), group=group.group_id))
+            asked = _BY_NAME.sites(group, name_of)
+            found += (site._replace(at=(n, *site.at), group=group.group_id) for site in asked)
+        return found
     shape = shape_of(body.API, version)
     found = [] if shape is None else list(shape.sites(body, name_of))
     return [
         each._replace(group=each.group or whole.group, txn_id=each.txn_id or whole.txn_id) for each in found
     ] or [whole]
-
-
-def _of_group(place: int, group: Entry, name_of: NameOf) -> Iterator[Site]:
-    """Yield a group of an OffsetFetch, then the partitions that are asked for."""
-    yield Site((place,), group=group.group_id)
-    for site in _BY_NAME.sites(group, name_of):
-        yield site._replace(at=(place, *site.at), group=group.group_id)
 
 
 def _named(body: Entry, *fields: str) -> str | None:

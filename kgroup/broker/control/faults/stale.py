@@ -13,11 +13,7 @@ from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
 from kgroup.errors import ErrorCode
 from kgroup.protocol.codec import Message
 from kgroup.protocol.messages.find_coordinator import FindCoordinatorResponse
-from kgroup.protocol.messages.metadata import (
-    MetadataResponse,
-    MetadataResponsePartition,
-    MetadataResponseTopic,
-)
+from kgroup.protocol.messages.metadata import MetadataResponse, MetadataResponseTopic
 from kgroup.runtime.cluster import Cluster
 from kgroup.runtime.placement import Placement
 
@@ -40,7 +36,31 @@ class Snapshot(NamedTuple):
     def aged(self, answer: Message, call: AnyCall, endpoints: Mapping[int, tuple[str, int]]) -> Message:
         """Return an answer as it would have been then: topics that did not exist are unknown."""
         if isinstance(answer, MetadataResponse):
-            return replace(answer, topics=tuple(map(self._topic, answer.topics)))
+            topics = []
+            for topic in answer.topics:
+                known = self.placements.get(topic.name or "")
+                if known is None:
+                    code = topic.error_code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                    topics.append(
+                        MetadataResponseTopic(error_code=code, name=topic.name, topic_id=topic.topic_id)
+                    )
+                    continue
+                now = {each.partition_index: each for each in topic.partitions}
+                parts = tuple(
+                    replace(
+                        now[number],
+                        error_code=ErrorCode.NONE,
+                        leader_id=then.leader,
+                        leader_epoch=then.epoch,
+                        replica_nodes=then.replicas,
+                        isr_nodes=then.replicas,
+                        offline_replicas=(),
+                    )
+                    for number, then in known.items()
+                    if number in now
+                )
+                topics.append(replace(topic, partitions=parts))
+            return replace(answer, topics=tuple(topics))
         if not isinstance(answer, FindCoordinatorResponse) or call.body.key_type != GROUP:
             return answer
         if not answer.coordinators:
@@ -48,29 +68,8 @@ class Snapshot(NamedTuple):
         found = (replace(each, **self._coordinator(each.key, endpoints)) for each in answer.coordinators)
         return replace(answer, coordinators=tuple(found))
 
-    def _topic(self, topic: MetadataResponseTopic) -> MetadataResponseTopic:
-        known = self.placements.get(topic.name or "")
-        if known is None:
-            code = topic.error_code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            return MetadataResponseTopic(error_code=code, name=topic.name, topic_id=topic.topic_id)
-        now = {each.partition_index: each for each in topic.partitions}
-        parts = (_placed(now[number], then) for number, then in known.items() if number in now)
-        return replace(topic, partitions=tuple(parts))
-
     def _coordinator(self, group_id: str, endpoints: Mapping[int, tuple[str, int]]) -> dict[str, Entry]:
         lay = self.placements[OFFSETS_TOPIC]
         node = lay[offsets_partition_of(group_id, len(lay))].leader
         host, port = endpoints[node]
         return {"error_code": ErrorCode.NONE, "node_id": node, "host": host, "port": port}
-
-
-def _placed(now: MetadataResponsePartition, then: Placement) -> MetadataResponsePartition:
-    return replace(
-        now,
-        error_code=ErrorCode.NONE,
-        leader_id=then.leader,
-        leader_epoch=then.epoch,
-        replica_nodes=then.replicas,
-        isr_nodes=then.replicas,
-        offline_replicas=(),
-    )

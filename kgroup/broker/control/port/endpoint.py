@@ -90,24 +90,20 @@ def _handler(token: str, carry_out: CarryOut) -> type[BaseHTTPRequestHandler]:
                 return 401, _error(
                     "the token is missing or wrong", "Authorization: Bearer, with the ready file's token"
                 )
-            return _answered(carry_out, self.command, self.path.partition("?")[0], body)
+            path = self.path.partition("?")[0]
+            if (self.command, path) == ("GET", "/openapi.json"):
+                return 200, document()
+            try:
+                return 200, carry_out(*_asked(self.command, path, body))
+            except KgroupError as error:
+                status = next(code for kind, code in _STATUS.items() if isinstance(error, kind))
+                usage = {"usage": True} if status == 400 else {}
+                return status, {**_error(error.message, error.hint), **usage}
 
         def log_message(self, format: str, *args: object) -> None:
             """Do not log the requests of a test."""
 
     return Handler
-
-
-def _answered(carry_out: CarryOut, method: str, path: str, body: bytes) -> tuple[int, Answer]:
-    """Return the status and the answer to a request that has the token."""
-    if (method, path) == ("GET", "/openapi.json"):
-        return 200, document()
-    try:
-        return 200, carry_out(*_asked(method, path, body))
-    except KgroupError as error:
-        status = next(code for kind, code in _STATUS.items() if isinstance(error, kind))
-        usage = {"usage": True} if status == 400 else {}
-        return status, {**_error(error.message, error.hint), **usage}
 
 
 def _asked(method: str, path: str, body: bytes) -> tuple[Operation, Fields]:
@@ -117,19 +113,19 @@ def _asked(method: str, path: str, body: bytes) -> tuple[Operation, Fields]:
         paths = ", ".join(dict.fromkeys(each.path for each in OPERATIONS))
         raise NotThere(f"there is nothing at {path}", f"there are {paths}, /openapi.json")
     for operation, found in there:
-        if operation.method == method:
-            parts = {name: _part(operation, name, text) for name, text in found.groupdict().items()}
-            return operation, {**_read(operation, body, parts), **parts}
+        if operation.method != method:
+            continue
+        parts: dict[str, object] = {}
+        for name, text in found.groupdict().items():
+            if operation.fields[name].kind != NUMBER:
+                parts[name] = unquote(text)
+            elif text.isdecimal():
+                parts[name] = int(text)
+            else:
+                raise ConfigError(f"{name} is {text!r} in the path", "it is a number")
+        return operation, {**_read(operation, body, parts), **parts}
     methods = ", ".join(each.method for each, _ in there)
     raise NotThere(f"{method} of {path} does nothing", f"it has {methods}")
-
-
-def _part(operation: Operation, name: str, text: str) -> object:
-    if operation.fields[name].kind != NUMBER:
-        return unquote(text)
-    if not text.isdecimal():
-        raise ConfigError(f"{name} is {text!r} in the path", "it is a number")
-    return int(text)
 
 
 def _read(operation: Operation, body: bytes, parts: Fields) -> Fields:

@@ -28,6 +28,16 @@ def document() -> dict[str, Entry]:
         "required": ["error"],
         "properties": {"error": {"type": TEXT}, "hint": {"type": TEXT}, "usage": {"type": FLAG}},
     }
+    types = {
+        "str": {"type": TEXT},
+        "int": {"type": NUMBER},
+        "int | None": {"type": NUMBER},
+        "bool": {"type": FLAG},
+        "tuple[str, ...]": {"type": "array", "items": {"type": TEXT}},
+        "tuple[int, ...]": {"type": "array", "items": {"type": NUMBER}},
+    }
+    properties = {each.name: types[str(each.type)] for each in fields(Rule)}
+    rule = {"type": "object", "additionalProperties": False, "properties": properties}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -39,7 +49,7 @@ def document() -> dict[str, Entry]:
         "paths": paths,
         "components": {
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-            "schemas": {"Error": error, "Rule": _rule()},
+            "schemas": {"Error": error, "Rule": rule},
         },
     }
 
@@ -95,17 +105,3 @@ def _type(kind: str, rules: str = "") -> dict[str, Entry]:
     if kind != RULES:
         return {"type": kind}
     return {"type": "array", "items": {"$ref": rules} if rules else {"type": "object"}}
-
-
-def _rule() -> dict[str, Entry]:
-    """Return the schema of a rule, from the types of its fields."""
-    types = {
-        "str": {"type": TEXT},
-        "int": {"type": NUMBER},
-        "int | None": {"type": NUMBER},
-        "bool": {"type": FLAG},
-        "tuple[str, ...]": {"type": "array", "items": {"type": TEXT}},
-        "tuple[int, ...]": {"type": "array", "items": {"type": NUMBER}},
-    }
-    properties = {each.name: types[str(each.type)] for each in fields(Rule)}
-    return {"type": "object", "additionalProperties": False, "properties": properties}
