@@ -164,7 +164,14 @@ def _stuck_classic(facts: Facts) -> Diagnosis:
         suspects = sorted(before.values(), key=lambda m: _last_commit(facts, m))
         one = "one or more of " if len(suspects) > 1 else ""
         waits = f"{one}{', '.join(map(name_of, suspects))} to rejoin"
-        evidence += [_about(facts, member) for member in suspects]
+        for member in suspects:
+            last = _last_commit(facts, member)
+            committed = f"last committed at {utc(last)}" if last >= 0 else "has committed nothing"
+            late = ""
+            if member.rebalance_timeout_ms >= 0:
+                timeout = f"rebalance timeout {member.rebalance_timeout_ms / 1000:g} s"
+                late = f", removed by {utc(facts.now_ms + member.rebalance_timeout_ms)} ({timeout})"
+            evidence.append(f"{whereabouts(member)} {committed}{late}")
         since = [name for member_id, name in present.items() if member_id not in before]
         if since:
             evidence.append(f"not waited for: {', '.join(sorted(since))} joined since")
@@ -181,16 +188,6 @@ def _stuck_classic(facts: Facts) -> Diagnosis:
 def _last_commit(facts: Facts, member: RecordedMember) -> int:
     """Return when a partition the member owned was last committed, in ms; -1 for never."""
     return max((facts.committed_ms.get(place, -1) for place in member.holds), default=-1)
-
-
-def _about(facts: Facts, member: RecordedMember) -> str:
-    last = _last_commit(facts, member)
-    committed = f"last committed at {utc(last)}" if last >= 0 else "has committed nothing"
-    late = ""
-    if member.rebalance_timeout_ms >= 0:
-        ends = facts.now_ms + member.rebalance_timeout_ms
-        late = f", removed by {utc(ends)} (rebalance timeout {member.rebalance_timeout_ms / 1000:g} s)"
-    return f"{whereabouts(member)} {committed}{late}"
 
 
 def _stuck_consumer(facts: Facts) -> Iterator[Diagnosis]:

@@ -26,40 +26,39 @@ def slow_restarts(facts: Facts) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     A member whose session would by now cover its restart is omitted.
     """
     recent = [each for each in facts.restarts if each.back_ms >= facts.since_ms]
-    slow = [each for each in recent if not _covered(facts, each)]
+    members = facts.state.view().members.values() if recent and facts.state is not None else ()
+    slow = [
+        each
+        for each in recent
+        if each.took_ms is None
+        or not any(m.instance_id == each.instance_id and m.session_timeout_ms > each.took_ms for m in members)
+    ]
     if not slow:
         return
     names = sorted({each.instance_id for each in slow})
     took_ms = [each.took_ms for each in slow if each.took_ms is not None]
     who = f"{count_of(len(names), 'static member')} rejoined after the session had ended"
     longest = f", away for up to {_s(max(took_ms))}" if took_ms else ""
+    above = f" above {_s(max(took_ms))}" if took_ms else ""
+    if facts.group.type == CLASSIC:
+        hint = (
+            f"session.timeout.ms of the clients{above}, longer than a restart takes, "
+            "up to the broker's group.max.session.timeout.ms; kgroup explain static"
+        )
+    else:
+        hint = (
+            f"{SESSION_TIMEOUT} of the group{above}, longer than a restart takes, up to the broker's "
+            "group.consumer.max.session.timeout.ms (60 s by default): "
+            f"{command('config get', facts.group.group_id)}"
+        )
     yield (
         f"{who}: {first_of(names)}{longest}; others had their partitions meanwhile",
-        _hint(facts, max(took_ms, default=None)),
+        hint,
         (
             *map(_evidence, slow[-SHOWN:]),
             *([f"and {len(slow) - SHOWN} times before"] if len(slow) > SHOWN else ()),
         ),
     )
-
-
-def _covered(facts: Facts, restart: Restart) -> bool:
-    """Return whether the member's session, as the log has it now, is longer than the restart took."""
-    if facts.state is None or restart.took_ms is None:
-        return False
-    now = [m for m in facts.state.view().members.values() if m.instance_id == restart.instance_id]
-    return any(member.session_timeout_ms > restart.took_ms for member in now)
-
-
-def _hint(facts: Facts, longest_ms: int | None) -> str:
-    above = "" if longest_ms is None else f" above {_s(longest_ms)}"
-    if facts.group.type == CLASSIC:
-        setting = f"session.timeout.ms of the clients{above}"
-        most = "up to the broker's group.max.session.timeout.ms"
-        return f"{setting}, longer than a restart takes, {most}; kgroup explain static"
-    shown = command("config get", facts.group.group_id)
-    most = "up to the broker's group.consumer.max.session.timeout.ms (60 s by default)"
-    return f"{SESSION_TIMEOUT} of the group{above}, longer than a restart takes, {most}: {shown}"
 
 
 def _evidence(restart: Restart) -> str:

@@ -22,7 +22,6 @@ from kgroup.admin.models import (
     Finding,
     GroupDescription,
     Member,
-    SubtopologyTasks,
     Tasks,
 )
 from kgroup.admin.read.members import partitions_of
@@ -129,13 +128,12 @@ def _copies(of: Tasks | None, without: Tasks | None) -> str:
         for role in ("standby", "warmup")
         for entry in getattr(of, role)
         for number in entry.partitions
-        if number not in _numbers(getattr(without, role), entry.subtopology_id)
+        if number
+        not in next(
+            (e.partitions for e in getattr(without, role) if e.subtopology_id == entry.subtopology_id), ()
+        )
     ]
     return f"tasks {', '.join(named)}" if named else "tasks of a topology that is not known"
-
-
-def _numbers(tasks: tuple[SubtopologyTasks, ...], subtopology_id: str) -> tuple[int, ...]:
-    return next((entry.partitions for entry in tasks if entry.subtopology_id == subtopology_id), ())
 
 
 def _rebalancing(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:

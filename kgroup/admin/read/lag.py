@@ -154,7 +154,8 @@ def _row(
     if isinstance(end, ListedOffset):
         log_end = end.offset
     elif end is not None:
-        failure, words = end, _words(end)
+        failure = end
+        words = (end.detail or "the topic does not exist (deleted?)") if is_gone(end) else end.message
     if committed is not None and log_end is not None:
         (lag, reason), log_start = behind(committed.offset, log_end), None
     else:
@@ -198,9 +199,3 @@ def _unsure(start: int | None, end: int | None, error: str | None) -> tuple[int 
         return 0, None
     earliest = f"earliest would read {end - start} records ({start} to {end}), latest none of them"
     return None, f"never committed: auto.offset.reset decides, {earliest}"
-
-
-def _words(error: KgroupError) -> str:
-    if is_gone(error):
-        return error.detail or "the topic does not exist (deleted?)"
-    return error.message
