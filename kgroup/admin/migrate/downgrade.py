@@ -51,8 +51,24 @@ def _online(found: Evidence) -> Iterator[Check]:
         message = "the policy is disabled: classic members are refused with INCONSISTENT_GROUP_PROTOCOL"
         yield Check("classic_members", BLOCK, message, check.hint, check.evidence)
     yield from _size(found)
-    yield from _left(found)
-    yield _classic_members(found)
+    members = found.group.known_members
+    away = [member.name for member in members if member.member_epoch == LEFT_FOR_NOW]
+    if away:
+        message = f"{', '.join(away)} left for now and still count as consumer-protocol members"
+        hint = "they hold the conversion up until they rejoin as classic ones or expire: "
+        hint += command("remove-members", found.group.group_id, options="--left-only")
+        yield Check("left_for_now", WARN, message, hint, {"members": away})
+    classic = [member.name for member in members if member.protocol == CLASSIC]
+    evidence = {"members": len(members), "classic": classic}
+    message = (
+        f"{len(classic)} of {len(members)} members speak the classic protocol; the last of the others to go "
+        "converts the group, so one classic member must be there before"
+    )
+    if len(members) == 1 and not classic and not members[0].instance_id:
+        hint = "start the classic successor first, or stop it and convert the empty group"
+        yield Check("classic_members", WARN, message, hint, evidence)
+    else:
+        yield Check("classic_members", OK, message, None, evidence)
 
 
 def _size(found: Evidence) -> Iterator[Check]:
@@ -71,29 +87,6 @@ def _size(found: Evidence) -> Iterator[Check]:
         yield Check("size", BLOCK, message, hint, evidence)
     else:
         yield Check("size", OK, f"{count} members, {MAX_SIZE}={most}", None, evidence)
-
-
-def _left(found: Evidence) -> Iterator[Check]:
-    away = [member.name for member in found.group.known_members if member.member_epoch == LEFT_FOR_NOW]
-    if away:
-        message = f"{', '.join(away)} left for now and still count as consumer-protocol members"
-        hint = "they hold the conversion up until they rejoin as classic ones or expire: "
-        hint += command("remove-members", found.group.group_id, options="--left-only")
-        yield Check("left_for_now", WARN, message, hint, {"members": away})
-
-
-def _classic_members(found: Evidence) -> Check:
-    members = found.group.known_members
-    classic = [member.name for member in members if member.protocol == CLASSIC]
-    evidence = {"members": len(members), "classic": classic}
-    message = (
-        f"{len(classic)} of {len(members)} members speak the classic protocol; the last of the others to go "
-    )
-    message += "converts the group, so one classic member must be there before"
-    if len(members) == 1 and not classic and not members[0].instance_id:
-        hint = "start the classic successor first, or stop it and convert the empty group"
-        return Check("classic_members", WARN, message, hint, evidence)
-    return Check("classic_members", OK, message, None, evidence)
 
 
 def _consequences(found: Evidence) -> Iterator[Check]:

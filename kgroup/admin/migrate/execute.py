@@ -118,7 +118,14 @@ def convert_empty(cluster: ClusterView, plan: MigrationPlan, journal: Journal) -
 
 def before_conversion(cluster: ClusterView, group_id: str, direction: str) -> Committed:
     """Return the offsets of a convertible group; raise SafetyRefused when it is not empty (any more)."""
-    _refuse_unless_empty(one_group(cluster, group_id), direction)
+    group = one_group(cluster, group_id)
+    if group.type == target_of(direction):
+        raise SafetyRefused(f"{group.group_id} is a {group.type} group already")
+    if group.state != EMPTY or group.known_members:
+        raise SafetyRefused(
+            f"{group.group_id} is {group.state}, {group.member_count} members: only empty groups convert",
+            f"roll its clients: {command(f'{direction} execute', group.group_id)}",
+        )
     return _offsets(cluster, group_id)
 
 
@@ -159,16 +166,6 @@ def changes(before: Committed, after: Committed) -> tuple[MovedOffset, ...]:
     )
 
 
-def _refuse_unless_empty(group: GroupDescription, direction: str) -> None:
-    if group.type == target_of(direction):
-        raise SafetyRefused(f"{group.group_id} is a {group.type} group already")
-    if group.state != EMPTY or group.known_members:
-        raise SafetyRefused(
-            f"{group.group_id} is {group.state}, {group.member_count} members: only empty groups convert",
-            f"roll its clients: {command(f'{direction} execute', group.group_id)}",
-        )
-
-
 def _offsets(cluster: ClusterView, group_id: str) -> Committed:
     found = committed(cluster, [group_id])[group_id]
     if isinstance(found, KgroupError):
@@ -197,7 +194,12 @@ def _join_and_leave(cluster: ClusterView, group_id: str, direction: str) -> None
     )
     answer = _ask(cluster, group_id, request, JoinGroupResponse, (0, NO_MEMBER_ID_UNTIL))
     check(answer.error_code, f"joining {group_id}", needs=needs)
-    _leave_classic(cluster, group_id, answer.member_id)
+    identity = MemberIdentity(member_id=answer.member_id, reason=REASON)
+    leave = LeaveGroupRequest(group_id=group_id, members=(identity,))
+    gone = _ask(cluster, group_id, leave, LeaveGroupResponse, (LEAVE_NAMES_MEMBERS_SINCE, None))
+    code = gone.error_code or gone.members[0].error_code
+    if code != ErrorCode.UNKNOWN_MEMBER_ID:
+        check(code, f"leaving {group_id}", needs=needs)
 
 
 def _heartbeat(
@@ -213,15 +215,6 @@ def _heartbeat(
         topic_partitions=() if joins else None,
     )
     return _ask(cluster, group_id, request, ConsumerGroupHeartbeatResponse)
-
-
-def _leave_classic(cluster: ClusterView, group_id: str, member_id: str) -> None:
-    identity = MemberIdentity(member_id=member_id, reason=REASON)
-    request = LeaveGroupRequest(group_id=group_id, members=(identity,))
-    answer = _ask(cluster, group_id, request, LeaveGroupResponse, (LEAVE_NAMES_MEMBERS_SINCE, None))
-    code = answer.error_code or answer.members[0].error_code
-    if code != ErrorCode.UNKNOWN_MEMBER_ID:
-        check(code, f"leaving {group_id}", needs=[on_group(READ, group_id)])
 
 
 def _ask(

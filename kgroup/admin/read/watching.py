@@ -63,7 +63,7 @@ def differences(
     if lag:
         pairs.append((LAG, before.total_lag, after.total_lag))
     own = [
-        Change(event, group_id, None, None, {"before": was, "after": now})
+        Change(event, after.group_id, None, None, {"before": was, "after": now})
         for event, was, now in pairs
         if was != now
     ]
