@@ -124,42 +124,35 @@ def _groups_of(entry: Entry) -> frozenset[str]:
 
 def _changed(entry: Entry) -> _Changes:
     """Return what the entry changed; raise ConfigError for one of another version, or edited by hand."""
+    changed: _Changes = {}
     try:
-        return _changed_by_deletion(entry) if entry.command == DELETE else _changed_by_plan(entry)
+        if entry.command == DELETE:
+            results = entry.results or ()
+            deleted = {r["group_id"] for r in results if r["result"] == ChangeStatus.DELETED}
+            doubtful = {r["group_id"] for r in results if r.get("error_code") in IN_DOUBT}
+            if entry.results is None:
+                doubtful = set(entry.before["offsets"])
+            for group_id, rows in entry.before["offsets"].items():
+                if isinstance(rows, list) and group_id in deleted | doubtful:
+                    changed[group_id] = {
+                        TopicPartition(topic, number): _PartitionChange(
+                            CommittedOffset(offset, epoch, metadata), None, group_id in deleted
+                        )
+                        for topic, number, offset, epoch, metadata in rows
+                    }
+            return changed
+        by_place = {(r["group_id"], r["topic"], r["partition"]): r for r in entry.results or ()}
+        for item in map(item_from, entry.plan["items"]):
+            result = by_place.get((item.group_id, item.topic, item.partition))
+            done = result is not None and result["result"] == ChangeStatus.DONE
+            doubt = item.planned and (result is None or result["error_code"] in IN_DOUBT)
+            if done or doubt:
+                changed.setdefault(item.group_id, {})[item.tp] = _PartitionChange(
+                    item.before, item.after, done
+                )
+        return changed
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ConfigError(f"{entry.id} is not an entry this version of kgroup can undo: {error}") from None
-
-
-def _changed_by_plan(entry: Entry) -> _Changes:
-    """Return the partitions a plan changed: those done, and those in doubt."""
-    results = {(r["group_id"], r["topic"], r["partition"]): r for r in entry.results or ()}
-    changed: _Changes = {}
-    for item in map(item_from, entry.plan["items"]):
-        result = results.get((item.group_id, item.topic, item.partition))
-        done = result is not None and result["result"] == ChangeStatus.DONE
-        doubtful = item.planned and (result is None or result["error_code"] in IN_DOUBT)
-        if done or doubtful:
-            changed.setdefault(item.group_id, {})[item.tp] = _PartitionChange(item.before, item.after, done)
-    return changed
-
-
-def _changed_by_deletion(entry: Entry) -> _Changes:
-    """Return the committed offsets of groups deleted, and of those in doubt."""
-    results = entry.results or ()
-    deleted = {r["group_id"] for r in results if r["result"] == ChangeStatus.DELETED}
-    doubtful = {r["group_id"] for r in results if r.get("error_code") in IN_DOUBT}
-    if entry.results is None:
-        doubtful = set(entry.before["offsets"])
-    return {
-        group_id: {
-            TopicPartition(topic, number): _PartitionChange(
-                CommittedOffset(offset, epoch, metadata), None, group_id in deleted
-            )
-            for topic, number, offset, epoch, metadata in rows
-        }
-        for group_id, rows in entry.before["offsets"].items()
-        if isinstance(rows, list) and group_id in deleted | doubtful
-    }
 
 
 def _text(stored: CommittedOffset | None) -> str:

@@ -15,7 +15,7 @@ from kgroup.domain import count_of, first_of
 from kgroup.durations import utc
 
 if TYPE_CHECKING:
-    from kgroup.history.fold.restarts import Restart
+    pass
 
 SHOWN = 5
 
@@ -51,25 +51,20 @@ def slow_restarts(facts: Facts) -> Iterator[tuple[str, str, tuple[str, ...]]]:
             "group.consumer.max.session.timeout.ms (60 s by default): "
             f"{command('config get', facts.group.group_id)}"
         )
+    evidence = []
+    for each in slow[-SHOWN:]:
+        session = "unknown length" if each.session_ms is None else _s(each.session_ms)
+        took = "" if each.took_ms is None else f", {_s(each.took_ms)} after its last sign of life"
+        evidence.append(
+            f"{each.instance_id} was back at {utc(each.back_ms)}{took}: {_s(each.late_ms)} after the end of a "
+            f"session of {session}, unless an admin had removed it (log offset {each.offset})"
+        )
+    if len(slow) > SHOWN:
+        evidence.append(f"and {len(slow) - SHOWN} times before")
     yield (
         f"{who}: {first_of(names)}{longest}; others had their partitions meanwhile",
         hint,
-        (
-            *map(_evidence, slow[-SHOWN:]),
-            *([f"and {len(slow) - SHOWN} times before"] if len(slow) > SHOWN else ()),
-        ),
-    )
-
-
-def _evidence(restart: Restart) -> str:
-    session = "a session of unknown length"
-    if restart.session_ms is not None:
-        session = f"a session of {_s(restart.session_ms)}"
-    when = utc(restart.back_ms)
-    took = "" if restart.took_ms is None else f", {_s(restart.took_ms)} after its last sign of life"
-    return (
-        f"{restart.instance_id} was back at {when}{took}: {_s(restart.late_ms)} after the end of {session}, "
-        f"unless an admin had removed it (log offset {restart.offset})"
+        tuple(evidence),
     )
 
 

@@ -5,7 +5,7 @@ released, keeps its meaning. Nothing is guessed: no finding needs history or a s
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kgroup.admin.models import (
@@ -93,7 +93,17 @@ def _behind(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
             yield f"{_who(member)} has to give up {what} and has not confirmed it", hint
         elif member.state == MemberStatus.WAITING:
             what = some(missing) if missing else _copies(member.target_tasks, member.tasks)
-            yield f"{_who(member)} waits for {what}, {_held_by(group, member, missing)}", None
+            holders = [
+                each
+                for each in group.known_members
+                if each is not member and not partitions_of(each.assignment).isdisjoint(missing)
+            ]
+            held = "not yet given up by the previous owner"
+            if holders:
+                held = f"not yet given up by {', '.join(map(_who, holders[:SHOWN]))}"
+            elif len(group.known_members) == 1:
+                held = "which no other member holds: due with one of its next heartbeats"
+            yield f"{_who(member)} waits for {what}, {held}", None
         elif member.state == MemberStatus.BEHIND:
             epochs = f"epoch {member.member_epoch}, the assignment's is {group.assignment_epoch}"
             yield f"{_who(member)} has not confirmed its assignment ({epochs})", None
@@ -104,19 +114,6 @@ def _who(member: Member) -> str:
     client = f"client {member.client_id}" if member.client_id else ""
     host = f"on {member.host}" if member.host else ""
     return f"{member.name} ({' '.join(filter(None, (client, host)))})" if client or host else member.name
-
-
-def _held_by(group: GroupDescription, waits: Member, missing: Collection[TopicPartition]) -> str:
-    holders = [
-        each
-        for each in group.known_members
-        if each is not waits and not partitions_of(each.assignment).isdisjoint(missing)
-    ]
-    if holders:
-        return f"not yet given up by {', '.join(map(_who, holders[:SHOWN]))}"
-    if len(group.known_members) == 1:
-        return "which no other member holds: due with one of its next heartbeats"
-    return "not yet given up by the previous owner"
 
 
 def _copies(of: Tasks | None, without: Tasks | None) -> str:
