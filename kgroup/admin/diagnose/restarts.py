@@ -56,8 +56,8 @@ def slow_restarts(facts: Facts) -> Iterator[tuple[str, str, tuple[str, ...]]]:
         session = "unknown length" if each.session_ms is None else _s(each.session_ms)
         took = "" if each.took_ms is None else f", {_s(each.took_ms)} after its last sign of life"
         evidence.append(
-            f"{each.instance_id} was back at {utc(each.back_ms)}{took}: {_s(each.late_ms)} after the end of a "
-            f"session of {session}, unless an admin had removed it (log offset {each.offset})"
+            f"{each.instance_id} was back at {utc(each.back_ms)}{took}: {_s(each.late_ms)} after the end of "
+            f"a session of {session}, unless an admin had removed it (log offset {each.offset})"
         )
     if len(slow) > SHOWN:
         evidence.append(f"and {len(slow) - SHOWN} times before")

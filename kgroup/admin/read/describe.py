@@ -241,7 +241,7 @@ def _with_offsets(
     share = {group.group_id for group in groups if group.type == SHARE}
     offsets, shared = stored_offsets(cluster, [group.group_id for group in groups], share)
     stored: dict[str, Committed] = {
-        group.group_id: {} if isinstance(found := offsets.get(group.group_id), KgroupError | None) else found
+        group.group_id: {} if isinstance(own := offsets.get(group.group_id), KgroupError | None) else own
         for group in groups
     }
     needed = {topic for group in groups for topic in topics_read(group.known_members)}
