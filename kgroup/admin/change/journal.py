@@ -119,8 +119,22 @@ class Journal:
     def entries(self) -> tuple[Entry, ...]:
         """Return all changes, oldest first; a last line cut short by a crash is omitted."""
         found: dict[str, Entry] = {}
-        for line in self._lines():
-            if line["phase"] == "begin":
+        try:
+            lines = self.path.read_text("utf-8").splitlines()
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise StorageError(f"the journal {self.path} cannot be read: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise StorageError(f"the journal {self.path} is damaged: it is not UTF-8", _ASIDE) from None
+        for number, text in enumerate(lines, 1):
+            line: object = None
+            with contextlib.suppress(ValueError):
+                line = json.loads(text)
+            if not _is_line(line):
+                if number < len(lines) or line is not None:
+                    raise StorageError(f"the journal {self.path} is damaged in line {number}", _ASIDE)
+            elif line["phase"] == "begin":
                 found[line["id"]] = Entry(
                     line["id"],
                     line["command"],
@@ -140,24 +154,6 @@ class Journal:
         if entry_id.upper() == "LAST":
             return known[-1] if known else None
         return next((entry for entry in known if entry.id == entry_id), None)
-
-    def _lines(self) -> Iterable[Mapping[str, Any]]:
-        try:
-            lines = self.path.read_text("utf-8").splitlines()
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise StorageError(f"the journal {self.path} cannot be read: {error.strerror}") from None
-        except UnicodeDecodeError:
-            raise StorageError(f"the journal {self.path} is damaged: it is not UTF-8", _ASIDE) from None
-        for number, text in enumerate(lines, 1):
-            line: object = None
-            with contextlib.suppress(ValueError):
-                line = json.loads(text)
-            if _is_line(line):
-                yield line
-            elif number < len(lines) or line is not None:
-                raise StorageError(f"the journal {self.path} is damaged in line {number}", _ASIDE)
 
     def _append(self, make: Callable[[int], Document]) -> Document:
         """Append the line that `make` returns for the next number; numbers count the file's changes."""

@@ -140,8 +140,38 @@ def _when_the_absent_expire(facts: Facts) -> Iterator[str]:
 def _stuck(facts: Facts) -> Iterator[Diagnosis]:
     if facts.rebalanced_throughout:
         yield _stuck_classic(facts)
-    elif facts.group.type == CONSUMER and facts.group.state in ("Assigning", "Reconciling"):
-        yield from _stuck_consumer(facts)
+        return
+    if facts.group.type != CONSUMER or facts.group.state not in ("Assigning", "Reconciling"):
+        return
+    started = _last(facts.history, "rebalance-started")
+    completed = _last(facts.history, "rebalance-completed")
+    if started is None or (completed is not None and completed.timestamp_ms >= started.timestamp_ms):
+        return
+    age_s = facts.age_ms(started.timestamp_ms) / 1000
+    if age_s < STUCK_ONLINE_S:
+        return
+    recorded = facts.state.view().members if facts.state is not None else {}
+    # Only records show what a member has to revoke of a deleted topic: brokers omit it.
+    now = {m.member_id: (recorded.get(m.member_id), m) for m in facts.group.known_members}
+    late = [
+        (member, view.name, state)
+        for member, view in now.values()
+        if (state := member.state if member is not None else view.state)
+        not in (MemberStatus.STABLE, MemberStatus.WAITING)
+    ]
+    waited = [f"{name if member is None else name_of(member)} ({state})" for member, name, state in late]
+    known = [member for member, _, _ in late if member is not None]
+    yield _diagnosis(
+        "KG112",
+        f"{facts.group.state} for {age_s:.0f} s: it waits for {', '.join(waited) or 'the assignment'}",
+        f"a member confirms within its rebalance timeout, or is removed then; "
+        f"{removal_of(facts.group.group_id, known)} removes it now",
+        [
+            f"epoch {started.epoch} began at {utc(started.timestamp_ms)} (log offset {started.offset})",
+            *(_deadline(facts, member, started.timestamp_ms) for member in known[:SHOWN]),
+            *facts.clock_words,
+        ],
+    )
 
 
 def _stuck_classic(facts: Facts) -> Diagnosis:
@@ -188,38 +218,6 @@ def _stuck_classic(facts: Facts) -> Diagnosis:
 def _last_commit(facts: Facts, member: RecordedMember) -> int:
     """Return when a partition the member owned was last committed, in ms; -1 for never."""
     return max((facts.committed_ms.get(place, -1) for place in member.holds), default=-1)
-
-
-def _stuck_consumer(facts: Facts) -> Iterator[Diagnosis]:
-    started = _last(facts.history, "rebalance-started")
-    completed = _last(facts.history, "rebalance-completed")
-    if started is None or (completed is not None and completed.timestamp_ms >= started.timestamp_ms):
-        return
-    age_s = facts.age_ms(started.timestamp_ms) / 1000
-    if age_s < STUCK_ONLINE_S:
-        return
-    recorded = facts.state.view().members if facts.state is not None else {}
-    # Only records show what a member has to revoke of a deleted topic: brokers omit it.
-    now = {m.member_id: (recorded.get(m.member_id), m) for m in facts.group.known_members}
-    late = [
-        (member, view.name, state)
-        for member, view in now.values()
-        if (state := member.state if member is not None else view.state)
-        not in (MemberStatus.STABLE, MemberStatus.WAITING)
-    ]
-    waited = [f"{name if member is None else name_of(member)} ({state})" for member, name, state in late]
-    known = [member for member, _, _ in late if member is not None]
-    yield _diagnosis(
-        "KG112",
-        f"{facts.group.state} for {age_s:.0f} s: it waits for {', '.join(waited) or 'the assignment'}",
-        f"a member confirms within its rebalance timeout, or is removed then; "
-        f"{removal_of(facts.group.group_id, known)} removes it now",
-        [
-            f"epoch {started.epoch} began at {utc(started.timestamp_ms)} (log offset {started.offset})",
-            *(_deadline(facts, member, started.timestamp_ms) for member in known[:SHOWN]),
-            *facts.clock_words,
-        ],
-    )
 
 
 def _deadline(facts: Facts, member: RecordedMember, began_ms: int) -> str:

@@ -219,7 +219,20 @@ def settle(cluster: ClusterView, facts: Sequence[Facts], patience_s: float) -> N
             first = f"{rows[0].topic}-{rows[0].partition}: {rows[0].reason}"
             message = f"lag is unknown for {count_of(len(rows), 'partition')}{least}: {first}"
             each.unseen.append(Unseen(LAG, "LAG_UNKNOWN", message))
-    _name_transactions(cluster, [each for each in facts if each.pending])
+    held = {
+        each.group.group_id: TopicPartition(OFFSETS_TOPIC, each.group.offsets_partition)
+        for each in facts
+        if each.pending and each.group.offsets_partition is not None
+    }
+    if not held:
+        return
+    try:
+        found = open_transactions(cluster, held.values())
+    except KgroupError:
+        return  # owners of offsets held open support a finding, and decide nothing
+    for each in facts:
+        if each.group.group_id in held:
+            each.transactions = found[held[each.group.group_id]]
 
 
 def _settings(cluster: ClusterView, facts: Sequence[Facts]) -> None:
@@ -380,21 +393,3 @@ def _describe_settled(cluster: ClusterView, facts: Sequence[Facts]) -> None:
 
 def _too_old(error: KgroupError) -> bool:
     return code_name(error) == ErrorCode.UNSUPPORTED_VERSION.name
-
-
-def _name_transactions(cluster: ClusterView, facts: Iterable[Facts]) -> None:
-    """Add the owners of offsets held open, where visible: they support a finding, and decide nothing."""
-    held = {
-        each.group.group_id: TopicPartition(OFFSETS_TOPIC, each.group.offsets_partition)
-        for each in facts
-        if each.group.offsets_partition is not None
-    }
-    if not held:
-        return
-    try:
-        found = open_transactions(cluster, held.values())
-    except KgroupError:
-        return
-    for each in facts:
-        if each.group.group_id in held:
-            each.transactions = found[held[each.group.group_id]]

@@ -87,7 +87,22 @@ def _online(found: Evidence) -> Iterator[Check]:
     else:
         yield from _room(found, count, any(member.instance_id for member in found.members))
     yield _embedded(found)
-    yield _user_data(found)
+    carriers = {member.name: member.user_data_bytes for member in found.members if member.user_data_bytes}
+    data: Document = {"bytes": carriers, "assignor": found.group.assignor}
+    if carriers:
+        # No other check predicts this: brokers refuse to lose an assignment's user data.
+        amounts = ", ".join(f"{size} B" for size in list(carriers.values())[:SHOWN])
+        message = (
+            f"{len(carriers)}/{len(found.members)} assignments carry user data ({amounts}), "
+            f"assignor {found.group.assignor}. {REFUSAL}"
+        )
+        hint = (
+            "roll to range or roundrobin first (a full restart: neither mixes with cooperative-sticky), or "
+            "stop all members, let the group go Empty and start them with group.protocol=consumer"
+        )
+        yield Check("assignment_user_data", BLOCK, message, hint, data)
+    else:
+        yield Check("assignment_user_data", OK, "no assignment carries user data", None, data)
     yield from _user_data_to_come(found)
     if found.group.state != STABLE:
         yield Check(
@@ -267,24 +282,6 @@ def _embedded(found: Evidence) -> Check:
         return Check("embedded_protocol", UNKNOWN, message, None, evidence)
     span = "-".join(f"v{version}" for version in sorted({*versions[:1], *versions[-1:]}))
     return Check("embedded_protocol", OK, f"consumer, subscriptions {span} parse for {count}", None, evidence)
-
-
-def _user_data(found: Evidence) -> Check:
-    """Return a check that nothing else predicts: brokers refuse to lose an assignment's user data."""
-    carriers = {member.name: member.user_data_bytes for member in found.members if member.user_data_bytes}
-    evidence = {"bytes": carriers, "assignor": found.group.assignor}
-    if not carriers:
-        return Check("assignment_user_data", OK, "no assignment carries user data", None, evidence)
-    sizes = ", ".join(f"{size} B" for size in list(carriers.values())[:SHOWN])
-    message = (
-        f"{len(carriers)}/{len(found.members)} assignments carry user data ({sizes}), "
-        f"assignor {found.group.assignor}. {REFUSAL}"
-    )
-    hint = (
-        "roll to range or roundrobin first (a full restart: neither mixes with cooperative-sticky), or stop "
-        "all members, let the group go Empty and start them with group.protocol=consumer"
-    )
-    return Check("assignment_user_data", BLOCK, message, hint, evidence)
 
 
 def _user_data_to_come(found: Evidence) -> Iterator[Check]:

@@ -40,7 +40,25 @@ def plan_downgrade(found: Evidence, patterns: Sequence[str] = ()) -> MigrationPl
     else:
         checks += _online(found)
     checks += check_patterns(patterns, found.topic_names, DOWNGRADE)
-    checks += _consequences(found)
+    regexes = sorted({m.subscribed_regex for m in group.known_members if m.subscribed_regex})
+    if regexes:
+        message = (
+            f"{len(regexes)} RE2 patterns are in use; classic clients match patterns of their own dialect"
+        )
+        checks.append(Check("regex_in_use", WARN, message, "give each to --pattern", {"patterns": regexes}))
+    low, high = found.number(MIN_SESSION), found.number(MAX_SESSION)
+    message = f"classic members bring their own session.timeout.ms, which must lie from {low} to {high} ms"
+    if low is None or high is None:
+        message = "unknown: the bounds for the classic members' own session.timeout.ms are not reported"
+    checks.append(Check("session_timeout", INFO, message, None, {MIN_SESSION: low, MAX_SESSION: high}))
+    if group.state != EMPTY:
+        message = f"{group.assignor} runs in the broker now; classic members need one assignor in common"
+        checks.append(Check("assignor", INFO, message, None, {"assignor": group.assignor}))
+        message = (
+            "the group converts at its epoch, as its generation; a rebalance follows unless a static member "
+            "is replaced while all targets are current"
+        )
+        checks.append(Check("after", INFO, message))
     return verdict_of(found, DOWNGRADE, checks)
 
 
@@ -87,27 +105,3 @@ def _size(found: Evidence) -> Iterator[Check]:
         yield Check("size", BLOCK, message, hint, evidence)
     else:
         yield Check("size", OK, f"{count} members, {MAX_SIZE}={most}", None, evidence)
-
-
-def _consequences(found: Evidence) -> Iterator[Check]:
-    patterns = sorted({m.subscribed_regex for m in found.group.known_members if m.subscribed_regex})
-    if patterns:
-        message = (
-            f"{len(patterns)} RE2 patterns are in use; classic clients match patterns of their own dialect"
-        )
-        yield Check("regex_in_use", WARN, message, "give each to --pattern", {"patterns": patterns})
-    low, high = found.number(MIN_SESSION), found.number(MAX_SESSION)
-    message = f"classic members bring their own session.timeout.ms, which must lie from {low} to {high} ms"
-    if low is None or high is None:
-        message = "unknown: the bounds for the classic members' own session.timeout.ms are not reported"
-    yield Check("session_timeout", INFO, message, None, {MIN_SESSION: low, MAX_SESSION: high})
-    if found.group.state != EMPTY:
-        message = (
-            f"{found.group.assignor} runs in the broker now; classic members need one assignor in common"
-        )
-        yield Check("assignor", INFO, message, None, {"assignor": found.group.assignor})
-        message = (
-            "the group converts at its epoch, as its generation; a rebalance follows unless a static member "
-        )
-        message += "is replaced while all targets are current"
-        yield Check("after", INFO, message)

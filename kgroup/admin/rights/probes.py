@@ -136,24 +136,24 @@ class Held:
         found: dict[str, Bits] = {}
         for broker in self._cluster.brokers():
             left = tuple(name for name in names if found.get(name) is None)
-            if left:
-                found |= _or_none(lambda: self._groups_of(broker.id, left)) or {}  # noqa: B023
-        return found
-
-    def _groups_of(self, node: int, names: tuple[str, ...]) -> dict[str, Bits]:
-        request = DescribeGroupsRequest(groups=names, include_authorized_operations=True)
-        versions = (GROUP_OPERATIONS_SINCE, ABSENT_UNTIL)
-
-        answer = self._cluster.ask_again(node, request, DescribeGroupsResponse, versions=versions)
-        found: dict[str, Bits] = {}
-        for group in answer.groups:
-            if group.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED:
-                found[group.group_id] = DENIED
-            elif group.error_code or group.authorized_operations == NOT_ASKED:
-                # The right to describe it was checked before anything else.
-                self._describable.add((GROUP, group.group_id))
-            else:
-                found[group.group_id] = group.authorized_operations
+            if not left:
+                break
+            request = DescribeGroupsRequest(groups=left, include_authorized_operations=True)
+            versions = (GROUP_OPERATIONS_SINCE, ABSENT_UNTIL)
+            try:
+                answer = self._cluster.ask_again(
+                    broker.id, request, DescribeGroupsResponse, versions=versions
+                )
+            except BrokerRefused:
+                continue
+            for group in answer.groups:
+                if group.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED:
+                    found[group.group_id] = DENIED
+                elif group.error_code or group.authorized_operations == NOT_ASKED:
+                    # The right to describe it was checked before anything else.
+                    self._describable.add((GROUP, group.group_id))
+                else:
+                    found[group.group_id] = group.authorized_operations
         return found
 
     def _topics(self, names: tuple[str, ...]) -> dict[str, Bits]:
