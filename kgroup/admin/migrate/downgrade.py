@@ -68,8 +68,21 @@ def _online(found: Evidence) -> Iterator[Check]:
     if str((found.settings or {}).get(POLICY)).lower() == "disabled":
         message = "the policy is disabled: classic members are refused with INCONSISTENT_GROUP_PROTOCOL"
         yield Check("classic_members", BLOCK, message, check.hint, check.evidence)
-    yield from _size(found)
     members = found.group.known_members
+    count, most, room = len(members), found.number(MAX_SIZE), found.number(CONSUMER_MAX_SIZE)
+    sizes = {"members": count, MAX_SIZE: most, CONSUMER_MAX_SIZE: room}
+    if most is None or room is None:
+        why = found.settings_error or "the broker does not report it"
+        yield Check("size", UNKNOWN, f"{MAX_SIZE}: {why}", None, sizes, found.settings_code)
+    elif count > most:
+        message = f"{count} members, {MAX_SIZE}={most}: the group stays a consumer group"
+        yield Check("size", BLOCK, message, f"raise {MAX_SIZE} or stop members", sizes)
+    elif count >= room and any(member.instance_id for member in members):
+        message = f"the group is full ({CONSUMER_MAX_SIZE}={room}): successors of static members are refused"
+        hint = f"raise {CONSUMER_MAX_SIZE}, or remove each first: kgroup remove-members"
+        yield Check("size", BLOCK, message, hint, sizes)
+    else:
+        yield Check("size", OK, f"{count} members, {MAX_SIZE}={most}", None, sizes)
     away = [member.name for member in members if member.member_epoch == LEFT_FOR_NOW]
     if away:
         message = f"{', '.join(away)} left for now and still count as consumer-protocol members"
@@ -87,21 +100,3 @@ def _online(found: Evidence) -> Iterator[Check]:
         yield Check("classic_members", WARN, message, hint, evidence)
     else:
         yield Check("classic_members", OK, message, None, evidence)
-
-
-def _size(found: Evidence) -> Iterator[Check]:
-    members = found.group.known_members
-    count, most, room = len(members), found.number(MAX_SIZE), found.number(CONSUMER_MAX_SIZE)
-    evidence = {"members": count, MAX_SIZE: most, CONSUMER_MAX_SIZE: room}
-    if most is None or room is None:
-        why = found.settings_error or "the broker does not report it"
-        yield Check("size", UNKNOWN, f"{MAX_SIZE}: {why}", None, evidence, found.settings_code)
-    elif count > most:
-        message = f"{count} members, {MAX_SIZE}={most}: the group stays a consumer group"
-        yield Check("size", BLOCK, message, f"raise {MAX_SIZE} or stop members", evidence)
-    elif count >= room and any(member.instance_id for member in members):
-        message = f"the group is full ({CONSUMER_MAX_SIZE}={room}): successors of static members are refused"
-        hint = f"raise {CONSUMER_MAX_SIZE}, or remove each first: kgroup remove-members"
-        yield Check("size", BLOCK, message, hint, evidence)
-    else:
-        yield Check("size", OK, f"{count} members, {MAX_SIZE}={most}", None, evidence)

@@ -79,11 +79,7 @@ def gather_all(
         else:
             groups[group_id] = found[0]
     logged = read_logged(cluster, groups) if read_log else dict.fromkeys(groups)
-    empty = [
-        group
-        for group in groups.values()
-        if group.type == CLASSIC and group.state == EMPTY and group.protocol_type in ("", CONSUMER)
-    ]
+    empty = [group for group in groups.values() if _is_empty_of_consumers(group)]
     topics = cluster.metadata(None).topics if all_topics or empty else ()
     names = frozenset(topic.name for topic in topics if topic.name and not topic.is_internal)
     kinds = kinds_of_empty(cluster, [group.group_id for group in empty], names)
@@ -127,6 +123,10 @@ class AnotherType(SafetyRefused):
 
 def _broker_of(group: GroupDescription) -> int:
     return group.coordinator.id if group.coordinator is not None else -1
+
+
+def _is_empty_of_consumers(group: GroupDescription) -> bool:
+    return group.type == CLASSIC and group.state == EMPTY and group.protocol_type in ("", CONSUMER)
 
 
 def _kind(group: GroupDescription) -> Kind:

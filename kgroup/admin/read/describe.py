@@ -152,12 +152,7 @@ def _ask(
         nonlocal rest
         if named:
             answers.update(describe(named))
-            rest = [
-                group
-                for group in rest
-                if (answer := answers.get(group)) is None
-                or (isinstance(answer, BrokerRefused) and answer.code in _ANOTHER_TYPE)
-            ]
+            rest = [group for group in rest if group not in answers or _is_another_type(answers[group])]
 
     def as_consumer(named: Sequence[str]) -> Answers[GroupDescription]:
         from kgroup.protocol.messages.consumer_group_describe import (
@@ -201,6 +196,10 @@ def reports_instances(cluster: ClusterView, node: int) -> bool:
     """Return whether DescribeGroups carries instance ids: from Kafka 2.4 on; 2.3 has static members."""
     served = cluster.transport.versions(node, DESCRIBE_GROUPS)
     return served is None or served[-1] >= INSTANCE_IDS_SINCE
+
+
+def _is_another_type(answer: GroupDescription | KgroupError) -> bool:
+    return isinstance(answer, BrokerRefused) and answer.code in _ANOTHER_TYPE
 
 
 def _as_classic(request: Ask, groups: Sequence[str], reports_instances: bool) -> Answers[GroupDescription]:

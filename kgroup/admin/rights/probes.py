@@ -124,10 +124,21 @@ class Held:
                 (TOPIC, CREATE): lambda name: check_topic(cluster, name),
             }
             ask = questions.get((right.resource, right.operation))
+            if ask is None:
+                self._probed[right] = None
+                return None
             names = (
                 {GROUP: GROUP_PROBES, TOPIC: PROBES}.get(right.resource, ()) if right.name == EVERY else ()
             )
-            allowed = [_allowed(ask, name) for name in names or (right.name,)] if ask else [None]
+            allowed: list[bool | None] = []
+            for name in names or (right.name,):
+                try:
+                    ask(name)
+                    allowed.append(True)
+                except BrokerRefused as error:
+                    # A refusal for another reason than a missing right shows only sometimes that it is there.
+                    known = True if error.code in _ASKED_AND_ALLOWED else None
+                    allowed.append(False if error.name in REFUSALS else known)
             self._probed[right] = False if False in allowed else None if None in allowed else True
         return self._probed[right]
 
@@ -183,14 +194,3 @@ def _or_none(ask: Callable[[], T]) -> T | None:
         return ask()
     except BrokerRefused:
         return None
-
-
-def _allowed(ask: Callable[[str], object], name: str) -> bool | None:
-    """Return whether a request was answered, or refused for another reason than a missing right."""
-    try:
-        ask(name)
-    except BrokerRefused as error:
-        if error.name in REFUSALS:
-            return False
-        return True if error.code in _ASKED_AND_ALLOWED else None
-    return True
