@@ -113,7 +113,20 @@ class Acls:
 
     def remove(self, acls: Sequence[ListedAcl]) -> tuple[ListedAcl, ...]:
         """Remove rules; return those that existed. Raise BrokerRefused."""
-        request = DeleteAclsRequest(filters=tuple(map(_exactly, acls)))
+        request = DeleteAclsRequest(
+            filters=tuple(
+                DeleteAclsFilter(
+                    resource_type_filter=acl.resource_type,
+                    resource_name_filter=acl.name,
+                    pattern_type_filter=acl.pattern,
+                    principal_filter=acl.principal,
+                    host_filter=acl.host,
+                    operation=acl.operation,
+                    permission_type=acl.permission,
+                )
+                for acl in acls
+            )
+        )
 
         gone: list[ListedAcl] = []
         # a repeated removal reports "not found", so an unknown outcome cannot be resolved by retrying
@@ -124,18 +137,6 @@ class Acls:
                 check(each.error_code, "removing an access rule", each.error_message)
                 gone.append(acl)
         return tuple(gone)
-
-
-def _exactly(acl: ListedAcl) -> DeleteAclsFilter:
-    return DeleteAclsFilter(
-        resource_type_filter=acl.resource_type,
-        resource_name_filter=acl.name,
-        pattern_type_filter=acl.pattern,
-        principal_filter=acl.principal,
-        host_filter=acl.host,
-        operation=acl.operation,
-        permission_type=acl.permission,
-    )
 
 
 def _spelling(kind: type[IntEnum], number: int) -> str:

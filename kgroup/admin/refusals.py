@@ -47,17 +47,14 @@ def refused(code: int, what: str, detail: str | None = None, needs: Needs = ()) 
     Where a right is missing it names the one of the request's `needs`.
     """
     known = ErrorCode(code) if code in _CODES else None
-    meaning = _lacking(code, needs, detail) or detail or (_MEANINGS.get(known) if known is not None else None)
+    missing = lacking(code, *needs)
+    if missing and detail and any(right.name == EVERY for right in needs):
+        # The broker does not say which right is missing: its own words may.
+        missing = f"{missing} ({detail})"
+    meaning = missing or detail or (_MEANINGS.get(known) if known is not None else None)
     name = ErrorCode.name_of(code)
     text = f"{what}: {name}" + (f": {meaning}" if meaning else "")
     return BrokerRefused(code, text, detail=detail, hint=HINTS.get(known) if known is not None else None)
-
-
-def _lacking(code: int, needs: Needs, detail: str | None) -> str | None:
-    """Return the missing right; where the broker does not say which, its own words as well."""
-    missing = lacking(code, *needs)
-    any_of = any(right.name == EVERY for right in needs)
-    return f"{missing} ({detail})" if missing and detail and any_of else missing
 
 
 _CODES = frozenset(int(code) for code in ErrorCode)

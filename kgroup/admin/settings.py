@@ -15,7 +15,6 @@ from kgroup.security.rights import ALTER_CONFIGS, DESCRIBE_CONFIGS, on_cluster, 
 
 if TYPE_CHECKING:
     from kgroup.protocol.messages.describe_configs import DescribeConfigsResult
-    from kgroup.protocol.messages.incremental_alter_configs import AlterableConfig
 
 TOPIC, BROKER, GROUP = 2, 4, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -187,13 +186,21 @@ def alter_group(
     Raise BrokerRefused with INVALID_CONFIG for unknown names and for values out of the broker's bounds.
     """
     from kgroup.protocol.messages.incremental_alter_configs import (
+        AlterableConfig,
         AlterConfigsResource,
         IncrementalAlterConfigsRequest,
         IncrementalAlterConfigsResponse,
     )
 
-    configs = tuple(_altered(name, wanted) for name, wanted in changes.items())
-    resource = AlterConfigsResource(resource_type=GROUP, resource_name=group_id, configs=configs)
+    configs = []
+    for name, wanted in changes.items():
+        if isinstance(wanted, Items):
+            operation, value = APPEND if wanted.added else SUBTRACT, ",".join(wanted.names)
+            configs.append(AlterableConfig(name=name, config_operation=operation, value=value))
+        else:
+            operation = DELETE if wanted is None else SET
+            configs.append(AlterableConfig(name=name, config_operation=operation, value=wanted))
+    resource = AlterConfigsResource(resource_type=GROUP, resource_name=group_id, configs=tuple(configs))
     request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=validate_only)
 
     # Setting the same values twice is the same as once, and so is a list that has an item, or lacks it.
@@ -201,12 +208,3 @@ def alter_group(
         if response.error_code:
             needs = [on_group(ALTER_CONFIGS, group_id)]
             raise refused(response.error_code, f"settings of group {group_id}", response.error_message, needs)
-
-
-def _altered(name: str, wanted: Wanted) -> AlterableConfig:
-    from kgroup.protocol.messages.incremental_alter_configs import AlterableConfig
-
-    if isinstance(wanted, Items):
-        operation = APPEND if wanted.added else SUBTRACT
-        return AlterableConfig(name=name, config_operation=operation, value=",".join(wanted.names))
-    return AlterableConfig(name=name, config_operation=DELETE if wanted is None else SET, value=wanted)

@@ -11,8 +11,15 @@ def word(text: str) -> str:
         return text
     if text.isprintable():
         return "'" + text.replace("'", "'\"'\"'") + "'"
-    escaped = (_escaped(character) for character in text)
-    return "$'" + "".join(escaped) + "'"
+    escaped = ""
+    for character in text:
+        if character in "'\\":
+            escaped += "\\" + character
+        elif character.isprintable():
+            escaped += character
+        else:
+            escaped += "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogateescape"))
+    return f"$'{escaped}'"
 
 
 def list_item(text: str) -> str:
@@ -29,14 +36,6 @@ def items(text: str) -> list[str]:
 def all_items(texts: Iterable[str] | None) -> tuple[str, ...]:
     """Return the values of several comma lists, each once."""
     return tuple(dict.fromkeys(value for text in texts or () for value in items(text)))
-
-
-def _escaped(character: str) -> str:
-    if character in "'\\":
-        return "\\" + character
-    if character.isprintable():
-        return character
-    return "".join(f"\\x{byte:02x}" for byte in character.encode("utf-8", "surrogateescape"))
 
 
 def command(verb: str, *names: str, options: str = "") -> str:

@@ -104,8 +104,17 @@ def create_topic(
                 needs = [on_topic(CREATE, name)]
                 raise refused(result.error_code, f"creating topic {name}", result.error_message, needs)
 
+    def known(_: float) -> TopicDescription:
+        found = cluster.topics([name])[name]
+        if isinstance(found, KgroupError):
+            raise found
+        if any(partition.leader < 0 for partition in found.partitions):
+            raise refused(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {name}")
+        return found
+
     cluster.retry.call(ask, idempotent=False)
-    return _once_known(cluster, name)
+    # The broker asked may not know all its leaders yet.
+    return cluster.retry.call(known, idempotent=True)
 
 
 def check_topic(cluster: ClusterView, name: str) -> None:
@@ -126,17 +135,3 @@ def _create_request(
         configs=tuple(CreatableTopicConfig(name=key, value=value) for key, value in configs.items()),
     )
     return CreateTopicsRequest(topics=(topic,), timeout_ms=int(timeout_s * 1000))
-
-
-def _once_known(cluster: ClusterView, name: str) -> TopicDescription:
-    """Return the new topic, as soon as the broker asked knows all its leaders."""
-
-    def ask(_: float) -> TopicDescription:
-        found = cluster.topics([name])[name]
-        if isinstance(found, KgroupError):
-            raise found
-        if any(partition.leader < 0 for partition in found.partitions):
-            raise refused(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {name}")
-        return found
-
-    return cluster.retry.call(ask, idempotent=True)

@@ -52,7 +52,14 @@ class Users:
         request = DescribeUserScramCredentialsRequest(users=asked)
 
         if asked is None:
-            _refuse_unseen(self._cluster)
+            # Kafka 4.3.1 leaves the request unanswered where users may not be described.
+            try:
+                operations = cluster_operations(self._cluster)
+            except BrokerRefused:
+                operations = NOT_ASKED  # unknown whether it may: then the request itself will show it
+            if operations != NOT_ASKED and not operations & DESCRIBE_BIT:
+                code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+                raise refused(code, "describing SCRAM users", needs=[on_cluster(DESCRIBE)])
         answer = self._cluster.ask_controller(request, DescribeUserScramCredentialsResponse)
         check(answer.error_code, "describing SCRAM users", answer.error_message, [on_cluster(DESCRIBE)])
         found, errors = [], []
@@ -112,17 +119,6 @@ class Users:
                 self._cluster, AlterUserScramCredentialsRequest(deletions=(change,)), f"removing user {user}"
             )
         return tuple(mechanism.spelling for mechanism in wanted)
-
-
-def _refuse_unseen(cluster: ClusterView) -> None:
-    """Raise BrokerRefused where users may not be described: Kafka 4.3.1 leaves that request unanswered."""
-    try:
-        operations = cluster_operations(cluster)
-    except BrokerRefused:
-        return  # unknown whether it may: then the request itself will show it
-    if operations != NOT_ASKED and not operations & DESCRIBE_BIT:
-        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-        raise refused(code, "describing SCRAM users", needs=[on_cluster(DESCRIBE)])
 
 
 def _alter(cluster: ClusterView, request: AlterUserScramCredentialsRequest, what: str) -> None:

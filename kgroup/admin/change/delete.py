@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 
 from kgroup.admin.change.journal import OUTCOME_UNKNOWN, Journal
-from kgroup.admin.change.offset_plans import GroupNow, actor, forgets, look
+from kgroup.admin.change.offset_plans import actor, forgets, look
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import DEAD, EMPTY, SHARE, ChangeStatus, Deletion, GroupDescription, GroupResult
 from kgroup.admin.read.describe import groups_only
@@ -25,14 +25,11 @@ def plan(cluster: ClusterView, group_ids: Iterable[str]) -> tuple[GroupResult, .
         if items[name].planned and isinstance(found, GroupDescription) and found.type == SHARE
     ]
     for name, now in look(cluster, share).items() if share else ():
-        items[name] = _planned_share(items[name], now)
+        if now.error:
+            items[name] = _unreadable(name, now.error)
+        else:
+            items[name] = replace(items[name], effect=f"deleted with its start offsets. {forgets(now)}")
     return tuple(items.values())
-
-
-def _planned_share(item: GroupResult, now: GroupNow) -> GroupResult:
-    if now.error:
-        return _unreadable(item.group_id, now.error)
-    return replace(item, effect=f"deleted with its start offsets. {forgets(now)}")
 
 
 def _planned(group_id: str, found: GroupDescription | KgroupError) -> GroupResult:
@@ -58,7 +55,14 @@ def execute(cluster: ClusterView, group_ids: Iterable[str]) -> tuple[GroupResult
     answers = cluster.ask_coordinators(
         group_ids, lambda node, groups, left_s: _delete(cluster, node, groups, left_s), idempotent=False
     )
-    return tuple(_became(group_id, answer) for group_id, answer in answers.items())
+    results = []
+    for group_id, answer in answers.items():
+        if isinstance(answer, OutcomeUnknown):
+            effect = f"{answer.message}; list the groups to see what became of it"
+            results.append(GroupResult(group_id, ChangeStatus.FAILED, OUTCOME_UNKNOWN, effect))
+        else:
+            results.append(_failed(group_id, answer) if isinstance(answer, KgroupError) else answer)
+    return tuple(results)
 
 
 def recorded(
@@ -84,7 +88,16 @@ def recorded(
     wanted = [name for name in described if name not in kept]
     if not wanted:
         return Deletion(tuple(kept.values()))
-    before = {name: _image(now[name]) for name in wanted}
+    # The offsets of each group, or why they are unknown.
+    before = {
+        name: str(now[name].error)
+        if now[name].error
+        else [
+            [p.topic, p.partition, at.offset, at.leader_epoch, at.metadata]
+            for p, at in sorted(now[name].committed.items())
+        ]
+        for name in wanted
+    }
     share = [name for name in wanted if now[name].type == SHARE]
     plan = {"groups": wanted, "share": share, "actor": actor(), "reason": reason}
     named = [{"group_id": group_id} for group_id in wanted]
@@ -92,21 +105,6 @@ def recorded(
         items = execute(cluster, wanted)
         entry.results += map(asdict, items)
     return Deletion((*items, *kept.values()), entry.id)
-
-
-def _image(now: GroupNow) -> str | list[list[str | int]]:
-    """Return the offsets of a group as the journal keeps them, or why they are unknown."""
-    if now.error:
-        return str(now.error)
-    rows = sorted(now.committed.items())
-    return [[p.topic, p.partition, at.offset, at.leader_epoch, at.metadata] for p, at in rows]
-
-
-def _became(group_id: str, answer: GroupResult | KgroupError) -> GroupResult:
-    if isinstance(answer, OutcomeUnknown):
-        effect = f"{answer.message}; list the groups to see what became of it"
-        return GroupResult(group_id, ChangeStatus.FAILED, OUTCOME_UNKNOWN, effect)
-    return _failed(group_id, answer) if isinstance(answer, KgroupError) else answer
 
 
 def _delete(cluster: ClusterView, node: int, groups: Sequence[str], left_s: float) -> Answers[GroupResult]:

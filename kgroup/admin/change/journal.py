@@ -106,7 +106,11 @@ class Journal:
         try:
             yield made
         except BaseException as error:
-            failure = _failure(error)
+            code, effect = INTERRUPTED, "what became of it is not known"
+            if isinstance(error, KgroupError):
+                code = OUTCOME_UNKNOWN if isinstance(error, OutcomeUnknown) else code_name(error)
+                effect = error.message
+            failure = {"result": ChangeStatus.FAILED, "error_code": code, "effect": effect}
             rest = [{**item, **failure} for item in items[len(made.results) :]]
             self.end(made.id, [*made.results, *rest])
             raise
@@ -115,8 +119,22 @@ class Journal:
     def entries(self) -> tuple[Entry, ...]:
         """Return all changes, oldest first; a last line cut short by a crash is omitted."""
         found: dict[str, Entry] = {}
-        for line in self._lines():
-            if line["phase"] == "begin":
+        try:
+            lines = self.path.read_text("utf-8").splitlines()
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise StorageError(f"the journal {self.path} cannot be read: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise StorageError(f"the journal {self.path} is damaged: it is not UTF-8", _ASIDE) from None
+        for number, text in enumerate(lines, 1):
+            line: object = None
+            with contextlib.suppress(ValueError):
+                line = json.loads(text)
+            if not _is_line(line):
+                if number < len(lines) or line is not None:
+                    raise StorageError(f"the journal {self.path} is damaged in line {number}", _ASIDE)
+            elif line["phase"] == "begin":
                 found[line["id"]] = Entry(
                     line["id"],
                     line["command"],
@@ -137,31 +155,17 @@ class Journal:
             return known[-1] if known else None
         return next((entry for entry in known if entry.id == entry_id), None)
 
-    def _lines(self) -> Iterable[Mapping[str, Any]]:
-        try:
-            lines = self.path.read_text("utf-8").splitlines()
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise StorageError(f"the journal {self.path} cannot be read: {error.strerror}") from None
-        except UnicodeDecodeError:
-            raise StorageError(f"the journal {self.path} is damaged: it is not UTF-8", _ASIDE) from None
-        for number, text in enumerate(lines, 1):
-            line: object = None
-            with contextlib.suppress(ValueError):
-                line = json.loads(text)
-            if _is_line(line):
-                yield line
-            elif number < len(lines) or line is not None:
-                raise StorageError(f"the journal {self.path} is damaged in line {number}", _ASIDE)
-
     def _append(self, make: Callable[[int], Document]) -> Document:
         """Append the line that `make` returns for the next number; numbers count the file's changes."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # 0600: plans name groups and hosts.
             with open(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as file:
-                _lock(file.fileno())
+                # Closing the file unlocks it. Without flock, writers must take turns.
+                with contextlib.suppress(ImportError):
+                    import fcntl
+
+                    fcntl.flock(file.fileno(), fcntl.LOCK_EX)
                 written = file.read()
                 line = make(written.count(b'"phase": "begin"') + 1)
                 start = written.rfind(b"\n") + 1
@@ -177,18 +181,6 @@ class Journal:
                 "nothing is changed without a journal entry; make the folder writable",
             ) from None
         return line
-
-
-def _failure(error: BaseException) -> dict[str, str]:
-    if isinstance(error, OutcomeUnknown):
-        return {"result": ChangeStatus.FAILED, "error_code": OUTCOME_UNKNOWN, "effect": error.message}
-    if isinstance(error, KgroupError):
-        return {"result": ChangeStatus.FAILED, "error_code": code_name(error), "effect": error.message}
-    return {
-        "result": ChangeStatus.FAILED,
-        "error_code": INTERRUPTED,
-        "effect": "what became of it is not known",
-    }
 
 
 _ASIDE = "mend the line, or move the file aside to begin a new journal"
@@ -211,12 +203,3 @@ def _is_line(line: object) -> TypeGuard[Mapping[str, Any]]:
     if fields is None or not all(isinstance(line.get(name), kind) for name, kind in fields.items()):
         return False
     return all(isinstance(result, dict) for result in line.get("results", ()))
-
-
-def _lock(descriptor: int) -> None:
-    """Lock the file until it is closed; without flock, writers must take turns."""
-    try:
-        import fcntl
-    except ImportError:
-        return
-    fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -1,6 +1,7 @@
 """Execute a plan of committed offsets: checked again, journalled first, one result per partition."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -74,7 +75,15 @@ def execute(cluster: ClusterView, journal: Journal, plan: OffsetsPlan) -> Offset
     done: list[OffsetChange] = []
     by_group = grouped((item.group_id, item) for item in items)
     named = [_result(item) for mine in by_group.values() for item in mine]
-    before = {"offsets": _image(items)}
+    image = {
+        group_id: [
+            [item.topic, item.partition, was.offset, was.leader_epoch, was.metadata]
+            for item in mine
+            if (was := item.before) is not None
+        ]
+        for group_id, mine in grouped((item.group_id, item) for item in items if item.planned).items()
+    }
+    before = {"offsets": image}
     with journal.change(plan.command, cluster.cluster_id(), plan_document(plan), before, named) as entry:
         for group_id, mine in by_group.items():
             changed = _change(cluster, group_id, mine, share=group_id in share)
@@ -127,7 +136,10 @@ def _change(
             codes.update(done)
     there: Mapping[TopicPartition, CommittedOffset] | None = None
     if isinstance(error, OutcomeUnknown):
-        there = _committed_after_doubt(cluster, group_id, share)
+        # What is committed now shows whether a request without a reply was carried out.
+        with suppress(KgroupError):
+            group = look(cluster, [group_id], [group_id] if share else ())[group_id]
+            there = None if group.error else group.committed
     became = [_became(item, codes, error, there) if item.planned else item for item in items]
     gone = {p.topic for p in to_forget if codes.get(p) == ErrorCode.NONE} if share else ()
     return [
@@ -136,17 +148,6 @@ def _change(
         else item
         for item in became
     ]
-
-
-def _committed_after_doubt(
-    cluster: ClusterView, group_id: str, share: bool
-) -> Mapping[TopicPartition, CommittedOffset] | None:
-    """Return what is committed now, which shows whether a request without a reply was carried out."""
-    try:
-        group = look(cluster, [group_id], [group_id] if share else ())[group_id]
-    except KgroupError:
-        return None
-    return None if group.error else group.committed
 
 
 def _became(
@@ -174,18 +175,6 @@ def _became(
     missing = lacking(code, on_topic(READ, item.topic), on_group(READ, item.group_id))
     text = "the committed offset is as it was" + (f": {missing}" if missing else "")
     return replace(item, result=ChangeStatus.FAILED, error_code=name, effect=text)
-
-
-def _image(items: Iterable[OffsetChange]) -> dict[str, list[list[str | int]]]:
-    """Return the committed offsets before the change, by group, of the partitions about to change."""
-    image: dict[str, list[list[str | int]]] = {}
-    for item in items:
-        if item.planned:
-            rows = image.setdefault(item.group_id, [])
-            if item.before is not None:
-                before = item.before
-                rows.append([item.topic, item.partition, before.offset, before.leader_epoch, before.metadata])
-    return image
 
 
 def _result(item: OffsetChange) -> Document:

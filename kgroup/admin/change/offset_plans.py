@@ -163,12 +163,20 @@ def look(cluster: ClusterView, group_ids: Iterable[str], share: Collection[str] 
     """Return each group as it is now; absent ones count as share groups if they are in `share`."""
     wanted = list(dict.fromkeys(group_ids))
     described = groups_only(cluster, wanted)
-    shares = {name for name in wanted if _is_share(described[name], name in share)}
+    shares = {
+        name
+        for name, group in described.items()
+        if (is_absent(group) and name in share)
+        or (isinstance(group, GroupDescription) and group.type == SHARE)
+    }
     offsets, reports = stored_offsets(cluster, wanted, shares)
     shared = {name: each for name, each in reports.items() if isinstance(each, ShareOffsets)}
     done = _done_beyond(cluster, shared)
     complete = sees_every_topic(cluster) if offsets else True
-    unread = _unread_starts(cluster, shared)
+    unsure = any(each.without_start for each in shared.values())
+    stores = cluster.topics([SHARE_STATE]).get(SHARE_STATE) if unsure else None
+    # The first reason why some of a group's start offsets may not have been reported.
+    unread = {name: next(iter(unread_starts(name, each, stores)), None) for name, each in shared.items()}
     found = {}
     for group_id in wanted:
         unseen = unread.get(group_id) if complete else unseen_offsets(group_id)
@@ -201,10 +209,6 @@ def look(cluster: ClusterView, group_ids: Iterable[str], share: Collection[str] 
     return found
 
 
-def _is_share(found: GroupDescription | KgroupError, if_absent: bool) -> bool:
-    return is_absent(found) and if_absent if isinstance(found, KgroupError) else found.type == SHARE
-
-
 def _done_beyond(cluster: ClusterView, shared: Mapping[str, ShareOffsets]) -> dict[str, int | None]:
     """Return at most how many records beyond each group's start offsets are done; log ends are read last."""
     places = {place for found in shared.values() for place in found.starts}
@@ -220,14 +224,6 @@ def _done_beyond(cluster: ClusterView, shared: Mapping[str, ShareOffsets]) -> di
         known = [count for count in counts if count is not None]
         done[name] = sum(known) if len(known) == len(counts) else None
     return done
-
-
-def _unread_starts(cluster: ClusterView, shared: Mapping[str, ShareOffsets]) -> dict[str, ItemError]:
-    """Return the first reason why some of a group's start offsets may not have been reported."""
-    unsure = any(found.without_start for found in shared.values())
-    state = cluster.topics([SHARE_STATE]).get(SHARE_STATE) if unsure else None
-    reasons = {name: next(iter(unread_starts(name, found, state)), None) for name, found in shared.items()}
-    return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
 def refusal_of(group: GroupNow) -> tuple[str, str] | None:
@@ -284,6 +280,17 @@ def make_plan(purpose: Purpose, now: Mapping[str, GroupNow], drafts: Mapping[str
             else i
             for i in items
         ]
+    groups = []
+    for group in (now[group_id] for group_id in drafts):
+        refusal, hint = None, None
+        if purpose.needs_empty or group.error or group.type == SHARE or group.no_offsets is not None:
+            refusal, hint = refusal_of(group) or (None, None)
+        code = code_name(group.error) if group.error else None
+        groups.append(
+            PlannedGroup(
+                group.group_id, group.type, group.state, group.members, refusal, hint, code, _caution(group)
+            )
+        )
     return OffsetsPlan(
         id=plan_id,
         command=purpose.command,
@@ -291,7 +298,7 @@ def make_plan(purpose: Purpose, now: Mapping[str, GroupNow], drafts: Mapping[str
         created_ms=created_ms,
         actor=who,
         reason=purpose.reason,
-        groups=tuple(_planned(now[group_id], purpose.needs_empty) for group_id in drafts),
+        groups=tuple(groups),
         items=tuple(items),
         needs_empty=purpose.needs_empty,
         undoes=purpose.undoes,
@@ -344,22 +351,6 @@ def item_from(item: Mapping[str, Any]) -> OffsetChange:
     """Return one partition of a plan's JSON object; raise TypeError, KeyError or ValueError otherwise."""
     before, after = (CommittedOffset(**item[key]) if item[key] else None for key in ("before", "after"))
     return OffsetChange(**{**item, "before": before, "after": after, "result": ChangeStatus(item["result"])})
-
-
-def _planned(group: GroupNow, needs_empty: bool) -> PlannedGroup:
-    refusal, hint = None, None
-    if needs_empty or group.error or group.type == SHARE or group.no_offsets is not None:
-        refusal, hint = refusal_of(group) or (None, None)
-    return PlannedGroup(
-        group.group_id,
-        group.type,
-        group.state,
-        group.members,
-        refusal,
-        hint,
-        code_name(group.error) if group.error else None,
-        _caution(group),
-    )
 
 
 def _caution(group: GroupNow) -> str | None:

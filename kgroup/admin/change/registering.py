@@ -11,7 +11,7 @@ from kgroup.admin.change.remove_members import effect_of
 from kgroup.admin.change.settings import SettingsChange
 from kgroup.admin.change.settings import execute as change_settings
 from kgroup.admin.discovery import ClusterView
-from kgroup.admin.models import CLASSIC, CONSUMER, ChangeStatus, GroupDescription, Member
+from kgroup.admin.models import CLASSIC, CONSUMER, ChangeStatus, GroupDescription
 from kgroup.admin.read.describe import groups_only
 from kgroup.admin.refusals import is_absent
 from kgroup.admin.settings import Items, Setting, Wanted, alter_group, settings_of_groups
@@ -115,7 +115,14 @@ def plan(cluster: ClusterView, group_id: str, wanted: Registering) -> Registrati
     settings = settings_of_groups(cluster, [group_id], SETTINGS)[group_id]
     if isinstance(settings, KgroupError):
         raise settings
-    group = _group(cluster, group_id)
+    found = groups_only(cluster, [group_id])[group_id]
+    group = None if is_absent(found) else found
+    if isinstance(group, KgroupError):
+        raise group
+    if group is not None and group.type not in (CLASSIC, CONSUMER):
+        raise SafetyRefused(
+            f"{group_id} is a {group.type} group: classic and consumer groups alone have registered ids"
+        )
     changes = _changes(wanted, settings)
     if changes:
         alter_group(cluster, group_id, changes, validate_only=True)
@@ -130,19 +137,6 @@ def execute(cluster: ClusterView, journal: Journal, made: RegistrationPlan, reas
     )
     change = SettingsChange(made.wanted.command, made.group_id, made.changes, before, reason)
     return change_settings(cluster, journal, change)
-
-
-def _group(cluster: ClusterView, group_id: str) -> GroupDescription | None:
-    found = groups_only(cluster, [group_id])[group_id]
-    if is_absent(found):
-        return None
-    if isinstance(found, KgroupError):
-        raise found
-    if found.type not in (CLASSIC, CONSUMER):
-        raise SafetyRefused(
-            f"{group_id} is a {found.type} group: classic and consumer groups alone have registered ids"
-        )
-    return found
 
 
 def _changes(wanted: Registering, before: Mapping[str, str]) -> dict[str, Wanted]:
@@ -176,23 +170,15 @@ def _registrants(
     found = []
     for name in dict.fromkeys((*known, *wanted.instance_ids)):
         member = members.get(name)
-        if name in leaving:
-            found.append(_leaving(name, member, registered=name in known, heirs=heirs))
+        result = ChangeStatus.PLANNED
+        if name not in leaving:
+            effect = "in the group" if member else "missing: the group waits for it"
+            if name in known:
+                result, effect = ChangeStatus.UNCHANGED, f"registered already, {effect}"
+        elif name in known:
+            effect = effect_of(member, heirs) if member else "not waited for any more"
         else:
-            found.append(_staying(name, member, new=name not in known))
+            result, effect = ChangeStatus.NOT_FOUND, "not registered: no-op"
+        member_id = member.member_id if member else None
+        found.append(Registrant(name, name not in leaving, member_id, result, effect))
     return tuple(found)
-
-
-def _leaving(name: str, member: Member | None, *, registered: bool, heirs: int) -> Registrant:
-    member_id = member.member_id if member else None
-    if not registered:
-        return Registrant(name, False, member_id, ChangeStatus.NOT_FOUND, "not registered: no-op")
-    effect = effect_of(member, heirs) if member else "not waited for any more"
-    return Registrant(name, False, member_id, ChangeStatus.PLANNED, effect)
-
-
-def _staying(name: str, member: Member | None, *, new: bool) -> Registrant:
-    member_id = member.member_id if member else None
-    there = "in the group" if member else "missing: the group waits for it"
-    result = ChangeStatus.PLANNED if new else ChangeStatus.UNCHANGED
-    return Registrant(name, True, member_id, result, there if new else f"registered already, {there}")

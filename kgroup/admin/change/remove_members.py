@@ -8,7 +8,7 @@ import hashlib
 import json
 import time
 from base64 import b64decode
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -249,7 +249,14 @@ def _leave(cluster: ClusterView, node: int, made: Plan, left_s: float) -> list[i
     served = cluster.transport.versions(node, LEAVE_GROUP)
     reason = (made.reason or DEFAULT_REASON)[:REASON_LIMIT]
     if served is not None and served[-1] < BATCH_VERSION:
-        request = LeaveGroupRequest(group_id=made.group_id, member_id=_only_member_id(made.items, served))
+        # An old LeaveGroup names one dynamic member.
+        static = any(item.instance_id is not None for item in made.items)
+        if static or len(made.items) > 1:
+            has = f"the broker serves LeaveGroup {served[0]}-{served[-1]}"
+            need = f"removing {'by instance id' if static else 'several members'} needs {BATCH_VERSION}+"
+            hint = "Kafka 2.4 and later serve it"
+            raise BrokerRefused(ErrorCode.UNSUPPORTED_VERSION, f"{has}, {need}", hint=hint)
+        request = LeaveGroupRequest(group_id=made.group_id, member_id=made.items[0].member_id or "")
     else:
         members = tuple(
             MemberIdentity(member_id=item.member_id or "", group_instance_id=item.instance_id, reason=reason)
@@ -267,18 +274,6 @@ def _leave(cluster: ClusterView, node: int, made: Plan, left_s: float) -> list[i
     if len(answer.members) != len(made.items):
         return refused(ErrorCode.UNKNOWN_SERVER_ERROR, made.group_id, "the broker answered for other members")
     return [member.error_code for member in answer.members]
-
-
-def _only_member_id(items: Sequence[ItemResult], served: range) -> str:
-    """Return the one dynamic member that an old LeaveGroup can name."""
-    has = f"the broker serves LeaveGroup {served[0]}-{served[-1]}"
-    if any(item.instance_id is not None for item in items):
-        need = f"removing by instance id needs {BATCH_VERSION}+"
-    elif len(items) > 1:
-        need = f"removing several members needs {BATCH_VERSION}+"
-    else:
-        return items[0].member_id or ""
-    raise BrokerRefused(ErrorCode.UNSUPPORTED_VERSION, f"{has}, {need}", hint="Kafka 2.4 and later serve it")
 
 
 def _result(item: ItemResult, code: int) -> ItemResult:

@@ -90,10 +90,13 @@ def plan_reset(
     named = frozenset(found)
     chosen = {group: _chosen(now[group], spec, scope, named, now) for group in wanted}
     log = _Log(cluster, {partition for partitions in chosen.values() for partition in partitions})
-    drafts = {
-        group_id: {p: _draft(p, now[group_id], spec, log, now) for p in partitions}
-        for group_id, partitions in chosen.items()
-    }
+    drafts: dict[str, dict[TopicPartition, Draft]] = {group: {} for group in chosen}
+    for group, partitions in chosen.items():
+        for p in partitions:
+            try:
+                drafts[group][p] = _target(p, now[group], spec, log, now)
+            except KgroupError as failure:
+                drafts[group][p] = Draft(None, failure.message, code_name(failure))
     return make_plan(Purpose("reset-offsets", spec.text, reason, mark=True), now, drafts)
 
 
@@ -139,15 +142,6 @@ class _Log:
         if offset < start:
             return Draft(CommittedOffset(start), f"{offset} lies before the start of the log, {start}")
         return Draft(CommittedOffset(offset))
-
-
-def _draft(
-    partition: TopicPartition, group: GroupNow, spec: Spec, log: _Log, now: Mapping[str, GroupNow]
-) -> Draft:
-    try:
-        return _target(partition, group, spec, log, now)
-    except KgroupError as error:
-        return Draft(None, error.message, code_name(error))
 
 
 def _target(

@@ -25,7 +25,12 @@ def execute(cluster: ClusterView, journal: Journal, change: SettingsChange) -> s
     """Change the settings, all or none, as one journal entry; return its id."""
     plan = {
         "group_id": change.group_id,
-        "settings": {name: _document(wanted) for name, wanted in change.changes.items()},
+        "settings": {
+            name: {"append" if wanted.added else "subtract": list(wanted.names)}
+            if isinstance(wanted, Items)
+            else wanted
+            for name, wanted in change.changes.items()
+        },
         "actor": actor(),
         "reason": change.reason,
     }
@@ -35,9 +40,3 @@ def execute(cluster: ClusterView, journal: Journal, change: SettingsChange) -> s
         alter_group(cluster, change.group_id, change.changes)
         entry.results += [{**item, "result": ChangeStatus.DONE} for item in named]
     return entry.id
-
-
-def _document(wanted: Wanted) -> object:
-    if not isinstance(wanted, Items):
-        return wanted
-    return {"append" if wanted.added else "subtract": list(wanted.names)}

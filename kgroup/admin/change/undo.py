@@ -7,7 +7,6 @@ from kgroup.admin.change.journal import IN_DOUBT, Entry, Journal
 from kgroup.admin.change.offset_plans import (
     CommittedOffset,
     Draft,
-    GroupNow,
     OffsetsPlan,
     Purpose,
     item_from,
@@ -53,8 +52,27 @@ def plan_undo(
         changed = {group: rows for group, rows in changed.items() if group in wanted}
     if not any(changed.values()):
         raise SafetyRefused(f"{entry.id} changed nothing that could be brought back")
-    now = look(cluster, changed, _share_groups(entry))
-    _refuse_if_moved(entry, changed, now)
+    # A share group that is gone since becomes one again.
+    if entry.command == DELETE:
+        share = list(entry.plan.get("share", ()))
+    else:
+        share = [group["group_id"] for group in entry.plan["groups"] if group.get("type") == SHARE]
+    now = look(cluster, changed, share)
+    moved = []
+    for group_id, rows in changed.items():
+        group = now[group_id]
+        if isinstance(group.error, KgroupError):
+            raise group.error
+        for partition, step in rows.items():
+            current = group.committed.get(partition)
+            untouched = not step.certain and current == step.before
+            if current != step.after and not untouched:
+                moved.append(f"{group_id} {partition} is {_text(current)}, was set to {_text(step.after)}")
+    if moved:
+        raise SafetyRefused(
+            f"a commit came after {entry.id}: {first_of(moved, 3, '; ')}",
+            "kgroup journal show prints the offsets before; reset-offsets --from-file sets them regardless",
+        )
     drafts = {
         group: {p: Draft(step.before, "as it was") for p, step in rows.items()}
         for group, rows in changed.items()
@@ -70,7 +88,11 @@ def changed_groups(journal: Journal, entry_id: str) -> tuple[str, ...]:
 
 def _find(journal: Journal, entry_id: str, cluster_id: str | None, groups: frozenset[str]) -> Entry:
     entries = journal.entries()
-    undone = {str(e.plan["undoes"]): e.id for e in entries if e.plan.get("undoes") and _did_something(e)}
+    undone = {
+        str(e.plan["undoes"]): e.id
+        for e in entries
+        if e.plan.get("undoes") and any(r.get("result") == ChangeStatus.DONE for r in e.results or ())
+    }
     if entry_id.upper() == "LAST":
         for entry in reversed(entries):
             fits = entry.command in CHANGES - {UNDO} and entry.cluster_id == cluster_id
@@ -95,78 +117,42 @@ def _find(journal: Journal, entry_id: str, cluster_id: str | None, groups: froze
 _SHOW = "kgroup journal list shows the entries"
 
 
-def _did_something(entry: Entry) -> bool:
-    return any(result.get("result") == ChangeStatus.DONE for result in entry.results or ())
-
-
 def _groups_of(entry: Entry) -> frozenset[str]:
     offsets = entry.before.get("offsets")
     return frozenset(offsets) if isinstance(offsets, Mapping) else frozenset()
 
 
-def _share_groups(entry: Entry) -> list[str]:
-    """Return the entry's share groups: one that is gone since becomes one again."""
-    if entry.command == DELETE:
-        return list(entry.plan.get("share", ()))
-    return [group["group_id"] for group in entry.plan["groups"] if group.get("type") == SHARE]
-
-
 def _changed(entry: Entry) -> _Changes:
     """Return what the entry changed; raise ConfigError for one of another version, or edited by hand."""
+    changed: _Changes = {}
     try:
-        return _changed_by_deletion(entry) if entry.command == DELETE else _changed_by_plan(entry)
+        if entry.command == DELETE:
+            results = entry.results or ()
+            deleted = {r["group_id"] for r in results if r["result"] == ChangeStatus.DELETED}
+            doubtful = {r["group_id"] for r in results if r.get("error_code") in IN_DOUBT}
+            if entry.results is None:
+                doubtful = set(entry.before["offsets"])
+            for group_id, rows in entry.before["offsets"].items():
+                if isinstance(rows, list) and group_id in deleted | doubtful:
+                    changed[group_id] = {
+                        TopicPartition(topic, number): _PartitionChange(
+                            CommittedOffset(offset, epoch, metadata), None, group_id in deleted
+                        )
+                        for topic, number, offset, epoch, metadata in rows
+                    }
+            return changed
+        by_place = {(r["group_id"], r["topic"], r["partition"]): r for r in entry.results or ()}
+        for item in map(item_from, entry.plan["items"]):
+            result = by_place.get((item.group_id, item.topic, item.partition))
+            done = result is not None and result["result"] == ChangeStatus.DONE
+            doubt = item.planned and (result is None or result["error_code"] in IN_DOUBT)
+            if done or doubt:
+                changed.setdefault(item.group_id, {})[item.tp] = _PartitionChange(
+                    item.before, item.after, done
+                )
+        return changed
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ConfigError(f"{entry.id} is not an entry this version of kgroup can undo: {error}") from None
-
-
-def _changed_by_plan(entry: Entry) -> _Changes:
-    """Return the partitions a plan changed: those done, and those in doubt."""
-    results = {(r["group_id"], r["topic"], r["partition"]): r for r in entry.results or ()}
-    changed: _Changes = {}
-    for item in map(item_from, entry.plan["items"]):
-        result = results.get((item.group_id, item.topic, item.partition))
-        done = result is not None and result["result"] == ChangeStatus.DONE
-        doubtful = item.planned and (result is None or result["error_code"] in IN_DOUBT)
-        if done or doubtful:
-            changed.setdefault(item.group_id, {})[item.tp] = _PartitionChange(item.before, item.after, done)
-    return changed
-
-
-def _changed_by_deletion(entry: Entry) -> _Changes:
-    """Return the committed offsets of groups deleted, and of those in doubt."""
-    results = entry.results or ()
-    deleted = {r["group_id"] for r in results if r["result"] == ChangeStatus.DELETED}
-    doubtful = {r["group_id"] for r in results if r.get("error_code") in IN_DOUBT}
-    if entry.results is None:
-        doubtful = set(entry.before["offsets"])
-    return {
-        group_id: {
-            TopicPartition(topic, number): _PartitionChange(
-                CommittedOffset(offset, epoch, metadata), None, group_id in deleted
-            )
-            for topic, number, offset, epoch, metadata in rows
-        }
-        for group_id, rows in entry.before["offsets"].items()
-        if isinstance(rows, list) and group_id in deleted | doubtful
-    }
-
-
-def _refuse_if_moved(entry: Entry, changed: _Changes, now: Mapping[str, GroupNow]) -> None:
-    moved = []
-    for group_id, rows in changed.items():
-        group = now[group_id]
-        if isinstance(group.error, KgroupError):
-            raise group.error
-        for partition, step in rows.items():
-            current = group.committed.get(partition)
-            untouched = not step.certain and current == step.before
-            if current != step.after and not untouched:
-                moved.append(f"{group_id} {partition} is {_text(current)}, was set to {_text(step.after)}")
-    if moved:
-        raise SafetyRefused(
-            f"a commit came after {entry.id}: {first_of(moved, 3, '; ')}",
-            "kgroup journal show prints the offsets before; reset-offsets --from-file sets them regardless",
-        )
 
 
 def _text(stored: CommittedOffset | None) -> str:

@@ -140,60 +140,9 @@ def _when_the_absent_expire(facts: Facts) -> Iterator[str]:
 def _stuck(facts: Facts) -> Iterator[Diagnosis]:
     if facts.rebalanced_throughout:
         yield _stuck_classic(facts)
-    elif facts.group.type == CONSUMER and facts.group.state in ("Assigning", "Reconciling"):
-        yield from _stuck_consumer(facts)
-
-
-def _stuck_classic(facts: Facts) -> Diagnosis:
-    """Return the members of the last generation that may not have rejoined: no wire message names them."""
-    group, view = facts.group, facts.state.view() if facts.state is not None else None
-    present = {member.member_id: member.name for member in group.known_members}
-    suspects: list[RecordedMember] = []
-    before = {} if view is None else {m: view.members[m] for m in view.members if m in present}
-    evidence = [f"seen {group.state} from the first look to the last, {facts.seen_for_s:.0f} s apart"]
-    if facts.history is not None and view is not None and view.epoch > 0:
-        completed = _last(facts.history, "rebalance-completed")
-        at = f" at {utc(completed.timestamp_ms)}" if completed else ""
-        evidence.append(f"generation {view.epoch} was complete{at}: the rebalance began after that")
-    if group.state == COMPLETING:
-        leader = present.get(view.leader or "") if view is not None else None
-        waits = (
-            f"the assignment of its leader, {leader} when it was last complete" if leader else "its leader"
-        )
-    elif before:
-        suspects = sorted(before.values(), key=lambda m: _last_commit(facts, m))
-        one = "one or more of " if len(suspects) > 1 else ""
-        waits = f"{one}{', '.join(map(name_of, suspects))} to rejoin"
-        evidence += [_about(facts, member) for member in suspects]
-        since = [name for member_id, name in present.items() if member_id not in before]
-        if since:
-            evidence.append(f"not waited for: {', '.join(sorted(since))} joined since")
-    else:
-        waits = "a member to rejoin; the records that would show which were not seen"
-    return _diagnosis(
-        "KG112",
-        f"{group.state} for at least {facts.seen_for_s:.0f} s, and nothing is read: it waits for {waits}",
-        f"look at that member's process; {removal_of(group.group_id, suspects[:1])} removes it",
-        evidence,
-    )
-
-
-def _last_commit(facts: Facts, member: RecordedMember) -> int:
-    """Return when a partition the member owned was last committed, in ms; -1 for never."""
-    return max((facts.committed_ms.get(place, -1) for place in member.holds), default=-1)
-
-
-def _about(facts: Facts, member: RecordedMember) -> str:
-    last = _last_commit(facts, member)
-    committed = f"last committed at {utc(last)}" if last >= 0 else "has committed nothing"
-    late = ""
-    if member.rebalance_timeout_ms >= 0:
-        ends = facts.now_ms + member.rebalance_timeout_ms
-        late = f", removed by {utc(ends)} (rebalance timeout {member.rebalance_timeout_ms / 1000:g} s)"
-    return f"{whereabouts(member)} {committed}{late}"
-
-
-def _stuck_consumer(facts: Facts) -> Iterator[Diagnosis]:
+        return
+    if facts.group.type != CONSUMER or facts.group.state not in ("Assigning", "Reconciling"):
+        return
     started = _last(facts.history, "rebalance-started")
     completed = _last(facts.history, "rebalance-completed")
     if started is None or (completed is not None and completed.timestamp_ms >= started.timestamp_ms):
@@ -223,6 +172,52 @@ def _stuck_consumer(facts: Facts) -> Iterator[Diagnosis]:
             *facts.clock_words,
         ],
     )
+
+
+def _stuck_classic(facts: Facts) -> Diagnosis:
+    """Return the members of the last generation that may not have rejoined: no wire message names them."""
+    group, view = facts.group, facts.state.view() if facts.state is not None else None
+    present = {member.member_id: member.name for member in group.known_members}
+    suspects: list[RecordedMember] = []
+    before = {} if view is None else {m: view.members[m] for m in view.members if m in present}
+    evidence = [f"seen {group.state} from the first look to the last, {facts.seen_for_s:.0f} s apart"]
+    if facts.history is not None and view is not None and view.epoch > 0:
+        completed = _last(facts.history, "rebalance-completed")
+        at = f" at {utc(completed.timestamp_ms)}" if completed else ""
+        evidence.append(f"generation {view.epoch} was complete{at}: the rebalance began after that")
+    if group.state == COMPLETING:
+        leader = present.get(view.leader or "") if view is not None else None
+        waits = (
+            f"the assignment of its leader, {leader} when it was last complete" if leader else "its leader"
+        )
+    elif before:
+        suspects = sorted(before.values(), key=lambda m: _last_commit(facts, m))
+        one = "one or more of " if len(suspects) > 1 else ""
+        waits = f"{one}{', '.join(map(name_of, suspects))} to rejoin"
+        for member in suspects:
+            last = _last_commit(facts, member)
+            committed = f"last committed at {utc(last)}" if last >= 0 else "has committed nothing"
+            late = ""
+            if member.rebalance_timeout_ms >= 0:
+                timeout = f"rebalance timeout {member.rebalance_timeout_ms / 1000:g} s"
+                late = f", removed by {utc(facts.now_ms + member.rebalance_timeout_ms)} ({timeout})"
+            evidence.append(f"{whereabouts(member)} {committed}{late}")
+        since = [name for member_id, name in present.items() if member_id not in before]
+        if since:
+            evidence.append(f"not waited for: {', '.join(sorted(since))} joined since")
+    else:
+        waits = "a member to rejoin; the records that would show which were not seen"
+    return _diagnosis(
+        "KG112",
+        f"{group.state} for at least {facts.seen_for_s:.0f} s, and nothing is read: it waits for {waits}",
+        f"look at that member's process; {removal_of(group.group_id, suspects[:1])} removes it",
+        evidence,
+    )
+
+
+def _last_commit(facts: Facts, member: RecordedMember) -> int:
+    """Return when a partition the member owned was last committed, in ms; -1 for never."""
+    return max((facts.committed_ms.get(place, -1) for place in member.holds), default=-1)
 
 
 def _deadline(facts: Facts, member: RecordedMember, began_ms: int) -> str:

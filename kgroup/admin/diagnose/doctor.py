@@ -121,13 +121,15 @@ def _settled(cluster: ClusterView, facts: Sequence[Facts], patience_s: float) ->
     for each in facts:
         group = each.group
         found = sorted(diagnoses(each), key=lambda finding: (_RANK[finding.severity], finding.code))
-        unread = tuple(_unseen(group.group_id, error) for error in group.errors)
+        # The check-up names the group with each.
+        unread = tuple(
+            Unseen(
+                "committed offsets" if error.item == group.group_id else error.item,
+                error.code,
+                error.message.removeprefix(f"{group.group_id}: "),
+            )
+            for error in group.errors
+        )
         # The rows are used up, and are most of what a group takes.
         done[group.group_id] = Checkup(replace(group, offsets=()), tuple(found), (*unread, *each.unseen))
     return done
-
-
-def _unseen(group_id: str, error: ItemError) -> Unseen:
-    """Return a part of the description that could not be read; the group is named with it anyway."""
-    look = "committed offsets" if error.item == group_id else error.item
-    return Unseen(look, error.code, error.message.removeprefix(f"{group_id}: "))

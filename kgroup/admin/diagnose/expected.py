@@ -16,14 +16,32 @@ Expected = tuple[str, str, str, tuple[str, ...]]
 def expected(facts: Facts) -> Iterator[Expected]:
     """Yield what is missing; only the group's history shows for how long."""
     yield from _missing(facts)
-    yield from _too_few(facts)
+    registration, count = facts.group.registration, facts.group.member_count
+    wanted = registration.target_size if registration is not None else None
+    if wanted is not None and count is not None and count < wanted:
+        yield (
+            TOO_FEW,
+            f"{count} of the {wanted} members that should be active are there, and no standby",
+            "start more members, or set kgroup.target.group.size to how many there are",
+            (f"kgroup.target.group.size is {wanted}",),
+        )
 
 
 def _missing(facts: Facts) -> Iterator[Expected]:
     registration = facts.group.registration
     if registration is None or not registration.missing or registration.held or facts.history is None:
         return
-    bound_ms, since = _bound_ms(facts), {name: _seen_last(facts, name) for name in registration.missing}
+    bound_ms = registration.wait_ms
+    if bound_ms is None:
+        # The group's rebalance timeout; 0 where no member sent one.
+        members = facts.state.view().members.values() if facts.state is not None else ()
+        bound_ms = max((member.rebalance_timeout_ms for member in members), default=0)
+    changes = [e.timestamp_ms for e in facts.history if e.kind in ("rebalance-completed", "group-emptied")]
+    since: dict[str, int | None] = {}
+    for name in registration.missing:
+        own = [event.timestamp_ms for event in facts.history if event.instance_id == name]
+        # The group has missed an id that its log never mentions since it last changed.
+        since[name] = max(own or changes, default=None)
     late = [name for name, at in since.items() if at is None or facts.now_ms - at > bound_ms]
     if not late:
         return
@@ -37,48 +55,13 @@ def _missing(facts: Facts) -> Iterator[Expected]:
         MISSING,
         f"{first_of(late)} {are} registered and missing for longer than the group waits",
         f"start the missing, or remove them from the list: {drop}",
-        (waits, *(_last(name, since[name]) for name in late[:SHOWN])),
-    )
-
-
-def _bound_ms(facts: Facts) -> int:
-    """Return how long the group waits: 0 where that is its rebalance timeout and no member sent one."""
-    registration = facts.group.registration
-    if registration is not None and registration.wait_ms is not None:
-        return registration.wait_ms
-    members = facts.state.view().members.values() if facts.state is not None else ()
-    return max((member.rebalance_timeout_ms for member in members), default=0)
-
-
-def _seen_last(facts: Facts, instance_id: str) -> int | None:
-    """Return when the log last mentions an id, or, if never, when the group last changed."""
-    events = facts.history or ()
-    own = [event.timestamp_ms for event in events if event.instance_id == instance_id]
-    changes = [
-        event.timestamp_ms for event in events if event.kind in ("rebalance-completed", "group-emptied")
-    ]
-    return max(own or changes, default=None)
-
-
-def _last(name: str, at_ms: int | None) -> str:
-    if at_ms is None:
-        return f"the log says nothing of {name}"
-    at = utc(at_ms)
-    return f"nothing of {name} since {at}"
-
-
-def _too_few(facts: Facts) -> Iterator[Expected]:
-    registration, count = facts.group.registration, facts.group.member_count
-    if (
-        registration is None
-        or registration.target_size is None
-        or count is None
-        or count >= registration.target_size
-    ):
-        return
-    yield (
-        TOO_FEW,
-        f"{count} of the {registration.target_size} members that should be active are there, and no standby",
-        "start more members, or set kgroup.target.group.size to how many there are",
-        (f"kgroup.target.group.size is {registration.target_size}",),
+        (
+            waits,
+            *(
+                f"the log says nothing of {name}"
+                if (at := since[name]) is None
+                else f"nothing of {name} since {utc(at)}"
+                for name in late[:SHOWN]
+            ),
+        ),
     )

@@ -206,8 +206,33 @@ def settle(cluster: ClusterView, facts: Sequence[Facts], patience_s: float) -> N
     """Poll all groups again where time shows more; then note what remains unknown."""
     _look_again(cluster, facts, patience_s)
     for each in facts:
-        _note_unknown(each)
-    _name_transactions(cluster, [each for each in facts if each.pending])
+        group = each.group
+        # The description's errors already name bytes that were not understood, and ends that could not be
+        # read, with their codes.
+        opaque = [m for m in group.known_members if not m.work_known and not m.undecoded]
+        if opaque and not each.rebalances and ASSIGNMENTS not in each.left_out:
+            what = f"what {len(opaque)} of {group.member_count} members run is not reported in a known form"
+            each.unseen.append(Unseen(ASSIGNMENTS, "NOT_READABLE", what))
+        rows = [row for row in group.offsets if row.lag is None and row.error is None]
+        if rows and group.total_lag is None and LAG not in each.left_out:
+            least = "" if group.lag_at_least is None else f", at least {group.lag_at_least} in all"
+            first = f"{rows[0].topic}-{rows[0].partition}: {rows[0].reason}"
+            message = f"lag is unknown for {count_of(len(rows), 'partition')}{least}: {first}"
+            each.unseen.append(Unseen(LAG, "LAG_UNKNOWN", message))
+    held = {
+        each.group.group_id: TopicPartition(OFFSETS_TOPIC, each.group.offsets_partition)
+        for each in facts
+        if each.pending and each.group.offsets_partition is not None
+    }
+    if not held:
+        return
+    try:
+        found = open_transactions(cluster, held.values())
+    except KgroupError:
+        return  # owners of offsets held open support a finding, and decide nothing
+    for each in facts:
+        if each.group.group_id in held:
+            each.transactions = found[held[each.group.group_id]]
 
 
 def _settings(cluster: ClusterView, facts: Sequence[Facts]) -> None:
@@ -258,11 +283,19 @@ def _transactions(cluster: ClusterView, facts: Sequence[Facts]) -> None:
 
     The log also names offsets that were never committed before, for which no coordinator would be asked.
     """
+    asked: dict[str, Collection[TopicPartition] | None] = {}
     for each in facts:
         if each.state is not None:
             each.pending = frozenset(p for places in each.state.pending.values() for p in places)
-    wanted = {each.group.group_id: _committed_or_held(each) for each in facts}
-    asked = {group: places for group, places in wanted.items() if places is None or places}
+        rows = each.group.offsets
+        wanted: Collection[TopicPartition] | None = each.pending
+        if each.group.type != SHARE:
+            # Unless partitions are named, a broker silently omits those the caller may not describe: request
+            # all committed ones (None) only where there are no others.
+            others = each.pending or any(row.committed_offset is None for row in rows)
+            wanted = {*each.places, *each.pending} if others or not rows else None
+        if wanted is None or wanted:
+            asked[each.group.group_id] = wanted
     unstable_offsets = unstable(cluster, asked)
     for each in facts:
         found = unstable_offsets.get(each.group.group_id, frozenset())
@@ -272,39 +305,7 @@ def _transactions(cluster: ClusterView, facts: Sequence[Facts]) -> None:
             each.miss("open transactions", found)
 
 
-def _committed_or_held(facts: Facts) -> Collection[TopicPartition] | None:
-    """Return the partitions to request; None for all committed ones, where there are no others.
-
-    Unless partitions are named, a broker silently omits those the caller may not describe.
-    """
-    if facts.group.type == SHARE:
-        return facts.pending
-    rows = facts.group.offsets
-    if rows and not facts.pending and all(row.committed_offset is not None for row in rows):
-        return None
-    return {*facts.places, *facts.pending}
-
-
 _LOOKS = ((SETTINGS, _settings), (LOG_STARTS, _log_starts), (HISTORY, None), (TRANSACTIONS, _transactions))
-
-
-def _note_unknown(facts: Facts) -> None:
-    """Note what the group's description leaves unknown without reporting a failure."""
-    group = facts.group
-    # The description's errors already name bytes that were not understood.
-    opaque = [m for m in group.known_members if not m.work_known and not m.undecoded]
-    if opaque and not facts.rebalances and ASSIGNMENTS not in facts.left_out:
-        count = f"{len(opaque)} of {group.member_count} members"
-        facts.unseen.append(
-            Unseen(ASSIGNMENTS, "NOT_READABLE", f"what {count} run is not reported in a known form")
-        )
-    # The description's errors already name ends that could not be read, with their codes.
-    rows = [row for row in group.offsets if row.lag is None and row.error is None]
-    if rows and group.total_lag is None and LAG not in facts.left_out:
-        least = "" if group.lag_at_least is None else f", at least {group.lag_at_least} in all"
-        first = f"{rows[0].topic}-{rows[0].partition}: {rows[0].reason}"
-        message = f"lag is unknown for {count_of(len(rows), 'partition')}{least}: {first}"
-        facts.unseen.append(Unseen(LAG, "LAG_UNKNOWN", message))
 
 
 def _look_again(cluster: ClusterView, facts: Sequence[Facts], patience_s: float) -> None:
@@ -392,21 +393,3 @@ def _describe_settled(cluster: ClusterView, facts: Sequence[Facts]) -> None:
 
 def _too_old(error: KgroupError) -> bool:
     return code_name(error) == ErrorCode.UNSUPPORTED_VERSION.name
-
-
-def _name_transactions(cluster: ClusterView, facts: Iterable[Facts]) -> None:
-    """Add the owners of offsets held open, where visible: they support a finding, and decide nothing."""
-    held = {
-        each.group.group_id: TopicPartition(OFFSETS_TOPIC, each.group.offsets_partition)
-        for each in facts
-        if each.group.offsets_partition is not None
-    }
-    if not held:
-        return
-    try:
-        found = open_transactions(cluster, held.values())
-    except KgroupError:
-        return
-    for each in facts:
-        if each.group.group_id in held:
-            each.transactions = found[held[each.group.group_id]]

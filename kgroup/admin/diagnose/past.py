@@ -63,21 +63,18 @@ class Past:
             each.history = found.events
             if found.damaged:
                 each.unseen.append(Unseen(HISTORY, "DAMAGED", found.damaged))
-            if each.group.type == SHARE:
-                self._add_deliveries(each)
-            else:
+            if each.group.type != SHARE:
                 each.state, each.restarts = found.state, found.restarts
                 each.committed_ms, each.gone = found.committed_ms, found.gone
-
-    def _add_deliveries(self, facts: Facts) -> None:
-        if self._deliveries is None:
-            self._deliveries = self._read_deliveries()
-        if isinstance(self._deliveries, KgroupError):
-            facts.miss(HISTORY, self._deliveries)
-            return
-        facts.delivered = self._deliveries.get(facts.group.group_id, DeliveryLog())
-        if facts.delivered.damaged:
-            facts.unseen.append(Unseen(HISTORY, "DAMAGED", facts.delivered.damaged))
+                continue
+            if self._deliveries is None:
+                self._deliveries = self._read_deliveries()
+            if isinstance(self._deliveries, KgroupError):
+                each.miss(HISTORY, self._deliveries)
+                continue
+            each.delivered = self._deliveries.get(each.group.group_id, DeliveryLog())
+            if each.delivered.damaged:
+                each.unseen.append(Unseen(HISTORY, "DAMAGED", each.delivered.damaged))
 
     def _read_deliveries(self) -> dict[str, DeliveryLog] | KgroupError:
         """Return what share groups did with their records; nothing where none has stored anything yet."""
@@ -103,15 +100,11 @@ class Past:
                 self._topic = error
             else:
                 self._by_partition = self._topic.by_partition(self._wanted)
-                self._ahead = self._read_ahead(self._topic)
+                if len(self._wanted) >= MANY and isinstance(self._cluster.transport, SocketTransport):
+                    from kgroup.admin.diagnose.ahead import Ahead
+
+                    self._ahead = Ahead(self._topic, self._by_partition)
         return self._topic
-
-    def _read_ahead(self, topic: LiveTopic) -> Ahead | None:
-        if len(self._wanted) < MANY or not isinstance(self._cluster.transport, SocketTransport):
-            return None
-        from kgroup.admin.diagnose.ahead import Ahead
-
-        return Ahead(topic, self._by_partition)
 
     def _failure(self, group: str) -> KgroupError | None:
         """Return why the group's partition cannot be read; None once it is read."""
@@ -120,13 +113,11 @@ class Past:
         number = offsets_partition_of(group, len(topic.partitions))
         if number not in self._read:
             try:
-                self._known |= self._look_into(topic, number)
+                if self._ahead is not None:
+                    self._known |= self._ahead.look_into(number)
+                else:
+                    self._known |= look_into(topic, number, self._by_partition[number])
                 self._read[number] = None
             except KgroupError as error:
                 self._read[number] = error
         return self._read[number]
-
-    def _look_into(self, topic: LiveTopic, number: int) -> dict[str, Recorded]:
-        if self._ahead is not None:
-            return self._ahead.look_into(number)
-        return look_into(topic, number, self._by_partition[number])

@@ -56,7 +56,13 @@ def look_into(topic: LiveTopic, number: int, group_ids: Sequence[str]) -> dict[s
     for group, recorded in by_group.items():
         recorded.restarts = fold.restarts(group)
         if state := states.get(group):
-            recorded.state, recorded.committed_ms = state, _committed_ms(state)
+            recorded.state = state
+            recorded.committed_ms = {
+                place: state.offsets[place].commit_timestamp_ms
+                for member in state.view().members.values()
+                for place in member.holds
+                if place in state.offsets
+            }
             there = state.members_by(topic.topic_names)
             held = {m: member.holds - there[m].holds for m, member in state.members.items()}
             recorded.gone = {member_id: places for member_id, places in held.items() if places}
@@ -65,11 +71,6 @@ def look_into(topic: LiveTopic, number: int, group_ids: Sequence[str]) -> dict[s
             what = f"{len(story.bad)} damaged ranges of __consumer_offsets-{number} could not be read"
             recorded.damaged = what
     return by_group
-
-
-def _committed_ms(state: GroupState) -> dict[TopicPartition, int]:
-    held = {place for member in state.view().members.values() for place in member.holds}
-    return {place: state.offsets[place].commit_timestamp_ms for place in held if place in state.offsets}
 
 
 def look_into_deliveries(

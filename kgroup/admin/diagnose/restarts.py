@@ -15,7 +15,7 @@ from kgroup.domain import count_of, first_of
 from kgroup.durations import utc
 
 if TYPE_CHECKING:
-    from kgroup.history.fold.restarts import Restart
+    pass
 
 SHOWN = 5
 
@@ -26,51 +26,45 @@ def slow_restarts(facts: Facts) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     A member whose session would by now cover its restart is omitted.
     """
     recent = [each for each in facts.restarts if each.back_ms >= facts.since_ms]
-    slow = [each for each in recent if not _covered(facts, each)]
+    members = facts.state.view().members.values() if recent and facts.state is not None else ()
+    slow = [
+        each
+        for each in recent
+        if each.took_ms is None
+        or not any(m.instance_id == each.instance_id and m.session_timeout_ms > each.took_ms for m in members)
+    ]
     if not slow:
         return
     names = sorted({each.instance_id for each in slow})
     took_ms = [each.took_ms for each in slow if each.took_ms is not None]
     who = f"{count_of(len(names), 'static member')} rejoined after the session had ended"
     longest = f", away for up to {_s(max(took_ms))}" if took_ms else ""
+    above = f" above {_s(max(took_ms))}" if took_ms else ""
+    if facts.group.type == CLASSIC:
+        hint = (
+            f"session.timeout.ms of the clients{above}, longer than a restart takes, "
+            "up to the broker's group.max.session.timeout.ms; kgroup explain static"
+        )
+    else:
+        hint = (
+            f"{SESSION_TIMEOUT} of the group{above}, longer than a restart takes, up to the broker's "
+            "group.consumer.max.session.timeout.ms (60 s by default): "
+            f"{command('config get', facts.group.group_id)}"
+        )
+    evidence = []
+    for each in slow[-SHOWN:]:
+        session = "unknown length" if each.session_ms is None else _s(each.session_ms)
+        took = "" if each.took_ms is None else f", {_s(each.took_ms)} after its last sign of life"
+        evidence.append(
+            f"{each.instance_id} was back at {utc(each.back_ms)}{took}: {_s(each.late_ms)} after the end of "
+            f"a session of {session}, unless an admin had removed it (log offset {each.offset})"
+        )
+    if len(slow) > SHOWN:
+        evidence.append(f"and {len(slow) - SHOWN} times before")
     yield (
         f"{who}: {first_of(names)}{longest}; others had their partitions meanwhile",
-        _hint(facts, max(took_ms, default=None)),
-        (
-            *map(_evidence, slow[-SHOWN:]),
-            *([f"and {len(slow) - SHOWN} times before"] if len(slow) > SHOWN else ()),
-        ),
-    )
-
-
-def _covered(facts: Facts, restart: Restart) -> bool:
-    """Return whether the member's session, as the log has it now, is longer than the restart took."""
-    if facts.state is None or restart.took_ms is None:
-        return False
-    now = [m for m in facts.state.view().members.values() if m.instance_id == restart.instance_id]
-    return any(member.session_timeout_ms > restart.took_ms for member in now)
-
-
-def _hint(facts: Facts, longest_ms: int | None) -> str:
-    above = "" if longest_ms is None else f" above {_s(longest_ms)}"
-    if facts.group.type == CLASSIC:
-        setting = f"session.timeout.ms of the clients{above}"
-        most = "up to the broker's group.max.session.timeout.ms"
-        return f"{setting}, longer than a restart takes, {most}; kgroup explain static"
-    shown = command("config get", facts.group.group_id)
-    most = "up to the broker's group.consumer.max.session.timeout.ms (60 s by default)"
-    return f"{SESSION_TIMEOUT} of the group{above}, longer than a restart takes, {most}: {shown}"
-
-
-def _evidence(restart: Restart) -> str:
-    session = "a session of unknown length"
-    if restart.session_ms is not None:
-        session = f"a session of {_s(restart.session_ms)}"
-    when = utc(restart.back_ms)
-    took = "" if restart.took_ms is None else f", {_s(restart.took_ms)} after its last sign of life"
-    return (
-        f"{restart.instance_id} was back at {when}{took}: {_s(restart.late_ms)} after the end of {session}, "
-        f"unless an admin had removed it (log offset {restart.offset})"
+        hint,
+        tuple(evidence),
     )
 
 

@@ -173,30 +173,24 @@ def _stopped_members(facts: Facts, silent: Sequence[Silent]) -> tuple[str, str, 
         who += one_host(members)
     places = [place for each in silent for place in each.waiting]
     unread = sum(row.lag or 0 for _, row in _rows_of(facts, places))
+    evidence = []
+    for each in silent[:SHOWN]:
+        session_ms, rebalance_ms = each.member.session_timeout_ms, each.member.rebalance_timeout_ms
+        terms = [
+            f"{what} {duration_text(ms)}"
+            for what, ms in (("session", session_ms), ("rebalance timeout", rebalance_ms))
+            if ms > 0
+        ]
+        limits = f" ({', '.join(terms)})" if terms else ""
+        last = f"last sign at {utc(each.since_ms)}, {duration_text(each.silent_ms)} ago{limits}"
+        evidence.append(f"{whereabouts(each.member)}: {last}")
     return (
         f"{who}: {unread} records wait in {some(places)}",
         f"{_LOOK}; if it is gone, {removal_of(facts.group.group_id, members)}",
-        [_about(each) for each in silent[:SHOWN]],
+        evidence,
     )
 
 
 def _rows_of(facts: Facts, places: Sequence[TopicPartition]) -> list[tuple[TopicPartition, OffsetRow]]:
     wanted = set(places)
     return [(p, row) for p, row in zip(facts.places, facts.group.offsets, strict=True) if p in wanted]
-
-
-def _about(silent: Silent) -> str:
-    from kgroup.history.fold.events import duration_text
-
-    member = silent.member
-    terms = [
-        f"{what} {duration_text(ms)}"
-        for what, ms in (
-            ("session", member.session_timeout_ms),
-            ("rebalance timeout", member.rebalance_timeout_ms),
-        )
-        if ms > 0
-    ]
-    limits = f" ({', '.join(terms)})" if terms else ""
-    ago = duration_text(silent.silent_ms)
-    return f"{whereabouts(member)}: last sign at {utc(silent.since_ms)}, {ago} ago{limits}"

@@ -6,7 +6,7 @@ from itertools import islice
 from kgroup.admin.diagnose.facts import LAG, LOG_STARTS, TRANSACTIONS, Facts, Going, HeldBack, Unseen
 from kgroup.admin.diagnose.wording import SHOWN
 from kgroup.admin.discovery import ClusterView
-from kgroup.admin.models import SHARE, OffsetRow
+from kgroup.admin.models import SHARE
 from kgroup.admin.read.findings import some
 from kgroup.admin.read.offsets import LATEST, READ_COMMITTED, ListedOffset, list_offsets
 from kgroup.admin.read.open_transactions import open_transactions
@@ -35,24 +35,26 @@ Behind = Mapping[TopicPartition, int]
 def look_at_the_unread(cluster: ClusterView, facts: Sequence[Facts]) -> None:
     """Find what happens to unread records: a few requests per leader, for all groups."""
     for look, take in ((TRANSACTIONS, _held_back), (LOG_STARTS, _going)):
-        chosen = [each for each in facts if look not in each.left_out and LAG not in each.left_out]
-        behind = [(each, _behind(each)) for each in chosen]
+        behind = [
+            (
+                each,
+                {
+                    place: row.committed_offset
+                    for place, row in zip(each.places, each.group.offsets, strict=True)
+                    if row.lag
+                    and row.committed_offset is not None
+                    # A share group has finished, or may have, the record at its start offset.
+                    and (
+                        each.group.type != SHARE
+                        or row.lag == (row.log_end_offset or 0) - row.committed_offset
+                    )
+                },
+            )
+            for each in facts
+            if look not in each.left_out and LAG not in each.left_out
+        ]
         if places := {place for _, those in behind for place in those}:
             take(cluster, behind, places)
-
-
-def _behind(facts: Facts) -> dict[TopicPartition, int]:
-    return {
-        place: row.committed_offset
-        for place, row in zip(facts.places, facts.group.offsets, strict=True)
-        if row.lag and row.committed_offset is not None and not _some_done(facts, row)
-    }
-
-
-def _some_done(facts: Facts, row: OffsetRow) -> bool:
-    """Return whether a share group has finished, or may have, the record at its start offset."""
-    from_start = (row.log_end_offset or 0) - (row.committed_offset or 0)
-    return facts.group.type == SHARE and row.lag != from_start
 
 
 def _held_back(
@@ -165,13 +167,6 @@ def unread(facts: Facts) -> Iterator[Found]:
     yield from _deleted_soon(facts)
 
 
-def _about(ms: int) -> str:
-    from kgroup.history.fold.events import duration_text
-
-    minutes = round(ms / 60_000)
-    return f"{minutes} min" if 0 < minutes < 120 else duration_text(ms)
-
-
 def _deleted_soon(facts: Facts) -> Iterator[Found]:
     if not facts.going:
         return
@@ -183,7 +178,10 @@ def _deleted_soon(facts: Facts) -> Iterator[Found]:
         if dated
         else None
     )
-    when = "soon" if first is None else f"in about {_about(first)}" if first > 0 else "from now on"
+    when = "soon" if first is None else "from now on"
+    if first is not None and first > 0:
+        minutes = round(first / 60_000)
+        when = f"in about {f'{minutes} min' if 0 < minutes < 120 else duration_text(first)}"
     yield (
         GOING,
         f"unread records of {some(facts.going)} are deleted {when}, by the topic's retention",

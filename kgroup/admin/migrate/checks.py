@@ -24,7 +24,6 @@ from kgroup.admin.migrate.models import (
     WARN,
     Check,
     Evidence,
-    MemberEvidence,
     MigrationPlan,
     Serving,
     words,
@@ -61,7 +60,14 @@ def plan_upgrade(found: Evidence, patterns: Sequence[str] = ()) -> MigrationPlan
         return verdict_of(found, UPGRADE, [*checks, foreign])
     if group.state == EMPTY:
         checks.append(Check("state", OK, "the group is empty: it converts offline, whatever the policy"))
-        checks.append(_users(found))
+        evidence = {"kind": found.kind.name, "because": found.kind.because}
+        if found.kind.name is None:
+            message = f"consumers or Kafka Streams? {found.kind.because}"
+            hint = "a Streams application could not join it any more; if consumers use it: --accept-unknown"
+            checks.append(Check("used_by", UNKNOWN, message, hint, evidence, found.kind.code))
+        else:
+            message = f"{found.kind.name}: {found.kind.because}"
+            checks.append(Check("used_by", OK, message, None, evidence))
     else:
         checks += _online(found)
     checks += check_patterns(patterns, found.topic_names, UPGRADE)
@@ -73,9 +79,30 @@ def _online(found: Evidence) -> Iterator[Check]:
     yield policy(found, UPGRADE)
     evidence = {"protocol_type": found.group.protocol_type}
     yield Check("protocol_type", OK, "the embedded protocol is consumer", None, evidence)
-    yield from _size(found)
+    count, most = len(found.members), found.number(CONSUMER_MAX_SIZE)
+    if most is not None and count > most:
+        message = f"{count} members, {CONSUMER_MAX_SIZE}={most}. {REFUSAL}"
+        sizes = {"members": count, CONSUMER_MAX_SIZE: most}
+        yield Check("size", BLOCK, message, f"raise {CONSUMER_MAX_SIZE} or stop members", sizes)
+    else:
+        yield from _room(found, count, any(member.instance_id for member in found.members))
     yield _embedded(found)
-    yield _user_data(found)
+    carriers = {member.name: member.user_data_bytes for member in found.members if member.user_data_bytes}
+    data: Document = {"bytes": carriers, "assignor": found.group.assignor}
+    if carriers:
+        # No other check predicts this: brokers refuse to lose an assignment's user data.
+        amounts = ", ".join(f"{size} B" for size in list(carriers.values())[:SHOWN])
+        message = (
+            f"{len(carriers)}/{len(found.members)} assignments carry user data ({amounts}), "
+            f"assignor {found.group.assignor}. {REFUSAL}"
+        )
+        hint = (
+            "roll to range or roundrobin first (a full restart: neither mixes with cooperative-sticky), or "
+            "stop all members, let the group go Empty and start them with group.protocol=consumer"
+        )
+        yield Check("assignment_user_data", BLOCK, message, hint, data)
+    else:
+        yield Check("assignment_user_data", OK, "no assignment carries user data", None, data)
     yield from _user_data_to_come(found)
     if found.group.state != STABLE:
         yield Check(
@@ -182,7 +209,13 @@ def _foreign(found: Evidence) -> Check | None:
     kind = found.group.protocol_type
     evidence = {"protocol_type": kind, "kind": found.kind.name, "because": found.kind.because}
     if kind not in ("", CONSUMER):
-        message = f"the protocol type is {kind!r}, not consumer: {_whose(found)}."
+        whose = "this is not a group of consumers"
+        if (application := found.group.application) is not None:
+            who = (
+                "workers of Kafka Connect" if application.kind == CONNECT else "instances of Schema Registry"
+            )
+            whose = f"{who} share this group, and they have no other protocol than the classic one"
+        message = f"the protocol type is {kind!r}, not consumer: {whose}."
         message += "" if found.group.state == EMPTY else f" {REFUSAL}"
         hint = "leave this group as it is"
         if kind == connect.PROTOCOL_TYPE:
@@ -203,35 +236,6 @@ def _foreign(found: Evidence) -> Check | None:
     )
     hint += "the group is empty (kgroup wait --for empty), start them so"
     return Check("kafka_streams", BLOCK, message, hint, evidence)
-
-
-def _whose(found: Evidence) -> str:
-    """Return the owner of a group whose protocol type is not that of consumers."""
-    application = found.group.application
-    if application is None:
-        return "this is not a group of consumers"
-    speak = "workers of Kafka Connect" if application.kind == CONNECT else "instances of Schema Registry"
-    return f"{speak} share this group, and they have no other protocol than the classic one"
-
-
-def _users(found: Evidence) -> Check:
-    """Return who used an empty group; a conversion would lose a group of Kafka Streams."""
-    evidence = {"kind": found.kind.name, "because": found.kind.because}
-    if found.kind.name is None:
-        message = f"consumers or Kafka Streams? {found.kind.because}"
-        hint = "a Streams application could not join it any more; if consumers use it: --accept-unknown"
-        return Check("used_by", UNKNOWN, message, hint, evidence, found.kind.code)
-    return Check("used_by", OK, f"{found.kind.name}: {found.kind.because}", None, evidence)
-
-
-def _size(found: Evidence) -> Iterator[Check]:
-    count, most = len(found.members), found.number(CONSUMER_MAX_SIZE)
-    evidence = {"members": count, CONSUMER_MAX_SIZE: most}
-    if most is not None and count > most:
-        message = f"{count} members, {CONSUMER_MAX_SIZE}={most}. {REFUSAL}"
-        yield Check("size", BLOCK, message, f"raise {CONSUMER_MAX_SIZE} or stop members", evidence)
-    else:
-        yield from _room(found, count, any(member.instance_id for member in found.members))
 
 
 def _room(found: Evidence, count: int, static: bool) -> Iterator[Check]:
@@ -280,27 +284,17 @@ def _embedded(found: Evidence) -> Check:
     return Check("embedded_protocol", OK, f"consumer, subscriptions {span} parse for {count}", None, evidence)
 
 
-def _user_data(found: Evidence) -> Check:
-    """Return a check that nothing else predicts: brokers refuse to lose an assignment's user data."""
-    carriers = {member.name: member.user_data_bytes for member in found.members if member.user_data_bytes}
-    evidence = {"bytes": carriers, "assignor": found.group.assignor}
-    if not carriers:
-        return Check("assignment_user_data", OK, "no assignment carries user data", None, evidence)
-    sizes = ", ".join(f"{size} B" for size in list(carriers.values())[:SHOWN])
-    message = (
-        f"{len(carriers)}/{len(found.members)} assignments carry user data ({sizes}), "
-        f"assignor {found.group.assignor}. {REFUSAL}"
-    )
-    hint = (
-        "roll to range or roundrobin first (a full restart: neither mixes with cooperative-sticky), or stop "
-        "all members, let the group go Empty and start them with group.protocol=consumer"
-    )
-    return Check("assignment_user_data", BLOCK, message, hint, evidence)
-
-
 def _user_data_to_come(found: Evidence) -> Iterator[Check]:
     """Yield librdkafka's cooperative-sticky: no user data in the first generation, some from the next."""
-    suspects = [member for member in found.members if _writes_like_librdkafka(member)]
+    # librdkafka's user data is v3 and empty, not null; Java writes 4 bytes, kafka-python an older v1.
+    suspects = [
+        member
+        for member in found.members
+        if member.subscription is not None
+        and member.subscription_version == 3
+        and member.subscription.user_data == b""
+        and not member.subscription.owned
+    ]
     if found.group.assignor != COOPERATIVE_STICKY or not suspects or len(found.members) < 2:
         return
     if any(member.user_data_bytes for member in found.members):
@@ -317,14 +311,3 @@ def _user_data_to_come(found: Evidence) -> Iterator[Check]:
     else:
         hint = "start the first successor before its predecessor is stopped, or convert offline"
         yield Check(code, BLOCK, f"{cause}: stopping the first member is one. {REFUSAL}", hint, evidence)
-
-
-def _writes_like_librdkafka(member: MemberEvidence) -> bool:
-    """Return whether user data is v3 and empty, not null. Java writes 4 bytes, kafka-python an older v1."""
-    subscription = member.subscription
-    return (
-        subscription is not None
-        and member.subscription_version == 3
-        and subscription.user_data == b""
-        and not subscription.owned
-    )

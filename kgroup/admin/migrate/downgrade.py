@@ -40,7 +40,25 @@ def plan_downgrade(found: Evidence, patterns: Sequence[str] = ()) -> MigrationPl
     else:
         checks += _online(found)
     checks += check_patterns(patterns, found.topic_names, DOWNGRADE)
-    checks += _consequences(found)
+    regexes = sorted({m.subscribed_regex for m in group.known_members if m.subscribed_regex})
+    if regexes:
+        message = (
+            f"{len(regexes)} RE2 patterns are in use; classic clients match patterns of their own dialect"
+        )
+        checks.append(Check("regex_in_use", WARN, message, "give each to --pattern", {"patterns": regexes}))
+    low, high = found.number(MIN_SESSION), found.number(MAX_SESSION)
+    message = f"classic members bring their own session.timeout.ms, which must lie from {low} to {high} ms"
+    if low is None or high is None:
+        message = "unknown: the bounds for the classic members' own session.timeout.ms are not reported"
+    checks.append(Check("session_timeout", INFO, message, None, {MIN_SESSION: low, MAX_SESSION: high}))
+    if group.state != EMPTY:
+        message = f"{group.assignor} runs in the broker now; classic members need one assignor in common"
+        checks.append(Check("assignor", INFO, message, None, {"assignor": group.assignor}))
+        message = (
+            "the group converts at its epoch, as its generation; a rebalance follows unless a static member "
+            "is replaced while all targets are current"
+        )
+        checks.append(Check("after", INFO, message))
     return verdict_of(found, DOWNGRADE, checks)
 
 
@@ -50,71 +68,35 @@ def _online(found: Evidence) -> Iterator[Check]:
     if str((found.settings or {}).get(POLICY)).lower() == "disabled":
         message = "the policy is disabled: classic members are refused with INCONSISTENT_GROUP_PROTOCOL"
         yield Check("classic_members", BLOCK, message, check.hint, check.evidence)
-    yield from _size(found)
-    yield from _left(found)
-    yield _classic_members(found)
-
-
-def _size(found: Evidence) -> Iterator[Check]:
     members = found.group.known_members
     count, most, room = len(members), found.number(MAX_SIZE), found.number(CONSUMER_MAX_SIZE)
-    evidence = {"members": count, MAX_SIZE: most, CONSUMER_MAX_SIZE: room}
+    sizes = {"members": count, MAX_SIZE: most, CONSUMER_MAX_SIZE: room}
     if most is None or room is None:
         why = found.settings_error or "the broker does not report it"
-        yield Check("size", UNKNOWN, f"{MAX_SIZE}: {why}", None, evidence, found.settings_code)
+        yield Check("size", UNKNOWN, f"{MAX_SIZE}: {why}", None, sizes, found.settings_code)
     elif count > most:
         message = f"{count} members, {MAX_SIZE}={most}: the group stays a consumer group"
-        yield Check("size", BLOCK, message, f"raise {MAX_SIZE} or stop members", evidence)
+        yield Check("size", BLOCK, message, f"raise {MAX_SIZE} or stop members", sizes)
     elif count >= room and any(member.instance_id for member in members):
         message = f"the group is full ({CONSUMER_MAX_SIZE}={room}): successors of static members are refused"
         hint = f"raise {CONSUMER_MAX_SIZE}, or remove each first: kgroup remove-members"
-        yield Check("size", BLOCK, message, hint, evidence)
+        yield Check("size", BLOCK, message, hint, sizes)
     else:
-        yield Check("size", OK, f"{count} members, {MAX_SIZE}={most}", None, evidence)
-
-
-def _left(found: Evidence) -> Iterator[Check]:
-    away = [member.name for member in found.group.known_members if member.member_epoch == LEFT_FOR_NOW]
+        yield Check("size", OK, f"{count} members, {MAX_SIZE}={most}", None, sizes)
+    away = [member.name for member in members if member.member_epoch == LEFT_FOR_NOW]
     if away:
         message = f"{', '.join(away)} left for now and still count as consumer-protocol members"
         hint = "they hold the conversion up until they rejoin as classic ones or expire: "
         hint += command("remove-members", found.group.group_id, options="--left-only")
         yield Check("left_for_now", WARN, message, hint, {"members": away})
-
-
-def _classic_members(found: Evidence) -> Check:
-    members = found.group.known_members
     classic = [member.name for member in members if member.protocol == CLASSIC]
     evidence = {"members": len(members), "classic": classic}
     message = (
         f"{len(classic)} of {len(members)} members speak the classic protocol; the last of the others to go "
+        "converts the group, so one classic member must be there before"
     )
-    message += "converts the group, so one classic member must be there before"
     if len(members) == 1 and not classic and not members[0].instance_id:
         hint = "start the classic successor first, or stop it and convert the empty group"
-        return Check("classic_members", WARN, message, hint, evidence)
-    return Check("classic_members", OK, message, None, evidence)
-
-
-def _consequences(found: Evidence) -> Iterator[Check]:
-    patterns = sorted({m.subscribed_regex for m in found.group.known_members if m.subscribed_regex})
-    if patterns:
-        message = (
-            f"{len(patterns)} RE2 patterns are in use; classic clients match patterns of their own dialect"
-        )
-        yield Check("regex_in_use", WARN, message, "give each to --pattern", {"patterns": patterns})
-    low, high = found.number(MIN_SESSION), found.number(MAX_SESSION)
-    message = f"classic members bring their own session.timeout.ms, which must lie from {low} to {high} ms"
-    if low is None or high is None:
-        message = "unknown: the bounds for the classic members' own session.timeout.ms are not reported"
-    yield Check("session_timeout", INFO, message, None, {MIN_SESSION: low, MAX_SESSION: high})
-    if found.group.state != EMPTY:
-        message = (
-            f"{found.group.assignor} runs in the broker now; classic members need one assignor in common"
-        )
-        yield Check("assignor", INFO, message, None, {"assignor": found.group.assignor})
-        message = (
-            "the group converts at its epoch, as its generation; a rebalance follows unless a static member "
-        )
-        message += "is replaced while all targets are current"
-        yield Check("after", INFO, message)
+        yield Check("classic_members", WARN, message, hint, evidence)
+    else:
+        yield Check("classic_members", OK, message, None, evidence)

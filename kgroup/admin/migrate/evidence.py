@@ -79,8 +79,9 @@ def gather_all(
         else:
             groups[group_id] = found[0]
     logged = read_logged(cluster, groups) if read_log else dict.fromkeys(groups)
-    empty = [g for g in groups.values() if _is_empty_of_consumers(g)]
-    names = _topic_names(cluster) if all_topics or empty else frozenset()
+    empty = [group for group in groups.values() if _is_empty_of_consumers(group)]
+    topics = cluster.metadata(None).topics if all_topics or empty else ()
+    names = frozenset(topic.name for topic in topics if topic.name and not topic.is_internal)
     kinds = kinds_of_empty(cluster, [group.group_id for group in empty], names)
     by_broker: dict[int, list[str]] = {}
     for group in groups.values():
@@ -151,7 +152,8 @@ def serving(cluster: ClusterView, groups: Mapping[int, Sequence[str]]) -> dict[i
             own=own,
             serves_heartbeat=cluster.transport.versions(broker, CONSUMER_GROUP_HEARTBEAT) is not None,
             group_version=_group_version(cluster, broker),
-            member_types=_reports_member_types(cluster, broker),
+            member_types=(served := cluster.transport.versions(broker, CONSUMER_GROUP_DESCRIBE)) is not None
+            and served[-1] >= MEMBER_TYPES_SINCE,
         )
 
     return cluster.at_once({broker: partial(ask, broker) for broker in groups})
@@ -258,11 +260,6 @@ def _settings(
     return {**found, **missing}
 
 
-def _reports_member_types(cluster: ClusterView, broker: int) -> bool:
-    served = cluster.transport.versions(broker, CONSUMER_GROUP_DESCRIBE)
-    return served is not None and served[-1] >= MEMBER_TYPES_SINCE
-
-
 def _group_version(cluster: ClusterView, broker: int) -> int | None:
     """Return the finalized level of `group.version`; 0 for a cluster with features but not this one."""
     served = cluster.transport.versions(broker, API_VERSIONS)
@@ -277,12 +274,6 @@ def _group_version(cluster: ClusterView, broker: int) -> int | None:
         return None
     levels = {feature.name: feature.max_version_level for feature in answer.finalized_features}
     return levels.get("group.version", 0)
-
-
-def _topic_names(cluster: ClusterView) -> frozenset[str]:
-    return frozenset(
-        topic.name for topic in cluster.metadata(None).topics if topic.name and not topic.is_internal
-    )
 
 
 def read_logged(cluster: ClusterView, group_ids: Iterable[str]) -> Answers[Logged | None]:

@@ -118,7 +118,14 @@ def convert_empty(cluster: ClusterView, plan: MigrationPlan, journal: Journal) -
 
 def before_conversion(cluster: ClusterView, group_id: str, direction: str) -> Committed:
     """Return the offsets of a convertible group; raise SafetyRefused when it is not empty (any more)."""
-    _refuse_unless_empty(one_group(cluster, group_id), direction)
+    group = one_group(cluster, group_id)
+    if group.type == target_of(direction):
+        raise SafetyRefused(f"{group.group_id} is a {group.type} group already")
+    if group.state != EMPTY or group.known_members:
+        raise SafetyRefused(
+            f"{group.group_id} is {group.state}, {group.member_count} members: only empty groups convert",
+            f"roll its clients: {command(f'{direction} execute', group.group_id)}",
+        )
     return _offsets(cluster, group_id)
 
 
@@ -126,7 +133,31 @@ def convert(
     cluster: ClusterView, group_id: str, direction: str, before: Committed
 ) -> tuple[GroupDescription, tuple[MovedOffset, ...]]:
     """Convert an empty group, within a journal entry; return it and what differs from `before`."""
-    _join_and_leave(cluster, group_id, direction)
+    needs = [on_group(READ, group_id)]
+    if direction == UPGRADE:
+        member_id = uuid_text(os.urandom(16))
+        joined = _heartbeat(cluster, group_id, member_id, JOIN_EPOCH)
+        check(joined.error_code, f"joining {group_id}", joined.error_message, needs)
+        left = _heartbeat(cluster, group_id, member_id, LEAVE_EPOCH)
+        if left.error_code != ErrorCode.UNKNOWN_MEMBER_ID:
+            check(left.error_code, f"leaving {group_id}", left.error_message, needs)
+    else:
+        join = JoinGroupRequest(
+            group_id=group_id,
+            session_timeout_ms=TIMEOUT_MS,
+            rebalance_timeout_ms=TIMEOUT_MS,
+            member_id="",
+            protocol_type=CONSUMER,
+            protocols=(JoinGroupRequestProtocol(name="range", metadata=Subscription(()).encode(1)),),
+        )
+        answer = _ask(cluster, group_id, join, JoinGroupResponse, (0, NO_MEMBER_ID_UNTIL))
+        check(answer.error_code, f"joining {group_id}", needs=needs)
+        identity = MemberIdentity(member_id=answer.member_id, reason=REASON)
+        leave = LeaveGroupRequest(group_id=group_id, members=(identity,))
+        gone = _ask(cluster, group_id, leave, LeaveGroupResponse, (LEAVE_NAMES_MEMBERS_SINCE, None))
+        code = gone.error_code or gone.members[0].error_code
+        if code != ErrorCode.UNKNOWN_MEMBER_ID:
+            check(code, f"leaving {group_id}", needs=needs)
     after = _offsets(cluster, group_id)
     group = one_group(cluster, group_id)
     if group.type != target_of(direction):
@@ -159,45 +190,11 @@ def changes(before: Committed, after: Committed) -> tuple[MovedOffset, ...]:
     )
 
 
-def _refuse_unless_empty(group: GroupDescription, direction: str) -> None:
-    if group.type == target_of(direction):
-        raise SafetyRefused(f"{group.group_id} is a {group.type} group already")
-    if group.state != EMPTY or group.known_members:
-        raise SafetyRefused(
-            f"{group.group_id} is {group.state}, {group.member_count} members: only empty groups convert",
-            f"roll its clients: {command(f'{direction} execute', group.group_id)}",
-        )
-
-
 def _offsets(cluster: ClusterView, group_id: str) -> Committed:
     found = committed(cluster, [group_id])[group_id]
     if isinstance(found, KgroupError):
         raise found
     return found
-
-
-def _join_and_leave(cluster: ClusterView, group_id: str, direction: str) -> None:
-    needs = [on_group(READ, group_id)]
-    if direction == UPGRADE:
-        member_id = uuid_text(os.urandom(16))
-        joined = _heartbeat(cluster, group_id, member_id, JOIN_EPOCH)
-        check(joined.error_code, f"joining {group_id}", joined.error_message, needs)
-        left = _heartbeat(cluster, group_id, member_id, LEAVE_EPOCH)
-        if left.error_code != ErrorCode.UNKNOWN_MEMBER_ID:
-            check(left.error_code, f"leaving {group_id}", left.error_message, needs)
-        return
-    protocol = JoinGroupRequestProtocol(name="range", metadata=Subscription(()).encode(1))
-    request = JoinGroupRequest(
-        group_id=group_id,
-        session_timeout_ms=TIMEOUT_MS,
-        rebalance_timeout_ms=TIMEOUT_MS,
-        member_id="",
-        protocol_type=CONSUMER,
-        protocols=(protocol,),
-    )
-    answer = _ask(cluster, group_id, request, JoinGroupResponse, (0, NO_MEMBER_ID_UNTIL))
-    check(answer.error_code, f"joining {group_id}", needs=needs)
-    _leave_classic(cluster, group_id, answer.member_id)
 
 
 def _heartbeat(
@@ -213,15 +210,6 @@ def _heartbeat(
         topic_partitions=() if joins else None,
     )
     return _ask(cluster, group_id, request, ConsumerGroupHeartbeatResponse)
-
-
-def _leave_classic(cluster: ClusterView, group_id: str, member_id: str) -> None:
-    identity = MemberIdentity(member_id=member_id, reason=REASON)
-    request = LeaveGroupRequest(group_id=group_id, members=(identity,))
-    answer = _ask(cluster, group_id, request, LeaveGroupResponse, (LEAVE_NAMES_MEMBERS_SINCE, None))
-    code = answer.error_code or answer.members[0].error_code
-    if code != ErrorCode.UNKNOWN_MEMBER_ID:
-        check(code, f"leaving {group_id}", needs=[on_group(READ, group_id)])
 
 
 def _ask(

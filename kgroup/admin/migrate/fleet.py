@@ -9,7 +9,7 @@ from typing import Annotated
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.migrate.consequences import software_of
 from kgroup.admin.migrate.evidence import AnotherType, gather_all
-from kgroup.admin.migrate.models import ALREADY, BLOCKED, READY, UPGRADE, WARN, Check, Evidence, MigrationPlan
+from kgroup.admin.migrate.models import ALREADY, BLOCKED, READY, UPGRADE, WARN, Check, MigrationPlan
 from kgroup.admin.migrate.plan import plan_of
 from kgroup.admin.models import EMPTY, SHARE, STREAMS, ItemError
 from kgroup.admin.refusals import item_error
@@ -102,40 +102,39 @@ def plan_fleet(
             left_out.append(
                 LeftOut(group_id, found.type, f"it is a {found.type} group", NOTHING_TO_DO.get(found.type))
             )
-        elif isinstance(found, KgroupError):
+            continue
+        if isinstance(found, KgroupError):
             errors.append(item_error(group_id, found))
-        else:
-            plan = plan_of(found, UPGRADE, patterns)
-            never = next((check for check in plan.blockers if check.code in STAYS), None)
-            if never is None:
-                rows.append(_row(found, plan))
-            else:
-                left_out.append(LeftOut(group_id, plan.type, never.message, never.hint))
+            continue
+        plan = plan_of(found, UPGRADE, patterns)
+        never = next((check for check in plan.blockers if check.code in STAYS), None)
+        if never is not None:
+            left_out.append(LeftOut(group_id, plan.type, never.message, never.hint))
+            continue
+        warnings = [check.code for check in plan.checks if check.status == WARN]
+        asking = [*(check.code for check in (*plan.blockers, *plan.unknowns)), *warnings]
+        members = found.group.known_members
+        ids = [member.client_id for member in members if member.client_id is not None]
+        names = [name for each in ids if (name := software_of(plan.group_id, each)) is not None]
+        rows.append(
+            FleetRow(
+                group_id=plan.group_id,
+                verdict=plan.verdict,
+                type=plan.type,
+                state=plan.state,
+                members=found.group.member_count,
+                effort=_effort(plan),
+                change=tuple(sorted({WHERE[code] for code in asking if code in WHERE})),
+                blockers=tuple(map(_obstacle, plan.blockers)),
+                unknown=tuple(map(_obstacle, plan.unknowns)),
+                warnings=tuple(warnings),
+                assignor=found.group.assignor,
+                client_ids=tuple(sorted(set(ids))),
+                software={name: names.count(name) for name in sorted(set(names))},
+            )
+        )
     rows.sort(key=lambda row: (EFFORTS.index(row.effort), row.members or 0, row.group_id))
     return Fleet(tuple(rows), tuple(left_out), tuple(errors))
-
-
-def _row(found: Evidence, plan: MigrationPlan) -> FleetRow:
-    warnings = [check.code for check in plan.checks if check.status == WARN]
-    asking = [*(check.code for check in (*plan.blockers, *plan.unknowns)), *warnings]
-    members = found.group.known_members
-    ids = [member.client_id for member in members if member.client_id is not None]
-    names = [name for each in ids if (name := software_of(plan.group_id, each)) is not None]
-    return FleetRow(
-        group_id=plan.group_id,
-        verdict=plan.verdict,
-        type=plan.type,
-        state=plan.state,
-        members=found.group.member_count,
-        effort=_effort(plan),
-        change=tuple(sorted({WHERE[code] for code in asking if code in WHERE})),
-        blockers=tuple(map(_obstacle, plan.blockers)),
-        unknown=tuple(map(_obstacle, plan.unknowns)),
-        warnings=tuple(warnings),
-        assignor=found.group.assignor,
-        client_ids=tuple(sorted(set(ids))),
-        software={name: names.count(name) for name in sorted(set(names))},
-    )
 
 
 def _effort(plan: MigrationPlan) -> str:

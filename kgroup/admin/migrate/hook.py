@@ -9,7 +9,7 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import Protocol
 
@@ -48,13 +48,23 @@ class Process:
             stdin.write(text)
             stdin.seek(0)
             try:
+                # Strings are unchanged, others JSON; a field too long for a variable is on stdin alone.
+                variables = {
+                    f"KGROUP_HOOK_{name.upper()}": value if isinstance(value, str) else json.dumps(value)
+                    for name, value in document.items()
+                }
+                short = {
+                    name: value
+                    for name, value in variables.items()
+                    if len(value.encode()) <= LONGEST and "\0" not in value
+                }
                 self._process = subprocess.Popen(
                     command if isinstance(command, str) else list(command),
                     shell=isinstance(command, str),
                     stdin=stdin,
                     stdout=STDERR,
                     stderr=STDERR,
-                    env={**os.environ, **_variables(document)},
+                    env={**os.environ, **short},
                     start_new_session=True,
                 )
             except (OSError, ValueError) as error:
@@ -99,19 +109,6 @@ def uninterrupted() -> Iterator[None]:
             signal.signal(number, handler)
     for each in arrived:
         signal.raise_signal(each)
-
-
-def _variables(document: Mapping[str, object]) -> dict[str, str]:
-    """Return the document's fields as KGROUP_HOOK_…: strings unchanged, others as JSON.
-
-    A field that is too long for a variable is on stdin alone.
-    """
-    found = {}
-    for name, value in document.items():
-        text = value if isinstance(value, str) else json.dumps(value)
-        if len(text.encode()) <= LONGEST and "\0" not in text:
-            found[f"KGROUP_HOOK_{name.upper()}"] = text
-    return found
 
 
 def shown(command: Command) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from kgroup.admin.migrate.wave_state import BAD, NOT_JUDGED, OK, UNKNOWN, GroupRun, RuleCheck
 from kgroup.admin.migrate.waves import Rules
-from kgroup.admin.models import CONSUMER, GroupDescription, OffsetRow
+from kgroup.admin.models import CONSUMER, GroupDescription
 from kgroup.domain import count_of, first_of, place_of
 
 NO_ONE_READS = "the group has no members, so nothing reads"
@@ -85,7 +85,14 @@ def _commits(wanted: bool, first: GroupDescription, last: GroupDescription) -> R
         return RuleCheck("commits", UNKNOWN, error.message, error.code)
     after = {place_of(row.topic, row.partition): row for row in last.offsets}
     unknown = [place_of(r.topic, r.partition) for r in first.offsets if r.lag is None]
-    due = [row for row in first.offsets if _is_due(row)]
+    # A commit has to follow unread records that no open transaction hides.
+    due = [
+        row
+        for row in first.offsets
+        if row.lag
+        and row.committed_offset is not None
+        and (row.last_stable_offset is None or row.committed_offset < row.last_stable_offset)
+    ]
     idle = []
     for row in due:
         place = place_of(row.topic, row.partition)
@@ -105,13 +112,6 @@ def _commits(wanted: bool, first: GroupDescription, last: GroupDescription) -> R
     return RuleCheck(
         "commits", OK, f"all {count_of(len(due), 'partition')} with unread records were committed"
     )
-
-
-def _is_due(row: OffsetRow) -> bool:
-    """Return whether a commit has to follow: records are unread, and no open transaction hides them."""
-    if not row.lag or row.committed_offset is None:
-        return False
-    return row.last_stable_offset is None or row.committed_offset < row.last_stable_offset
 
 
 def _rebalances(most: int | None, first: GroupDescription, last: GroupDescription) -> RuleCheck:

@@ -86,13 +86,12 @@ def kinds_of_empty(
         hidden = "not all topics, hence commits, may be seen without Describe on Topic *"
         denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED.name
         return kinds | {g: Kind(None, f"{hidden}, and {why}", denied) for g, (why, _) in unproven.items()}
-    return kinds | {g: _by_commits(stored[g], why, code) for g, (why, code) in unproven.items()}
-
-
-def _by_commits(offsets: Committed, otherwise: str, code: str | None) -> Kind:
-    if offsets:
-        return Kind(CONSUMERS, f"{otherwise}, and no commit of it is one of Kafka Streams (2.4 or later)")
-    return Kind(None, f"it has no commits, and {otherwise}", code)
+    return kinds | {
+        g: Kind(CONSUMERS, f"{why}, and no commit of it is one of Kafka Streams (2.4 or later)")
+        if stored[g]
+        else Kind(None, f"it has no commits, and {why}", code)
+        for g, (why, code) in unproven.items()
+    }
 
 
 def _last_assignors(cluster: ClusterView, group_ids: Collection[str]) -> Answers[str | None]:

@@ -202,7 +202,29 @@ class ClassicPuppet:
             if joined is None:
                 return
             self._joining = None
-            self._joined(at, joined)
+            self.member_id = joined.member_id or self.member_id
+            if joined.error_code == ErrorCode.MEMBER_ID_REQUIRED or joined.error_code in _REJOIN:
+                self.join(at)
+                return
+            if joined.error_code:
+                raise Refusal(joined.error_code, None)
+            self.generation = joined.generation_id
+            given: Mapping[str, Assignment] = {}
+            if joined.leader == self.member_id and joined.members and not joined.skip_assignment:
+                given = self.assign([member.member_id for member in joined.members])
+            request = SyncGroupRequest(
+                group_id=at.group_id,
+                generation_id=self.generation,
+                member_id=self.member_id,
+                group_instance_id=self.instance_id,
+                protocol_type="consumer",
+                protocol_name=joined.protocol_name,
+                assignments=tuple(
+                    SyncGroupRequestAssignment(member_id=m, assignment=a.encode(1)) for m, a in given.items()
+                ),
+            )
+            self._syncing = at.send(request, self.client_id, self.host)
+            self._proceed(at)
         elif self._syncing is not None:
             synced = at.answer(self._syncing, SyncGroupResponse)
             if synced is None:
@@ -212,31 +234,6 @@ class ClassicPuppet:
                 self.join(at)
             else:
                 self.assignment = Assignment.decode(synced.assignment) if synced.assignment else Assignment()
-
-    def _joined(self, at: CoordinatorLink, answer: JoinGroupResponse) -> None:
-        self.member_id = answer.member_id or self.member_id
-        if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED or answer.error_code in _REJOIN:
-            self.join(at)
-            return
-        if answer.error_code:
-            raise Refusal(answer.error_code, None)
-        self.generation = answer.generation_id
-        given: Mapping[str, Assignment] = {}
-        if answer.leader == self.member_id and answer.members and not answer.skip_assignment:
-            given = self.assign([member.member_id for member in answer.members])
-        request = SyncGroupRequest(
-            group_id=at.group_id,
-            generation_id=self.generation,
-            member_id=self.member_id,
-            group_instance_id=self.instance_id,
-            protocol_type="consumer",
-            protocol_name=answer.protocol_name,
-            assignments=tuple(
-                SyncGroupRequestAssignment(member_id=m, assignment=a.encode(1)) for m, a in given.items()
-            ),
-        )
-        self._syncing = at.send(request, self.client_id, self.host)
-        self._proceed(at)
 
     def _current(self, protocol: JoinGroupRequestProtocol) -> JoinGroupRequestProtocol:
         """Return the protocol with what is owned now: an eager client revokes everything before it joins."""

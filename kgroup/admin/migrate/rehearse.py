@@ -8,7 +8,7 @@ with least, with the user data it found.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -25,7 +25,6 @@ from kgroup.errors import BrokerRefused, DecodeError, ErrorCode
 from kgroup.history.items import RawRecord
 from kgroup.history.raw import raw_row
 from kgroup.history.sources.logs import OffsetsLog
-from kgroup.protocol.group_records import ClassicMemberMetadata
 from kgroup.protocol.messages.join_group import JoinGroupRequestProtocol
 from kgroup.protocol.subscription import Assignment, Subscription
 from kgroup.runtime.shard import Shard
@@ -101,6 +100,10 @@ class _Roll:
         group = self.stage.group
         if isinstance(group, ClassicGroup):
             for member in group.members.values():
+                try:
+                    assignment = Assignment.decode(member.assignment) if member.assignment else Assignment()
+                except DecodeError:
+                    assignment = Assignment()
                 self.puppets.append(
                     ClassicPuppet(
                         member_id=member.member_id,
@@ -112,7 +115,7 @@ class _Roll:
                         rebalance_timeout_ms=member.rebalance_timeout_ms,
                         assign=self._assign,
                         generation=group.generation,
-                        assignment=_assignment(member.assignment),
+                        assignment=assignment,
                     )
                 )
         else:
@@ -122,25 +125,18 @@ class _Roll:
     def _of_consumer_group(self, member: ConsumerMember) -> Puppet:
         about, classic = member.metadata, member.metadata.classic_member_metadata
         owned = {topic: tuple(sorted(epochs)) for topic, epochs in member.current.assigned.items()}
-        if classic is not None:
-            return self._of_classic_member(member, classic, owned)
-        return ConsumerPuppet(
-            member_id=member.member_id,
-            instance_id=about.instance_id,
-            client_id=about.client_id,
-            host=about.client_host,
-            topics=about.subscribed_topic_names,
-            regex=member.regex,
-            rebalance_timeout_ms=about.rebalance_timeout_ms,
-            epoch=member.epoch,
-            owned=owned,
-        )
-
-    def _of_classic_member(
-        self, member: ConsumerMember, classic: ClassicMemberMetadata, owned: Mapping[bytes, tuple[int, ...]]
-    ) -> Puppet:
-        """Return a client of the classic protocol that takes part in a consumer group."""
-        about = member.metadata
+        if classic is None:
+            return ConsumerPuppet(
+                member_id=member.member_id,
+                instance_id=about.instance_id,
+                client_id=about.client_id,
+                host=about.client_host,
+                topics=about.subscribed_topic_names,
+                regex=member.regex,
+                rebalance_timeout_ms=about.rebalance_timeout_ms,
+                epoch=member.epoch,
+                owned=owned,
+            )
         protocols = tuple(
             JoinGroupRequestProtocol(name=p.name, metadata=p.metadata) for p in classic.supported_protocols
         )
@@ -288,6 +284,18 @@ class _Roll:
             epoch = group.epoch
         elif isinstance(group, ClassicGroup):
             epoch = group.generation
+        log = self.stage.shard.log
+        records = tuple(
+            raw_row(
+                RawRecord(r.offset, r.timestamp_ms, r.key, r.value, batch.base_offset, -1),
+                self.stage.shard.partition,
+                batch.control,
+                self.topic_names,
+            )
+            for batch in log.batches(self._shown)
+            for r in batch.records
+        )
+        self._shown = log.end_offset
         self.steps.append(
             RehearsalStep(
                 phase=phase,
@@ -299,17 +307,9 @@ class _Roll:
                 assignment_epoch=group.assignment_epoch if isinstance(group, ConsumerGroup) else None,
                 error_code=None if refusal is None else ErrorCode.name_of(refusal.code),
                 message=None if refusal is None else refusal.message,
-                records=tuple(self._new_records()),
+                records=records,
             )
         )
-
-    def _new_records(self) -> Iterator[Mapping[str, object]]:
-        log = self.stage.shard.log
-        for batch in log.batches(self._shown):
-            for r in batch.records:
-                record = RawRecord(r.offset, r.timestamp_ms, r.key, r.value, batch.base_offset, -1)
-                yield raw_row(record, self.stage.shard.partition, batch.control, self.topic_names)
-        self._shown = log.end_offset
 
 
 def rehearse(
@@ -366,10 +366,3 @@ def _member_id(text: str) -> str:
 
 def _range(topics: tuple[str, ...]) -> tuple[JoinGroupRequestProtocol, ...]:
     return (JoinGroupRequestProtocol(name="range", metadata=Subscription(topics).encode()),)
-
-
-def _assignment(data: bytes) -> Assignment:
-    try:
-        return Assignment.decode(data) if data else Assignment()
-    except DecodeError:
-        return Assignment()

@@ -6,7 +6,7 @@ only on what was seen: an unknown stops it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -207,9 +207,8 @@ class WavesRun:
         self._put(step=MOVE)
         if hook is None and not empty:
             return
-        items = [
-            {"group_id": group_id} for group_id in (empty if hook is None else (*empty, *self._rest(empty)))
-        ]
+        rest = [] if hook is None else [name for name in self._run.group_ids if name not in empty]
+        items = [{"group_id": group_id} for group_id in (*empty, *rest)]
         attempt = 1 if self._run.hook is None else self._run.hook.attempt + 1
         plan: Document = {
             "actor": actor(),
@@ -225,11 +224,13 @@ class WavesRun:
         with self.journal.change("upgrade run", self.cluster.cluster_id(), plan, image, items) as change:
             self._put(journal_id=change.id)
             for group_id, offsets in empty.items():
-                change.results.append({"group_id": group_id, **self._converted(group_id, offsets)})
+                with self._stopping(group_id):
+                    _, changed = convert(self.cluster, group_id, UPGRADE, offsets)
+                change.results.append({"group_id": group_id, **converted(changed)})
             if hook is None:
                 return
             self._put(hook=HookRun(attempt, self.cluster.now_ms()))
-            self._until_ended(hook, self._hook_input(attempt, rows))
+            self._until_ended(hook, attempt, rows)
             ended = self._run.hook
             assert ended is not None
             effect = ended.failure or f"exit code {ended.exit_code}"
@@ -242,9 +243,6 @@ class WavesRun:
             hint = "the same command plans the wave and runs the hook again"
             raise Stopped(Stop(HOOK, None, message, hint))
 
-    def _rest(self, empty: Collection[str]) -> list[str]:
-        return [group_id for group_id in self._run.group_ids if group_id not in empty]
-
     def _empty(self, rows: Mapping[str, FleetRow]) -> dict[str, Committed]:
         """Return the empty groups, which no hook can restart, with their offsets; raise Stopped if hidden."""
         found: dict[str, Committed] = {}
@@ -256,11 +254,6 @@ class WavesRun:
                 found[group_id] = before_conversion(self.cluster, group_id, UPGRADE)
         return found
 
-    def _converted(self, group_id: str, offsets: Committed) -> Document:
-        with self._stopping(group_id):
-            _, changed = convert(self.cluster, group_id, UPGRADE, offsets)
-        return converted(changed)
-
     @contextmanager
     def _stopping(self, group_id: str) -> Iterator[None]:
         """Turn a group's failure to convert into a stop of the wave."""
@@ -271,9 +264,9 @@ class WavesRun:
         except KgroupError as error:
             raise Stopped(Stop(UNKNOWN, group_id, error.message, error.hint, code_name(error))) from None
 
-    def _hook_input(self, attempt: int, rows: Mapping[str, FleetRow]) -> Document:
-        """Return what a hook reads of its wave."""
-        return {
+    def _until_ended(self, hook: Command, attempt: int, rows: Mapping[str, FleetRow]) -> None:
+        """Poll while the hook runs; end it when its time is up, or the run is interrupted."""
+        document: Document = {
             "wave": self._run.name,
             "number": self._at + 1,
             "attempt": attempt,
@@ -283,9 +276,6 @@ class WavesRun:
                 for row in rows.values()
             ],
         }
-
-    def _until_ended(self, hook: Command, document: Document) -> None:
-        """Poll while the hook runs; end it when its time is up, or the run is interrupted."""
         limit_s = self._wave_now.hook_timeout
         running: Running | None = None
         try:
@@ -333,30 +323,30 @@ class WavesRun:
         """Poll every group of the wave, and store the result."""
         seen, now_ms = self._eyes.see(self._run.group_ids), self.cluster.now_ms()
         looks = {name: tracker.look(now_ms, seen[name]) for name, tracker in self._trackers.items()}
-        self._put_groups(
-            {group.group_id: self._seen(group, looks[group.group_id]) for group in self._run.groups}
-        )
+        groups = {}
+        for group in self._run.groups:
+            look, before = looks[group.group_id], self._earlier[group.group_id]
+            since = look.unowned_partition_ms
+            # Where the poll failed, members and state are unknown.
+            unseen = look.type is None
+            unowned = Unowned(before.at_least + since.at_least, before.at_most + since.at_most)
+            back = group.back
+            if look.type == CONSUMER and group.type_before != CONSUMER:
+                back = command("downgrade execute", group.group_id, options=" ".join(self.options.target))
+            groups[group.group_id] = replace(
+                group,
+                type=look.type,
+                state=look.state,
+                members=None if unseen else look.members,
+                moved=None if unseen else look.moved,
+                remaining=look.remaining,
+                waits=tuple(wait.message for wait in look.waits),
+                unowned_partition_ms=unowned,
+                seen_ms=group.seen_ms if unseen else look.timestamp_ms,
+                back=back,
+            )
+        self._put_groups(groups)
         return looks
-
-    def _seen(self, group: GroupRun, look: Look) -> GroupRun:
-        """Return the group with a poll's result; where it failed, members and state are unknown."""
-        before, since = self._earlier[group.group_id], look.unowned_partition_ms
-        unseen = look.type is None
-        back = group.back
-        if look.type == CONSUMER and group.type_before != CONSUMER:
-            back = command("downgrade execute", group.group_id, options=" ".join(self.options.target))
-        return replace(
-            group,
-            type=look.type,
-            state=look.state,
-            members=None if unseen else look.members,
-            moved=None if unseen else look.moved,
-            remaining=look.remaining,
-            waits=tuple(wait.message for wait in look.waits),
-            unowned_partition_ms=Unowned(before.at_least + since.at_least, before.at_most + since.at_most),
-            seen_ms=group.seen_ms if unseen else look.timestamp_ms,
-            back=back,
-        )
 
     def _watch(self) -> None:
         """Poll until every group has moved; stop when nothing moves, or time is up."""

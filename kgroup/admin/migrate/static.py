@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -30,7 +30,6 @@ from kgroup.domain import count_of, first_of
 
 if TYPE_CHECKING:
     from kgroup.history.fold.folding import Holdings
-    from kgroup.history.fold.view import RecordedMember
 
 JOIN_GROUP, INSTANCE_IDS_SINCE = 11, 5
 MOST_MS = 30 * 60_000
@@ -75,7 +74,22 @@ def plan_of_static(found: Evidence, serves: bool, restarts: Sequence[int] | None
         message = f"all {count_of(len(members), 'member')} are static"
         done = (Check("static_ids", OK, message, None, {"dynamic": []}), _session_timeout(found, restarts))
         return MigrationPlan(group.group_id, STATIC, group.type, group.state, ALREADY, done)
-    checks = [_dynamic(found), _naming(found), _session_timeout(found, restarts), *_roll(found)]
+    roll = Check(
+        "roll",
+        INFO,
+        "static and dynamic members may be mixed: this last roll rebalances for each member that leaves and "
+        "for its successor, as rolls do today. From the next one on, a restart within the session moves "
+        "nothing",
+        f"{command('wait', group.group_id, options='--for static')} ends when all have an id",
+    )
+    leaving = Check(
+        "leaving",
+        INFO,
+        "a static member does not leave when it stops: after a scale-down its partitions have no owner until "
+        "its session ends",
+        f"{command('remove-members', group.group_id, options='--instance-id ID')} removes it at once",
+    )
+    checks = [_dynamic(found), _naming(found), _session_timeout(found, restarts), roll, leaving]
     return verdict_of(found, STATIC, checks)
 
 
@@ -119,13 +133,20 @@ def _naming(found: Evidence) -> Check:
 def _session_timeout(found: Evidence, restarts: Sequence[int] | None) -> Check:
     limit = LIMITS[found.group.type]
     most = found.number(limit)
-    now = _sessions(found)
-    evidence = {"restarts_ms": None if restarts is None else sorted(restarts), "members_ms": now, limit: most}
-    where = "session.timeout.ms of the clients"
+    # The members' session timeouts in ms, ascending; None where they are unknown.
+    now: list[int] | None
     if found.group.type == CONSUMER:
+        ms = session_ahead(found)
+        now = [int(ms)] if ms is not None and ms.isdigit() else None
         where = command(
             "config set", found.group.group_id, options="consumer.session.timeout.ms=MS --execute"
         )
+    else:
+        timeouts, members = found.logged.session_timeouts if found.logged else {}, found.group.known_members
+        known = [timeouts[member.member_id] for member in members if member.member_id in timeouts]
+        now = sorted(set(known)) if len(known) == len(members) > 0 else None
+        where = "session.timeout.ms of the clients"
+    evidence = {"restarts_ms": None if restarts is None else sorted(restarts), "members_ms": now, limit: most}
     if not restarts:
         why = "--read-log looks for them in the records" if restarts is None else "the records show none"
         message = f"unknown how long restarts take: {why}; the session has to be longer than one"
@@ -144,37 +165,6 @@ def _session_timeout(found: Evidence, restarts: Sequence[int] | None) -> Check:
         return Check("session_timeout", OK, f"{message}; unknown what the members use now", where, evidence)
     message += f"; the members use {', '.join(f'{ms / 1000:g} s' for ms in now)} now"
     return Check("session_timeout", WARN if now[0] < fits else OK, message, where, evidence)
-
-
-def _sessions(found: Evidence) -> list[int] | None:
-    """Return the members' session timeouts in ms, ascending; None where they are unknown."""
-    if found.group.type == CONSUMER:
-        ms = session_ahead(found)
-        return [int(ms)] if ms is not None and ms.isdigit() else None
-    timeouts = found.logged.session_timeouts if found.logged is not None else {}
-    known = [
-        timeouts[member.member_id] for member in found.group.known_members if member.member_id in timeouts
-    ]
-    return sorted(set(known)) if len(known) == len(found.group.known_members) > 0 else None
-
-
-def _roll(found: Evidence) -> Iterator[Check]:
-    name = found.group.group_id
-    yield Check(
-        "roll",
-        INFO,
-        "static and dynamic members may be mixed: this last roll rebalances for each member that leaves and "
-        "for its successor, as rolls do today. From the next one on, a restart within the session moves "
-        "nothing",
-        f"{command('wait', name, options='--for static')} ends when all have an id",
-    )
-    yield Check(
-        "leaving",
-        INFO,
-        "a static member does not leave when it stops: after a scale-down its partitions have no owner until "
-        "its session ends",
-        f"{command('remove-members', name, options='--instance-id ID')} removes it at once",
-    )
 
 
 def recorded(cluster: ClusterView, group_id: str) -> tuple[Logged | None, tuple[int, ...]]:
@@ -203,7 +193,13 @@ def dips(history: Sequence[Holdings]) -> tuple[int, ...]:
     full, since_ms = 0, 0
     before = 0
     for held in history:
-        count = sum(map(_reads, held.members))
+        # kgroup's member, which converts an empty group, subscribes to nothing and does not count.
+        count = sum(
+            (member.protocol == CLASSIC and member.joined_with is None)
+            or bool(member.topics)
+            or member.regex is not None
+            for member in held.members
+        )
         if full and count >= full:
             if held.timestamp_ms - since_ms <= MOST_MS:
                 found.append(held.timestamp_ms - since_ms)
@@ -214,9 +210,3 @@ def dips(history: Sequence[Holdings]) -> tuple[int, ...]:
             full = 0
         before = count
     return tuple(found)
-
-
-def _reads(member: RecordedMember) -> bool:
-    """Return whether it subscribes to something; kgroup's member, which converts an empty group, does not."""
-    undecoded = member.protocol == CLASSIC and member.joined_with is None
-    return undecoded or bool(member.topics) or member.regex is not None

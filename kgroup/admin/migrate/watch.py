@@ -113,7 +113,8 @@ class Tracker:
         waits = self._since_when(now_ms, self._waits(group, remaining, blockers))
         stalled_ms = now_ms - self._changed_ms
         status = WATCHING
-        if self._is_done(group, remaining, stalled_ms):
+        over = group.type == target_of(self.direction) and not remaining and group.state in (STABLE, EMPTY)
+        if over and (len(group.known_members) >= self.most or stalled_ms >= self.settle_ms):
             status, waits = DONE, ()
         elif stalled_ms >= self.stuck_after_ms:
             status = STUCK
@@ -176,11 +177,6 @@ class Tracker:
             self._unowned = Unowned(total.at_least + least, total.at_most + most)
         self._owners = {partition: owners.get(partition) for partition in self._known}
         self._seen_ms, self._blind = now_ms, False
-
-    def _is_done(self, group: GroupDescription, remaining: Collection[Member], stalled_ms: int) -> bool:
-        if group.type != target_of(self.direction) or remaining or group.state not in (STABLE, EMPTY):
-            return False
-        return len(group.known_members) >= self.most or stalled_ms >= self.settle_ms
 
     def _waits(
         self,
@@ -288,7 +284,11 @@ class Eyes:
         try:
             groups = groups_only(self.cluster, group_ids)
             there = [group for group in groups.values() if isinstance(group, GroupDescription)]
-            partitions = self._partitions(there)
+            names = {
+                group.group_id: {t for member in group.known_members for t in member.subscribed_topics or ()}
+                for group in there
+            }
+            topics = self.cluster.topics(set().union(*names.values()))
             blockers = self._plans(there)
         except KgroupError as error:
             return dict.fromkeys(group_ids, error)
@@ -298,29 +298,18 @@ class Eyes:
                 found[group_id] = group
                 continue
             blocking = blockers[group_id]
-            found[group_id] = (
-                blocking
-                if isinstance(blocking, KgroupError)
-                else Sight(group, partitions[group_id], blocking)
-            )
-        return found
-
-    def _partitions(self, groups: Iterable[GroupDescription]) -> dict[str, frozenset[TopicPartition]]:
-        """Return every partition of the topics that the members of each group name."""
-        names = {
-            group.group_id: {t for member in group.known_members for t in member.subscribed_topics or ()}
-            for group in groups
-        }
-        topics = self.cluster.topics(set().union(*names.values()))
-        return {
-            group_id: frozenset(
+            if isinstance(blocking, KgroupError):
+                found[group_id] = blocking
+                continue
+            # Every partition of the topics that its members name.
+            partitions = frozenset(
                 TopicPartition(name, known.partition)
-                for name in named
+                for name in names[group_id]
                 if isinstance(topic := topics.get(name), TopicDescription)
                 for known in topic.partitions
             )
-            for group_id, named in names.items()
-        }
+            found[group_id] = Sight(group, partitions, blocking)
+        return found
 
     def _plans(self, groups: Iterable[GroupDescription]) -> Answers[Mapping[str, tuple[str, str | None]]]:
         """Return the blocking checks of each group's plan, as long as the group has not changed over."""

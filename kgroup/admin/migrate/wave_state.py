@@ -161,7 +161,17 @@ def _wave(stored: Plain) -> WaveRun:
     made = WaveRun(
         **{
             **stored,
-            "groups": tuple(map(_group, stored["groups"])),
+            "groups": tuple(
+                GroupRun(
+                    **{
+                        **group,
+                        "unowned_partition_ms": Unowned(**group["unowned_partition_ms"]),
+                        "checks": tuple(RuleCheck(**check) for check in group["checks"]),
+                        **{name: tuple(group[name]) for name in ("remaining", "waits")},
+                    }
+                )
+                for group in stored["groups"]
+            ),
             "hook": None if stored["hook"] is None else HookRun(**stored["hook"]),
             "stops": tuple(Stop(**stop) for stop in stored["stops"]),
         }
@@ -169,17 +179,6 @@ def _wave(stored: Plain) -> WaveRun:
     if made.step not in STEPS:
         raise ValueError(f"{made.step!r} is no step")
     return made
-
-
-def _group(stored: Plain) -> GroupRun:
-    return GroupRun(
-        **{
-            **stored,
-            "unowned_partition_ms": Unowned(**stored["unowned_partition_ms"]),
-            "checks": tuple(RuleCheck(**check) for check in stored["checks"]),
-            **{name: tuple(stored[name]) for name in ("remaining", "waits")},
-        }
-    )
 
 
 def continued(waves: Sequence[Wave], stored: Sequence[WaveRun]) -> tuple[WaveRun, ...]:
@@ -198,19 +197,15 @@ def continued(waves: Sequence[Wave], stored: Sequence[WaveRun]) -> tuple[WaveRun
         elif run.step == DONE:
             raise _changed(run)
         else:
-            found.append(_regrouped(run, wave))
+            # The groups' state before the wave stays; a wave with new groups begins again.
+            before = {group.group_id: group for group in run.groups}
+            groups = tuple(before.get(group_id) or GroupRun(group_id) for group_id in wave.groups)
+            step = run.step if before.keys() >= set(wave.groups) else WAITING
+            found.append(replace(run, step=step, groups=groups))
     for run in known.values():
         if run.step == DONE:
             raise _changed(run)
     return tuple(found)
-
-
-def _regrouped(run: WaveRun, wave: Wave) -> WaveRun:
-    """Keep the groups' state before the wave; a wave with new groups begins again."""
-    known = {group.group_id: group for group in run.groups}
-    groups = tuple(known.get(group_id) or GroupRun(group_id) for group_id in wave.groups)
-    step = run.step if known.keys() >= set(wave.groups) else WAITING
-    return replace(run, step=step, groups=groups)
 
 
 def _changed(run: WaveRun) -> SafetyRefused:

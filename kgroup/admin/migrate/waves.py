@@ -72,22 +72,18 @@ def read_waves(path: Path) -> tuple[Wave, ...]:
     except (UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigError(f"{path} is not YAML: {error}") from None
     try:
-        return _waves(document)
+        top = _mapping(document, "the file", (*_SHARED, "waves"))
+        shared = _settled(Wave("", ()), top, "")
+        listed = top.get("waves")
+        if not isinstance(listed, list) or not listed:
+            raise ConfigError("there is no list of waves", "waves: [{name: first, groups: [orders]}]")
+        waves = tuple(_wave(shared, entry, number) for number, entry in enumerate(listed, 1))
+        _once((wave.name for wave in waves), "two waves have the name {}", "name each differently")
+        groups = (group for wave in waves for group in wave.groups)
+        _once(groups, "the group {} is in the waves twice", "a group moves once: leave it in one place")
+        return waves
     except ConfigError as error:
         raise ConfigError(f"{path}: {error.message}", error.hint) from None
-
-
-def _waves(document: object) -> tuple[Wave, ...]:
-    top = _mapping(document, "the file", (*_SHARED, "waves"))
-    shared = _settled(Wave("", ()), top, "")
-    listed = top.get("waves")
-    if not isinstance(listed, list) or not listed:
-        raise ConfigError("there is no list of waves", "waves: [{name: first, groups: [orders]}]")
-    waves = [_wave(shared, entry, number) for number, entry in enumerate(listed, 1)]
-    _once((wave.name for wave in waves), "two waves have the name {}", "name each differently")
-    groups = (group for wave in waves for group in wave.groups)
-    _once(groups, "the group {} is in the waves twice", "a group moves once: leave it in one place")
-    return tuple(waves)
 
 
 def _wave(shared: Wave, entry: object, number: int) -> Wave:
@@ -106,21 +102,19 @@ def _wave(shared: Wave, entry: object, number: int) -> Wave:
 def _settled(base: Wave, given: Mapping[str, Plain], where: str) -> Wave:
     """Return `base` with the given hook and rules."""
     if "hook" in given:
-        base = replace(base, hook=_hook(given["hook"], where))
+        hook = given["hook"]
+        if isinstance(hook, list) and hook and all(isinstance(word, str) for word in hook):
+            hook = tuple(hook)
+        elif hook is not None and not (isinstance(hook, str) and hook.strip()):
+            hint = "hook: [./deploy, --all] runs a program with arguments; "
+            hint += "hook: './deploy && ./check' runs a shell"
+            raise ConfigError(f"{where}hook: {hook!r} is no command", hint)
+        base = replace(base, hook=hook)
     if "hook_timeout" in given:
         seconds = _seconds(given["hook_timeout"], f"{where}hook_timeout")
         base = replace(base, hook_timeout=seconds)
     rules = _mapping(given.get("rules", {}), f"{where}rules", _RULES)
     return replace(base, rules=replace(base.rules, **{k: _rule(k, v, where) for k, v in rules.items()}))
-
-
-def _hook(given: object, where: str) -> Command | None:
-    if given is None or (isinstance(given, str) and given.strip()):
-        return given
-    if isinstance(given, list) and given and all(isinstance(word, str) for word in given):
-        return tuple(given)
-    hint = "hook: [./deploy, --all] runs a program with arguments; hook: './deploy && ./check' runs a shell"
-    raise ConfigError(f"{where}hook: {given!r} is no command", hint)
 
 
 def _rule(name: str, given: Plain, where: str) -> Plain:

@@ -66,31 +66,25 @@ class Condition:
         if self.kind == "members":
             return group.member_count == self.number
         if self.kind == "member":
-            return self._is_in(group)
+            named = [m for m in group.known_members if self.name in (m.instance_id, m.member_id)]
+            if not named and not all(m.instance_id_known for m in group.known_members):
+                raise BrokerRefused(
+                    ErrorCode.UNSUPPORTED_VERSION,
+                    f"the broker reports no instance ids: {self.name} may be in {group.group_id}",
+                    hint="Kafka 2.4 and later do; here wait for a member id, or for members=N",
+                )
+            return any(m.state == MemberStatus.STABLE for m in named)
         if self.kind == STATIC:
-            return self._is_static(group)
+            if not all(m.instance_id_known for m in group.known_members):
+                raise BrokerRefused(
+                    ErrorCode.UNSUPPORTED_VERSION,
+                    f"the broker reports no instance ids: {group.group_id} may be static",
+                    hint="Kafka 2.4 and later do",
+                )
+            return bool(group.members) and all(
+                m.instance_id is not None and m.state == MemberStatus.STABLE for m in group.known_members
+            )
         return group.state.lower() in ({"empty", "dead"} if self.kind == "empty" else {self.kind})
-
-    def _is_static(self, group: GroupDescription) -> bool:
-        if not all(m.instance_id_known for m in group.known_members):
-            raise BrokerRefused(
-                ErrorCode.UNSUPPORTED_VERSION,
-                f"the broker reports no instance ids: {group.group_id} may be static",
-                hint="Kafka 2.4 and later do",
-            )
-        return bool(group.members) and all(
-            m.instance_id is not None and m.state == MemberStatus.STABLE for m in group.known_members
-        )
-
-    def _is_in(self, group: GroupDescription) -> bool:
-        named = [m for m in group.known_members if self.name in (m.instance_id, m.member_id)]
-        if not named and not all(m.instance_id_known for m in group.known_members):
-            raise BrokerRefused(
-                ErrorCode.UNSUPPORTED_VERSION,
-                f"the broker reports no instance ids: {self.name} may be in {group.group_id}",
-                hint="Kafka 2.4 and later do; here wait for a member id, or for members=N",
-            )
-        return any(m.state == MemberStatus.STABLE for m in named)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +150,6 @@ class Looks:
         return not self.failed and self._seen_in_full
 
     @property
-    def _listed(self) -> bool:
-        """Whether the selected groups are found, and searching again would not find more."""
-        return bool(self._names) and self._seen_in_full
-
-    @property
     def _seen_in_full(self) -> bool:
         """Whether only missing rights hide groups: waiting does not change those."""
         return all(error.code in RIGHTS for error in self.unseen)
@@ -178,7 +167,8 @@ class Looks:
 
         with self._cluster.within(left):
             try:
-                if not self._listed:
+                # Searching again would not find more than a search that saw all.
+                if not (self._names and self._seen_in_full):
                     names, unseen = self._find()
                     self._names, self.unseen = names, tuple(unseen)
                     pending = None

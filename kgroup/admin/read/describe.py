@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from kgroup.admin.read.lag import Ends
     from kgroup.admin.read.offsets import Committed
     from kgroup.admin.read.share_offsets import ShareOffsets
-    from kgroup.protocol.messages.describe_groups import DescribedGroupMember
 
 
 DESCRIBE_GROUPS, CONSUMER_GROUP_DESCRIBE = 15, 69
@@ -221,19 +220,13 @@ def _as_classic(request: Ask, groups: Sequence[str], reports_instances: bool) ->
                     for m in answer.members
                 ),
             )
-            answers[answer.group_id] = _with_application(group, answer.members, reports_instances)
+            # The members of plain consumers need no decoding.
+            if group.protocol_type not in ("", CONSUMER) or group.assignor == STREAM_ASSIGNOR:
+                from kgroup.admin.read.applications import with_application
+
+                group = with_application(group, answer.members, reports_instances)
+            answers[answer.group_id] = group
     return answers
-
-
-def _with_application(
-    group: GroupDescription, members: Sequence[DescribedGroupMember], reports_instances: bool
-) -> GroupDescription:
-    """Return the group with its members' decoded bytes, if it is not one of plain consumers."""
-    if group.protocol_type in ("", CONSUMER) and group.assignor != STREAM_ASSIGNOR:
-        return group
-    from kgroup.admin.read.applications import with_application
-
-    return with_application(group, members, reports_instances)
 
 
 def _with_offsets(
@@ -246,8 +239,17 @@ def _with_offsets(
 
     share = {group.group_id for group in groups if group.type == SHARE}
     offsets, shared = stored_offsets(cluster, [group.group_id for group in groups], share)
-    stored = {group.group_id: _known(offsets.get(group.group_id)) for group in groups}
-    needed = {topic for group in groups for topic in topics_read(group.known_members) | _in_topology(group)}
+    stored: dict[str, Committed] = {
+        group.group_id: {} if isinstance(own := offsets.get(group.group_id), KgroupError | None) else own
+        for group in groups
+    }
+    needed = {topic for group in groups for topic in topics_read(group.known_members)}
+    needed |= {
+        name
+        for group in groups
+        for part in (() if group.topology is None else group.topology.subtopologies)
+        for _, name in part.by_role
+    }
     if share:
         needed.add(SHARE_STATE)
     if groups:
@@ -265,10 +267,6 @@ def _with_offsets(
     starts = log_starts(cluster, {p for ps in unread.values() for p in ps}, ends, topics.known)
     seen = _Seen(topics.known, topics.all_seen, ends, starts, topics.counts, unread, known_shared)
     return [_complete(group, offsets.get(group.group_id), seen) for group in groups]
-
-
-def _known(offsets: Committed | KgroupError | None) -> Committed:
-    return {} if offsets is None or isinstance(offsets, KgroupError) else offsets
 
 
 class Topics:
@@ -310,11 +308,6 @@ class _Seen:
     shared: Mapping[str, ShareOffsets]
 
 
-def _in_topology(group: GroupDescription) -> set[str]:
-    parts = () if group.topology is None else group.topology.subtopologies
-    return {name for part in parts for _, name in part.by_role}
-
-
 def _complete(
     group: GroupDescription, offsets: Committed | KgroupError | None, seen: _Seen
 ) -> GroupDescription:
@@ -337,10 +330,12 @@ def _complete(
         errors += unread_starts(name, seen.shared[name], seen.topics.get(SHARE_STATE))
         rows = share_rows(rows, seen.shared[name])
     errors += unread_ends(group.group_id, rows, "offsets")
-    left_out = not _all_offsets(group, seen)
+    read = lag.topics_read(group.known_members)
+    # Where the members' topics are all visible, offsets of former topics do not matter to any reader.
+    left_out = not (seen.all_topics or (read and may_see(read, seen.topics)))
     if left_out:
         errors.append(unseen_offsets(group.group_id))
-    counted = seen.counts.keys() >= lag.topics_read(group.known_members)
+    counted = seen.counts.keys() >= read
     known = stored is not None and not left_out and counted and lag.readers_known(group)
     total = lag.total(rows, all_rows=known)
     partitions = seen.counts.get(OFFSETS_TOPIC)
@@ -356,17 +351,6 @@ def _complete(
         offsets_partition=offsets_partition_of(group.group_id, partitions) if partitions else None,
     )
     return replace(complete, findings=findings.find(complete, seen.counts))
-
-
-def _all_offsets(group: GroupDescription, seen: _Seen) -> bool:
-    """Return whether no committed offset that matters was omitted for lack of rights.
-
-    Where the members' topics are all visible, offsets of former topics do not matter to any reader.
-    """
-    from kgroup.admin.read.lag import topics_read
-
-    read = topics_read(group.known_members)
-    return seen.all_topics or (bool(read) and may_see(read, seen.topics))
 
 
 def unread_ends(group_id: str, offsets: Iterable[OffsetRow], item: str) -> Iterator[ItemError]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import Answers, Ask, ClusterView
 from kgroup.admin.models import SHARE, STREAMS, GroupDescription, ItemError, TopicDescription
 from kgroup.admin.read.members import (
-    Sources,
     described,
     in_order,
     share_member,
@@ -64,7 +63,18 @@ def as_listed(
         if served is None:
             answers |= {group_id: _unknown_members(node, kind, listed[group_id]) for group_id in named}
         elif kind == SHARE:
-            answers |= _as_share(ask, named)
+            request = ShareGroupDescribeRequest(group_ids=tuple(named))
+            answers |= {
+                group.group_id: undescribed(group)
+                or replace(
+                    described(group.group_id, SHARE, SHARE, group.group_state),
+                    assignor=group.assignor_name or None,
+                    group_epoch=group.group_epoch,
+                    assignment_epoch=group.assignment_epoch,
+                    members=in_order(share_member(member) for member in group.members),
+                )
+                for group in ask(request, ShareGroupDescribeResponse).groups
+            }
         else:
             answers |= _as_streams(cluster, ask, named, topologies and served[-1] >= DESCRIPTIONS_SINCE)
     return answers
@@ -80,21 +90,6 @@ def _unknown_members(node: int, kind: str, listed: ListedGroup) -> GroupDescript
     return replace(group, errors=(left_out,))
 
 
-def _as_share(ask: Ask, group_ids: Sequence[str]) -> Answers[GroupDescription]:
-    answer = ask(ShareGroupDescribeRequest(group_ids=tuple(group_ids)), ShareGroupDescribeResponse).groups
-    return {
-        group.group_id: undescribed(group)
-        or replace(
-            described(group.group_id, SHARE, SHARE, group.group_state),
-            assignor=group.assignor_name or None,
-            group_epoch=group.group_epoch,
-            assignment_epoch=group.assignment_epoch,
-            members=in_order(share_member(member) for member in group.members),
-        )
-        for group in answer
-    }
-
-
 def _as_streams(
     cluster: ClusterView, ask: Ask, group_ids: Sequence[str], topologies: bool
 ) -> Answers[GroupDescription]:
@@ -105,8 +100,19 @@ def _as_streams(
 
     request = StreamsGroupDescribeRequest(group_ids=tuple(group_ids), include_topology_description=topologies)
     answer = ask(request, StreamsGroupDescribeResponse).groups
-    topics = {group.group_id: _topics_of(group.topology) for group in answer}
-    sizes = _sizes(cluster, topics.values())
+    # A topic that a subtopology reads alone needs no count.
+    several = {
+        name
+        for group in answer
+        for names in (_topics_of(group.topology) or {}).values()
+        if len(names) > 1
+        for name in names
+    }
+    sizes = {
+        name: len(topic.partitions)
+        for name, topic in cluster.topics(several).items()
+        if isinstance(topic, TopicDescription)
+    }
     return {group.group_id: undescribed(group) or streams_described(group, sizes) for group in answer}
 
 
@@ -119,7 +125,20 @@ def streams_described(
     """
     topics = _topics_of(group.topology)
     at = group.topology
-    sources = _sources(topics or {}, sizes, group.members)
+    tasks = {
+        (entry.subtopology_id, number)
+        for member in group.members
+        for entry in (*member.assignment.active_tasks, *member.target_assignment.active_tasks)
+        for number in entry.partitions
+    }
+    # Task n reads partition n of each topic that has so many.
+    sources: dict[tuple[str, int], tuple[TopicPartition, ...]] = {}
+    for task in tasks:
+        names = (topics or {}).get(task[0], ())
+        if len(names) == 1:
+            sources[task] = (TopicPartition(names[0], task[1]),)
+        elif names and all(name in sizes for name in names):
+            sources[task] = tuple(TopicPartition(n, task[1]) for n in names if task[1] < sizes[n])
     read = None if topics is None else tuple(sorted({name for names in topics.values() for name in names}))
     status, description = topology_description(group)
     return replace(
@@ -145,34 +164,3 @@ def _topics_of(topology: streams_group_describe.Topology | None) -> Topics | Non
         sub.subtopology_id: (*sub.source_topics, *(topic.name for topic in sub.repartition_source_topics))
         for sub in topology.subtopologies
     }
-
-
-def _sizes(cluster: ClusterView, topologies: Iterable[Topics | None]) -> dict[str, int]:
-    """Return partitions of topics read together with others: a topic read alone needs no count."""
-    several = {
-        name for topics in topologies for names in (topics or {}).values() if len(names) > 1 for name in names
-    }
-    return {
-        name: len(topic.partitions)
-        for name, topic in cluster.topics(several).items()
-        if isinstance(topic, TopicDescription)
-    }
-
-
-def _sources(
-    topics: Topics, sizes: Mapping[str, int], members: Iterable[streams_group_describe.Member]
-) -> Sources:
-    """Return the partitions of each task: task n reads partition n of each topic that has so many."""
-    found: dict[tuple[str, int], tuple[TopicPartition, ...]] = {}
-    for task in {task for member in members for task in _active(member)}:
-        names = topics.get(task[0], ())
-        if len(names) == 1:
-            found[task] = (TopicPartition(names[0], task[1]),)
-        elif names and all(name in sizes for name in names):
-            found[task] = tuple(TopicPartition(n, task[1]) for n in names if task[1] < sizes[n])
-    return found
-
-
-def _active(member: streams_group_describe.Member) -> set[tuple[str, int]]:
-    both = (*member.assignment.active_tasks, *member.target_assignment.active_tasks)
-    return {(entry.subtopology_id, number) for entry in both for number in entry.partitions}

@@ -5,7 +5,7 @@ released, keeps its meaning. Nothing is guessed: no finding needs history or a s
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kgroup.admin.models import (
@@ -22,7 +22,6 @@ from kgroup.admin.models import (
     Finding,
     GroupDescription,
     Member,
-    SubtopologyTasks,
     Tasks,
 )
 from kgroup.admin.read.members import partitions_of
@@ -94,7 +93,17 @@ def _behind(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
             yield f"{_who(member)} has to give up {what} and has not confirmed it", hint
         elif member.state == MemberStatus.WAITING:
             what = some(missing) if missing else _copies(member.target_tasks, member.tasks)
-            yield f"{_who(member)} waits for {what}, {_held_by(group, member, missing)}", None
+            holders = [
+                each
+                for each in group.known_members
+                if each is not member and not partitions_of(each.assignment).isdisjoint(missing)
+            ]
+            held = "not yet given up by the previous owner"
+            if holders:
+                held = f"not yet given up by {', '.join(map(_who, holders[:SHOWN]))}"
+            elif len(group.known_members) == 1:
+                held = "which no other member holds: due with one of its next heartbeats"
+            yield f"{_who(member)} waits for {what}, {held}", None
         elif member.state == MemberStatus.BEHIND:
             epochs = f"epoch {member.member_epoch}, the assignment's is {group.assignment_epoch}"
             yield f"{_who(member)} has not confirmed its assignment ({epochs})", None
@@ -107,19 +116,6 @@ def _who(member: Member) -> str:
     return f"{member.name} ({' '.join(filter(None, (client, host)))})" if client or host else member.name
 
 
-def _held_by(group: GroupDescription, waits: Member, missing: Collection[TopicPartition]) -> str:
-    holders = [
-        each
-        for each in group.known_members
-        if each is not waits and not partitions_of(each.assignment).isdisjoint(missing)
-    ]
-    if holders:
-        return f"not yet given up by {', '.join(map(_who, holders[:SHOWN]))}"
-    if len(group.known_members) == 1:
-        return "which no other member holds: due with one of its next heartbeats"
-    return "not yet given up by the previous owner"
-
-
 def _copies(of: Tasks | None, without: Tasks | None) -> str:
     """Return the standby and warm-up tasks that only one of the two has."""
     if of is None or without is None:
@@ -129,13 +125,12 @@ def _copies(of: Tasks | None, without: Tasks | None) -> str:
         for role in ("standby", "warmup")
         for entry in getattr(of, role)
         for number in entry.partitions
-        if number not in _numbers(getattr(without, role), entry.subtopology_id)
+        if number
+        not in next(
+            (e.partitions for e in getattr(without, role) if e.subtopology_id == entry.subtopology_id), ()
+        )
     ]
     return f"tasks {', '.join(named)}" if named else "tasks of a topology that is not known"
-
-
-def _numbers(tasks: tuple[SubtopologyTasks, ...], subtopology_id: str) -> tuple[int, ...]:
-    return next((entry.partitions for entry in tasks if entry.subtopology_id == subtopology_id), ())
 
 
 def _rebalancing(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:

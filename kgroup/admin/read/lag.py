@@ -154,13 +154,23 @@ def _row(
     if isinstance(end, ListedOffset):
         log_end = end.offset
     elif end is not None:
-        failure, words = end, _words(end)
+        failure = end
+        words = (end.detail or "the topic does not exist (deleted?)") if is_gone(end) else end.message
     if committed is not None and log_end is not None:
         (lag, reason), log_start = behind(committed.offset, log_end), None
     else:
         # A log that ends at 0 begins there.
         begins = start.offset if isinstance(start, ListedOffset) else 0 if log_end == 0 else None
-        lag, reason = _unsure(begins, log_end, words)
+        lag, reason = None, None
+        if log_end is None:
+            reason = words or "the end of the log is not known"
+        elif begins is None:
+            reason = f"never committed, and where the log begins is not known; it ends at {log_end}"
+        elif begins >= log_end:
+            lag = 0  # nothing to read, wherever the reader begins
+        else:
+            earliest = f"earliest would read {log_end - begins} records ({begins} to {log_end})"
+            reason = f"never committed: auto.offset.reset decides, {earliest}, latest none of them"
         log_start = begins if committed is None else None
     return OffsetRow(
         partition.topic,
@@ -185,22 +195,3 @@ def behind(committed: int, end: int) -> tuple[int | None, str | None]:
     if committed <= end:
         return end - committed, None
     return None, f"committed offset {committed} is {committed - end} beyond the end {end} of the log"
-
-
-def _unsure(start: int | None, end: int | None, error: str | None) -> tuple[int | None, str | None]:
-    """Return the lag where the end is unknown or nothing is committed, and why it is unknown."""
-    if end is None:
-        return None, error or "the end of the log is not known"
-    if start is None:
-        return None, f"never committed, and where the log begins is not known; it ends at {end}"
-    if start >= end:
-        # Nothing to read, wherever the reader begins.
-        return 0, None
-    earliest = f"earliest would read {end - start} records ({start} to {end}), latest none of them"
-    return None, f"never committed: auto.offset.reset decides, {earliest}"
-
-
-def _words(error: KgroupError) -> str:
-    if is_gone(error):
-        return error.detail or "the topic does not exist (deleted?)"
-    return error.message

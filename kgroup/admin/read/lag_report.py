@@ -216,8 +216,6 @@ def _oldest(group: GroupDescription, row: OffsetRow, ages: Ages) -> tuple[Age | 
         return most, None
     if not isinstance(least, int):
         return least, None
-    from kgroup.admin.read.record_times import Untimed
-
     return Untimed(SOME_DONE), (min(least, most), max(least, most))
 
 

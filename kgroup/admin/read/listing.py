@@ -55,21 +55,20 @@ def described(
     asked = groups_only(cluster, missing)
     errors = [item_error(name, error) for name, error in asked.items() if isinstance(error, KgroupError)]
     found |= asked
-    groups = tuple(_filled(group, found.get(group.group_id)) for group in listing.groups)
-    return replace(listing, groups=groups, errors=(*listing.errors, *errors))
-
-
-def _filled(group: GroupListing, found: GroupDescription | KgroupError | None) -> GroupListing:
-    if not isinstance(found, GroupDescription):
-        return group
-    return GroupListing(
-        group.group_id,
-        group.type or found.type,
-        group.protocol_type,
-        group.state or found.state,
-        found.member_count,
-        group.coordinator,
+    groups = tuple(
+        GroupListing(
+            group.group_id,
+            group.type or each.type,
+            group.protocol_type,
+            group.state or each.state,
+            each.member_count,
+            group.coordinator,
+        )
+        if isinstance(each := found.get(group.group_id), GroupDescription)
+        else group
+        for group in listing.groups
     )
+    return replace(listing, groups=groups, errors=(*listing.errors, *errors))
 
 
 def _filtered(cluster: ClusterView, listing: Listing, states: set[str], types: set[str]) -> Listing:

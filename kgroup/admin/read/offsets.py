@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from kgroup.admin.discovery import Answers, ClusterView
-from kgroup.admin.models import Partition, TopicDescription
+from kgroup.admin.models import TopicDescription
 from kgroup.admin.refusals import refused
 from kgroup.client.retry import may_repeat
 from kgroup.domain import NO_OFFSET, OffsetAndMetadata, TopicPartition, grouped, place_of
@@ -163,7 +163,14 @@ def list_offsets(
         known = topics if topics is not None else cluster.topics({p.topic for p in pending})
         left = max(deadline - retry.clock(), 0.001)
         found.update(_list_once(cluster, pending, known, left, isolation))
-        pending = {p: when for p, when in pending.items() if _worth_repeating(found[p])}
+        # A leader may have moved; a missing topic or leader is final.
+        pending = {
+            p: when
+            for p, when in pending.items()
+            if isinstance(answer := found[p], (Unreachable, BrokerRefused))
+            and not (isinstance(answer, BrokerRefused) and answer.code in _SETTLED)
+            and may_repeat(answer, idempotent=True)
+        }
         if not pending or retry.clock() + delay >= deadline:
             return found
         topics = None
@@ -212,7 +219,10 @@ def leader_of(partition: TopicPartition, topics: Answers[TopicDescription]) -> i
     if isinstance(topic, KgroupError):
         return topic
     number, all_of_it = partition.partition, topic.partitions
-    for known in all_of_it[number : number + 1] if _numbered(all_of_it, number) else all_of_it:
+    # A partition stands at its number's place, unless a broker omits some.
+    if 0 <= number < len(all_of_it) and all_of_it[number].partition == number:
+        all_of_it = all_of_it[number : number + 1]
+    for known in all_of_it:
         if known.partition == number:
             if known.leader >= 0:
                 return known.leader
@@ -222,11 +232,6 @@ def leader_of(partition: TopicPartition, topics: Answers[TopicDescription]) -> i
         str(partition),
         f"the topic has only {len(topic.partitions)} partitions",
     )
-
-
-def _numbered(partitions: Sequence[Partition], number: int) -> bool:
-    """Return whether a partition stands at its number's place, as usual unless a broker omits some."""
-    return 0 <= number < len(partitions) and partitions[number].partition == number
 
 
 def _ask_leader(
@@ -283,28 +288,18 @@ def _ask_oldest(
     topics = tuple(ListOffsets0Topic(name=name, partitions=tuple(ps)) for name, ps in by_topic.items())
     request = ListOffsets0Request(replica_id=CONSUMER_REPLICA, topics=topics)
     answer = cluster.ask(leader, request, ListOffsets0Response, timeout_s=left_s)
-    return {
-        TopicPartition(topic.name, p.partition_index): _oldest(
-            f"{topic.name}-{p.partition_index}", p.error_code, p.offsets
-        )
-        for topic in answer.topics
-        for p in topic.partitions
-    }
-
-
-def _oldest(what: str, code: int, offsets: tuple[int, ...]) -> ListedOffset | KgroupError:
-    if code:
-        return refused(code, what, needs=[on_topic(DESCRIBE, what.rpartition("-")[0])])
-    if not offsets:
-        return refused(ErrorCode.UNKNOWN_SERVER_ERROR, what, "the broker reported no offset")
-    return ListedOffset(offsets[0], -1, -1)
-
-
-def _worth_repeating(answer: ListedOffset | KgroupError) -> bool:
-    """Return whether to retry: a leader may have moved; a missing topic or leader is final."""
-    if isinstance(answer, BrokerRefused) and answer.code in _SETTLED:
-        return False
-    return isinstance(answer, (Unreachable, BrokerRefused)) and may_repeat(answer, idempotent=True)
+    found: dict[TopicPartition, ListedOffset | KgroupError] = {}
+    for topic in answer.topics:
+        for p in topic.partitions:
+            place = TopicPartition(topic.name, p.partition_index)
+            if p.error_code:
+                found[place] = refused(p.error_code, str(place), needs=[on_topic(DESCRIBE, topic.name)])
+            elif p.offsets:
+                found[place] = ListedOffset(p.offsets[0], -1, -1)
+            else:
+                what = "the broker reported no offset"
+                found[place] = refused(ErrorCode.UNKNOWN_SERVER_ERROR, str(place), what)
+    return found
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> Iterator[tuple[str, list[TopicPartition]]]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.read.offsets import OFFSET_FETCH, STABLE_SINCE, FetchedTopics, fetched
@@ -15,9 +14,6 @@ from kgroup.admin.refusals import check, refused
 from kgroup.domain import TopicPartition
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.security.rights import DESCRIBE, on_topic
-
-if TYPE_CHECKING:
-    from kgroup.protocol.messages.describe_transactions import TransactionState
 
 ONGOING = ("Ongoing", "PrepareCommit", "PrepareAbort")
 
@@ -83,10 +79,27 @@ def open_transactions(
     Only those this principal may see; raise KgroupError when the brokers do not report them (before Kafka
     3.0).
     """
+    from kgroup.protocol.messages.describe_transactions import (
+        DescribeTransactionsRequest,
+        DescribeTransactionsResponse,
+    )
+    from kgroup.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+
     wanted = set(partitions)
     found: dict[TopicPartition, list[OpenTransaction]] = {place: [] for place in wanted}
     for broker in cluster.brokers():
-        for state in _described(cluster, broker.id, _listed(cluster, broker.id)):
+        request = ListTransactionsRequest(state_filters=ONGOING)
+        listed = cluster.ask(broker.id, request, ListTransactionsResponse)
+        check(listed.error_code, f"listing the transactions of broker {broker.id}")
+        ids = tuple(state.transactional_id for state in listed.transaction_states)
+        if not ids:
+            continue
+        asked = DescribeTransactionsRequest(transactional_ids=ids)
+        # A broker describes the transactions that it coordinates.
+        described = cluster.ask(broker.id, asked, DescribeTransactionsResponse)
+        for state in described.transaction_states:
+            if state.error_code:
+                continue
             known = OpenTransaction(
                 state.transactional_id,
                 state.producer_id,
@@ -98,25 +111,3 @@ def open_transactions(
             for place in written & wanted:
                 found[place].append(known)
     return {place: tuple(each) for place, each in found.items()}
-
-
-def _listed(cluster: ClusterView, node: int) -> list[str]:
-    from kgroup.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
-
-    answer = cluster.ask(node, ListTransactionsRequest(state_filters=ONGOING), ListTransactionsResponse)
-    check(answer.error_code, f"listing the transactions of broker {node}")
-    return [state.transactional_id for state in answer.transaction_states]
-
-
-def _described(cluster: ClusterView, node: int, transactional_ids: Sequence[str]) -> list[TransactionState]:
-    """Return the transactions described by the broker that coordinates them."""
-    from kgroup.protocol.messages.describe_transactions import (
-        DescribeTransactionsRequest,
-        DescribeTransactionsResponse,
-    )
-
-    if not transactional_ids:
-        return []
-    request = DescribeTransactionsRequest(transactional_ids=tuple(transactional_ids))
-    answer = cluster.ask(node, request, DescribeTransactionsResponse)
-    return [state for state in answer.transaction_states if not state.error_code]

@@ -39,7 +39,16 @@ def check_pattern(pattern: str, topics: Iterable[str]) -> PatternCheck:
     """Return a broker's reading of the pattern, the topics it matches, and who reads it differently."""
     names = frozenset(topics)
     fault = fault_of(pattern)
-    differences = tuple(d for d in _differences(pattern) if fault is not None or d.severity == WARN)
+    bare = pattern.replace("\\\\", "  ")
+    found = [Difference(severity, message) for sign, severity, message in _RULES if re.search(sign, bare)]
+    if pattern.startswith("^"):
+        message = "a leading ^ makes librdkafka take a name for a pattern, and match its beginning only; "
+        message += "brokers match whole names: end it with .* where more may follow"
+        found.append(Difference(WARN, message))
+    if re.search(r"(?<!\\),", pattern):
+        message = "tools that take comma lists of topics split the pattern at its comma"
+        found.append(Difference(WARN, message))
+    differences = tuple(each for each in found if fault is not None or each.severity == WARN)
     if fault is not None:
         return PatternCheck(pattern, False, fault.reason, fault.position, (), (), differences)
     matches = matching_topics(compile_regex(pattern), names)
@@ -82,18 +91,3 @@ _RULES: tuple[tuple[str, str, str], ...] = (
     (r"\\C", WARN, "\\C (one byte) is in RE2 only"),
     (r"\\[dwsb]", WARN, "\\d, \\w, \\s and \\b are ASCII in RE2 and Java, Unicode in Python"),
 )
-
-
-def _differences(pattern: str) -> Iterable[Difference]:
-    bare = pattern.replace("\\\\", "  ")
-    for construct, severity, message in _RULES:
-        if re.search(construct, bare):
-            yield Difference(severity, message)
-    if pattern.startswith("^"):
-        yield Difference(
-            WARN,
-            "a leading ^ makes librdkafka take a name for a pattern, and match its beginning only; "
-            "brokers match whole names: end it with .* where more may follow",
-        )
-    if re.search(r"(?<!\\),", pattern):
-        yield Difference(WARN, "tools that take comma lists of topics split the pattern at its comma")

@@ -28,14 +28,14 @@ def with_registrations(cluster: ClusterView, groups: Sequence[GroupDescription])
             settings = settings_of_groups(cluster, wanted, SETTINGS)
         except KgroupError as error:
             settings = dict.fromkeys(wanted, error)
-    return [_with(group, settings.get(group.group_id)) for group in groups]
-
-
-def _with(group: GroupDescription, settings: dict[str, str] | KgroupError | None) -> GroupDescription:
-    if isinstance(settings, dict):
-        return replace(group, registration=_registration(group, settings), registration_known=True)
-    unknown_to_it = isinstance(settings, BrokerRefused) and settings.code in _NO_SUCH_SETTINGS
-    return replace(group, registration_known=unknown_to_it)
+    return [
+        replace(group, registration=_registration(group, found), registration_known=True)
+        if isinstance(found := settings.get(group.group_id), dict)
+        else replace(
+            group, registration_known=isinstance(found, BrokerRefused) and found.code in _NO_SUCH_SETTINGS
+        )
+        for group in groups
+    ]
 
 
 def _registration(group: GroupDescription, settings: Mapping[str, str]) -> Registration | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -38,7 +38,24 @@ def with_stable_ends(
         if _unread(row) and not isinstance(at := stable[_place(row)], KgroupError) and _before(at, row)
     }
     producers = _producers(cluster, held, topics) if held else {}
-    return [_with(group, stable, producers) for group in groups]
+    found = []
+    for group in groups:
+        rows, errors = [], list(group.errors)
+        for row in group.offsets:
+            last = stable.get(_place(row)) if _unread(row) else None
+            if not isinstance(last, KgroupError | None) and row.log_end_offset is not None:
+                # Requested later than the end, it may have moved beyond that.
+                offset = min(last.offset, row.log_end_offset)
+                by = producers.get(_place(row)) if _before(last, row) else None
+                row = replace(row, last_stable_offset=offset, held_open_by=by)
+            elif isinstance(last, KgroupError):
+                what = (
+                    f"{group.group_id}: the last stable offset of {_place(row)} is not known: {last.message}"
+                )
+                errors.append(ItemError("offsets", code_name(last), what, last.hint))
+            rows.append(row)
+        found.append(replace(group, offsets=tuple(rows), errors=tuple(errors)))
+    return found
 
 
 def _place(row: OffsetRow) -> TopicPartition:
@@ -51,26 +68,6 @@ def _unread(row: OffsetRow) -> bool:
 
 def _before(stable: ListedOffset, row: OffsetRow) -> bool:
     return row.log_end_offset is not None and stable.offset < row.log_end_offset
-
-
-def _with(
-    group: GroupDescription,
-    stable: Mapping[TopicPartition, ListedOffset | KgroupError],
-    producers: Mapping[TopicPartition, tuple[OpenProducer, ...]],
-) -> GroupDescription:
-    rows, errors = [], list(group.errors)
-    for row in group.offsets:
-        at = stable.get(_place(row)) if _unread(row) else None
-        if not isinstance(at, KgroupError | None) and row.log_end_offset is not None:
-            # Requested later than the end, it may have moved beyond that.
-            offset = min(at.offset, row.log_end_offset)
-            by = producers.get(_place(row)) if _before(at, row) else None
-            row = replace(row, last_stable_offset=offset, held_open_by=by)
-        elif isinstance(at, KgroupError):
-            what = f"{group.group_id}: the last stable offset of {_place(row)} is not known: {at.message}"
-            errors.append(ItemError("offsets", code_name(at), what, at.hint))
-        rows.append(row)
-    return replace(group, offsets=tuple(rows), errors=tuple(errors))
 
 
 def _producers(

@@ -156,7 +156,14 @@ def sees_every_group(cluster: ClusterView) -> bool:
         operations = cluster_operations(cluster)
     except KgroupError as error:
         operations, failure = NOT_ASKED, error
-    if (operations & DESCRIBE_BIT and operations != NOT_ASKED) or _may_describe_any_group(cluster):
+    if operations & DESCRIBE_BIT and operations != NOT_ASKED:
+        return True
+    # DescribeGroups and not FindCoordinator, which creates the offsets topic of a fresh cluster.
+    from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+
+    probe = DescribeGroupsRequest(groups=GROUP_PROBES)
+    groups = cluster.ask_again(None, probe, DescribeGroupsResponse).groups
+    if groups and all(g.error_code != ErrorCode.GROUP_AUTHORIZATION_FAILED for g in groups):
         return True
     if failure is not None:
         raise failure
@@ -179,15 +186,6 @@ def cluster_operations(cluster: ClusterView) -> int:
         return answer.cluster_authorized_operations
 
     return cluster.retry.call(ask, idempotent=True)
-
-
-def _may_describe_any_group(cluster: ClusterView) -> bool:
-    # DescribeGroups and not FindCoordinator, which creates the offsets topic of a fresh cluster.
-    from kgroup.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
-
-    probe = DescribeGroupsRequest(groups=GROUP_PROBES)
-    groups = cluster.ask_again(None, probe, DescribeGroupsResponse).groups
-    return bool(groups) and all(g.error_code != ErrorCode.GROUP_AUTHORIZATION_FAILED for g in groups)
 
 
 def topics_asked(cluster: ClusterView, names: Iterable[str]) -> tuple[Answers[TopicDescription], bool]:

@@ -55,10 +55,6 @@ def differences(
         event = GROUP_APPEARED if before is None else GROUP_GONE
         detail = {"type": known.type, "state": known.state, "members": known.member_count}
         return (Change(event, group_id, None, None, detail),)
-    return (*_of_group(before, after, lag), *_of_members(before, after))
-
-
-def _of_group(before: GroupDescription, after: GroupDescription, lag: bool) -> Iterator[Change]:
     pairs: list[tuple[str, object, object]] = [
         (TYPE, before.type, after.type),
         (STATE, before.state, after.state),
@@ -66,9 +62,12 @@ def _of_group(before: GroupDescription, after: GroupDescription, lag: bool) -> I
     ]
     if lag:
         pairs.append((LAG, before.total_lag, after.total_lag))
-    for event, was, now in pairs:
-        if was != now:
-            yield Change(event, after.group_id, None, None, {"before": was, "after": now})
+    own = [
+        Change(event, after.group_id, None, None, {"before": was, "after": now})
+        for event, was, now in pairs
+        if was != now
+    ]
+    return (*own, *_of_members(before, after))
 
 
 def _epoch(group: GroupDescription) -> int | None:
@@ -82,7 +81,10 @@ def _of_members(before: GroupDescription, after: GroupDescription) -> Iterator[C
     gone_by_instance = {m.instance_id: m for m in gone if m.instance_id}
     for member in after.known_members:
         if member.member_id in old:
-            yield from _of_member(after.group_id, old[member.member_id], member)
+            was = old[member.member_id]
+            if was.state != member.state:
+                yield _change(MEMBER_STATE, after.group_id, member, before=was.state, after=member.state)
+            yield from _assignment(after.group_id, was, member)
         elif member.instance_id in gone_by_instance:
             was = gone_by_instance.pop(member.instance_id)
             yield _change(REPLACED, after.group_id, member, before=was.member_id, after=member.member_id)
@@ -95,12 +97,6 @@ def _of_members(before: GroupDescription, after: GroupDescription) -> Iterator[C
         if member.member_id not in new and (member.instance_id is None or member.instance_id not in replaced):
             held = sorted(map(str, partitions_of(member.assignment)))
             yield _change(LEFT, after.group_id, member, held=held)
-
-
-def _of_member(group_id: str, was: Member, member: Member) -> Iterator[Change]:
-    if was.state != member.state:
-        yield _change(MEMBER_STATE, group_id, member, before=was.state, after=member.state)
-    yield from _assignment(group_id, was, member)
 
 
 def _assignment(group_id: str, was: Member | None, member: Member) -> Iterator[Change]:

@@ -124,10 +124,21 @@ class Held:
                 (TOPIC, CREATE): lambda name: check_topic(cluster, name),
             }
             ask = questions.get((right.resource, right.operation))
+            if ask is None:
+                self._probed[right] = None
+                return None
             names = (
                 {GROUP: GROUP_PROBES, TOPIC: PROBES}.get(right.resource, ()) if right.name == EVERY else ()
             )
-            allowed = [_allowed(ask, name) for name in names or (right.name,)] if ask else [None]
+            allowed: list[bool | None] = []
+            for name in names or (right.name,):
+                try:
+                    ask(name)
+                    allowed.append(True)
+                except BrokerRefused as error:
+                    # A refusal for another reason than a missing right shows only sometimes that it is there.
+                    known = True if error.code in _ASKED_AND_ALLOWED else None
+                    allowed.append(False if error.name in REFUSALS else known)
             self._probed[right] = False if False in allowed else None if None in allowed else True
         return self._probed[right]
 
@@ -136,24 +147,24 @@ class Held:
         found: dict[str, Bits] = {}
         for broker in self._cluster.brokers():
             left = tuple(name for name in names if found.get(name) is None)
-            if left:
-                found |= _or_none(lambda: self._groups_of(broker.id, left)) or {}  # noqa: B023
-        return found
-
-    def _groups_of(self, node: int, names: tuple[str, ...]) -> dict[str, Bits]:
-        request = DescribeGroupsRequest(groups=names, include_authorized_operations=True)
-        versions = (GROUP_OPERATIONS_SINCE, ABSENT_UNTIL)
-
-        answer = self._cluster.ask_again(node, request, DescribeGroupsResponse, versions=versions)
-        found: dict[str, Bits] = {}
-        for group in answer.groups:
-            if group.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED:
-                found[group.group_id] = DENIED
-            elif group.error_code or group.authorized_operations == NOT_ASKED:
-                # The right to describe it was checked before anything else.
-                self._describable.add((GROUP, group.group_id))
-            else:
-                found[group.group_id] = group.authorized_operations
+            if not left:
+                break
+            request = DescribeGroupsRequest(groups=left, include_authorized_operations=True)
+            versions = (GROUP_OPERATIONS_SINCE, ABSENT_UNTIL)
+            try:
+                answer = self._cluster.ask_again(
+                    broker.id, request, DescribeGroupsResponse, versions=versions
+                )
+            except BrokerRefused:
+                continue
+            for group in answer.groups:
+                if group.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED:
+                    found[group.group_id] = DENIED
+                elif group.error_code or group.authorized_operations == NOT_ASKED:
+                    # The right to describe it was checked before anything else.
+                    self._describable.add((GROUP, group.group_id))
+                else:
+                    found[group.group_id] = group.authorized_operations
         return found
 
     def _topics(self, names: tuple[str, ...]) -> dict[str, Bits]:
@@ -183,14 +194,3 @@ def _or_none(ask: Callable[[], T]) -> T | None:
         return ask()
     except BrokerRefused:
         return None
-
-
-def _allowed(ask: Callable[[str], object], name: str) -> bool | None:
-    """Return whether a request was answered, or refused for another reason than a missing right."""
-    try:
-        ask(name)
-    except BrokerRefused as error:
-        if error.name in REFUSALS:
-            return False
-        return True if error.code in _ASKED_AND_ALLOWED else None
-    return True

@@ -60,10 +60,22 @@ def abilities(cluster: ClusterView, commands: Iterable[str], asked: Asked) -> tu
     Where it may see the group, the topics it reads are named; else rights to every topic are checked.
     """
     names, without = _names(cluster, asked)
-    wanted = {name: _applying(COMMANDS[name], without).rights(names) for name in commands}
+    wanted = {}
+    for name in commands:
+        needs = COMMANDS[name]
+        applying = tuple(need for need in needs.needs if need.when not in without)
+        wanted[name] = Needs(applying, needs.note).rights(names)
     held = Held(cluster)
     held.look_up(right for rights in wanted.values() for right in rights)
-    return tuple(_ability(name, rights, held) for name, rights in wanted.items())
+    found = []
+    for name, rights in wanted.items():
+        has = {right: held.holds(right) for right in rights}
+        missing = tuple(right for right in rights if held.usable(right) is False)
+        unknown = tuple(right for right in rights if has[right] is None and right not in missing)
+        usable = False if missing else None if unknown else True
+        each = tuple(Wanted(right, has[right]) for right in rights)
+        found.append(Ability(name, usable, each, missing, unknown, COMMANDS[name].note))
+    return tuple(found)
 
 
 def kafka_acls(rights: Iterable[Right], principal: str | None, where: str) -> tuple[str, ...]:
@@ -87,20 +99,6 @@ def kafka_acls(rights: Iterable[Right], principal: str | None, where: str) -> tu
     )
 
 
-def _ability(command: str, rights: Collection[Right], held: Held) -> Ability:
-    has = {right: held.holds(right) for right in rights}
-    missing = tuple(right for right in rights if held.usable(right) is False)
-    unknown = tuple(right for right in rights if has[right] is None and right not in missing)
-    usable = False if missing else None if unknown else True
-    wanted = tuple(Wanted(right, has[right]) for right in rights)
-    return Ability(command, usable, wanted, missing, unknown, COMMANDS[command].note)
-
-
-def _applying(needs: Needs, without: frozenset[str]) -> Needs:
-    """Return the needs except those whose condition is known not to hold."""
-    return Needs(tuple(need for need in needs.needs if need.when not in without), needs.note)
-
-
 def _names(cluster: ClusterView, asked: Asked) -> tuple[Mapping[str, Collection[str]], frozenset[str]]:
     """Return the names behind the table's stand-ins, and the conditions known not to hold."""
     topic = (asked.topic or EVERY,)
@@ -118,8 +116,14 @@ def _names(cluster: ClusterView, asked: Asked) -> tuple[Mapping[str, Collection[
         names[table.COMMITTED_TOPICS] = sorted({place.topic for place in committed}) or (EVERY,)
     if group is None:
         return names, frozenset()
-    if (read := _topics_read(group)) and asked.topic is None:
-        names[table.ITS_TOPICS] = read
+    read: set[str] = set()
+    # The topics the members read; none unless all members' topics are known.
+    if readers_known(group):
+        for member in group.known_members:
+            read.update(place.topic for place in partitions_of(member.assignment))
+            read.update(member.subscribed_topics or ())
+    if read and asked.topic is None:
+        names[table.ITS_TOPICS] = sorted(read)
         if committed is not None:
             names[table.COMMITTED_TOPICS] = sorted({place.topic for place in committed}.union(read))
     without = {
@@ -149,12 +153,3 @@ def _look(
     if isinstance(stored, KgroupError) or not sees_every_topic(cluster):
         return group, None
     return group, frozenset(stored)
-
-
-def _topics_read(group: GroupDescription) -> list[str]:
-    """Return the topics the members read; none unless all members' topics are known."""
-    if not readers_known(group):
-        return []
-    owned = {place.topic for member in group.known_members for place in partitions_of(member.assignment)}
-    subscribed = {topic for member in group.known_members for topic in member.subscribed_topics or ()}
-    return sorted(owned | subscribed)
