@@ -43,12 +43,15 @@ def add_deliveries(
     known = dict(topic_names)
     for fold in story.folds.values():
         known |= fold.names.names
-    until = at if at is None or at.time_ms is not None else At(time_ms=_last_ms(story))
+    if at is not None and at.time_ms is None:
+        shared = story.shared
+        last_read = (c.last_ms for c in story.coverage if shared & story.folds[c.partition].groups.keys())
+        at = At(time_ms=max(last_read, default=-1))
     story.deliveries = {}
     events = []
     for log in logs:
         reader = DeliveryReader(log, known, names=names, wanted=wanted, runs=runs)
-        events.append(in_order(reader.advance(until)))
+        events.append(in_order(reader.advance(at)))
         story.state_coverage.append(reader.coverage)
         for group, place, state in reader.states:
             story.deliveries.setdefault(group, {})[place] = state
@@ -58,12 +61,6 @@ def add_deliveries(
 def _moment(event: Event) -> tuple[int, bool]:
     # Within one millisecond: the coordinator writes both records after the share coordinator's part.
     return event.timestamp_ms, event.kind in (Kind.GROUP_DELETED, Kind.DELIVERY_STATE_INITIALIZED)
-
-
-def _last_ms(story: Story) -> int:
-    shared = story.shared
-    last_read = (c.last_ms for c in story.coverage if shared & story.folds[c.partition].groups.keys())
-    return max(last_read, default=-1)
 
 
 @dataclass(frozen=True, slots=True)

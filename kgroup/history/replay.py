@@ -129,7 +129,18 @@ def replay(
     story, per_partition, logs = Story(), [], list(logs)
     # Topic ids in one partition also name the topics of later ones.
     known = dict(topic_names or {})
-    with _workers(logs if at is None else [], jobs, choice) as workers:
+    several: AbstractContextManager[Workers | None] = nullcontext()
+    segments = [log for log in logs if isinstance(log, SegmentLog)]
+    if (
+        jobs > 1
+        and at is None
+        and len(segments) == len(logs)
+        and sum(log.size for log in segments) >= MIN_PARALLEL_BYTES
+        # A share that cannot be read would end its process; one reader names the file and continues.
+        and all(log.readable for log in segments)
+    ):
+        several = Workers(segments, jobs, choice)
+    with several as workers:
         for log in logs:
             reader = Reader(log, topic_names=known, extras=extras, **choice)
             events = reader.advance(at, progress, workers) + reader.fold.finish()
@@ -139,18 +150,6 @@ def replay(
             per_partition.append(in_order(events))
     story.events = list(heapq.merge(*per_partition, key=lambda event: event.timestamp_ms))
     return story
-
-
-def _workers(logs: Sequence[OffsetsLog], jobs: int, choice: Choice) -> AbstractContextManager[Workers | None]:
-    """Return processes that decode, if several have enough to do and a split can open everything."""
-    segments = [log for log in logs if isinstance(log, SegmentLog)]
-    if jobs < 2 or len(segments) < len(logs) or sum(log.size for log in segments) < MIN_PARALLEL_BYTES:
-        return nullcontext()
-    # A share that cannot be read would end its process; one reader names the file and continues.
-    if not all(log.readable for log in segments):
-        return nullcontext()
-
-    return Workers(segments, jobs, choice)
 
 
 class Reader:

@@ -76,7 +76,16 @@ def uncompared(state: GroupState | None, said: Said, *, starts_read: bool = True
         return found
     if said["state"] in REBALANCING:
         return [f"members and state: the group is in {said['state']}", *found]
-    return [*_unreported(said["members"]), *found]
+    if said["members"] is None:
+        return ["members: the broker does not report them", *found]
+    # For streams groups, tasks are reported, whatever partitions these read.
+    members = [m for m in said["members"] if m.get("tasks") is None]
+    unreported = {
+        "instance ids": any(not m.get("instance_id_known", True) for m in members),
+        "subscriptions": any(m["subscribed_topics"] is None and not m.get("raw_metadata") for m in members),
+        "assignments": any(m["assignment"] is None and not m.get("raw_assignment") for m in members),
+    }
+    return [*(f"{what}: the broker does not report them" for what, so in unreported.items() if so), *found]
 
 
 def hidden_positions(said: Said) -> str | None:
@@ -94,22 +103,6 @@ def hiding_error(said: Said) -> Said | None:
             found: Said = error
             return found
     return None
-
-
-def _unreported(said: Sequence[Said] | None) -> list[str]:
-    members = said or ()
-    found = ["members: the broker does not report them"] if said is None else []
-    # For streams groups, tasks are reported, whatever partitions these read.
-    members = [m for m in members if m.get("tasks") is None]
-    unreported = {
-        "instance ids": any(not m.get("instance_id_known", True) for m in members),
-        "subscriptions": any(m["subscribed_topics"] is None and not m.get("raw_metadata") for m in members),
-        "assignments": any(m["assignment"] is None and not m.get("raw_assignment") for m in members),
-    }
-    return [
-        *found,
-        *(f"{what}: the broker does not report them" for what, is_so in unreported.items() if is_so),
-    ]
 
 
 def _unlike(whose: str, pairs: Iterable[tuple[str, object, object]]) -> Iterator[str]:

@@ -34,7 +34,16 @@ def report_changes(step: GroupStep, carry: Carry) -> list[Event]:
         # Remaining members must rejoin first; the generation that this makes is a record of its own.
         report_gone(step, carry, members)
     elif before.kind in KINDS and after.kind in KINDS and before.kind != after.kind:
-        _turned(step, carry, members)
+        # A change into or out of another group type that is not a conversion of its members.
+        carry.started.clear()
+        carry.conversion = None
+        was = "" if before.members else ": the group was empty"
+        step.report(
+            Kind.DOWNGRADED if after.kind == CLASSIC else Kind.UPGRADED,
+            f"{before.kind} → {after.kind}{was}",
+            cause=f"a first member of the {after.kind} protocol joined, and the group had no others",
+        )
+        _own(step, carry, members)
     elif after.kind in KINDS and before.kind not in KINDS:
         _created(step, carry, members)
     elif after.kind == CLASSIC:
@@ -83,20 +92,6 @@ _KIND_NAMES = {
 }
 
 
-def _turned(step: GroupStep, carry: Carry, members: Membership) -> None:
-    """Report a change into or out of another group type that is not a conversion of its members."""
-    before, after = step.before, step.after
-    carry.started.clear()
-    carry.conversion = None
-    was = "" if before.members else ": the group was empty"
-    step.report(
-        Kind.DOWNGRADED if after.kind == CLASSIC else Kind.UPGRADED,
-        f"{before.kind} → {after.kind}{was}",
-        cause=f"a first member of the {after.kind} protocol joined, and the group had no others",
-    )
-    _own(step, carry, members)
-
-
 def _deleted(step: GroupStep, carry: Carry) -> None:
     carry.started.clear()
     carry.conversion = None
@@ -138,7 +133,11 @@ def _classic(step: GroupStep, carry: Carry, members: Membership) -> None:
     report_members(step, carry, members)
     report_settings(step, members)
     if before.leader and after.leader and before.leader != after.leader:
-        _new_leader(step, members)
+        # A leader that restarts stays the leader under its new member id (KIP-345; SM-39).
+        leader = after.members.get(after.leader)
+        same = any(new is leader and old.member_id == before.leader for old, new in members.replaced)
+        if leader is not None and not same:
+            step.report(Kind.LEADER_CHANGED, f"{leader.label} leads the group now", leader)
     # A static member that returns to a stable group causes no rebalance (KIP-345; SM-26, SM-39).
     if after.epoch == before.epoch:
         return
@@ -160,14 +159,6 @@ def _classic(step: GroupStep, carry: Carry, members: Membership) -> None:
         unowned=step.unowned,
         partitions=tuple(sorted(p for m in after.members.values() for p in m.assigned)),
     )
-
-
-def _new_leader(step: GroupStep, members: Membership) -> None:
-    # A leader that restarts stays the leader under its new member id (KIP-345; SM-39).
-    leader = step.after.members.get(step.after.leader or "")
-    same = any(new is leader and old.member_id == step.before.leader for old, new in members.replaced)
-    if leader is not None and not same:
-        step.report(Kind.LEADER_CHANGED, f"{leader.label} leads the group now", leader)
 
 
 def _classic_rebalance(step: GroupStep) -> str:
@@ -195,7 +186,12 @@ def _consumer(step: GroupStep, carry: Carry, members: Membership) -> None:
     for _, new in members.returned:
         step.report(Kind.MEMBER_JOINED, f"{labels((new,))} came back", new)
     report_settings(step, members)
-    _regexes(step)
+    for regex, topics in after.regexes.items():
+        if before.regexes.get(regex) != topics:
+            found = ", ".join(topics) or "no topics"
+            step.report(Kind.REGEX_RESOLVED, f"{regex} matches {found}")
+    for regex in before.regexes.keys() - after.regexes.keys():
+        step.report(Kind.REGEX_REMOVED, f"no member subscribes to {regex} any more")
     if after.epoch > before.epoch or before.kind != CONSUMER:
         cause, proven = cause_of_rebalance(before, after, members)
         # If members changed too, the metadata changed because other topics are subscribed to now.
@@ -208,16 +204,6 @@ def _consumer(step: GroupStep, carry: Carry, members: Membership) -> None:
         step.report_target([f"{m.label} {partitions_text(m.target or ())}" for m in after.members.values()])
     _reconciliation(step, carry, members)
     report_finished(step, carry)
-
-
-def _regexes(step: GroupStep) -> None:
-    before, after = step.before.regexes, step.after.regexes
-    for regex, topics in after.items():
-        if before.get(regex) != topics:
-            found = ", ".join(topics) or "no topics"
-            step.report(Kind.REGEX_RESOLVED, f"{regex} matches {found}")
-    for regex in before.keys() - after.keys():
-        step.report(Kind.REGEX_REMOVED, f"no member subscribes to {regex} any more")
 
 
 def _reconciliation(step: GroupStep, carry: Carry, members: Membership) -> None:

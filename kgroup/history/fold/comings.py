@@ -166,13 +166,11 @@ def report_finished(step: GroupStep, carry: Carry, how: str = "") -> None:
     took = max(0, step.timestamp_ms - first[1])
     carry.started.clear()
     carry.conversion = None
+    count = len(after.members)
+    everyone = "the only member" if count == 1 else f"all {count} members"
     step.report(
         Kind.REBALANCE_COMPLETED,
-        f"{_all(len(after.members))} reached epoch {after.epoch}, {duration_text(took)} after it began{how}",
+        f"{everyone} reached epoch {after.epoch}, {duration_text(took)} after it began{how}",
         cause=cause,
         unowned=step.unowned,
     )
-
-
-def _all(count: int) -> str:
-    return "the only member" if count == 1 else f"all {count} members"

@@ -97,7 +97,13 @@ class DeliveryFold:
         known = self.states.get(record.place)
         if record.value is None:
             # A tombstone of an update means nothing: state is deleted by that of its snapshot.
-            return [] if known is None or record.key.TYPE else self._deleted(record, known)
+            if known is None or record.key.TYPE:
+                return []
+            events = self._close(record.place)
+            del self.states[record.place]
+            text = f"the delivery state is deleted, with {_start_text(known.value.start_offset)}"
+            cause = "an admin deleted the group or its start offsets, or the topic was deleted"
+            return [*events, replace(self._report(Kind.DELIVERY_STATE_DELETED, record, text), cause=cause)]
         if known is None:
             events = self._first(record, record.value)
         elif isinstance(record.value, r.ShareUpdateValue):
@@ -105,7 +111,14 @@ class DeliveryFold:
                 record, known, _merged(known.value, record.value), record.value.state_batches
             )
         elif record.value.state_epoch > known.value.state_epoch:
-            events = self._set(record, known, record.value)
+            # Only InitializeShareGroupState raises it (KIP-932); all deliveries are forgotten.
+            events = self._close(record.place)
+            was, known.value = known.value.start_offset, record.value
+            known.solid = True
+            moved = f"{_offset_text(was)} → {_offset_text(known.value.start_offset)}"
+            text = f"start offset {moved}, deliveries begin again"
+            cause = "set by an admin (kafka-share-groups or kgroup reset-offsets)"
+            events.append(replace(self._report(Kind.START_OFFSET_SET, record, text), cause=cause))
         else:
             events = self._updated(record, known, record.value, record.value.state_batches)
         return events if self.runs else [*events, *self._close(record.place)]
@@ -137,27 +150,6 @@ class DeliveryFold:
         )
         return [self._report(Kind.DELIVERY_STATE_CREATED, record, where)]
 
-    def _set(self, record: StateRecord, known: DeliveryState, value: r.ShareSnapshotValue) -> list[Event]:
-        """Handle a snapshot: only InitializeShareGroupState raises the state epoch (KIP-932).
-
-        It also forgets all deliveries.
-        """
-        events = self._close(record.place)
-        was, known.value = known.value.start_offset, value
-        known.solid = True
-        text = (
-            f"start offset {_offset_text(was)} → {_offset_text(value.start_offset)}, deliveries begin again"
-        )
-        cause = "set by an admin (kafka-share-groups or kgroup reset-offsets)"
-        return [*events, replace(self._report(Kind.START_OFFSET_SET, record, text), cause=cause)]
-
-    def _deleted(self, record: StateRecord, known: DeliveryState) -> list[Event]:
-        events = self._close(record.place)
-        del self.states[record.place]
-        text = f"the delivery state is deleted, with {_start_text(known.value.start_offset)}"
-        cause = "an admin deleted the group or its start offsets, or the topic was deleted"
-        return [*events, replace(self._report(Kind.DELIVERY_STATE_DELETED, record, text), cause=cause)]
-
     def _updated(
         self,
         record: StateRecord,
@@ -172,7 +164,10 @@ class DeliveryFold:
             text = f"leader epoch {before.leader_epoch} → {value.leader_epoch}: what members had acquired "
             events += self._close(record.place)
             events.append(self._report(Kind.PARTITION_LEADER_CHANGED, record, f"{text}is available again"))
-        changed = [piece for batch in batches for piece in _differences(before.state_batches, batch)]
+        changed: list[r.StateBatch] = []
+        for batch in batches:
+            same = [b for b in before.state_batches if _ended_as(b) == _ended_as(batch)]
+            changed += _uncovered(same, batch)
         # An update has what ended with it; after a gap, a snapshot also has what ended in the gap.
         proven = known.solid or isinstance(record.value, r.ShareUpdateValue)
         known.solid = known.solid or not isinstance(record.value, r.ShareUpdateValue)
@@ -312,12 +307,6 @@ def _merged(known: r.ShareSnapshotValue | None, value: r.ShareUpdateValue) -> r.
         delivery_complete_count=value.delivery_complete_count,
         state_batches=combine((*known.state_batches, *value.state_batches), start),
     )
-
-
-def _differences(before: Iterable[r.StateBatch], batch: r.StateBatch) -> Iterator[r.StateBatch]:
-    """Yield the parts of a batch that were not in its state, with its count, before."""
-    same = [b for b in before if _ended_as(b) == _ended_as(batch)]
-    yield from _uncovered(same, batch)
 
 
 def _ended_as(batch: r.StateBatch) -> tuple[int, int]:

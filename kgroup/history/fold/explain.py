@@ -88,8 +88,11 @@ def cause_of_rebalance(
         return "the metadata of subscribed topics changed (created, deleted, more partitions or racks)", True
     if by_epochs:
         return "nothing else changed in these records: the records do not say", False
-    known = frozenset(TopicPartition(u.topic, u.partition) for u in unowned)
-    if new := _new_partitions(before, after, known):
+    had = {TopicPartition(u.topic, u.partition) for u in unowned}
+    had |= {p for m in before.members.values() for p in m.assigned}
+    topics = {p.topic for p in had}
+    now = {p for m in after.members.values() for p in m.assigned}
+    if new := [p for p in now - had if p.topic in topics]:
         return f"{partitions_text(new)} came: no member ever had them, and the others are as before", True
     if due := applications.scheduled(before, after):
         return due, True
@@ -123,14 +126,6 @@ def _handed_over(before: View, after: View, given_up: GivenUp) -> list[str]:
         "(a cooperative hand-over)"
         for label, places in sorted(taken.items())
     ]
-
-
-def _new_partitions(before: View, after: View, known: frozenset[TopicPartition]) -> list[TopicPartition]:
-    """Return partitions that never had an owner, of topics whose others had one."""
-    had = known | {p for m in before.members.values() for p in m.assigned}
-    topics = {p.topic for p in had}
-    now = {p for m in after.members.values() for p in m.assigned}
-    return [p for p in now - had if p.topic in topics]
 
 
 def _rejoined(after: View, members: Membership) -> tuple[str, bool]:
@@ -243,7 +238,16 @@ def _blame(own: Sequence[Event], at: int, about: str) -> Blame:
         event, proven = own[at], own[root].proven
         led_to = [*_led_to(own, root, about), own[root], *_led_to(own, at, about)]
         return Blame(about, replace(event, cause=cause, proven=proven), tuple(led_to))
-    if about == "rewind" and (others := _with_it(own, at)):
+    # Rewinds of one reset: with the same cause, within moments.
+    others = [
+        each
+        for each in own[:at]
+        if about == "rewind"
+        and each.kind is Kind.REWOUND
+        and (each.cause == event.cause or each.suspicious == event.suspicious)
+        and event.timestamp_ms - each.timestamp_ms <= TOGETHER_MS
+    ]
+    if others:
         places = tuple(sorted({p for each in (*others, event) for p in each.partitions}))
         detail = (
             f"{len(places)} partitions went back, {partitions_text(places)}; the last of them: {event.detail}"
@@ -272,33 +276,15 @@ def _root(own: Sequence[Event], at: int) -> int | None:
     return i if changed else _root(own, i)
 
 
-def _with_it(own: Sequence[Event], at: int) -> list[Event]:
-    """Return the rewinds before this one of the same reset: with the same cause, within moments."""
-    event = own[at]
-    return [
-        each
-        for each in own[:at]
-        if each.kind is Kind.REWOUND
-        and (each.cause == event.cause or each.suspicious == event.suspicious)
-        and event.timestamp_ms - each.timestamp_ms <= TOGETHER_MS
-    ]
-
-
-def _deliveries_before(own: Sequence[Event], at: int) -> list[Event]:
-    """Return the releases of the records that were given up."""
-    given_up = own[at].records
-    return [
-        event
-        for event in own[:at]
-        if event.kind is Kind.RECORDS_RELEASED
-        and any(r.overlaps(other) for r in event.records for other in given_up)
-    ]
-
-
 def _led_to(own: Sequence[Event], at: int, about: str) -> list[Event]:
     """Return what happened between the last quiet moment and the event."""
     if about == "given up":
-        return _deliveries_before(own, at)
+        return [
+            event
+            for event in own[:at]
+            if event.kind is Kind.RECORDS_RELEASED
+            and any(r.overlaps(other) for r in event.records for other in own[at].records)
+        ]
     evidence: list[Event] = []
     for event in reversed(own[:at]):
         # The events of one batch belong together, including a rebalance that it completes.

@@ -36,7 +36,10 @@ def report_streams(step: GroupStep, carry: Carry, members: Membership) -> None:
         carry.started.append((step.first_offset, step.timestamp_ms, cause))
         epochs = f"epoch {before.epoch} → {after.epoch}" if before.epoch >= 0 else f"epoch {after.epoch}"
         step.report(Kind.REBALANCE_STARTED, epochs, cause=cause, proven=proven)
-    if _targeted(before, after):
+    # Until the first target is computed, its epoch is only assumed.
+    had = before.streams is not None and before.streams.has_target
+    has = after.streams is not None and after.streams.has_target
+    if has and (not had or after.assignment_epoch > before.assignment_epoch):
         step.report_target([f"{m.label} {_of(m).target.text}" for m in after.members.values()])
     _reconciliation(step, carry, members)
     ready = after.streams is None or after.streams.is_ready
@@ -50,7 +53,14 @@ def _updated(step: GroupStep, members: Membership) -> list[RecordedMember]:
         # Without a process id record 19 has not been read: the member's first one updates nothing.
         if old.streams is None or new.streams is None or not old.streams.process_id:
             continue
-        if changed := _differences(old.streams, new.streams):
+        was, now = old.streams, new.streams
+        pairs = (
+            ("process", was.process_id, now.process_id),
+            ("topology epoch", was.topology_epoch, now.topology_epoch),
+            ("endpoint", was.endpoint, now.endpoint),
+            ("client tags", _settings_text(was.tags), _settings_text(now.tags)),
+        )
+        if changed := [f"{what} {before} → {after}" for what, before, after in pairs if before != after]:
             step.report(Kind.MEMBER_UPDATED, f"{new.label}: {', '.join(changed)}", new)
         if changed or (old.client_id, old.host, old.rack_id, old.rebalance_timeout_ms) != (
             new.client_id,
@@ -60,16 +70,6 @@ def _updated(step: GroupStep, members: Membership) -> list[RecordedMember]:
         ):
             found.append(new)
     return found
-
-
-def _differences(old: StreamsClient, new: StreamsClient) -> list[str]:
-    pairs = (
-        ("process", old.process_id, new.process_id),
-        ("topology epoch", old.topology_epoch, new.topology_epoch),
-        ("endpoint", old.endpoint, new.endpoint),
-        ("client tags", _settings_text(old.tags), _settings_text(new.tags)),
-    )
-    return [f"{what} {before} → {after}" for what, before, after in pairs if before != after]
 
 
 def _settings_text(settings: tuple[tuple[str, str], ...]) -> str:
@@ -166,13 +166,6 @@ def _group_causes(before: View, after: View) -> list[str]:
     if was.configs != now.configs:
         found.append("the group's settings changed")
     return found
-
-
-def _targeted(before: View, after: View) -> bool:
-    """Return whether a target was computed: until the first one is, its epoch is only assumed."""
-    had = before.streams is not None and before.streams.has_target
-    has = after.streams is not None and after.streams.has_target
-    return has and (not had or after.assignment_epoch > before.assignment_epoch)
 
 
 def _of(member: RecordedMember | None) -> StreamsClient:

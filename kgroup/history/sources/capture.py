@@ -58,18 +58,16 @@ class PartitionCapture:
         segments = sorted(folder.glob("*.log"))
         # A crash can leave the newest segment without a whole batch: the one before says where to continue.
         while segments and found.next_offset < 0:
-            found._adopt(segments.pop())
+            newest = segments.pop()
+            with newest.open("rb+") as file:
+                last, whole = last_batch(file, str(newest))
+                file.truncate(whole)
+            if last is None:
+                newest.unlink()
+                continue
+            found.path, found.next_offset = newest, last.last_offset + 1
+            found.day = last.max_timestamp_ms // DAY_MS
         return found
-
-    def _adopt(self, path: Path) -> None:
-        """Continue the last segment; cut off what a crash left half written."""
-        with path.open("rb+") as file:
-            last, whole = last_batch(file, str(path))
-            file.truncate(whole)
-        if last is None:
-            path.unlink()
-            return
-        self.path, self.next_offset, self.day = path, last.last_offset + 1, last.max_timestamp_ms // DAY_MS
 
     def append(self, data: bytes, sync: bool = True) -> int:
         """Keep the new batches of a Fetch answer, durable on return; return how many there were.

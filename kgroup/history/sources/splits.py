@@ -221,7 +221,9 @@ class SplitReader:
                     self.cut = piece.path
                 done = done or final
                 rest = b"" if done else chunk[scanner.consumed :]
-        self.bad += _named(piece, scanner)
+        bad = scanner.bad
+        foreign = bad and not scanner.batches and bad[0].start == 0
+        self.bad += [BadRange(piece.path, 0, bad[-1].end, "not a segment of Kafka's log")] if foreign else bad
 
     def _fresh(self, headers: list[BatchHeader]) -> list[BatchHeader]:
         """Return those that were not read before, in this split or by an earlier run."""
@@ -247,10 +249,3 @@ def _end_at(end: int, origin: int, headers: list[BatchHeader], scanner: Scanner)
     scanner.bad = [bad for bad in scanner.bad if bad.start < last]
     del headers[ours:]
     return True
-
-
-def _named(piece: Piece, scanner: Scanner) -> list[BadRange]:
-    bad = scanner.bad
-    if bad and not scanner.batches and bad[0].start == 0:
-        return [BadRange(piece.path, 0, bad[-1].end, "not a segment of Kafka's log")]
-    return bad
