@@ -1,7 +1,7 @@
 """Turns logs into the whole story: events of all partitions in one order, states, and coverage."""
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Unpack

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
 
-from kgroup.history.fold.events import Event
 from kgroup.pipeline.ask.timeline import COLOURS, LANES, Timeline, line_of
 
 WIDTH, HEIGHT, LEFT, LANE = 1000, 200, 110, 26
@@ -33,8 +32,13 @@ def page(shown: Timeline) -> str:
         body.append(_curve(steps, "records", lag_top, shown.span_ms, (first, last), gaps=False))
         below = lag_top + HEIGHT + 10
     for number, (lane, kinds) in enumerate(LANES.items()):
-        chosen = [event for event in shown.events if event.kind in kinds]
-        body.append(_lane(lane, below + LANE * number, chosen, first, last))
+        y = below + LANE * number
+        body.append(f'<text x="{LEFT - 6}" y="{y + 12}" text-anchor="end">{lane}</text>')
+        for event in (event for event in shown.events if event.kind in kinds):
+            start, end = _x(event.timestamp_ms, first, last), _x(event.end_timestamp_ms, first, last)
+            width = max(3.0, round(end - start, 1))
+            box = f'x="{start}" y="{y}" width="{width}" height="16" fill="{COLOURS[lane]}" fill-opacity="0.7"'
+            body.append(f"<rect {box}><title>{escape(line_of(event))}</title></rect>")
     height = below + 10 + LANE * len(LANES)
     drawing = f'<svg viewBox="0 0 {WIDTH + LEFT + 20} {height}" role="img">{"".join(body)}</svg>'
     title = f"{escape(shown.group)} · commits, lag, rebalances, members"
@@ -76,13 +80,3 @@ def _curve(points: Points, unit: str, top: int, span_ms: int, bounds: tuple[int,
     line = f'<path d="{"".join(parts)}" fill="#bfdbfe" stroke="#2563eb" stroke-width="1"/>'
     label = f'<text x="{LEFT - 6}" y="{top + 24}" text-anchor="end">{most}</text>'
     return f'{line}{label}<text x="{LEFT - 6}" y="{top + 40}" text-anchor="end">{unit}</text>'
-
-
-def _lane(name: str, y: int, events: Sequence[Event], first: int, last: int) -> str:
-    parts = [f'<text x="{LEFT - 6}" y="{y + 12}" text-anchor="end">{name}</text>']
-    for event in events:
-        start, end = _x(event.timestamp_ms, first, last), _x(event.end_timestamp_ms, first, last)
-        width = max(3.0, round(end - start, 1))
-        box = f'x="{start}" y="{y}" width="{width}" height="16" fill="{COLOURS[name]}" fill-opacity="0.7"'
-        parts.append(f"<rect {box}><title>{escape(line_of(event))}</title></rect>")
-    return "".join(parts)

@@ -22,7 +22,7 @@ from kgroup.pipeline.tables import delta
 from kgroup.pipeline.tables.store import OPEN_EVENTS, Store
 
 if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection, DuckDBPyRelation
+    from duckdb import DuckDBPyConnection
 
 _CARET = re.compile(r"^LINE (\d+): (.*)\n( *)\^", re.MULTILINE)
 _KINDS = ("SELECT", "EXPLAIN")
@@ -55,8 +55,19 @@ def answered(store: Store, question: str, limit: int = 0) -> Answer:
     import duckdb
 
     with opened(store) as connection, _errors(question):
-        _check(connection, question)
-        reader = _relation(connection, question).to_arrow_reader(10_000)
+        statements = connection.extract_statements(question)
+        if len(statements) != 1:
+            raise ConfigError(f"there are {len(statements)} statements in it", "ask one question at a time")
+        kind = statements[0].type.name
+        if kind not in _KINDS:
+            raise ConfigError(f"{kind} is not a query: the tables are read-only", "ask with SELECT … FROM …")
+        try:
+            relation = connection.sql(question)
+        except duckdb.Error:
+            # Since DuckDB 2.0 only `execute` says where in the query the error is.
+            connection.execute(question)
+            raise
+        reader = relation.to_arrow_reader(10_000)
         schema: pa.Schema = reader.schema
         twice = sorted({name for name in schema.names if schema.names.count(name) > 1})
         if twice:
@@ -114,26 +125,6 @@ def _dataset(store: Store, name: str) -> ds.Dataset | pa.Table:
     table = delta.opened(store.place, name, store.manifest.versions[name])
     assert table is not None
     return table.to_pyarrow_dataset()
-
-
-def _relation(connection: DuckDBPyConnection, question: str) -> DuckDBPyRelation:
-    import duckdb
-
-    try:
-        return connection.sql(question)
-    except duckdb.Error:
-        # Since DuckDB 2.0 only `execute` says where in the query the error is.
-        connection.execute(question)
-        raise
-
-
-def _check(connection: DuckDBPyConnection, question: str) -> None:
-    statements = connection.extract_statements(question)
-    if len(statements) != 1:
-        raise ConfigError(f"there are {len(statements)} statements in it", "ask one question at a time")
-    kind = statements[0].type.name
-    if kind not in _KINDS:
-        raise ConfigError(f"{kind} is not a query: the tables are read-only", "ask with SELECT … FROM …")
 
 
 @contextmanager

@@ -86,7 +86,16 @@ class SplitRows:
             if "markers" in self.chosen:
                 yield from self._markers(chunk, headers)
             if "batches" in self.chosen:
-                yield "batches", self._batches(headers)
+                values = (
+                    [h.base_offset for h in headers],
+                    [h.last_offset for h in headers],
+                    [h.records for h in headers],
+                    [h.max_timestamp_ms for h in headers],
+                    [h.end - h.position for h in headers],
+                )
+                arrays = [pa.array(v, f.type) for v, f in zip(values, list(BATCHES)[1:], strict=True)]
+                part = full(self.split.part, len(headers))
+                yield "batches", pa.table([part, *arrays], schema=BATCHES)
             if self._post is not None or self.chosen & {"commits", "control", "bad_ranges"}:
                 yield self._items(self._noted(self.decoder.feed(chunk, headers)))
             if self.places is not None:
@@ -94,7 +103,17 @@ class SplitRows:
         if self._first is not None:
             yield self._items(self._noted(self.decoder.flush()))
         if "bad_ranges" in self.chosen:
-            yield "bad_ranges", self._bad_ranges()
+            ranges = [
+                {
+                    "part": self.split.part,
+                    "source": b.source,
+                    "start": b.start,
+                    "end": b.end,
+                    "reason": b.reason,
+                }
+                for b in self.reader.bad
+            ]
+            yield "bad_ranges", pa.Table.from_pylist([*ranges, *self._bad.values()], schema=BAD_RANGES)
 
     @property
     def summary(self) -> SplitSummary | None:
@@ -198,17 +217,6 @@ class SplitRows:
         if rows:
             yield "markers", pa.Table.from_pylist(rows, schema=MARKERS)
 
-    def _batches(self, headers: Sequence[BatchHeader]) -> pa.Table:
-        columns = (
-            [h.base_offset for h in headers],
-            [h.last_offset for h in headers],
-            [h.records for h in headers],
-            [h.max_timestamp_ms for h in headers],
-            [h.end - h.position for h in headers],
-        )
-        arrays = [pa.array(c, f.type) for c, f in zip(columns, list(BATCHES)[1:], strict=True)]
-        return pa.table([full(self.split.part, len(headers)), *arrays], schema=BATCHES)
-
     def _items(self, items: Iterator[Item]) -> list[Posted]:
         """Return all of the items, as rows if they are wanted."""
         if self._post is not None:
@@ -216,11 +224,3 @@ class SplitRows:
         for _ in items:
             pass
         return []
-
-    def _bad_ranges(self) -> pa.Table:
-        part = self.split.part
-        ranges = [
-            {"part": part, "source": b.source, "start": b.start, "end": b.end, "reason": b.reason}
-            for b in self.reader.bad
-        ]
-        return pa.Table.from_pylist([*ranges, *self._bad.values()], schema=BAD_RANGES)

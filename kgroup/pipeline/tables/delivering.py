@@ -89,11 +89,16 @@ class ReadDeliveries:
             return {"failure": log.failure}
         with TableWriter(self.place, self.run, self.token, log.partition, DELIVERIES) as writer:
             writer.write(DELIVERIES, delivery_rows(events))
+        bad = [asdict(each) for each in log.bad]
+        if old:
+            # Files are read whole each time: damage in those that were read again is in `log.bad`.
+            again = {str(path) for path in log.files} if isinstance(log, SegmentLog) else set()
+            bad += [asdict(each) for each in bad_in(old) if each.source not in again]
         state = {
             "part": log.partition,
             "source": log.source,
             "state": kept_deliveries().encode(kept),
-            "bad": [asdict(each) for each in log.bad] + _damaged_before(log, old),
+            "bad": bad,
         }
         return {"failure": log.failure, "state": state, "files": [asdict(file) for file in writer.files]}
 
@@ -132,12 +137,6 @@ def deliver(
 
 def _part(failure: tuple[int, KgroupError]) -> int:
     return failure[0]
-
-
-def _damaged_before(log: OffsetsLog, old: Row | None) -> list[Row]:
-    """Return earlier runs' damage in what this run did not read again: files are read whole each time."""
-    again = {str(path) for path in log.files} if isinstance(log, SegmentLog) else set()
-    return [asdict(each) for each in bad_in(old) if each.source not in again] if old else []
 
 
 def delivery_rows(events: Sequence[Event]) -> pa.Table:
