@@ -17,7 +17,7 @@ from kgroup.history.decode.records import group_of, raw_records
 from kgroup.history.decode.scan import CONTROL, BatchHeader
 from kgroup.history.fold.deliveries import DeliveryFold, DeliveryState, StatePlace, StateRecord
 from kgroup.history.fold.events import Event, Kind
-from kgroup.history.items import RawRecord, Seen, gap_between
+from kgroup.history.items import Seen, gap_between
 from kgroup.history.replay import At, Coverage, Story, coverage_of, in_order
 from kgroup.history.sources.chunks import Progress
 from kgroup.history.sources.logs import OffsetsLog
@@ -162,19 +162,16 @@ class DeliveryReader:
             return
         try:
             for record in raw_records(chunk, header):
-                yield from self._record(self._fold, record)
+                group = group_of(record.key or b"")
+                if group is not None and not self._wanted(group):
+                    continue
+                offset, ts = record.offset, record.timestamp_ms
+                try:
+                    decoded = r.decode_key(record.key or b"")
+                    value = r.decode_value(decoded, record.value)
+                except DecodeError as error:
+                    yield self._fold.unreadable(group, offset, ts, error.message)
+                    continue
+                yield from self._fold.apply(StateRecord(decoded, value, offset, ts))
         except DecodeError as error:
             yield self._fold.unreadable(None, base, header.base_timestamp_ms, error.message)
-
-    def _record(self, fold: DeliveryFold, record: RawRecord) -> Iterator[Event]:
-        offset, ts, key = record.offset, record.timestamp_ms, record.key or b""
-        group = group_of(key)
-        if group is not None and not self._wanted(group):
-            return
-        try:
-            decoded = r.decode_key(key)
-            value = r.decode_value(decoded, record.value)
-        except DecodeError as error:
-            yield fold.unreadable(group, offset, ts, error.message)
-            return
-        yield from fold.apply(StateRecord(decoded, value, offset, ts))

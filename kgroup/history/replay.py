@@ -218,22 +218,21 @@ def items_of(
 ) -> Iterator[Item]:
     """Yield the items of a whole log, or of it up to `at`."""
     for chunk, headers in log.batches(progress):
-        yield from decoder.feed(chunk, headers) if at is None else _until(decoder, chunk, headers, at)
+        if at is None:
+            yield from decoder.feed(chunk, headers)
+            continue
+        # A batch is written as one, so it is never cut.
+        before: list[BatchHeader] = []
+        for header in headers:
+            late = at.offset is not None and header.last_offset > at.offset
+            if late or at.time_ms is not None and header.max_timestamp_ms > at.time_ms:
+                decoder.stopped = True
+                break
+            before.append(header)
+        yield from decoder.feed(chunk, before)
         if decoder.stopped:
             break
     yield from decoder.flush()
-
-
-def _until(decoder: Decoder, chunk: bytes, headers: Iterator[BatchHeader], at: At) -> Iterator[Item]:
-    """Yield the items of the batches up to a moment; a batch is written as one, so it is never cut."""
-    before: list[BatchHeader] = []
-    for header in headers:
-        late = at.offset is not None and header.last_offset > at.offset
-        if late or at.time_ms is not None and header.max_timestamp_ms > at.time_ms:
-            decoder.stopped = True
-            break
-        before.append(header)
-    yield from decoder.feed(chunk, before)
 
 
 def coverage_of(

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from kgroup.domain import NO_OFFSET, TopicPartition
 from kgroup.history.fold.events import partitions_text
 from kgroup.history.fold.state import GroupState
-from kgroup.history.fold.tasks import StreamsClient, Task, TaskSets
+from kgroup.history.fold.tasks import Task, TaskSets
 from kgroup.history.fold.view import CLASSIC, EPOCHS, KINDS, SHARE, RecordedMember
 from kgroup.protocol.streams_records import StreamsGroupTopologyValue
 
@@ -133,7 +133,20 @@ def _members(state: GroupState, said: Said, topics: Mapping[bytes, str] | None) 
         if theirs.get("instance_id_known", True):
             pairs.append(("instance id", ours.instance_id, theirs["instance_id"]))
         if ours.streams is not None:
-            pairs += _streams(ours.streams, theirs)
+            # By task, as both sides report it.
+            client = ours.streams
+            if theirs["tasks"] is not None:
+                pairs.append(("tasks", client.has.text, _tasks(theirs["tasks"]).text))
+            if theirs["target_tasks"] is not None:
+                pairs.append(("target tasks", client.target.text, _tasks(theirs["target_tasks"]).text))
+            if (process := theirs["process"]) is not None:
+                tags = tuple((tag["key"], tag["value"]) for tag in process["client_tags"])
+                pairs += [
+                    ("process", client.process_id, process["process_id"]),
+                    ("topology epoch", client.topology_epoch, process["topology_epoch"]),
+                    ("endpoint", client.endpoint, process["endpoint"]),
+                    ("client tags", tuple(sorted(client.tags)), tags),
+                ]
         else:
             pairs += _consumers(ours, there[member_id], theirs)
         yield from _unlike(f"member {ours.label}, ", pairs)
@@ -156,24 +169,6 @@ def _consumers(
     if theirs.get("target_assignment") is not None and ours.target is not None:
         target = partitions_text(_flat(theirs["target_assignment"]))
         yield "target", partitions_text(there.target or ()), target
-
-
-def _streams(client: StreamsClient, theirs: Said) -> list[tuple[str, object, object]]:
-    """Return the state of streams groups' members, by task, as both sides report it."""
-    pairs: list[tuple[str, object, object]] = []
-    if theirs["tasks"] is not None:
-        pairs.append(("tasks", client.has.text, _tasks(theirs["tasks"]).text))
-    if theirs["target_tasks"] is not None:
-        pairs.append(("target tasks", client.target.text, _tasks(theirs["target_tasks"]).text))
-    if (process := theirs["process"]) is not None:
-        tags = tuple((tag["key"], tag["value"]) for tag in process["client_tags"])
-        pairs += [
-            ("process", client.process_id, process["process_id"]),
-            ("topology epoch", client.topology_epoch, process["topology_epoch"]),
-            ("endpoint", client.endpoint, process["endpoint"]),
-            ("client tags", tuple(sorted(client.tags)), tags),
-        ]
-    return pairs
 
 
 def _tasks(said: Said) -> TaskSets:

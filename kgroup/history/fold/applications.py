@@ -95,7 +95,11 @@ def scheduled(before: View, after: View) -> str | None:
     # Without a record of the time of the last join, it is unknown whether it was due.
     if after.state_timestamp_ms < 0:
         return None
-    given = [thread.assignment.next_rebalance_ms for thread in _threads(before) if thread.assignment]
+    whose, given = application(before), list[int | None]()
+    if whose is not None and whose.kind not in (CONNECT, SCHEMA_REGISTRY):
+        members = before.members.values()
+        threads = (embedded(whose, v.client_id, v.metadata, v.assignment).streams for v in members)
+        given = [each.assignment.next_rebalance_ms for each in threads if each and each.assignment]
     times = [when for when in given if when is not None and when >= 0]
     if times and min(times) == 0:
         return f"generation {before.epoch} asked for it: a task must be freed before another member runs it"
@@ -160,11 +164,3 @@ def _all_work(view: View) -> set[str] | None:
         return None
     running = [worker.running for worker in workers.values()]
     return None if None in running else {name for work in running if work for name in work.names}
-
-
-def _threads(view: View) -> list[StreamsThread]:
-    found = application(view)
-    if found is None or found.kind in (CONNECT, SCHEMA_REGISTRY):
-        return []
-    parsed = (embedded(found, v.client_id, v.metadata, v.assignment).streams for v in view.members.values())
-    return [thread for thread in parsed if thread is not None]

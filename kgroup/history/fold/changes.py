@@ -17,7 +17,7 @@ from kgroup.history.fold.explain import Membership, cause_of_rebalance, labels
 from kgroup.history.fold.share_changes import report_share
 from kgroup.history.fold.step import Carry, Fields, GroupStep
 from kgroup.history.fold.streams_changes import report_streams
-from kgroup.history.fold.view import CLASSIC, CONSUMER, KINDS, SHARE, SIMPLE, STREAMS, RecordedMember
+from kgroup.history.fold.view import CLASSIC, CONSUMER, KINDS, SHARE, SIMPLE, STREAMS
 
 
 def report_changes(step: GroupStep, carry: Carry) -> list[Event]:
@@ -215,7 +215,11 @@ def _reconciliation(step: GroupStep, carry: Carry, members: Membership) -> None:
             continue
         holds = member.holds
         got = sorted(u for u in step.unowned if TopicPartition(u.topic, u.partition) in holds)
-        more = {"unowned": tuple(got), "partitions": tuple(sorted(holds)), "member_epoch": member.epoch}
+        more: Fields = {
+            "unowned": tuple(got),
+            "partitions": tuple(sorted(holds)),
+            "member_epoch": member.epoch,
+        }
         count_revoking(step, carry, member)
         if member.state == MemberStatus.LEFT and (was is None or was.state != MemberStatus.LEFT):
             kept = partitions_text(member.holds)
@@ -227,20 +231,16 @@ def _reconciliation(step: GroupStep, carry: Carry, members: Membership) -> None:
             text = f"suspicious: the epoch of {member.label} went back from {was.epoch} to {member.epoch}"
             step.report(Kind.EPOCH_REGRESSED, text, member, suspicious=True, **more)
         elif was is None or (was.state, was.epoch, was.holds) != (member.state, member.epoch, member.holds):
-            _moved(step, member, was, more)
-
-
-def _moved(step: GroupStep, member: RecordedMember, was: RecordedMember | None, more: Fields) -> None:
-    given = was.holds - member.holds if was else frozenset()
-    gave = f", gave up {partitions_text(given)}" if given else ""
-    owns = partitions_text(member.assigned)
-    if member.state == MemberStatus.REVOKING:
-        text = f"{labels((member,))} has to give up {partitions_text(member.revoking)}"
-        step.report(Kind.MEMBER_REVOKING, text, member, **more)
-    elif member.state == MemberStatus.WAITING:
-        missing = (member.target or frozenset()) - member.assigned
-        text = f"{labels((member,))} owns {owns}, waits for {partitions_text(missing)}{gave}"
-        step.report(Kind.MEMBER_WAITING, text, member, **more)
-    elif member.state == MemberStatus.STABLE and member.epoch > 0:
-        text = f"{labels((member,))} owns {owns} at epoch {member.epoch}{gave}"
-        step.report(Kind.MEMBER_RECONCILED, text, member, **more)
+            given = was.holds - holds if was else frozenset()
+            gave = f", gave up {partitions_text(given)}" if given else ""
+            owns = partitions_text(member.assigned)
+            if member.state == MemberStatus.REVOKING:
+                text = f"{labels((member,))} has to give up {partitions_text(member.revoking)}"
+                step.report(Kind.MEMBER_REVOKING, text, member, **more)
+            elif member.state == MemberStatus.WAITING:
+                missing = (member.target or frozenset()) - member.assigned
+                text = f"{labels((member,))} owns {owns}, waits for {partitions_text(missing)}{gave}"
+                step.report(Kind.MEMBER_WAITING, text, member, **more)
+            elif member.state == MemberStatus.STABLE and member.epoch > 0:
+                text = f"{labels((member,))} owns {owns} at epoch {member.epoch}{gave}"
+                step.report(Kind.MEMBER_RECONCILED, text, member, **more)

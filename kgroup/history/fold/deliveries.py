@@ -246,7 +246,15 @@ class DeliveryFold:
         run, state.run = state.run, _Run()
         events = []
         if run.acknowledged:
-            pieces = _joined(run.done)
+            # Neighbours that were delivered equally often become one piece.
+            pieces: list[Delivered] = []
+            for piece in sorted(run.done):
+                last = pieces[-1] if pieces else None
+                follows = (piece.first_offset, piece.deliveries)
+                if last is not None and (last.last_offset + 1, last.deliveries) == follows:
+                    pieces[-1] = last._replace(last_offset=piece.last_offset)
+                else:
+                    pieces.append(piece)
             count = sum(piece.records for piece in pieces)
             text = f"{count_of(count, 'record')} acknowledged {_times(pieces)}: {_listed(pieces)}"
             event = self._span(Kind.RECORDS_ACKNOWLEDGED, run.acknowledged, text)
@@ -326,21 +334,6 @@ def _uncovered(covering: Iterable[r.StateBatch], batch: r.StateBatch) -> Iterato
         at = other.last_offset + 1
     if at <= batch.last_offset:
         yield replace(batch, first_offset=at)
-
-
-def _joined(pieces: Iterable[Delivered]) -> list[Delivered]:
-    """Return the pieces in order, merging neighbours that were delivered equally often."""
-    found: list[Delivered] = []
-    for piece in sorted(pieces):
-        last = found[-1] if found else None
-        if last is not None and (last.last_offset + 1, last.deliveries) == (
-            piece.first_offset,
-            piece.deliveries,
-        ):
-            found[-1] = last._replace(last_offset=piece.last_offset)
-        else:
-            found.append(piece)
-    return found
 
 
 def _times(pieces: Iterable[Delivered]) -> str:

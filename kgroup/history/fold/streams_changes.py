@@ -18,7 +18,7 @@ from kgroup.history.fold.explain import Membership, labels
 from kgroup.history.fold.step import Carry, Fields, GroupStep
 from kgroup.history.fold.tasks import StreamsClient, TaskSets
 from kgroup.history.fold.view import INTERRUPTED, STREAMS, RecordedMember, StreamsView, View
-from kgroup.protocol.streams_records import StreamsGroupTopologyValue, sources_of
+from kgroup.protocol.streams_records import sources_of
 
 
 def report_streams(step: GroupStep, carry: Carry, members: Membership) -> None:
@@ -83,7 +83,15 @@ def _group(step: GroupStep) -> None:
         step.after.streams or StreamsView(),
     )
     if before.topology != after.topology:
-        step.report(Kind.TOPOLOGY_SET, _topology_text(before.topology, after.topology))
+        text, old, new = "the group no longer has a topology", before.topology, after.topology
+        if new is not None:
+            epochs = f"epoch {old.epoch} → {new.epoch}" if old is not None else f"epoch {new.epoch}"
+            reads = [
+                f"{p.subtopology_id} reads {', '.join(sources_of(p)) or 'nothing'}" for p in new.subtopologies
+            ]
+            more = f"; and {len(reads) - SHOWN} more" if len(reads) > SHOWN else ""
+            text = f"topology {epochs}: {'; '.join(reads[:SHOWN])}{more}"
+        step.report(Kind.TOPOLOGY_SET, text)
     if after.topology is not None and after.is_ready and not before.is_ready:
         step.report(
             Kind.TOPOLOGY_READY, f"all topics that topology epoch {after.topology.epoch} needs are there"
@@ -113,15 +121,6 @@ def _description_texts(before: StreamsView, after: StreamsView) -> Iterator[str]
     refused = after.refused_description
     if refused not in (-1, before.refused_description):
         yield f"the broker's plugin refused the description of topology epoch {refused} for good"
-
-
-def _topology_text(before: StreamsGroupTopologyValue | None, after: StreamsGroupTopologyValue | None) -> str:
-    if after is None:
-        return "the group no longer has a topology"
-    was = f"epoch {before.epoch} → {after.epoch}" if before is not None else f"epoch {after.epoch}"
-    parts = [f"{p.subtopology_id} reads {', '.join(sources_of(p)) or 'nothing'}" for p in after.subtopologies]
-    more = f"; and {len(parts) - SHOWN} more" if len(parts) > SHOWN else ""
-    return f"topology {was}: {'; '.join(parts[:SHOWN])}{more}"
 
 
 _TOPICS = "the metadata of the topology's topics changed (created, deleted, more partitions or racks)"
@@ -193,24 +192,21 @@ def _reconciliation(step: GroupStep, carry: Carry, members: Membership) -> None:
             text = f"suspicious: the epoch of {member.label} went back from {was.epoch} to {member.epoch}"
             step.report(Kind.EPOCH_REGRESSED, text, member, suspicious=True, **more)
         elif was is None or _place(was) != _place(member):
-            _moved(step, member, _of(was), more)
+            now = _of(member)
+            given = _of(was).holds - now.holds
+            gave = f", gave up {given.text}" if given else ""
+            if member.state == MemberStatus.REVOKING:
+                text = f"{labels((member,))} has to give up {now.revoking.text}"
+                step.report(Kind.MEMBER_REVOKING, text, member, **more)
+            elif member.state == MemberStatus.WAITING:
+                text = (
+                    f"{labels((member,))} has {now.has.text}, waits for {(now.target - now.has).text}{gave}"
+                )
+                step.report(Kind.MEMBER_WAITING, text, member, **more)
+            elif member.state == MemberStatus.STABLE and member.epoch > 0:
+                text = f"{labels((member,))} has {now.has.text} at epoch {member.epoch}{gave}"
+                step.report(Kind.MEMBER_RECONCILED, text, member, **more)
 
 
 def _place(member: RecordedMember) -> tuple[MemberStatus, int, TaskSets]:
     return member.state, member.epoch, _of(member).holds
-
-
-def _moved(step: GroupStep, member: RecordedMember, was: StreamsClient, more: Fields) -> None:
-    now = _of(member)
-    given = was.holds - now.holds
-    gave = f", gave up {given.text}" if given else ""
-    if member.state == MemberStatus.REVOKING:
-        step.report(
-            Kind.MEMBER_REVOKING, f"{labels((member,))} has to give up {now.revoking.text}", member, **more
-        )
-    elif member.state == MemberStatus.WAITING:
-        text = f"{labels((member,))} has {now.has.text}, waits for {(now.target - now.has).text}{gave}"
-        step.report(Kind.MEMBER_WAITING, text, member, **more)
-    elif member.state == MemberStatus.STABLE and member.epoch > 0:
-        text = f"{labels((member,))} has {now.has.text} at epoch {member.epoch}{gave}"
-        step.report(Kind.MEMBER_RECONCILED, text, member, **more)

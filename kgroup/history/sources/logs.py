@@ -140,7 +140,11 @@ def segments_of(places: Sequence[Path | Location], options: StorageOptions | Non
         if isinstance(place, Location) and not place.is_local:
             below = _remote(place, options or StorageOptions())
         else:
-            below = _local(place if isinstance(place, Path) else place.local)
+            path = place if isinstance(place, Path) else place.local
+            if not path.exists():
+                raise StorageError(f"{path} does not exist")
+            inside = (file for file in path.rglob("*.*") if _wanted(file) and file.is_file())
+            below = _Below([_unpacked(path)] if path.is_file() else _own(inside, path))
         if not below.segments:
             raise StorageError(
                 f"{place} holds no segment of {OFFSETS_TOPIC}",
@@ -215,17 +219,8 @@ class _Below:
     neighbours: list[RemoteFile] = field(default_factory=list)
 
 
-def _local(path: Path) -> _Below:
-    """Return the offsets topic's segments below a folder; other topics' segments there are skipped."""
-    if not path.exists():
-        raise StorageError(f"{path} does not exist")
-    if path.is_file():
-        return _Below([_unpacked(path)])
-    return _Below(_own((file for file in path.rglob("*.*") if _wanted(file) and file.is_file()), path))
-
-
 def _remote(place: Location, options: StorageOptions) -> _Below:
-    """As `_local`; a listing is read as it arrives, and only what may be wanted of it is kept."""
+    """Return what lies there; a listing is read as it arrives, and only what may be wanted of it is kept."""
     store = open_store(place, options)
     if place.path and "." in place.name:
         with suppress(StorageMissing):

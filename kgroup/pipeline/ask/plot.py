@@ -21,8 +21,14 @@ def page(shown: Timeline) -> str:
     first, last = shown.bounds
     lag_top = HEIGHT + 50
     rate = f"commits in {shown.span_ms // 60_000} min"
-    body = [
-        _axis(first, last, HEIGHT),
+    body = []
+    for i in range(6):
+        ms = first + (last - first) * i // 5
+        text = datetime.fromtimestamp(ms / 1000, UTC).strftime("%m-%d %H:%M:%S")
+        x = _x(ms, first, last)
+        body.append(f'<line x1="{x}" x2="{x}" y1="10" y2="{HEIGHT}" stroke="#e2e8f0"/>')
+        body.append(f'<text x="{x}" y="{HEIGHT + 16}" text-anchor="middle">{text}</text>')
+    body += [
         _curve(shown.rates, rate, 0, shown.span_ms, (first, last), gaps=True),
         f'<text x="{LEFT}" y="{lag_top + 8}">{escape(shown.lag_text)}</text>',
     ]
@@ -50,17 +56,6 @@ def page(shown: Timeline) -> str:
 
 def _x(ms: int, first: int, last: int) -> float:
     return round(LEFT + WIDTH * (ms - first) / max(1, last - first), 1)
-
-
-def _axis(first: int, last: int, bottom: int) -> str:
-    marks = []
-    for i in range(6):
-        ms = first + (last - first) * i // 5
-        text = datetime.fromtimestamp(ms / 1000, UTC).strftime("%m-%d %H:%M:%S")
-        x = _x(ms, first, last)
-        marks.append(f'<line x1="{x}" x2="{x}" y1="10" y2="{bottom}" stroke="#e2e8f0"/>')
-        marks.append(f'<text x="{x}" y="{bottom + 16}" text-anchor="middle">{text}</text>')
-    return "".join(marks)
 
 
 def _curve(points: Points, unit: str, top: int, span_ms: int, bounds: tuple[int, int], gaps: bool) -> str:

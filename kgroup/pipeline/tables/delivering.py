@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from operator import itemgetter
 
 import pyarrow as pa
 
@@ -125,7 +126,9 @@ def deliver(
     read = ReadDeliveries(run.place, run.number, run.token, topic_names, choice, known, found.logs)
     results = move.each(read, len(found.logs))
     failures = [*found.unread, *((row["part"], row["failure"]) for row in results if row["failure"])]
-    done.unread += [(f"{SHARE_STATE_TOPIC}-{part}", error) for part, error in sorted(failures, key=_part)]
+    done.unread += [
+        (f"{SHARE_STATE_TOPIC}-{part}", error) for part, error in sorted(failures, key=itemgetter(0))
+    ]
     for row in results:
         done.files += [TableFile(**file) for file in row.get("files", ())]
         state = row.get("state")
@@ -133,10 +136,6 @@ def deliver(
             done.news = done.news or state != known.get(row["part"])
             known[row["part"]] = state
     return done
-
-
-def _part(failure: tuple[int, KgroupError]) -> int:
-    return failure[0]
 
 
 def delivery_rows(events: Sequence[Event]) -> pa.Table:

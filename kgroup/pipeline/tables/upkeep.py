@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import chain
@@ -60,21 +60,16 @@ class Merge:
             if table in BY_GROUP:
                 writer.write(table, newest(pa.concat_tables(found)))
             else:
-                for rows in _gathered(found):
-                    writer.write(table, rows)
+                # Larger tables: each becomes a row group.
+                held: list[pa.Table] = []
+                for rows in found:
+                    held.append(rows)
+                    if sum(each.num_rows for each in held) >= _ROWS:
+                        writer.write(table, pa.concat_tables(held).unify_dictionaries())
+                        held = []
+                if held:
+                    writer.write(table, pa.concat_tables(held).unify_dictionaries())
         return {"files": [asdict(file) for file in writer.files]}
-
-
-def _gathered(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Yield the same rows in larger tables: each becomes a row group."""
-    held: list[pa.Table] = []
-    for rows in tables:
-        held.append(rows)
-        if sum(each.num_rows for each in held) >= _ROWS:
-            yield pa.concat_tables(held).unify_dictionaries()
-            held = []
-    if held:
-        yield pa.concat_tables(held).unify_dictionaries()
 
 
 def compact(store: Store, move: Move, large: bool = True) -> tuple[int, int]:
