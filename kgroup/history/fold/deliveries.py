@@ -199,25 +199,22 @@ class DeliveryFold:
         if by_state:
             events += self._close(record.place)
         for state, pieces in sorted(by_state.items()):
-            events.append(self._end(record, state, pieces, proven=proven))
+            count = sum(piece.records for piece in pieces)
+            what, times = count_of(count, "record"), _times(pieces)
+            if state == AVAILABLE:
+                kind, text = Kind.RECORDS_RELEASED, f"{what} released {times}: {_listed(pieces)}"
+                cause = "released by a member, or its lock timed out: the records do not say"
+            else:
+                kind = Kind.RECORDS_ARCHIVED if state == ARCHIVED else Kind.RECORDS_ARCHIVING
+                how = "given up" if state == ARCHIVED else "on the way to the dead letters"
+                text = f"{what} {how} {times}: {_listed(pieces)}"
+                # No delivery count limit is below 2 (ShareGroupConfig): after one delivery it was rejected.
+                cause = "rejected by a member"
+                if max(piece.deliveries for piece in pieces) > 1:
+                    cause += ", or the delivery count limit was reached: the records do not say"
+            event = self._report(kind, record, text)
+            events.append(replace(event, cause=cause, records=tuple(pieces), count=count, proven=proven))
         return events
-
-    def _end(self, record: StateRecord, state: int, pieces: list[Delivered], *, proven: bool) -> Event:
-        count = sum(piece.records for piece in pieces)
-        what, times = count_of(count, "record"), _times(pieces)
-        if state == AVAILABLE:
-            kind, text = Kind.RECORDS_RELEASED, f"{what} released {times}: {_listed(pieces)}"
-            cause = "released by a member, or its lock timed out: the records do not say"
-        else:
-            kind = Kind.RECORDS_ARCHIVED if state == ARCHIVED else Kind.RECORDS_ARCHIVING
-            how = "given up" if state == ARCHIVED else "on the way to the dead letters"
-            text = f"{what} {how} {times}: {_listed(pieces)}"
-            # No delivery count limit is below 2 (ShareGroupConfig): after one delivery it was rejected.
-            cause = "rejected by a member"
-            if max(piece.deliveries for piece in pieces) > 1:
-                cause += ", or the delivery count limit was reached: the records do not say"
-        event = self._report(kind, record, text)
-        return replace(event, cause=cause, records=tuple(pieces), count=count, proven=proven)
 
     def _skipped(
         self, record: StateRecord, before: r.ShareSnapshotValue, value: r.ShareSnapshotValue

@@ -243,11 +243,19 @@ class Fold:
         self._step(group, record.batch, record.offset, record.timestamp_ms, out).records += 1
         if group.state.replay(record, self.names):
             self._renamed()
-        if (
-            self.notes is not None
-            and group.open is not None
-            and _ends_request(record, group.open, group.state)
-        ):
+        value, opened = record.value, group.open
+        if self.notes is None or opened is None:
+            return
+        # Brokers write several requests into one batch. A heartbeat ends with its member's current
+        # assignment, after replacing another (epoch 0) if it did; a departure with the group's epoch, a
+        # classic rebalance with its one record.
+        if isinstance(value, ConsumerGroupCurrentMemberAssignmentValue):
+            ends = value.member_epoch != 0
+        elif isinstance(value, ConsumerGroupMetadataValue):
+            ends = not opened.before.members.keys() <= group.state.members.keys()
+        else:
+            ends = isinstance(value, GroupMetadataValue)
+        if ends:
             self._close_step(group, out)
 
     def _run(self, run: CommitRun, out: list[Event]) -> None:
@@ -398,20 +406,6 @@ class Fold:
             detail=item.reason,
             proven=False,
         )
-
-
-def _ends_request(record: GroupRecord, opened: _Open, state: GroupState) -> bool:
-    """Return whether a record is the last of its request: brokers write those of several into one batch.
-
-    A heartbeat ends with its member's current assignment, after replacing another (epoch 0) if it did; a
-    departure with the group's epoch, a classic rebalance with its one record.
-    """
-    value = record.value
-    if isinstance(value, ConsumerGroupCurrentMemberAssignmentValue):
-        return value.member_epoch != 0
-    if isinstance(value, ConsumerGroupMetadataValue):
-        return not opened.before.members.keys() <= state.members.keys()
-    return isinstance(value, GroupMetadataValue)
 
 
 def compacted(log_partition: int, missing: int, gap_end: int, gap_timestamp_ms: int) -> Event:

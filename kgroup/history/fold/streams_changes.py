@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import chain
 
 from kgroup.domain import MemberStatus
@@ -104,23 +103,20 @@ def _group(step: GroupStep) -> None:
             cause="topics are missing or wrongly partitioned: which, the records do not say",
         )
     if after.topology is not None:
-        for text in _description_texts(before, after):
+        # The application's description of it is in no record (KIP-1331).
+        stored, refused = after.stored_description, after.refused_description
+        if stored == INTERRUPTED != before.stored_description:
+            text = "an update of the topology's description was begun"
+            step.report(Kind.DESCRIPTION_CHANGED, f"{text}: until it ends, it is unknown what is stored")
+        elif stored != before.stored_description:
+            what = f"the description of topology epoch {stored}" if stored >= 0 else "no description"
+            step.report(Kind.DESCRIPTION_CHANGED, f"{what} is stored")
+        if refused not in (-1, before.refused_description):
+            text = f"the broker's plugin refused the description of topology epoch {refused} for good"
             step.report(Kind.DESCRIPTION_CHANGED, text)
     if before.configs != after.configs and step.before.kind == STREAMS:
         was, now = _settings_text(before.configs), _settings_text(after.configs)
         step.report(Kind.SETTINGS_CHANGED, f"targets are made with {now}, before with {was}")
-
-
-def _description_texts(before: StreamsView, after: StreamsView) -> Iterator[str]:
-    """Yield changes of the application's description of its topology, which is in no record (KIP-1331)."""
-    was, now = before.stored_description, after.stored_description
-    if now == INTERRUPTED != was:
-        yield "an update of the topology's description was begun: until it ends, it is unknown what is stored"
-    elif now != was:
-        yield f"the description of topology epoch {now} is stored" if now >= 0 else "no description is stored"
-    refused = after.refused_description
-    if refused not in (-1, before.refused_description):
-        yield f"the broker's plugin refused the description of topology epoch {refused} for good"
 
 
 _TOPICS = "the metadata of the topology's topics changed (created, deleted, more partitions or racks)"

@@ -122,7 +122,25 @@ class PartitionCapture:
                 self.day = day
             self.next_offset = header.last_offset + 1
             self.bytes_in += header.end - header.position
-            part.append(_compact(data, header))
+            raw = data[header.position : header.end]
+            # Re-encoded, a compacted batch would lose its holes, and markers are never compressed (KIP-98).
+            whole = header.last_offset - header.base_offset + 1 == header.records
+            if whole and len(raw) >= 512 and not header.attributes & (PACKED | CONTROL):
+                batch = Batch(raw)
+                made = encode_batch(
+                    batch.records,
+                    base_offset=header.base_offset,
+                    leader_epoch=batch.partition_leader_epoch,
+                    compression=Compression.ZSTD,
+                    producer_id=header.producer_id,
+                    producer_epoch=header.producer_epoch,
+                    base_sequence=batch.base_sequence,
+                    transactional=batch.transactional,
+                )
+                # Under log append time only the header has the broker's timestamp, which would be lost.
+                if len(made) < len(raw) and not batch.log_append_time:
+                    raw = made
+            part.append(raw)
         if part:
             yield part
 
@@ -148,28 +166,6 @@ def last_batch(file: Readable, name: str) -> tuple[BatchHeader | None, int]:
     if scanner.bad:
         raise StorageError(f"{scanner.bad[0]}", hint="move this file away and start the capture again")
     return last, whole
-
-
-def _compact(data: bytes, header: BatchHeader) -> bytes:
-    """Return the batch with its records compressed, or unchanged if they are or that does not pay."""
-    raw = data[header.position : header.end]
-    # Re-encoded, a compacted batch would lose its holes, and markers are never compressed (KIP-98).
-    whole = header.last_offset - header.base_offset + 1 == header.records
-    if header.attributes & (PACKED | CONTROL) or not whole or len(raw) < 512:
-        return raw
-    batch = Batch(raw)
-    made = encode_batch(
-        batch.records,
-        base_offset=header.base_offset,
-        leader_epoch=batch.partition_leader_epoch,
-        compression=Compression.ZSTD,
-        producer_id=header.producer_id,
-        producer_epoch=header.producer_epoch,
-        base_sequence=batch.base_sequence,
-        transactional=batch.transactional,
-    )
-    # Under log append time only the header has the broker's timestamp, which would be lost.
-    return made if len(made) < len(raw) and not batch.log_append_time else raw
 
 
 class Keeper(Protocol):

@@ -252,7 +252,7 @@ def _wanted(file: AnyFile) -> bool:
 
 
 def _own(files: Iterable[AnyFile], folder: AnyFolder) -> list[AnyFile]:
-    """Return the segments of both topics among a folder's files; StorageError if some are packed."""
+    """Return the segments of both topics among a folder's files; StorageError for packed ones."""
     named = list(files)
     ours = [file for file in named if _is_ours(file.parent)]
     segments = [file for file in ours or named if is_segment(file) and (ours or file.parent == folder)]
@@ -267,8 +267,17 @@ def _own(files: Iterable[AnyFile], folder: AnyFolder) -> list[AnyFile]:
     manifests = {str(file): file for file in ours if file.name.endswith(MANIFEST)}
     for file in segments:
         neighbour = manifests.get(str(file).removesuffix(".log") + MANIFEST)
-        if neighbour is not None:
-            _check_plain(file, neighbour)
+        if neighbour is None:
+            continue
+        try:
+            said = json.loads(neighbour.read_bytes())
+            packed, secret = said.get("compression"), said.get("encryption")
+        except (OSError, ValueError, AttributeError):
+            continue
+        if packed or secret:
+            what = "encrypted" if secret else "compressed"
+            hint = "copy the topic's segments from a broker, or record it with kgroup capture"
+            raise StorageError(f"{file} was {what} by tiered storage, so it is not read", hint)
     return segments
 
 
@@ -281,19 +290,6 @@ def _unpacked(file: AnyFile) -> AnyFile:
     if is_packed(file):
         raise refuse_packed(file)
     return file
-
-
-def _check_plain(file: AnyFile, manifest: AnyFile) -> None:
-    """Raise StorageError for a segment compressed or encrypted by tiered storage, as its manifest says."""
-    try:
-        manifest_of = json.loads(manifest.read_bytes())
-        packed, secret = manifest_of.get("compression"), manifest_of.get("encryption")
-    except (OSError, ValueError, AttributeError):
-        return
-    if packed or secret:
-        what = "encrypted" if secret else "compressed"
-        hint = "copy the topic's segments from a broker, or record it with kgroup capture"
-        raise StorageError(f"{file} was {what} by tiered storage, so it is not read", hint)
 
 
 def topic_names_near(

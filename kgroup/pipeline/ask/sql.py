@@ -138,21 +138,16 @@ def _errors(question: str) -> Iterator[None]:
         text = "the question reaches for a file, the network or a setting, and only the tables can be read"
         raise ConfigError(text, "ask of commits, events, members, state_at(…) and the other tables") from None
     except duckdb.Error as error:
-        raise ConfigError(_sentence(str(error), question), "kgroup docs sql has examples") from None
-
-
-def _sentence(text: str, question: str) -> str:
-    first = " ".join(text.partition("\n\nLINE ")[0].split())
-    caret = _CARET.search(text)
-    if caret is None:
-        return f"SQL: {first}"
-    line, shown, spaces = int(caret[1]), caret[2], caret[3]
-    column = len(spaces) - len(f"LINE {line}: ")
-    lines = question.splitlines()
-    part = shown.strip(".")
-    if shown.startswith("...") and line <= len(lines) and part in lines[line - 1]:
-        column += lines[line - 1].index(part) - 3
-    return f"SQL: {first} (line {line}, column {column + 1})"
+        said = " ".join(str(error).partition("\n\nLINE ")[0].split())
+        if (caret := _CARET.search(str(error))) is not None:
+            line, shown, spaces = int(caret[1]), caret[2], caret[3]
+            column = len(spaces) - len(f"LINE {line}: ")
+            lines = question.splitlines()
+            part = shown.strip(".")
+            if shown.startswith("...") and line <= len(lines) and part in lines[line - 1]:
+                column += lines[line - 1].index(part) - 3
+            said += f" (line {line}, column {column + 1})"
+        raise ConfigError(f"SQL: {said}", "kgroup docs sql has examples") from None
 
 
 def in_ms(table: pa.Table) -> pa.Table:

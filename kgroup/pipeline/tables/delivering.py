@@ -19,7 +19,7 @@ from kgroup.history.choice import Choice
 from kgroup.history.deliveries import DeliveryReader, kept_deliveries
 from kgroup.history.fold.events import Event
 from kgroup.history.replay import in_order
-from kgroup.history.sources.logs import OffsetsLog, SegmentLog
+from kgroup.history.sources.logs import SegmentLog
 from kgroup.pipeline.read.inputs import Input, StateLog
 from kgroup.pipeline.schemas import DELIVERIES as SCHEMA
 from kgroup.pipeline.schemas import Row
@@ -70,38 +70,36 @@ class ReadDeliveries:
         part = self.logs[number].partition
         try:
             with self.logs[number].opened() as log:
-                return {"part": part, **self._read(log)}
+                old = self.known.get(log.partition)
+                reader = DeliveryReader(
+                    log,
+                    self.names,
+                    names=self.choice.get("names"),
+                    wanted=self.choice.get("wanted"),
+                    runs=False,
+                    kept=stopped_at(old) if old else None,
+                )
+                events = in_order(reader.advance())
+                kept = reader.kept
+                if kept is None:
+                    return {"part": part, "failure": log.failure}
+                with TableWriter(self.place, self.run, self.token, log.partition, DELIVERIES) as writer:
+                    writer.write(DELIVERIES, delivery_rows(events))
+                bad = [asdict(each) for each in log.bad]
+                if old:
+                    # Files are read whole each time: damage in those that were read again is in `log.bad`.
+                    again = {str(path) for path in log.files} if isinstance(log, SegmentLog) else set()
+                    bad += [asdict(each) for each in bad_in(old) if each.source not in again]
+                state = {
+                    "part": log.partition,
+                    "source": log.source,
+                    "state": kept_deliveries().encode(kept),
+                    "bad": bad,
+                }
+                files = [asdict(file) for file in writer.files]
+                return {"part": part, "failure": log.failure, "state": state, "files": files}
         except KgroupError as error:
             return {"part": part, "failure": error}
-
-    def _read(self, log: OffsetsLog) -> Row:
-        old = self.known.get(log.partition)
-        reader = DeliveryReader(
-            log,
-            self.names,
-            names=self.choice.get("names"),
-            wanted=self.choice.get("wanted"),
-            runs=False,
-            kept=stopped_at(old) if old else None,
-        )
-        events = in_order(reader.advance())
-        kept = reader.kept
-        if kept is None:
-            return {"failure": log.failure}
-        with TableWriter(self.place, self.run, self.token, log.partition, DELIVERIES) as writer:
-            writer.write(DELIVERIES, delivery_rows(events))
-        bad = [asdict(each) for each in log.bad]
-        if old:
-            # Files are read whole each time: damage in those that were read again is in `log.bad`.
-            again = {str(path) for path in log.files} if isinstance(log, SegmentLog) else set()
-            bad += [asdict(each) for each in bad_in(old) if each.source not in again]
-        state = {
-            "part": log.partition,
-            "source": log.source,
-            "state": kept_deliveries().encode(kept),
-            "bad": bad,
-        }
-        return {"failure": log.failure, "state": state, "files": [asdict(file) for file in writer.files]}
 
 
 def deliver(
