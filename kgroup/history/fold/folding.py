@@ -153,10 +153,8 @@ class Fold:
                 pending.pop(place, None)
         elif isinstance(item, PendingCommit):
             self._enter(item.commit.log_offset, out)
-            group, place = (
-                self._group(item.group, item.commit.log_offset),
-                TopicPartition(item.topic, item.partition),
-            )
+            group = self._group(item.group, item.commit.log_offset)
+            place = TopicPartition(item.topic, item.partition)
             group.state.pending.setdefault(item.producer_id, {})[place] = item.commit
         elif isinstance(item, Marker):
             self._marker(item, out)
