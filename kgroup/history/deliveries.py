@@ -17,7 +17,7 @@ from kgroup.history.decode.records import group_of, raw_records
 from kgroup.history.decode.scan import CONTROL, BatchHeader
 from kgroup.history.fold.deliveries import DeliveryFold, DeliveryState, StatePlace, StateRecord
 from kgroup.history.fold.events import Event, Kind
-from kgroup.history.items import RawRecord, Seen, gap_between
+from kgroup.history.items import Seen, gap_between
 from kgroup.history.replay import At, Coverage, Story, coverage_of, in_order
 from kgroup.history.sources.chunks import Progress
 from kgroup.history.sources.logs import OffsetsLog
@@ -43,12 +43,15 @@ def add_deliveries(
     known = dict(topic_names)
     for fold in story.folds.values():
         known |= fold.names.names
-    until = at if at is None or at.time_ms is not None else At(time_ms=_last_ms(story))
+    if at is not None and at.time_ms is None:
+        shared = story.shared
+        last_read = (c.last_ms for c in story.coverage if shared & story.folds[c.partition].groups.keys())
+        at = At(time_ms=max(last_read, default=-1))
     story.deliveries = {}
     events = []
     for log in logs:
         reader = DeliveryReader(log, known, names=names, wanted=wanted, runs=runs)
-        events.append(in_order(reader.advance(until)))
+        events.append(in_order(reader.advance(at)))
         story.state_coverage.append(reader.coverage)
         for group, place, state in reader.states:
             story.deliveries.setdefault(group, {})[place] = state
@@ -58,12 +61,6 @@ def add_deliveries(
 def _moment(event: Event) -> tuple[int, bool]:
     # Within one millisecond: the coordinator writes both records after the share coordinator's part.
     return event.timestamp_ms, event.kind in (Kind.GROUP_DELETED, Kind.DELIVERY_STATE_INITIALIZED)
-
-
-def _last_ms(story: Story) -> int:
-    shared = story.shared
-    last_read = (c.last_ms for c in story.coverage if shared & story.folds[c.partition].groups.keys())
-    return max(last_read, default=-1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,19 +162,16 @@ class DeliveryReader:
             return
         try:
             for record in raw_records(chunk, header):
-                yield from self._record(self._fold, record)
+                group = group_of(record.key or b"")
+                if group is not None and not self._wanted(group):
+                    continue
+                offset, ts = record.offset, record.timestamp_ms
+                try:
+                    decoded = r.decode_key(record.key or b"")
+                    value = r.decode_value(decoded, record.value)
+                except DecodeError as error:
+                    yield self._fold.unreadable(group, offset, ts, error.message)
+                    continue
+                yield from self._fold.apply(StateRecord(decoded, value, offset, ts))
         except DecodeError as error:
             yield self._fold.unreadable(None, base, header.base_timestamp_ms, error.message)
-
-    def _record(self, fold: DeliveryFold, record: RawRecord) -> Iterator[Event]:
-        offset, ts, key = record.offset, record.timestamp_ms, record.key or b""
-        group = group_of(key)
-        if group is not None and not self._wanted(group):
-            return
-        try:
-            decoded = r.decode_key(key)
-            value = r.decode_value(decoded, record.value)
-        except DecodeError as error:
-            yield fold.unreadable(group, offset, ts, error.message)
-            return
-        yield from fold.apply(StateRecord(decoded, value, offset, ts))

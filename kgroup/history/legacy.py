@@ -8,7 +8,6 @@ formats magic 0 and 1; 1 has timestamps. Wrapped offsets are relative in format 
 import re
 import struct
 import zlib
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -91,7 +90,16 @@ def _records(chunk: bytes, position: int, end: int) -> list[LogRecord]:
     stamp, key, value = _content(chunk, position, end, magic)
     if not attributes & _CODEC:
         return [LogRecord(key, value, (), stamp, offset)]
-    found = list(_wrapped(decompress(value or b"", attributes & _CODEC), magic))
+    found: list[LogRecord] = []
+    data, at = decompress(value or b"", attributes & _CODEC), 0
+    while at < len(data):
+        inner_offset, size, _, inner, inner_attributes = _ENTRY.unpack_from(data, at)
+        inner_end = at + 12 + size
+        if inner != magic or inner_attributes & _CODEC or size + 12 < SMALLEST or inner_end > len(data):
+            raise DecodeError(f"a compressed message holds no messages at its byte {at}")
+        own_stamp, key, value = _content(data, at, inner_end, inner)
+        found.append(LogRecord(key, value, (), own_stamp, inner_offset))
+        at = inner_end
     if not found:
         return []
     if any(a.offset >= b.offset for a, b in pairwise(found)):
@@ -104,18 +112,6 @@ def _records(chunk: bytes, position: int, end: int) -> list[LogRecord]:
         record._replace(offset=record.offset + shift, timestamp_ms=stamp if appended else record.timestamp_ms)
         for record in found
     ]
-
-
-def _wrapped(data: bytes, magic: int) -> Iterator[LogRecord]:
-    position = 0
-    while position < len(data):
-        offset, size, _, inner, attributes = _ENTRY.unpack_from(data, position)
-        end = position + 12 + size
-        if inner != magic or attributes & _CODEC or size + 12 < SMALLEST or end > len(data):
-            raise DecodeError(f"a compressed message holds no messages at its byte {position}")
-        stamp, key, value = _content(data, position, end, inner)
-        yield LogRecord(key, value, (), stamp, offset)
-        position = end
 
 
 def _content(data: bytes, position: int, end: int, magic: int) -> tuple[int, bytes | None, bytes | None]:

@@ -140,11 +140,15 @@ class Workers:
             self._start()
 
     def _share(self, job: _Job, log: SegmentLog, seen: Seen, progress: Progress | None) -> Iterator[Item]:
-        for message in _received(job.connection):
+        while True:
+            message: Any = taken(job.connection, "a process that decodes")
+            if isinstance(message, KgroupError):
+                raise message
             if isinstance(message, Done):
                 log.bad += message.bad
                 seen.follow(message.seen)
-            elif isinstance(message, list):
+                return
+            if isinstance(message, list):
                 yield from (unpacked(item, self._places) for item in message)
             elif isinstance(message, int):
                 if progress is not None:
@@ -189,14 +193,3 @@ def _work(connection: Connection, split: Split, choice: Choice) -> None:
     except KgroupError as error:
         outbox.put(error)
     outbox.flush()
-
-
-def _received(connection: Connection) -> Iterator[Message]:
-    """Yield what a process sends up to `Done`; raise its errors, StorageError if it was killed."""
-    while True:
-        message: Any = taken(connection, "a process that decodes")
-        if isinstance(message, KgroupError):
-            raise message
-        yield message
-        if isinstance(message, Done):
-            return

@@ -1,7 +1,7 @@
 """Turns logs into the whole story: events of all partitions in one order, states, and coverage."""
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Unpack
@@ -129,7 +129,18 @@ def replay(
     story, per_partition, logs = Story(), [], list(logs)
     # Topic ids in one partition also name the topics of later ones.
     known = dict(topic_names or {})
-    with _workers(logs if at is None else [], jobs, choice) as workers:
+    several: AbstractContextManager[Workers | None] = nullcontext()
+    segments = [log for log in logs if isinstance(log, SegmentLog)]
+    if (
+        jobs > 1
+        and at is None
+        and len(segments) == len(logs)
+        and sum(log.size for log in segments) >= MIN_PARALLEL_BYTES
+        # A share that cannot be read would end its process; one reader names the file and continues.
+        and all(log.readable for log in segments)
+    ):
+        several = Workers(segments, jobs, choice)
+    with several as workers:
         for log in logs:
             reader = Reader(log, topic_names=known, extras=extras, **choice)
             events = reader.advance(at, progress, workers) + reader.fold.finish()
@@ -139,18 +150,6 @@ def replay(
             per_partition.append(in_order(events))
     story.events = list(heapq.merge(*per_partition, key=lambda event: event.timestamp_ms))
     return story
-
-
-def _workers(logs: Sequence[OffsetsLog], jobs: int, choice: Choice) -> AbstractContextManager[Workers | None]:
-    """Return processes that decode, if several have enough to do and a split can open everything."""
-    segments = [log for log in logs if isinstance(log, SegmentLog)]
-    if jobs < 2 or len(segments) < len(logs) or sum(log.size for log in segments) < MIN_PARALLEL_BYTES:
-        return nullcontext()
-    # A share that cannot be read would end its process; one reader names the file and continues.
-    if not all(log.readable for log in segments):
-        return nullcontext()
-
-    return Workers(segments, jobs, choice)
 
 
 class Reader:
@@ -219,22 +218,21 @@ def items_of(
 ) -> Iterator[Item]:
     """Yield the items of a whole log, or of it up to `at`."""
     for chunk, headers in log.batches(progress):
-        yield from decoder.feed(chunk, headers) if at is None else _until(decoder, chunk, headers, at)
+        if at is None:
+            yield from decoder.feed(chunk, headers)
+            continue
+        # A batch is written as one, so it is never cut.
+        before: list[BatchHeader] = []
+        for header in headers:
+            late = at.offset is not None and header.last_offset > at.offset
+            if late or at.time_ms is not None and header.max_timestamp_ms > at.time_ms:
+                decoder.stopped = True
+                break
+            before.append(header)
+        yield from decoder.feed(chunk, before)
         if decoder.stopped:
             break
     yield from decoder.flush()
-
-
-def _until(decoder: Decoder, chunk: bytes, headers: Iterator[BatchHeader], at: At) -> Iterator[Item]:
-    """Yield the items of the batches up to a moment; a batch is written as one, so it is never cut."""
-    before: list[BatchHeader] = []
-    for header in headers:
-        late = at.offset is not None and header.last_offset > at.offset
-        if late or at.time_ms is not None and header.max_timestamp_ms > at.time_ms:
-            decoder.stopped = True
-            break
-        before.append(header)
-    yield from decoder.feed(chunk, before)
 
 
 def coverage_of(

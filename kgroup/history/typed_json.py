@@ -200,7 +200,11 @@ class Codec(Generic[T]):
         def checked(plain: list[Plain]) -> Plain:
             kinds = tuple(map(type, plain))
             if kinds not in usual:
-                _check(name, cells, kinds)
+                if len(kinds) != len(cells):
+                    raise Foreign(f"{name} has {len(cells)} values, and there are {len(kinds)}")
+                for kind, (path, form) in zip(kinds, cells, strict=True):
+                    if kind not in form.json:
+                        raise Foreign(f"{name}{path} is {kind.__name__} where {form.layout} is wanted")
                 usual.add(kinds)
             try:
                 fit(*pick(plain))
@@ -316,12 +320,3 @@ def _collection(make: Callable[[Plain], Plain], item: _Form) -> _Form:
         return make(plain if item_back is None else [item_back(value) for value in plain])
 
     return _Form(frozenset({list}), to, back, f"[{item.layout}]")
-
-
-def _check(name: str, cells: Sequence[tuple[str, _Form]], kinds: Sequence[type]) -> None:
-    """Raise Foreign if the values of a row are not of these types."""
-    if len(kinds) != len(cells):
-        raise Foreign(f"{name} has {len(cells)} values, and there are {len(kinds)}")
-    for kind, (path, form) in zip(kinds, cells, strict=True):
-        if kind not in form.json:
-            raise Foreign(f"{name}{path} is {kind.__name__} where {form.layout} is wanted")

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from kgroup.domain import NO_OFFSET, TopicPartition
 from kgroup.history.fold.events import partitions_text
 from kgroup.history.fold.state import GroupState
-from kgroup.history.fold.tasks import StreamsClient, Task, TaskSets
+from kgroup.history.fold.tasks import Task, TaskSets
 from kgroup.history.fold.view import CLASSIC, EPOCHS, KINDS, SHARE, RecordedMember
 from kgroup.protocol.streams_records import StreamsGroupTopologyValue
 
@@ -76,7 +76,16 @@ def uncompared(state: GroupState | None, said: Said, *, starts_read: bool = True
         return found
     if said["state"] in REBALANCING:
         return [f"members and state: the group is in {said['state']}", *found]
-    return [*_unreported(said["members"]), *found]
+    if said["members"] is None:
+        return ["members: the broker does not report them", *found]
+    # For streams groups, tasks are reported, whatever partitions these read.
+    members = [m for m in said["members"] if m.get("tasks") is None]
+    unreported = {
+        "instance ids": any(not m.get("instance_id_known", True) for m in members),
+        "subscriptions": any(m["subscribed_topics"] is None and not m.get("raw_metadata") for m in members),
+        "assignments": any(m["assignment"] is None and not m.get("raw_assignment") for m in members),
+    }
+    return [*(f"{what}: the broker does not report them" for what, so in unreported.items() if so), *found]
 
 
 def hidden_positions(said: Said) -> str | None:
@@ -94,22 +103,6 @@ def hiding_error(said: Said) -> Said | None:
             found: Said = error
             return found
     return None
-
-
-def _unreported(said: Sequence[Said] | None) -> list[str]:
-    members = said or ()
-    found = ["members: the broker does not report them"] if said is None else []
-    # For streams groups, tasks are reported, whatever partitions these read.
-    members = [m for m in members if m.get("tasks") is None]
-    unreported = {
-        "instance ids": any(not m.get("instance_id_known", True) for m in members),
-        "subscriptions": any(m["subscribed_topics"] is None and not m.get("raw_metadata") for m in members),
-        "assignments": any(m["assignment"] is None and not m.get("raw_assignment") for m in members),
-    }
-    return [
-        *found,
-        *(f"{what}: the broker does not report them" for what, is_so in unreported.items() if is_so),
-    ]
 
 
 def _unlike(whose: str, pairs: Iterable[tuple[str, object, object]]) -> Iterator[str]:
@@ -140,7 +133,20 @@ def _members(state: GroupState, said: Said, topics: Mapping[bytes, str] | None) 
         if theirs.get("instance_id_known", True):
             pairs.append(("instance id", ours.instance_id, theirs["instance_id"]))
         if ours.streams is not None:
-            pairs += _streams(ours.streams, theirs)
+            # By task, as both sides report it.
+            client = ours.streams
+            if theirs["tasks"] is not None:
+                pairs.append(("tasks", client.has.text, _tasks(theirs["tasks"]).text))
+            if theirs["target_tasks"] is not None:
+                pairs.append(("target tasks", client.target.text, _tasks(theirs["target_tasks"]).text))
+            if (process := theirs["process"]) is not None:
+                tags = tuple((tag["key"], tag["value"]) for tag in process["client_tags"])
+                pairs += [
+                    ("process", client.process_id, process["process_id"]),
+                    ("topology epoch", client.topology_epoch, process["topology_epoch"]),
+                    ("endpoint", client.endpoint, process["endpoint"]),
+                    ("client tags", tuple(sorted(client.tags)), tags),
+                ]
         else:
             pairs += _consumers(ours, there[member_id], theirs)
         yield from _unlike(f"member {ours.label}, ", pairs)
@@ -163,24 +169,6 @@ def _consumers(
     if theirs.get("target_assignment") is not None and ours.target is not None:
         target = partitions_text(_flat(theirs["target_assignment"]))
         yield "target", partitions_text(there.target or ()), target
-
-
-def _streams(client: StreamsClient, theirs: Said) -> list[tuple[str, object, object]]:
-    """Return the state of streams groups' members, by task, as both sides report it."""
-    pairs: list[tuple[str, object, object]] = []
-    if theirs["tasks"] is not None:
-        pairs.append(("tasks", client.has.text, _tasks(theirs["tasks"]).text))
-    if theirs["target_tasks"] is not None:
-        pairs.append(("target tasks", client.target.text, _tasks(theirs["target_tasks"]).text))
-    if (process := theirs["process"]) is not None:
-        tags = tuple((tag["key"], tag["value"]) for tag in process["client_tags"])
-        pairs += [
-            ("process", client.process_id, process["process_id"]),
-            ("topology epoch", client.topology_epoch, process["topology_epoch"]),
-            ("endpoint", client.endpoint, process["endpoint"]),
-            ("client tags", tuple(sorted(client.tags)), tags),
-        ]
-    return pairs
 
 
 def _tasks(said: Said) -> TaskSets:

@@ -136,7 +136,13 @@ class _Cleaner:
         if batch.last_offset >= self.limit:
             return batch.raw
         if batch.control:
-            return self._clean_control(batch)
+            # A marker stays while its transaction had data in this pass, and until its horizon after.
+            if batch.end_marker is None or batch.producer_id in self._with_data:
+                self._with_data.discard(batch.producer_id)
+                return batch.raw
+            if batch.delete_horizon_ms is None:
+                return rebuild_batch(batch, batch.records, self.new_horizon_ms)
+            return batch.raw if self.now_ms < batch.delete_horizon_ms else None
         if batch.transactional:
             self._with_data.add(batch.producer_id)
         kept = [] if self._aborted(batch) else [r for r in batch.records if self._stays(batch, r)]
@@ -155,18 +161,6 @@ class _Cleaner:
             return True
         horizon = batch.delete_horizon_ms
         return horizon is None or self.now_ms < horizon
-
-    def _clean_control(self, batch: Batch) -> bytes | None:
-        """Keep a marker while its transaction had data in this pass, and until its horizon after."""
-        if batch.end_marker is None or batch.producer_id in self._with_data:
-            self._with_data.discard(batch.producer_id)
-            return batch.raw
-        horizon = batch.delete_horizon_ms
-        if horizon is None:
-            return rebuild_batch(batch, batch.records, self.new_horizon_ms)
-        if self.now_ms < horizon:
-            return batch.raw
-        return None
 
     def _aborted(self, batch: Batch) -> bool:
         return batch.transactional and self.transactions.is_aborted(batch.producer_id, batch.base_offset)

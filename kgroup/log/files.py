@@ -149,7 +149,12 @@ def adopt_start_offsets(folder: Path) -> None:
     if not path.exists():
         return
     try:
-        for name, offset in _start_offsets(path.read_text(encoding="utf-8")).items():
+        version, count, *lines = path.read_text(encoding="utf-8").splitlines()
+        entries = [line.split() for line in lines]
+        starts = {f"{topic}-{int(partition)}": int(offset) for topic, partition, offset in entries}
+        if int(version) != 0 or int(count) != len(starts):
+            raise ValueError
+        for name, offset in starts.items():
             if (folder / name).is_dir() and not (folder / name / START_OFFSET).exists():
                 write_checkpoint(folder / name, START_OFFSET, offset)
     except ValueError:
@@ -159,16 +164,6 @@ def adopt_start_offsets(folder: Path) -> None:
         ) from None
     except OSError as error:
         raise StorageError(f"{path} cannot be taken over: {error.strerror}") from None
-
-
-def _start_offsets(text: str) -> dict[str, int]:
-    """Return partition folder → offset, from Kafka's form: version, count, `topic partition offset` lines."""
-    version, count, *lines = text.splitlines()
-    entries = [line.split() for line in lines]
-    starts = {f"{topic}-{int(partition)}": int(offset) for topic, partition, offset in entries}
-    if int(version) != 0 or int(count) != len(starts):
-        raise ValueError
-    return starts
 
 
 def commit_swap(folder: Path, base_offset: int) -> None:

@@ -9,7 +9,6 @@ the set of segments changes, and when a log is opened after an unclean stop (doc
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -68,27 +67,23 @@ def read_manifest(folder: Path) -> Manifest | None:
     try:
         if int(checksum, 16) != crc32c(body):
             raise ValueError("its checksum is wrong")
-        return _parsed(folder, body.decode("utf-8"))
+        lines = [line.split(" ") for line in body.decode("utf-8").splitlines()]
+        (_, version), (_, partition), (_, start), *rest = lines
+        if int(version) != _VERSION:
+            raise ValueError(f"its version is {version}, this kgroup reads {_VERSION}")
+        if partition != folder.name:
+            raise ValueError(f"it is of {partition}")
+        segments = (
+            Listed(int(base), int(size), _sum(digest), _sum(first), _sum(indexes))
+            for _, base, size, digest, first, indexes in rest
+        )
+        return Manifest(int(start), tuple(segments))
     except (ValueError, TypeError) as error:
         raise DamagedLog(
             f"{path} is damaged or another partition's: {error}",
             hint="restore it from a backup; or delete it: the log then opens with what its segments hold, and"
             " whether that is all is unknown",
         ) from None
-
-
-def _parsed(folder: Path, text: str) -> Manifest:
-    lines = [line.split(" ") for line in text.splitlines()]
-    (_, version), (_, partition), (_, start), *rest = lines
-    if int(version) != _VERSION:
-        raise ValueError(f"its version is {version}, this kgroup reads {_VERSION}")
-    if partition != folder.name:
-        raise ValueError(f"it is of {partition}")
-    return Manifest(int(start), tuple(_listed(*line) for line in rest))
-
-
-def _listed(_: str, base: str, size: str, digest: str, first: str, indexes: str) -> Listed:
-    return Listed(int(base), int(size), _sum(digest), _sum(first), _sum(indexes))
 
 
 def _sum(text: str) -> int | None:
@@ -112,12 +107,8 @@ def write_manifest(folder: Path, manifest: Manifest, *, durable: bool = True) ->
 
 def _text(folder: Path, manifest: Manifest) -> bytes:
     lines = [f"version {_VERSION}", f"partition {folder.name}", f"start {manifest.start_offset}"]
-    lines += _segment_lines(manifest.segments)
+    for base, size, *known in manifest.segments:
+        sums = ("-" if each is None else f"{each:08x}" for each in known)
+        lines.append(f"segment {base} {size} {' '.join(sums)}")
     body = "".join(f"{line}\n" for line in lines).encode("utf-8")
     return body + b"checksum %08x\n" % crc32c(body)
-
-
-def _segment_lines(segments: Iterable[Listed]) -> Iterable[str]:
-    for base, size, *known in segments:
-        sums = ("-" if each is None else f"{each:08x}" for each in known)
-        yield f"segment {base} {size} {' '.join(sums)}"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kgroup.errors import DecodeError
-from kgroup.log.damage import Damage, damaged_file, too_short
+from kgroup.log.damage import damaged_file, too_short
 from kgroup.log.files import (
     CLEANED,
     INDEX_SUFFIXES,
@@ -77,11 +77,6 @@ def _recover(segment: Segment, listed: Listed | None, stopped_cleanly: bool) -> 
     stored = damage.position < listed.size if listed else stopped_cleanly
     if stored or not damage.torn or valid_batch_after(segment.path, damage.position, segment.end_offset):
         raise damaged_file(segment.path, damage)
-    return _cut(segment, size, damage)
-
-
-def _cut(segment: Segment, size: int, damage: Damage) -> TornTail:
-    """Move what follows a segment's last whole batch into a file that is not taken for a log's."""
     name = f"cut-from-{segment.base_offset:020d}-at-byte-{damage.position}"
     kept = keep_rest(segment.path, damage.position, name)
     os.truncate(segment.path, damage.position)

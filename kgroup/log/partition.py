@@ -138,15 +138,13 @@ class PartitionLog:
             self._refusal = f"fsync failed ({error.strerror})"
             raise _os_error(active.path, "synced", error) from None
         except OSError as error:
-            self._undo(error)
+            # If even the undoing fails, nothing may be appended behind it.
+            try:
+                active.cut_to_size()
+            except OSError as second:
+                how = f"could not be undone ({second.strerror})"
+                self._refusal = f"an append failed ({error.strerror}) and {how}"
             raise _os_error(active.path, "appended to", error) from None
-
-    def _undo(self, cause: OSError) -> None:
-        """Undo a half-done append; if even that fails, stop, so that nothing is appended behind it."""
-        try:
-            self._active.cut_to_size()
-        except OSError as error:
-            self._refusal = f"an append failed ({cause.strerror}) and could not be undone ({error.strerror})"
 
     def roll(self) -> None:
         """Seal the active segment and start a new one; does nothing if the active one is empty."""

@@ -184,7 +184,11 @@ class Segment:
         if (listed is None or listed.size == size) and self._load_indexes(size, end_offset, listed):
             if listed is not None:
                 self.digest, self.first = listed.digest, listed.first
-                self._check_first()
+                # For a segment of another partition; the other batches are checked when they are read.
+                with self.path.open("rb", buffering=0) as file:
+                    head = file.read(HEAD_BYTES)
+                if self.first is not None and crc32c(head) != self.first:
+                    raise damaged_file(self.path, Damage(0, OTHER_BATCHES))
             else:
                 self.digest = None
         else:
@@ -197,13 +201,6 @@ class Segment:
             self.write_indexes()
         self.size = size
         self.end_offset = end_offset
-
-    def _check_first(self) -> None:
-        """Check the first batch for a segment of another partition; the others when they are read."""
-        with self.path.open("rb", buffering=0) as file:
-            head = file.read(HEAD_BYTES)
-        if self.first is not None and crc32c(head) != self.first:
-            raise damaged_file(self.path, Damage(0, OTHER_BATCHES))
 
     def _load_indexes(self, size: int, end_offset: int, listed: Listed | None) -> bool:
         """Read both index files; False, with empty indexes, if missing, not sane or not as listed."""
@@ -251,20 +248,17 @@ class Segment:
                     if position > appended or listed is None or self.digest != listed.digest:
                         break
                     sure = True
-                if (reason := self._misplaced(batch, gaps=position < appended)) is not None:
-                    return Damage(position, reason, torn=False)
+                base, due = batch.base_offset, self.end_offset
+                # Compaction leaves gaps.
+                follows = due <= base if position < appended else due == base
+                if not (follows and base <= batch.last_offset <= self.base_offset + MAX_RELATIVE_OFFSET):
+                    return Damage(position, f"offset {base} where {due} is due", torn=False)
                 self.index(head_of(batch), batch.size, batch.last_offset, batch.max_timestamp)
         except Damaged as error:
             return error.damage
         if not sure and listed is not None and self.digest != listed.digest:
             return Damage(0, OTHER_BATCHES, torn=False)
         return None
-
-    def _misplaced(self, batch: Batch, *, gaps: bool) -> str | None:
-        """Return why the batch cannot be the segment's next, None if it can; compaction leaves gaps."""
-        base, due, end = batch.base_offset, self.end_offset, self.base_offset + MAX_RELATIVE_OFFSET
-        fits = due <= base <= batch.last_offset <= end and (gaps or base == due)
-        return None if fits else f"offset {base} where {due} is due"
 
     # -- reading -----------------------------------------------------------------------------------
 

@@ -51,7 +51,11 @@ def failure(error: Exception, at: Location, options: StorageOptions) -> StorageE
     """Return the failure of a call at a location, fit for a user; never contains a credential."""
     if isinstance(error, StorageError):
         return error
-    text = _as_lines(options.hidden(str(error)))
+    text = options.hidden(str(error))
+    if "↳" in text:
+        # deltalake's coloured tree of causes.
+        lines = (line.strip(" ↳\t") for line in COLOURS.sub("", text).splitlines())
+        text = ": ".join(line for line in lines if line)
     code = next((a or b for a, b in _CODE.findall(text)), "")
     status = next((a or b for a, b in _STATUS.findall(text)), "")
     name = type(error).__name__
@@ -62,17 +66,19 @@ def failure(error: Exception, at: Location, options: StorageOptions) -> StorageE
         return StorageMissing(f"there is no {kind} {at.container} ({at})", _NAME[at.kind])
     if isinstance(error, FileNotFoundError) or status == "404" or code in _MISSING:
         return StorageMissing(f"there is no {at}", "check its name")
-    return _not_let_in(text, code, status, name, at) or _not_reached(
-        error, text, status, at, options.timeout_s
-    )
-
-
-def _as_lines(text: str) -> str:
-    """Return a library's text, with deltalake's coloured tree of causes on a line of its own."""
-    if "↳" not in text:
-        return text
-    lines = (line.strip(" ↳\t") for line in COLOURS.sub("", text).splitlines())
-    return ": ".join(line for line in lines if line)
+    if denied := _not_let_in(text, code, status, name, at):
+        return denied
+    timeout_s = options.timeout_s
+    if status.startswith("5") or status == "429":
+        busy = f"{at} is overloaded or out of order (status {status}), for {timeout_s:g} s of trying"
+        return StorageUnreachable(busy, "try again later, or with a longer --timeout")
+    if isinstance(error, TimeoutError) or "HTTP error" in text or "onnection" in text or "timed out" in text:
+        where = "" if at.kind == HDFS else "the endpoint, "
+        return StorageUnreachable(
+            f"{at} could not be reached, or did not answer within {timeout_s:g} s",
+            f"check {where}the network, and --timeout",
+        )
+    return StorageError(f"{at}: {_SECRETS.sub('', text.splitlines()[0] if text else name)}")
 
 
 def changed(at: Location) -> StorageChanged:
@@ -92,16 +98,3 @@ def _not_let_in(text: str, code: str, status: str, name: str, at: Location) -> S
         why = f" ({code})" if code else ""
         return StorageDenied(f"{at} denies us access{why}", _CREDENTIALS[at.kind])
     return None
-
-
-def _not_reached(error: Exception, text: str, status: str, at: Location, timeout_s: float) -> StorageError:
-    if status.startswith("5") or status == "429":
-        busy = f"{at} is overloaded or out of order (status {status}), for {timeout_s:g} s of trying"
-        return StorageUnreachable(busy, "try again later, or with a longer --timeout")
-    if isinstance(error, TimeoutError) or "HTTP error" in text or "onnection" in text or "timed out" in text:
-        where = "" if at.kind == HDFS else "the endpoint, "
-        return StorageUnreachable(
-            f"{at} could not be reached, or did not answer within {timeout_s:g} s",
-            f"check {where}the network, and --timeout",
-        )
-    return StorageError(f"{at}: {_SECRETS.sub('', text.splitlines()[0] if text else type(error).__name__)}")

@@ -84,26 +84,22 @@ class RangeReader:
         start, end = self._at, min(self._at + size, self._file.size)
         if start >= end:
             return b""
-        data = self._taken(start, end)
-        self._at = start + len(data)
-        following = min(self._at + size, self._file.size)
-        # One read may be for the head alone; the second one is from a reader of the whole.
-        if self._at < following and (self._runs or size >= _LARGE):
-            self._ahead = (self._at, following, self._fetched(self._at, following))
-        self._runs = True
-        return data
-
-    def _taken(self, start: int, end: int) -> bytes:
         ahead, self._ahead = self._ahead, None
         if ahead is None or ahead[:2] != (start, end):
-            return self._store.read(self._file.found, start, end)
-        try:
-            return ahead[2].result(self._file.options.timeout_s + 2)
-        except TimeoutError:
-            raise StorageUnreachable(f"{self._file} was not read in time", "see --timeout") from None
-
-    def _fetched(self, start: int, end: int) -> Pending[bytes]:
-        return Pending(lambda: self._store.read(self._file.found, start, end))
+            data = self._store.read(self._file.found, start, end)
+        else:
+            try:
+                data = ahead[2].result(self._file.options.timeout_s + 2)
+            except TimeoutError:
+                raise StorageUnreachable(f"{self._file} was not read in time", "see --timeout") from None
+        after = self._at = start + len(data)
+        following = min(after + size, self._file.size)
+        # One read may be for the head alone; the second one is from a reader of the whole.
+        if after < following and (self._runs or size >= _LARGE):
+            fetched = Pending(lambda: self._store.read(self._file.found, after, following))
+            self._ahead = (after, following, fetched)
+        self._runs = True
+        return data
 
 
 _LARGE = 4 << 20

@@ -69,10 +69,6 @@ class BatchHeader:
         self.producer_epoch: i64 = -1
 
 
-def _producer_epoch(chunk: bytes, pos: i64) -> int:
-    return read_i16_be(chunk, pos + 51)
-
-
 class Scanner:
     """Walks chunks of one file or stream in order; each `headers(chunk)` sets `consumed` to its progress.
 
@@ -143,7 +139,8 @@ class Scanner:
             header = BatchHeader(pos, end, base, last, count)
             header.attributes, header.producer_id = chunk[pos + ATTRIBUTES_AT], read_i64_be(chunk, pos + 43)
             header.base_timestamp_ms, header.max_timestamp_ms = first_ts, max_ts
-            header.producer_epoch = _producer_epoch(chunk, pos)
+            producer_epoch: int = read_i16_be(chunk, pos + 51)
+            header.producer_epoch = producer_epoch
             yield header
             pos = end
         self.consumed = pos

@@ -84,19 +84,16 @@ class Slot:
             self.first_value = value
         elif committed < self.last:
             topic, partition = self.place
-            text, ids = metadata_in(value), self._other_topic(value)
+            text = metadata_in(value)
+            try:
+                before = decode_commit(self.data[self.start : self.end], -1, -1)
+                ids = other_topic(before.topic_id, decode_commit(value, -1, -1).topic_id)
+            except DecodeError:
+                ids = None
             self.group.rewinds.append(Rewind(topic, partition, self.last, committed, offset, ts, text, ids))
         self.count += 1
         self.last, self.offset, self.ts = committed, offset, ts
         self.data, self.start, self.end = value, 0, len(value)
-
-    def _other_topic(self, value: bytes) -> tuple[bytes, bytes] | None:
-        """Return the topic ids of the newest commit and of this one, if they are of two topics."""
-        try:
-            before = decode_commit(self.data[self.start : self.end], -1, -1)
-            return other_topic(before.topic_id, decode_commit(value, -1, -1).topic_id)
-        except DecodeError:
-            return None
 
     def keep(self) -> None:
         """Keep only the newest value, and drop all that it was read from."""

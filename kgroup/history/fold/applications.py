@@ -9,9 +9,8 @@ from kgroup.domain import first_of
 from kgroup.durations import utc
 from kgroup.history.fold.events import SHOWN, duration_text
 from kgroup.history.fold.view import RecordedMember, View
-from kgroup.protocol.embedded.connect import ConnectWorker, Work
+from kgroup.protocol.embedded.connect import ConnectWorker
 from kgroup.protocol.embedded.member import CONNECT, SCHEMA_REGISTRY, Application, application_of, embedded
-from kgroup.protocol.embedded.schema_registry import RegistryInstance
 from kgroup.protocol.embedded.streams import StreamsThread, task_order
 
 
@@ -31,34 +30,27 @@ def share(view: View, member: RecordedMember) -> str | None:
     parsed = embedded(found, member.client_id, member.metadata, member.assignment)
     if found.kind == CONNECT:
         worker = parsed.connect
-        name = member.label if worker is None else worker.worker_id
-        return f"{name} {_work(worker.running if worker else None)}"
+        running = worker.running if worker else None
+        work = "unknown" if running is None else _some(running.names) or "nothing"
+        return f"{member.label if worker is None else worker.worker_id} {work}"
     if found.kind == SCHEMA_REGISTRY:
         instance = parsed.schema_registry
         identity = instance.identity if instance else None
-        return f"{(identity.url if identity else None) or member.label} {_elected(instance, member)}"
-    return f"{((parsed.streams.thread if parsed.streams else None) or member.label)} {_tasks(parsed.streams)}"
-
-
-def _work(running: Work | None) -> str:
-    return "unknown" if running is None else _some(running.names) or "nothing"
-
-
-def _elected(instance: RegistryInstance | None, member: RecordedMember) -> str:
-    election = instance.election if instance else None
-    if election is None:
-        return "unknown"
-    if election.leader is None:
-        return "has no leader"
-    return "leads" if election.leader == member.member_id else "follows"
-
-
-def _tasks(thread: StreamsThread | None) -> str:
+        election = instance.election if instance else None
+        if election is None:
+            does = "unknown"
+        elif election.leader is None:
+            does = "has no leader"
+        else:
+            does = "leads" if election.leader == member.member_id else "follows"
+        return f"{(identity.url if identity else None) or member.label} {does}"
+    thread = parsed.streams
+    name = (thread.thread if thread else None) or member.label
     given = thread.assignment if thread else None
     if given is None:
-        return "unknown"
+        return f"{name} unknown"
     standby = f" (standby {_some(given.standby)})" if given.standby else ""
-    return (_some(given.active) or "nothing") + standby
+    return f"{name} {_some(given.active) or 'nothing'}{standby}"
 
 
 def _some(names: tuple[str, ...]) -> str:
@@ -103,7 +95,12 @@ def scheduled(before: View, after: View) -> str | None:
     # Without a record of the time of the last join, it is unknown whether it was due.
     if after.state_timestamp_ms < 0:
         return None
-    times = [when for thread in _threads(before) if (when := _next(thread)) is not None and when >= 0]
+    whose, given = application(before), list[int | None]()
+    if whose is not None and whose.kind not in (CONNECT, SCHEMA_REGISTRY):
+        members = before.members.values()
+        threads = (embedded(whose, v.client_id, v.metadata, v.assignment).streams for v in members)
+        given = [each.assignment.next_rebalance_ms for each in threads if each and each.assignment]
+    times = [when for when in given if when is not None and when >= 0]
     if times and min(times) == 0:
         return f"generation {before.epoch} asked for it: a task must be freed before another member runs it"
     if times and min(times) <= after.state_timestamp_ms:
@@ -167,15 +164,3 @@ def _all_work(view: View) -> set[str] | None:
         return None
     running = [worker.running for worker in workers.values()]
     return None if None in running else {name for work in running if work for name in work.names}
-
-
-def _threads(view: View) -> list[StreamsThread]:
-    found = application(view)
-    if found is None or found.kind in (CONNECT, SCHEMA_REGISTRY):
-        return []
-    parsed = (embedded(found, v.client_id, v.metadata, v.assignment).streams for v in view.members.values())
-    return [thread for thread in parsed if thread is not None]
-
-
-def _next(thread: StreamsThread) -> int | None:
-    return thread.assignment.next_rebalance_ms if thread.assignment else None

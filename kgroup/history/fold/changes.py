@@ -17,7 +17,7 @@ from kgroup.history.fold.explain import Membership, cause_of_rebalance, labels
 from kgroup.history.fold.share_changes import report_share
 from kgroup.history.fold.step import Carry, Fields, GroupStep
 from kgroup.history.fold.streams_changes import report_streams
-from kgroup.history.fold.view import CLASSIC, CONSUMER, KINDS, SHARE, SIMPLE, STREAMS, RecordedMember
+from kgroup.history.fold.view import CLASSIC, CONSUMER, KINDS, SHARE, SIMPLE, STREAMS
 
 
 def report_changes(step: GroupStep, carry: Carry) -> list[Event]:
@@ -34,7 +34,16 @@ def report_changes(step: GroupStep, carry: Carry) -> list[Event]:
         # Remaining members must rejoin first; the generation that this makes is a record of its own.
         report_gone(step, carry, members)
     elif before.kind in KINDS and after.kind in KINDS and before.kind != after.kind:
-        _turned(step, carry, members)
+        # A change into or out of another group type that is not a conversion of its members.
+        carry.started.clear()
+        carry.conversion = None
+        was = "" if before.members else ": the group was empty"
+        step.report(
+            Kind.DOWNGRADED if after.kind == CLASSIC else Kind.UPGRADED,
+            f"{before.kind} → {after.kind}{was}",
+            cause=f"a first member of the {after.kind} protocol joined, and the group had no others",
+        )
+        _own(step, carry, members)
     elif after.kind in KINDS and before.kind not in KINDS:
         _created(step, carry, members)
     elif after.kind == CLASSIC:
@@ -83,20 +92,6 @@ _KIND_NAMES = {
 }
 
 
-def _turned(step: GroupStep, carry: Carry, members: Membership) -> None:
-    """Report a change into or out of another group type that is not a conversion of its members."""
-    before, after = step.before, step.after
-    carry.started.clear()
-    carry.conversion = None
-    was = "" if before.members else ": the group was empty"
-    step.report(
-        Kind.DOWNGRADED if after.kind == CLASSIC else Kind.UPGRADED,
-        f"{before.kind} → {after.kind}{was}",
-        cause=f"a first member of the {after.kind} protocol joined, and the group had no others",
-    )
-    _own(step, carry, members)
-
-
 def _deleted(step: GroupStep, carry: Carry) -> None:
     carry.started.clear()
     carry.conversion = None
@@ -138,7 +133,11 @@ def _classic(step: GroupStep, carry: Carry, members: Membership) -> None:
     report_members(step, carry, members)
     report_settings(step, members)
     if before.leader and after.leader and before.leader != after.leader:
-        _new_leader(step, members)
+        # A leader that restarts stays the leader under its new member id (KIP-345; SM-39).
+        leader = after.members.get(after.leader)
+        same = any(new is leader and old.member_id == before.leader for old, new in members.replaced)
+        if leader is not None and not same:
+            step.report(Kind.LEADER_CHANGED, f"{leader.label} leads the group now", leader)
     # A static member that returns to a stable group causes no rebalance (KIP-345; SM-26, SM-39).
     if after.epoch == before.epoch:
         return
@@ -160,14 +159,6 @@ def _classic(step: GroupStep, carry: Carry, members: Membership) -> None:
         unowned=step.unowned,
         partitions=tuple(sorted(p for m in after.members.values() for p in m.assigned)),
     )
-
-
-def _new_leader(step: GroupStep, members: Membership) -> None:
-    # A leader that restarts stays the leader under its new member id (KIP-345; SM-39).
-    leader = step.after.members.get(step.after.leader or "")
-    same = any(new is leader and old.member_id == step.before.leader for old, new in members.replaced)
-    if leader is not None and not same:
-        step.report(Kind.LEADER_CHANGED, f"{leader.label} leads the group now", leader)
 
 
 def _classic_rebalance(step: GroupStep) -> str:
@@ -195,7 +186,12 @@ def _consumer(step: GroupStep, carry: Carry, members: Membership) -> None:
     for _, new in members.returned:
         step.report(Kind.MEMBER_JOINED, f"{labels((new,))} came back", new)
     report_settings(step, members)
-    _regexes(step)
+    for regex, topics in after.regexes.items():
+        if before.regexes.get(regex) != topics:
+            found = ", ".join(topics) or "no topics"
+            step.report(Kind.REGEX_RESOLVED, f"{regex} matches {found}")
+    for regex in before.regexes.keys() - after.regexes.keys():
+        step.report(Kind.REGEX_REMOVED, f"no member subscribes to {regex} any more")
     if after.epoch > before.epoch or before.kind != CONSUMER:
         cause, proven = cause_of_rebalance(before, after, members)
         # If members changed too, the metadata changed because other topics are subscribed to now.
@@ -210,16 +206,6 @@ def _consumer(step: GroupStep, carry: Carry, members: Membership) -> None:
     report_finished(step, carry)
 
 
-def _regexes(step: GroupStep) -> None:
-    before, after = step.before.regexes, step.after.regexes
-    for regex, topics in after.items():
-        if before.get(regex) != topics:
-            found = ", ".join(topics) or "no topics"
-            step.report(Kind.REGEX_RESOLVED, f"{regex} matches {found}")
-    for regex in before.keys() - after.keys():
-        step.report(Kind.REGEX_REMOVED, f"no member subscribes to {regex} any more")
-
-
 def _reconciliation(step: GroupStep, carry: Carry, members: Membership) -> None:
     """Report each member's step towards its target, with the partitions that got an owner again."""
     old = {new.member_id: old for old, new in (*members.kept, *members.replaced)}
@@ -229,7 +215,11 @@ def _reconciliation(step: GroupStep, carry: Carry, members: Membership) -> None:
             continue
         holds = member.holds
         got = sorted(u for u in step.unowned if TopicPartition(u.topic, u.partition) in holds)
-        more = {"unowned": tuple(got), "partitions": tuple(sorted(holds)), "member_epoch": member.epoch}
+        more: Fields = {
+            "unowned": tuple(got),
+            "partitions": tuple(sorted(holds)),
+            "member_epoch": member.epoch,
+        }
         count_revoking(step, carry, member)
         if member.state == MemberStatus.LEFT and (was is None or was.state != MemberStatus.LEFT):
             kept = partitions_text(member.holds)
@@ -241,20 +231,16 @@ def _reconciliation(step: GroupStep, carry: Carry, members: Membership) -> None:
             text = f"suspicious: the epoch of {member.label} went back from {was.epoch} to {member.epoch}"
             step.report(Kind.EPOCH_REGRESSED, text, member, suspicious=True, **more)
         elif was is None or (was.state, was.epoch, was.holds) != (member.state, member.epoch, member.holds):
-            _moved(step, member, was, more)
-
-
-def _moved(step: GroupStep, member: RecordedMember, was: RecordedMember | None, more: Fields) -> None:
-    given = was.holds - member.holds if was else frozenset()
-    gave = f", gave up {partitions_text(given)}" if given else ""
-    owns = partitions_text(member.assigned)
-    if member.state == MemberStatus.REVOKING:
-        text = f"{labels((member,))} has to give up {partitions_text(member.revoking)}"
-        step.report(Kind.MEMBER_REVOKING, text, member, **more)
-    elif member.state == MemberStatus.WAITING:
-        missing = (member.target or frozenset()) - member.assigned
-        text = f"{labels((member,))} owns {owns}, waits for {partitions_text(missing)}{gave}"
-        step.report(Kind.MEMBER_WAITING, text, member, **more)
-    elif member.state == MemberStatus.STABLE and member.epoch > 0:
-        text = f"{labels((member,))} owns {owns} at epoch {member.epoch}{gave}"
-        step.report(Kind.MEMBER_RECONCILED, text, member, **more)
+            given = was.holds - holds if was else frozenset()
+            gave = f", gave up {partitions_text(given)}" if given else ""
+            owns = partitions_text(member.assigned)
+            if member.state == MemberStatus.REVOKING:
+                text = f"{labels((member,))} has to give up {partitions_text(member.revoking)}"
+                step.report(Kind.MEMBER_REVOKING, text, member, **more)
+            elif member.state == MemberStatus.WAITING:
+                missing = (member.target or frozenset()) - member.assigned
+                text = f"{labels((member,))} owns {owns}, waits for {partitions_text(missing)}{gave}"
+                step.report(Kind.MEMBER_WAITING, text, member, **more)
+            elif member.state == MemberStatus.STABLE and member.epoch > 0:
+                text = f"{labels((member,))} owns {owns} at epoch {member.epoch}{gave}"
+                step.report(Kind.MEMBER_RECONCILED, text, member, **more)

@@ -88,7 +88,18 @@ def report_replaced(step: GroupStep, members: Membership) -> None:
         elif away:
             how = "came back under a new member id"
         else:
-            holders = _holders(old, new, classic=step.after.kind == CLASSIC)
+            # Other clients or hosts are other processes.
+            was, now = (f"client {m.client_id} on {m.host.lstrip('/')}" for m in (old, new))
+            holders = (
+                f": the first process that had it was {now}, and brokers do not record which one has it now"
+            )
+            if not new.client_id:
+                holders = ""
+            elif was != now:
+                holders = f": {now} took it over from {was}"
+            # ClassicGroup.replaceStaticMember changes only the member id (KIP-345; SM-33).
+            elif step.after.kind != CLASSIC:
+                holders = f": {now} as before"
             how = f"has a new member id{holders}; a process with the old one is fenced"
         step.report(
             Kind.MEMBER_REPLACED,
@@ -98,19 +109,6 @@ def report_replaced(step: GroupStep, members: Membership) -> None:
             proven=away,
             partitions=tuple(sorted(new.holds)),
         )
-
-
-def _holders(old: RecordedMember, new: RecordedMember, *, classic: bool) -> str:
-    """Return the old and new owner of the instance id: other clients or hosts are other processes."""
-    was, now = (f"client {m.client_id} on {m.host.lstrip('/')}" for m in (old, new))
-    if not new.client_id:
-        return ""
-    if was != now:
-        return f": {now} took it over from {was}"
-    # ClassicGroup.replaceStaticMember changes only the member id (KIP-345; SM-33).
-    if not classic:
-        return f": {now} as before"
-    return f": the first process that had it was {now}, and brokers do not record which one has it now"
 
 
 def report_settings(step: GroupStep, members: Membership) -> None:
@@ -166,13 +164,11 @@ def report_finished(step: GroupStep, carry: Carry, how: str = "") -> None:
     took = max(0, step.timestamp_ms - first[1])
     carry.started.clear()
     carry.conversion = None
+    count = len(after.members)
+    everyone = "the only member" if count == 1 else f"all {count} members"
     step.report(
         Kind.REBALANCE_COMPLETED,
-        f"{_all(len(after.members))} reached epoch {after.epoch}, {duration_text(took)} after it began{how}",
+        f"{everyone} reached epoch {after.epoch}, {duration_text(took)} after it began{how}",
         cause=cause,
         unowned=step.unowned,
     )
-
-
-def _all(count: int) -> str:
-    return "the only member" if count == 1 else f"all {count} members"

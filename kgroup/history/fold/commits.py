@@ -83,29 +83,25 @@ class Spans:
         return [_event(span, group, log_partition, state) for span in spans]
 
 
-def _owned(state: GroupState) -> frozenset[TopicPartition] | None:
-    """Return what the members own; None if the records cannot say it by topic name.
-
-    A member that left for now still owns its own: what it committed as it closed is not suspicious.
-    """
-    classic = state.classic
-    if state.kind == CLASSIC and classic is not None and classic.protocol_type != "consumer":
-        return None
-    return frozenset(owners(state.members)) | frozenset(p for m in state.members.values() for p in m.holds)
-
-
 def _sorts(state: GroupState, solid: bool) -> Kind | Callable[[TopicPartition], Kind]:
     """Return the kind of commits while the group is in this state; or a function of the partition."""
     if not solid or state.kind not in GROUPED:
         return Kind.COMMITTED
     if not state.members:
         return Kind.COMMITTED_OUTSIDE
-    # If records are missing the owner may be in one of them: only solid groups get here.
-    owned, kind = _owned(state), state.kind
-    if owned is None:
+    classic, kind = state.classic, state.kind
+    # What members of other protocols own is not on record by topic name.
+    if kind == CLASSIC and classic is not None and classic.protocol_type != "consumer":
         return Kind.COMMITTED
+    # If records are missing the owner may be in one of them: only solid groups get here.
+    # A member that left for now still owns its own: what it committed as it closed is not suspicious.
+    owned = frozenset(owners(state.members)) | frozenset(p for m in state.members.values() for p in m.holds)
     topics = {place.topic for place in owned}
-    unresolved = kind == CONSUMER and _ids_unresolved(state, owned)
+    unresolved = False
+    if kind == CONSUMER:
+        named = {topic for m in state.members.values() for topic in m.topics}
+        named |= {topic for matched in state.regexes.values() for topic in matched}
+        unresolved = any(p.topic not in named for p in owned)
 
     def sort(place: TopicPartition) -> Kind:
         if place in owned:
@@ -120,27 +116,23 @@ def _sorts(state: GroupState, solid: bool) -> Kind | Callable[[TopicPartition], 
     return sort
 
 
-def _ids_unresolved(state: GroupState, owned: frozenset[TopicPartition]) -> bool:
-    """Return whether members own topics known only by id: then a name cannot be looked up."""
-    named = {topic for m in state.members.values() for topic in m.topics}
-    named |= {topic for topics in state.regexes.values() for topic in topics}
-    return any(p.topic not in named for p in owned)
-
-
 def _event(span: Span, group: str, log_partition: int, state: GroupState) -> Event:
     places = tuple(sorted(span.moved))
-    one = len(places) == 1
     text = f"{count_of(span.count, 'commit')} on {partitions_text(places)}"
-    if one:
+    if len(places) == 1:
         first, last = span.moved[places[0]]
         text += f", offset {last}" if first == last else f", offset {first} → {last}"
-    unowned = span.kind is Kind.COMMITTED_UNOWNED
+    cause, unowned = None, span.kind is Kind.COMMITTED_UNOWNED
     if span.kind is Kind.COMMITTED_OUTSIDE:
         text += ", while the group had no members"
+        cause = "an admin tool, or a consumer without a membership"
     elif span.given_up:
         text += f", which generation {state.epoch} took from members that stayed"
+        cause = "committed on revocation, in onPartitionsRevoked: a cooperative hand-over"
     elif unowned:
         text = f"suspicious: {text}, which no member owned"
+    if span.marks:
+        cause = "kgroup, " + "; ".join(mark.words for mark in span.marks.values())
     return Event(
         kind=span.kind,
         group=group,
@@ -153,21 +145,10 @@ def _event(span: Span, group: str, log_partition: int, state: GroupState) -> Eve
         detail=text,
         epoch=state.epoch,
         previous_epoch=state.epoch,
-        cause=_cause(span),
+        cause=cause,
         suspicious=unowned,
         partitions=places,
         count=span.count,
-    )
-
-
-def _cause(span: Span) -> str | None:
-    """Return who committed, if the commits' metadata shows it (`kgroup reset-offsets` writes it there)."""
-    if span.marks:
-        return "kgroup, " + "; ".join(mark.words for mark in span.marks.values())
-    if span.given_up:
-        return "committed on revocation, in onPartitionsRevoked: a cooperative hand-over"
-    return (
-        "an admin tool, or a consumer without a membership" if span.kind is Kind.COMMITTED_OUTSIDE else None
     )
 
 

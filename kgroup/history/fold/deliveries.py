@@ -97,7 +97,13 @@ class DeliveryFold:
         known = self.states.get(record.place)
         if record.value is None:
             # A tombstone of an update means nothing: state is deleted by that of its snapshot.
-            return [] if known is None or record.key.TYPE else self._deleted(record, known)
+            if known is None or record.key.TYPE:
+                return []
+            events = self._close(record.place)
+            del self.states[record.place]
+            text = f"the delivery state is deleted, with {_start_text(known.value.start_offset)}"
+            cause = "an admin deleted the group or its start offsets, or the topic was deleted"
+            return [*events, replace(self._report(Kind.DELIVERY_STATE_DELETED, record, text), cause=cause)]
         if known is None:
             events = self._first(record, record.value)
         elif isinstance(record.value, r.ShareUpdateValue):
@@ -105,7 +111,14 @@ class DeliveryFold:
                 record, known, _merged(known.value, record.value), record.value.state_batches
             )
         elif record.value.state_epoch > known.value.state_epoch:
-            events = self._set(record, known, record.value)
+            # Only InitializeShareGroupState raises it (KIP-932); all deliveries are forgotten.
+            events = self._close(record.place)
+            was, known.value = known.value.start_offset, record.value
+            known.solid = True
+            moved = f"{_offset_text(was)} → {_offset_text(known.value.start_offset)}"
+            text = f"start offset {moved}, deliveries begin again"
+            cause = "set by an admin (kafka-share-groups or kgroup reset-offsets)"
+            events.append(replace(self._report(Kind.START_OFFSET_SET, record, text), cause=cause))
         else:
             events = self._updated(record, known, record.value, record.value.state_batches)
         return events if self.runs else [*events, *self._close(record.place)]
@@ -137,27 +150,6 @@ class DeliveryFold:
         )
         return [self._report(Kind.DELIVERY_STATE_CREATED, record, where)]
 
-    def _set(self, record: StateRecord, known: DeliveryState, value: r.ShareSnapshotValue) -> list[Event]:
-        """Handle a snapshot: only InitializeShareGroupState raises the state epoch (KIP-932).
-
-        It also forgets all deliveries.
-        """
-        events = self._close(record.place)
-        was, known.value = known.value.start_offset, value
-        known.solid = True
-        text = (
-            f"start offset {_offset_text(was)} → {_offset_text(value.start_offset)}, deliveries begin again"
-        )
-        cause = "set by an admin (kafka-share-groups or kgroup reset-offsets)"
-        return [*events, replace(self._report(Kind.START_OFFSET_SET, record, text), cause=cause)]
-
-    def _deleted(self, record: StateRecord, known: DeliveryState) -> list[Event]:
-        events = self._close(record.place)
-        del self.states[record.place]
-        text = f"the delivery state is deleted, with {_start_text(known.value.start_offset)}"
-        cause = "an admin deleted the group or its start offsets, or the topic was deleted"
-        return [*events, replace(self._report(Kind.DELIVERY_STATE_DELETED, record, text), cause=cause)]
-
     def _updated(
         self,
         record: StateRecord,
@@ -172,7 +164,10 @@ class DeliveryFold:
             text = f"leader epoch {before.leader_epoch} → {value.leader_epoch}: what members had acquired "
             events += self._close(record.place)
             events.append(self._report(Kind.PARTITION_LEADER_CHANGED, record, f"{text}is available again"))
-        changed = [piece for batch in batches for piece in _differences(before.state_batches, batch)]
+        changed: list[r.StateBatch] = []
+        for batch in batches:
+            same = [b for b in before.state_batches if _ended_as(b) == _ended_as(batch)]
+            changed += _uncovered(same, batch)
         # An update has what ended with it; after a gap, a snapshot also has what ended in the gap.
         proven = known.solid or isinstance(record.value, r.ShareUpdateValue)
         known.solid = known.solid or not isinstance(record.value, r.ShareUpdateValue)
@@ -204,25 +199,22 @@ class DeliveryFold:
         if by_state:
             events += self._close(record.place)
         for state, pieces in sorted(by_state.items()):
-            events.append(self._end(record, state, pieces, proven=proven))
+            count = sum(piece.records for piece in pieces)
+            what, times = count_of(count, "record"), _times(pieces)
+            if state == AVAILABLE:
+                kind, text = Kind.RECORDS_RELEASED, f"{what} released {times}: {_listed(pieces)}"
+                cause = "released by a member, or its lock timed out: the records do not say"
+            else:
+                kind = Kind.RECORDS_ARCHIVED if state == ARCHIVED else Kind.RECORDS_ARCHIVING
+                how = "given up" if state == ARCHIVED else "on the way to the dead letters"
+                text = f"{what} {how} {times}: {_listed(pieces)}"
+                # No delivery count limit is below 2 (ShareGroupConfig): after one delivery it was rejected.
+                cause = "rejected by a member"
+                if max(piece.deliveries for piece in pieces) > 1:
+                    cause += ", or the delivery count limit was reached: the records do not say"
+            event = self._report(kind, record, text)
+            events.append(replace(event, cause=cause, records=tuple(pieces), count=count, proven=proven))
         return events
-
-    def _end(self, record: StateRecord, state: int, pieces: list[Delivered], *, proven: bool) -> Event:
-        count = sum(piece.records for piece in pieces)
-        what, times = count_of(count, "record"), _times(pieces)
-        if state == AVAILABLE:
-            kind, text = Kind.RECORDS_RELEASED, f"{what} released {times}: {_listed(pieces)}"
-            cause = "released by a member, or its lock timed out: the records do not say"
-        else:
-            kind = Kind.RECORDS_ARCHIVED if state == ARCHIVED else Kind.RECORDS_ARCHIVING
-            how = "given up" if state == ARCHIVED else "on the way to the dead letters"
-            text = f"{what} {how} {times}: {_listed(pieces)}"
-            # No delivery count limit is below 2 (ShareGroupConfig): after one delivery it was rejected.
-            cause = "rejected by a member"
-            if max(piece.deliveries for piece in pieces) > 1:
-                cause += ", or the delivery count limit was reached: the records do not say"
-        event = self._report(kind, record, text)
-        return replace(event, cause=cause, records=tuple(pieces), count=count, proven=proven)
 
     def _skipped(
         self, record: StateRecord, before: r.ShareSnapshotValue, value: r.ShareSnapshotValue
@@ -251,7 +243,15 @@ class DeliveryFold:
         run, state.run = state.run, _Run()
         events = []
         if run.acknowledged:
-            pieces = _joined(run.done)
+            # Neighbours that were delivered equally often become one piece.
+            pieces: list[Delivered] = []
+            for piece in sorted(run.done):
+                last = pieces[-1] if pieces else None
+                follows = (piece.first_offset, piece.deliveries)
+                if last is not None and (last.last_offset + 1, last.deliveries) == follows:
+                    pieces[-1] = last._replace(last_offset=piece.last_offset)
+                else:
+                    pieces.append(piece)
             count = sum(piece.records for piece in pieces)
             text = f"{count_of(count, 'record')} acknowledged {_times(pieces)}: {_listed(pieces)}"
             event = self._span(Kind.RECORDS_ACKNOWLEDGED, run.acknowledged, text)
@@ -314,12 +314,6 @@ def _merged(known: r.ShareSnapshotValue | None, value: r.ShareUpdateValue) -> r.
     )
 
 
-def _differences(before: Iterable[r.StateBatch], batch: r.StateBatch) -> Iterator[r.StateBatch]:
-    """Yield the parts of a batch that were not in its state, with its count, before."""
-    same = [b for b in before if _ended_as(b) == _ended_as(batch)]
-    yield from _uncovered(same, batch)
-
-
 def _ended_as(batch: r.StateBatch) -> tuple[int, int]:
     return batch.delivery_state, batch.delivery_count
 
@@ -337,21 +331,6 @@ def _uncovered(covering: Iterable[r.StateBatch], batch: r.StateBatch) -> Iterato
         at = other.last_offset + 1
     if at <= batch.last_offset:
         yield replace(batch, first_offset=at)
-
-
-def _joined(pieces: Iterable[Delivered]) -> list[Delivered]:
-    """Return the pieces in order, merging neighbours that were delivered equally often."""
-    found: list[Delivered] = []
-    for piece in sorted(pieces):
-        last = found[-1] if found else None
-        if last is not None and (last.last_offset + 1, last.deliveries) == (
-            piece.first_offset,
-            piece.deliveries,
-        ):
-            found[-1] = last._replace(last_offset=piece.last_offset)
-        else:
-            found.append(piece)
-    return found
 
 
 def _times(pieces: Iterable[Delivered]) -> str:

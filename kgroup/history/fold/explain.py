@@ -75,7 +75,16 @@ def cause_of_rebalance(
     For a classic group: `given_up` is what the generation before revoked from members that stayed, and
     `unowned` what has an owner again.
     """
-    found = [*_handed_over(before, after, given_up or {}), *applications.handed_over(before, after)]
+    taken: dict[str, list[TopicPartition]] = {}
+    for place, member in (given_up or {}).items():
+        if member.member_id in after.members and place not in after.members[member.member_id].owned:
+            taken.setdefault(member.label, []).append(place)
+    found = [
+        f"generation {before.epoch} took {partitions_text(places)} from {label}, which let go and rejoined "
+        "(a cooperative hand-over)"
+        for label, places in sorted(taken.items())
+    ]
+    found += applications.handed_over(before, after)
     found += _changes_of_members(before, after, members)
     # All of these at once may be one rebalance: joins and leaves that arrived while it was prepared.
     if found:
@@ -88,8 +97,11 @@ def cause_of_rebalance(
         return "the metadata of subscribed topics changed (created, deleted, more partitions or racks)", True
     if by_epochs:
         return "nothing else changed in these records: the records do not say", False
-    known = frozenset(TopicPartition(u.topic, u.partition) for u in unowned)
-    if new := _new_partitions(before, after, known):
+    had = {TopicPartition(u.topic, u.partition) for u in unowned}
+    had |= {p for m in before.members.values() for p in m.assigned}
+    topics = {p.topic for p in had}
+    now = {p for m in after.members.values() for p in m.assigned}
+    if new := [p for p in now - had if p.topic in topics]:
         return f"{partitions_text(new)} came: no member ever had them, and the others are as before", True
     if due := applications.scheduled(before, after):
         return due, True
@@ -110,27 +122,6 @@ def _changes_of_members(before: View, after: View, members: Membership) -> list[
     if before.assignor != after.assignor and before.assignor and after.assignor:
         found.append(f"the assignor changed from {before.assignor} to {after.assignor}")
     return found
-
-
-def _handed_over(before: View, after: View, given_up: GivenUp) -> list[str]:
-    """Return what the generation before revoked from members that had to rejoin for it."""
-    taken: dict[str, list[TopicPartition]] = {}
-    for place, member in given_up.items():
-        if member.member_id in after.members and place not in after.members[member.member_id].owned:
-            taken.setdefault(member.label, []).append(place)
-    return [
-        f"generation {before.epoch} took {partitions_text(places)} from {label}, which let go and rejoined "
-        "(a cooperative hand-over)"
-        for label, places in sorted(taken.items())
-    ]
-
-
-def _new_partitions(before: View, after: View, known: frozenset[TopicPartition]) -> list[TopicPartition]:
-    """Return partitions that never had an owner, of topics whose others had one."""
-    had = known | {p for m in before.members.values() for p in m.assigned}
-    topics = {p.topic for p in had}
-    now = {p for m in after.members.values() for p in m.assigned}
-    return [p for p in now - had if p.topic in topics]
 
 
 def _rejoined(after: View, members: Membership) -> tuple[str, bool]:
@@ -231,26 +222,31 @@ def blame(events: Sequence[Event], group: str) -> list[Blame]:
     found = []
     for about, kinds in CAUSES.items():
         at = next((i for i in reversed(range(len(own))) if own[i].kind in kinds), None)
-        if at is not None:
-            found.append(_blame(own, at, about))
+        if at is None:
+            continue
+        event, led_to = own[at], _led_to(own, at, about)
+        root = _root(own, at) if about == "rebalance" else None
+        # Rewinds of one reset: with the same cause, within moments.
+        others = [
+            each
+            for each in own[:at]
+            if about == "rewind"
+            and each.kind is Kind.REWOUND
+            and (each.cause == event.cause or each.suspicious == event.suspicious)
+            and event.timestamp_ms - each.timestamp_ms <= TOGETHER_MS
+        ]
+        if root is not None:
+            led_to = [*_led_to(own, root, about), own[root], *led_to]
+            cause = f"{own[root].cause}; what followed from it: {event.cause}"
+            event = replace(event, cause=cause, proven=own[root].proven)
+        elif others:
+            led_to = [*_led_to(own, own.index(others[0]), about), *others]
+            places = tuple(sorted({p for each in (*others, event) for p in each.partitions}))
+            went = f"{len(places)} partitions went back, {partitions_text(places)}"
+            detail = f"{went}; the last of them: {event.detail}"
+            event = replace(event, detail=detail, partitions=places)
+        found.append(Blame(about, event, tuple(led_to)))
     return found
-
-
-def _blame(own: Sequence[Event], at: int, about: str) -> Blame:
-    event = own[at]
-    if about == "rebalance" and (root := _root(own, at)) is not None:
-        cause = f"{own[root].cause}; what followed from it: {event.cause}"
-        event, proven = own[at], own[root].proven
-        led_to = [*_led_to(own, root, about), own[root], *_led_to(own, at, about)]
-        return Blame(about, replace(event, cause=cause, proven=proven), tuple(led_to))
-    if about == "rewind" and (others := _with_it(own, at)):
-        places = tuple(sorted({p for each in (*others, event) for p in each.partitions}))
-        detail = (
-            f"{len(places)} partitions went back, {partitions_text(places)}; the last of them: {event.detail}"
-        )
-        evidence = (*_led_to(own, own.index(others[0]), about), *others)
-        return Blame(about, replace(event, detail=detail, partitions=places), evidence)
-    return Blame(about, event, tuple(_led_to(own, at, about)))
 
 
 def _root(own: Sequence[Event], at: int) -> int | None:
@@ -272,33 +268,15 @@ def _root(own: Sequence[Event], at: int) -> int | None:
     return i if changed else _root(own, i)
 
 
-def _with_it(own: Sequence[Event], at: int) -> list[Event]:
-    """Return the rewinds before this one of the same reset: with the same cause, within moments."""
-    event = own[at]
-    return [
-        each
-        for each in own[:at]
-        if each.kind is Kind.REWOUND
-        and (each.cause == event.cause or each.suspicious == event.suspicious)
-        and event.timestamp_ms - each.timestamp_ms <= TOGETHER_MS
-    ]
-
-
-def _deliveries_before(own: Sequence[Event], at: int) -> list[Event]:
-    """Return the releases of the records that were given up."""
-    given_up = own[at].records
-    return [
-        event
-        for event in own[:at]
-        if event.kind is Kind.RECORDS_RELEASED
-        and any(r.overlaps(other) for r in event.records for other in given_up)
-    ]
-
-
 def _led_to(own: Sequence[Event], at: int, about: str) -> list[Event]:
     """Return what happened between the last quiet moment and the event."""
     if about == "given up":
-        return _deliveries_before(own, at)
+        return [
+            event
+            for event in own[:at]
+            if event.kind is Kind.RECORDS_RELEASED
+            and any(r.overlaps(other) for r in event.records for other in own[at].records)
+        ]
     evidence: list[Event] = []
     for event in reversed(own[:at]):
         # The events of one batch belong together, including a rebalance that it completes.

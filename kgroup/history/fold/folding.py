@@ -145,15 +145,28 @@ class Fold:
             self._run(item, out)
         elif isinstance(item, OffsetRemoved):
             self._enter(item.batch, out)
-            self._removed(item, out)
+            group, place = self._group(item.group, item.offset), TopicPartition(item.topic, item.partition)
+            step = self._step(group, item.batch, item.offset, item.timestamp_ms, out)
+            step.removed[place] = group.state.offsets.pop(place, None)
+            # As the coordinator replays it: a transaction's pending offset must not bring the offset back.
+            for pending in group.state.pending.values():
+                pending.pop(place, None)
         elif isinstance(item, PendingCommit):
-            self._pending(item, out)
+            self._enter(item.commit.log_offset, out)
+            group = self._group(item.group, item.commit.log_offset)
+            place = TopicPartition(item.topic, item.partition)
+            group.state.pending.setdefault(item.producer_id, {})[place] = item.commit
         elif isinstance(item, Marker):
             self._marker(item, out)
         elif isinstance(item, Gap):
             # Events from before the gap are as certain as before, however late they are closed.
             self._close_steps(out)
-            self._gap(item)
+            self.missing += item.missing
+            self.gap_end, self.gap_timestamp_ms = item.last, item.timestamp_ms
+            self.whole = False
+            for name, group in self.groups.items():
+                group.solid = False
+                self._note(name, item)
         elif isinstance(item, Undecodable):
             out.append(self._unreadable(item))
         return out
@@ -228,21 +241,20 @@ class Fold:
         self._step(group, record.batch, record.offset, record.timestamp_ms, out).records += 1
         if group.state.replay(record, self.names):
             self._renamed()
-        if (
-            self.notes is not None
-            and group.open is not None
-            and _ends_request(record, group.open, group.state)
-        ):
+        value, opened = record.value, group.open
+        if self.notes is None or opened is None:
+            return
+        # Brokers write several requests into one batch. A heartbeat ends with its member's current
+        # assignment, after replacing another (epoch 0) if it did; a departure with the group's epoch, a
+        # classic rebalance with its one record.
+        if isinstance(value, ConsumerGroupCurrentMemberAssignmentValue):
+            ends = value.member_epoch != 0
+        elif isinstance(value, ConsumerGroupMetadataValue):
+            ends = not opened.before.members.keys() <= group.state.members.keys()
+        else:
+            ends = isinstance(value, GroupMetadataValue)
+        if ends:
             self._close_step(group, out)
-
-    def _removed(self, item: OffsetRemoved, out: list[Event]) -> None:
-        group = self._group(item.group, item.offset)
-        place = TopicPartition(item.topic, item.partition)
-        step = self._step(group, item.batch, item.offset, item.timestamp_ms, out)
-        step.removed[place] = group.state.offsets.pop(place, None)
-        # As the coordinator replays it: a transaction's pending offset must not bring the offset back.
-        for pending in group.state.pending.values():
-            pending.pop(place, None)
 
     def _run(self, run: CommitRun, out: list[Event]) -> None:
         group = self._group(run.group, run.first_offset)
@@ -266,12 +278,6 @@ class Fold:
             offsets[place] = last
         rewinds.sort(key=lambda r: r.log_offset)
         out += [rewound(rewind, state, self.log_partition, group.solid) for rewind in rewinds]
-
-    def _pending(self, item: PendingCommit, out: list[Event]) -> None:
-        self._enter(item.commit.log_offset, out)
-        group = self._group(item.group, item.commit.log_offset)
-        place = TopicPartition(item.topic, item.partition)
-        group.state.pending.setdefault(item.producer_id, {})[place] = item.commit
 
     def _marker(self, marker: Marker, out: list[Event]) -> None:
         """End a transaction: its offsets count from now on, except where a later plain commit came first."""
@@ -311,7 +317,9 @@ class Fold:
         self._open.pop(name, None)
         assert opened is not None
         after = group.state.view()
-        self._settle(group, opened, after)
+        # A classic record holds the whole group, and a removal leaves nothing: earlier gaps are forgotten.
+        if opened.before.kind and (after.kind == CLASSIC or not after.kind):
+            group.solid = True
         freed, unowned = group.ownership.change(opened.before.members, after.members, opened.timestamp_ms)
         given_up: GivenUp = {}
         # A static member that returns changes the record and not the generation (KIP-345; SM-26): what its
@@ -349,11 +357,6 @@ class Fold:
         if not after.kind:
             group.ownership.free_since.clear()
 
-    def _settle(self, group: Group, opened: _Open, after: View) -> None:
-        """Forget earlier gaps: a classic record holds the whole group, and a removal leaves nothing."""
-        if not group.solid and opened.before.kind and (after.kind == CLASSIC or not after.kind):
-            group.solid = True
-
     def _report_removed(self, step: GroupStep, removed: Removed) -> None:
         proven, cause = self.today.cause_of_removal(removed, step.young)
         places = step.removed
@@ -388,14 +391,6 @@ class Fold:
         if group.open is not None:
             group.open.before = renamed(group.open.before, names)
 
-    def _gap(self, gap: Gap) -> None:
-        self.missing += gap.missing
-        self.gap_end, self.gap_timestamp_ms = gap.last, gap.timestamp_ms
-        self.whole = False
-        for name, group in self.groups.items():
-            group.solid = False
-            self._note(name, gap)
-
     def _unreadable(self, item: Undecodable) -> Event:
         return Event(
             kind=Kind.RECORD_UNREADABLE,
@@ -409,20 +404,6 @@ class Fold:
             detail=item.reason,
             proven=False,
         )
-
-
-def _ends_request(record: GroupRecord, opened: _Open, state: GroupState) -> bool:
-    """Return whether a record is the last of its request: brokers write those of several into one batch.
-
-    A heartbeat ends with its member's current assignment, after replacing another (epoch 0) if it did; a
-    departure with the group's epoch, a classic rebalance with its one record.
-    """
-    value = record.value
-    if isinstance(value, ConsumerGroupCurrentMemberAssignmentValue):
-        return value.member_epoch != 0
-    if isinstance(value, ConsumerGroupMetadataValue):
-        return not opened.before.members.keys() <= state.members.keys()
-    return isinstance(value, GroupMetadataValue)
 
 
 def compacted(log_partition: int, missing: int, gap_end: int, gap_timestamp_ms: int) -> Event:

@@ -8,7 +8,6 @@ from typing import TypeVar
 
 from kgroup.domain import MemberStatus
 from kgroup.history.fold.explain import Membership
-from kgroup.history.fold.view import RecordedMember
 
 _T = TypeVar("_T")
 MAX_AWAY = 10_000
@@ -54,7 +53,10 @@ class Absences:
         """Note how the members of the group differ after a step."""
         for member in members.left:
             if member.instance_id is not None:
-                self._ended(member.instance_id, member, timestamp_ms)
+                left_ms = self.away.pop(member.instance_id, None)
+                session_ms = member.session_timeout_ms if left_ms is None else timestamp_ms - left_ms
+                known_ms = session_ms if session_ms > 0 else None
+                _remember(self.gone, member.instance_id, _Gone(timestamp_ms, known_ms))
         for old, new in chain(members.kept, members.replaced):
             # Of thousands of members a step touches one: the others are the same objects.
             if old is new or new.instance_id is None:
@@ -64,26 +66,15 @@ class Absences:
             elif new.state != MemberStatus.LEFT:
                 self.away.pop(new.instance_id, None)
         for member in members.joined:
-            if member.instance_id is not None:
-                self._back(member.instance_id, timestamp_ms, offset)
-
-    def _ended(self, instance_id: str, member: RecordedMember, timestamp_ms: int) -> None:
-        left_ms = self.away.pop(instance_id, None)
-        if left_ms is not None:
-            session_ms = timestamp_ms - left_ms
-        else:
-            session_ms = member.session_timeout_ms
-        known_ms = session_ms if session_ms > 0 else None
-        _remember(self.gone, instance_id, _Gone(timestamp_ms, known_ms))
-
-    def _back(self, instance_id: str, timestamp_ms: int, offset: int) -> None:
-        gone = self.gone.pop(instance_id, None)
-        if gone is None or timestamp_ms < gone.ended_ms:
-            return
-        late_ms = timestamp_ms - gone.ended_ms
-        took_ms = None if gone.session_ms is None else gone.session_ms + late_ms
-        self.restarts.append(Restart(instance_id, timestamp_ms, late_ms, gone.session_ms, took_ms, offset))
-        del self.restarts[:-MAX_AWAY]
+            if member.instance_id is None:
+                continue
+            gone = self.gone.pop(member.instance_id, None)
+            if gone is None or timestamp_ms < gone.ended_ms:
+                continue
+            known, late_ms = gone.session_ms, timestamp_ms - gone.ended_ms
+            took_ms = None if known is None else known + late_ms
+            self.restarts.append(Restart(member.instance_id, timestamp_ms, late_ms, known, took_ms, offset))
+            del self.restarts[:-MAX_AWAY]
 
 
 def _remember(place: dict[str, _T], instance_id: str, what: _T) -> None:

@@ -19,7 +19,15 @@ def report_share(step: GroupStep, carry: Carry, members: Membership) -> None:
     report_members(step, carry, members)
     report_settings(step, members)
     if after.epoch > before.epoch or before.kind != SHARE:
-        cause, proven = _cause(step, members)
+        cause, proven = cause_of_rebalance(before, after, members)
+        if not proven and before.share is not None:
+            topics = {topic for m in after.members.values() for topic in m.topics}
+            targets = {place for m in before.members.values() for place in m.target or ()}
+            waiting = {p for p in before.share.initialized if p.topic in topics} - targets
+            if waiting:
+                places = partitions_text(waiting)
+                cause = f"the delivery state of {places} exists, but no member was assigned it"
+                proven = True
         if not members.joined and not members.left and before.metadata_hash != after.metadata_hash:
             step.report(Kind.TOPICS_CHANGED, "the metadata of subscribed topics changed", cause=cause)
         carry.started.append((step.first_offset, step.timestamp_ms, cause))
@@ -31,20 +39,6 @@ def report_share(step: GroupStep, carry: Carry, members: Membership) -> None:
     _assigned(step, members)
     _delivery_state(step, was, now)
     report_finished(step, carry)
-
-
-def _cause(step: GroupStep, members: Membership) -> tuple[str, bool]:
-    """Return the cause of a rebalance; False when the records leave it open."""
-    before, after = step.before, step.after
-    cause, proven = cause_of_rebalance(before, after, members)
-    if not proven and before.share is not None:
-        topics = {topic for m in after.members.values() for topic in m.topics}
-        targets = {place for m in before.members.values() for place in m.target or ()}
-        waiting = {p for p in before.share.initialized if p.topic in topics} - targets
-        if waiting:
-            text = f"the delivery state of {partitions_text(waiting)} exists, but no member was assigned it"
-            return text, True
-    return cause, proven
 
 
 def _assigned(step: GroupStep, members: Membership) -> None:

@@ -41,8 +41,12 @@ class ShareRecords:
         elif isinstance(key, r.ShareGroupTargetAssignmentMetadataKey):
             self.target_epoch = known(r.ShareGroupTargetAssignmentMetadataValue, value)
         elif isinstance(key, r.ShareGroupStatePartitionMetadataKey):
-            self.partitions = known(r.ShareGroupStatePartitionMetadataValue, value)
-            return None, self._learn(names)
+            self.partitions = listed = known(r.ShareGroupStatePartitionMetadataValue, value)
+            if listed is None:
+                return None, False
+            topics: tuple[r.TopicPartitionsInfo | r.TopicInfo, ...]
+            topics = (*listed.initializing_topics, *listed.initialized_topics, *listed.deleting_topics)
+            return None, sum(names.learn(topic.topic_id, topic.topic_name) for topic in topics) > 0
         elif isinstance(key, r.ShareGroupMemberMetadataKey):
             put(self.clients, key.member_id, known(r.ShareGroupMemberMetadataValue, value))
             return key.member_id, False
@@ -53,13 +57,6 @@ class ShareRecords:
             put(self.currents, key.member_id, known(r.ShareGroupCurrentMemberAssignmentValue, value))
             return key.member_id, False
         return None, False
-
-    def _learn(self, names: TopicNames) -> bool:
-        if (listed := self.partitions) is None:
-            return False
-        topics: tuple[r.TopicPartitionsInfo | r.TopicInfo, ...]
-        topics = (*listed.initializing_topics, *listed.initialized_topics, *listed.deleting_topics)
-        return sum(names.learn(topic.topic_id, topic.topic_name) for topic in topics) > 0
 
     @property
     def ids(self) -> set[str]:

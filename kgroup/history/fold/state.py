@@ -7,6 +7,7 @@ log ends in the same state as replaying the whole one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from kgroup.domain import MemberStatus, TopicPartition
@@ -99,7 +100,9 @@ class GroupState:
         elif isinstance(key, r.ConsumerGroupMetadataKey):
             self.epoch_value = known(r.ConsumerGroupMetadataValue, value)
         elif isinstance(key, r.ConsumerGroupPartitionMetadataKey):
-            renamed = self._learn_legacy(known(r.ConsumerGroupPartitionMetadataValue, value), names)
+            self.legacy_metadata = legacy = known(r.ConsumerGroupPartitionMetadataValue, value)
+            topics = legacy.topics if legacy is not None else ()
+            renamed = sum(names.learn(topic.topic_id, topic.topic_name) for topic in topics) > 0
         elif isinstance(key, r.ConsumerGroupTargetAssignmentMetadataKey):
             self.target_value = known(r.ConsumerGroupTargetAssignmentMetadataValue, value)
         elif isinstance(key, r.ConsumerGroupRegularExpressionKey):
@@ -140,11 +143,6 @@ class GroupState:
             put(self.members, touched, self.share.member(touched, names))
         return renamed
 
-    def _learn_legacy(self, value: r.ConsumerGroupPartitionMetadataValue | None, names: TopicNames) -> bool:
-        self.legacy_metadata = value
-        topics = value.topics if value is not None else ()
-        return sum(names.learn(topic.topic_id, topic.topic_name) for topic in topics) > 0
-
     def _compose(self, record_type: int, member: str | None, names: TopicNames) -> None:
         """Update `members` with what a record of this type has changed."""
         kind, before = self.kind, self._composed
@@ -163,7 +161,10 @@ class GroupState:
         if self._composed == CLASSIC and self.classic is not None:
             self.members = classic_members(self.classic)
         elif self._composed == CONSUMER:
-            self.members = {m: self._consumer_member(m, names) for m in sorted(self._ids())}
+            self.members = {
+                m: self._consumer_member(m, names)
+                for m in sorted(self.subscriptions.keys() | self.currents.keys())
+            }
         elif self._composed == STREAMS:
             made = (self.streams.member(m) for m in sorted(self.streams.ids))
             self.members = {member.member_id: member for member in made if member is not None}
@@ -189,9 +190,6 @@ class GroupState:
             for m in members
             if m is not None
         }
-
-    def _ids(self) -> set[str]:
-        return self.subscriptions.keys() | self.currents.keys()
 
     def _consumer_member(self, member_id: str, names: TopicNames) -> RecordedMember:
         subscription, now = self.subscriptions.get(member_id), self.currents.get(member_id)
@@ -227,12 +225,19 @@ class GroupState:
         kind = self.kind
         classic = self.classic if kind == CLASSIC else None
         consumer, streams, share = kind == CONSUMER, kind == STREAMS, kind == SHARE
+        by_kind = {STREAMS: self.streams.group, CONSUMER: self.epoch_value, SHARE: self.share.group}
+        of = by_kind.get(kind)
+        targets = {STREAMS: self.streams.assignment_epoch, SHARE: self.share.assignment_epoch}
+        targets[CONSUMER] = self.target_value.assignment_epoch if self.target_value is not None else 1
+        # The assignor most members ask for; None when none asks (the broker's default).
+        votes = [m.assignor for m in self.members.values() if m.assignor] if consumer else []
+        asked = max(sorted(set(votes)), key=votes.count) if votes else None
         return View(
             kind=kind,
             epoch=self.epoch,
-            assignment_epoch=self._assignment_epoch(),
-            metadata_hash=self._metadata_hash(),
-            assignor=self._assignor() if consumer else getattr(classic, "protocol", None),
+            assignment_epoch=targets.get(kind, self.epoch),
+            metadata_hash=of.metadata_hash if of is not None else 0,
+            assignor=asked if consumer else getattr(classic, "protocol", None),
             leader=getattr(classic, "leader", None),
             state_timestamp_ms=getattr(classic, "current_state_timestamp", -1),
             members=dict(self.members),
@@ -256,25 +261,6 @@ class GroupState:
             return self.epoch_value.epoch if self.epoch_value is not None else 1
         return self.classic.generation if self.classic is not None else -1
 
-    def _assignment_epoch(self) -> int:
-        if self.kind == STREAMS:
-            return self.streams.assignment_epoch
-        if self.kind == SHARE:
-            return self.share.assignment_epoch
-        if self.kind == CONSUMER:
-            return self.target_value.assignment_epoch if self.target_value is not None else 1
-        return self.epoch
-
-    def _metadata_hash(self) -> int:
-        by_kind = {STREAMS: self.streams.group, CONSUMER: self.epoch_value, SHARE: self.share.group}
-        of = by_kind.get(self.kind)
-        return of.metadata_hash if of is not None else 0
-
-    def _assignor(self) -> str | None:
-        """Return the assignor most members ask for; None when none asks (the broker's default)."""
-        votes = [m.assignor for m in self.members.values() if m.assignor]
-        return max(sorted(set(votes)), key=votes.count) if votes else None
-
 
 def classic_members(value: r.GroupMetadataValue) -> dict[str, RecordedMember]:
     """Return the members in a classic group's record (GroupMetadata value, any version)."""
@@ -282,8 +268,14 @@ def classic_members(value: r.GroupMetadataValue) -> dict[str, RecordedMember]:
     # Connect's workers, and other users of the protocol, join with bytes of their own.
     consumer = value.protocol_type == "consumer"
     for m in value.members:
-        joined = _subscription(m.subscription) if consumer else None
-        given = _assignment(m.assignment) if consumer else None
+        joined: Subscription | None = None
+        given: Assignment | None = None
+        if consumer:
+            with suppress(DecodeError):
+                joined = Subscription.decode(m.subscription)
+            with suppress(DecodeError):
+                # A leader may assign nothing by no bytes at all.
+                given = Assignment.decode(m.assignment) if m.assignment else Assignment()
         session = m.session_timeout
         found[m.member_id] = RecordedMember(
             member_id=m.member_id,
@@ -306,22 +298,6 @@ def classic_members(value: r.GroupMetadataValue) -> dict[str, RecordedMember]:
             joined_with=joined,
         )
     return found
-
-
-def _subscription(data: bytes) -> Subscription | None:
-    try:
-        return Subscription.decode(data)
-    except DecodeError:
-        return None
-
-
-def _assignment(data: bytes) -> Assignment | None:
-    if not data:
-        return Assignment()  # how a leader may assign nothing to a member
-    try:
-        return Assignment.decode(data)
-    except DecodeError:
-        return None
 
 
 def _partitions(

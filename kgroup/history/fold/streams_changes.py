@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import chain
 
 from kgroup.domain import MemberStatus
@@ -18,7 +17,7 @@ from kgroup.history.fold.explain import Membership, labels
 from kgroup.history.fold.step import Carry, Fields, GroupStep
 from kgroup.history.fold.tasks import StreamsClient, TaskSets
 from kgroup.history.fold.view import INTERRUPTED, STREAMS, RecordedMember, StreamsView, View
-from kgroup.protocol.streams_records import StreamsGroupTopologyValue, sources_of
+from kgroup.protocol.streams_records import sources_of
 
 
 def report_streams(step: GroupStep, carry: Carry, members: Membership) -> None:
@@ -36,7 +35,10 @@ def report_streams(step: GroupStep, carry: Carry, members: Membership) -> None:
         carry.started.append((step.first_offset, step.timestamp_ms, cause))
         epochs = f"epoch {before.epoch} → {after.epoch}" if before.epoch >= 0 else f"epoch {after.epoch}"
         step.report(Kind.REBALANCE_STARTED, epochs, cause=cause, proven=proven)
-    if _targeted(before, after):
+    # Until the first target is computed, its epoch is only assumed.
+    had = before.streams is not None and before.streams.has_target
+    has = after.streams is not None and after.streams.has_target
+    if has and (not had or after.assignment_epoch > before.assignment_epoch):
         step.report_target([f"{m.label} {_of(m).target.text}" for m in after.members.values()])
     _reconciliation(step, carry, members)
     ready = after.streams is None or after.streams.is_ready
@@ -50,7 +52,14 @@ def _updated(step: GroupStep, members: Membership) -> list[RecordedMember]:
         # Without a process id record 19 has not been read: the member's first one updates nothing.
         if old.streams is None or new.streams is None or not old.streams.process_id:
             continue
-        if changed := _differences(old.streams, new.streams):
+        was, now = old.streams, new.streams
+        pairs = (
+            ("process", was.process_id, now.process_id),
+            ("topology epoch", was.topology_epoch, now.topology_epoch),
+            ("endpoint", was.endpoint, now.endpoint),
+            ("client tags", _settings_text(was.tags), _settings_text(now.tags)),
+        )
+        if changed := [f"{what} {before} → {after}" for what, before, after in pairs if before != after]:
             step.report(Kind.MEMBER_UPDATED, f"{new.label}: {', '.join(changed)}", new)
         if changed or (old.client_id, old.host, old.rack_id, old.rebalance_timeout_ms) != (
             new.client_id,
@@ -60,16 +69,6 @@ def _updated(step: GroupStep, members: Membership) -> list[RecordedMember]:
         ):
             found.append(new)
     return found
-
-
-def _differences(old: StreamsClient, new: StreamsClient) -> list[str]:
-    pairs = (
-        ("process", old.process_id, new.process_id),
-        ("topology epoch", old.topology_epoch, new.topology_epoch),
-        ("endpoint", old.endpoint, new.endpoint),
-        ("client tags", _settings_text(old.tags), _settings_text(new.tags)),
-    )
-    return [f"{what} {before} → {after}" for what, before, after in pairs if before != after]
 
 
 def _settings_text(settings: tuple[tuple[str, str], ...]) -> str:
@@ -83,7 +82,15 @@ def _group(step: GroupStep) -> None:
         step.after.streams or StreamsView(),
     )
     if before.topology != after.topology:
-        step.report(Kind.TOPOLOGY_SET, _topology_text(before.topology, after.topology))
+        text, old, new = "the group no longer has a topology", before.topology, after.topology
+        if new is not None:
+            epochs = f"epoch {old.epoch} → {new.epoch}" if old is not None else f"epoch {new.epoch}"
+            reads = [
+                f"{p.subtopology_id} reads {', '.join(sources_of(p)) or 'nothing'}" for p in new.subtopologies
+            ]
+            more = f"; and {len(reads) - SHOWN} more" if len(reads) > SHOWN else ""
+            text = f"topology {epochs}: {'; '.join(reads[:SHOWN])}{more}"
+        step.report(Kind.TOPOLOGY_SET, text)
     if after.topology is not None and after.is_ready and not before.is_ready:
         step.report(
             Kind.TOPOLOGY_READY, f"all topics that topology epoch {after.topology.epoch} needs are there"
@@ -96,32 +103,20 @@ def _group(step: GroupStep) -> None:
             cause="topics are missing or wrongly partitioned: which, the records do not say",
         )
     if after.topology is not None:
-        for text in _description_texts(before, after):
+        # The application's description of it is in no record (KIP-1331).
+        stored, refused = after.stored_description, after.refused_description
+        if stored == INTERRUPTED != before.stored_description:
+            text = "an update of the topology's description was begun"
+            step.report(Kind.DESCRIPTION_CHANGED, f"{text}: until it ends, it is unknown what is stored")
+        elif stored != before.stored_description:
+            what = f"the description of topology epoch {stored}" if stored >= 0 else "no description"
+            step.report(Kind.DESCRIPTION_CHANGED, f"{what} is stored")
+        if refused not in (-1, before.refused_description):
+            text = f"the broker's plugin refused the description of topology epoch {refused} for good"
             step.report(Kind.DESCRIPTION_CHANGED, text)
     if before.configs != after.configs and step.before.kind == STREAMS:
         was, now = _settings_text(before.configs), _settings_text(after.configs)
         step.report(Kind.SETTINGS_CHANGED, f"targets are made with {now}, before with {was}")
-
-
-def _description_texts(before: StreamsView, after: StreamsView) -> Iterator[str]:
-    """Yield changes of the application's description of its topology, which is in no record (KIP-1331)."""
-    was, now = before.stored_description, after.stored_description
-    if now == INTERRUPTED != was:
-        yield "an update of the topology's description was begun: until it ends, it is unknown what is stored"
-    elif now != was:
-        yield f"the description of topology epoch {now} is stored" if now >= 0 else "no description is stored"
-    refused = after.refused_description
-    if refused not in (-1, before.refused_description):
-        yield f"the broker's plugin refused the description of topology epoch {refused} for good"
-
-
-def _topology_text(before: StreamsGroupTopologyValue | None, after: StreamsGroupTopologyValue | None) -> str:
-    if after is None:
-        return "the group no longer has a topology"
-    was = f"epoch {before.epoch} → {after.epoch}" if before is not None else f"epoch {after.epoch}"
-    parts = [f"{p.subtopology_id} reads {', '.join(sources_of(p)) or 'nothing'}" for p in after.subtopologies]
-    more = f"; and {len(parts) - SHOWN} more" if len(parts) > SHOWN else ""
-    return f"topology {was}: {'; '.join(parts[:SHOWN])}{more}"
 
 
 _TOPICS = "the metadata of the topology's topics changed (created, deleted, more partitions or racks)"
@@ -168,13 +163,6 @@ def _group_causes(before: View, after: View) -> list[str]:
     return found
 
 
-def _targeted(before: View, after: View) -> bool:
-    """Return whether a target was computed: until the first one is, its epoch is only assumed."""
-    had = before.streams is not None and before.streams.has_target
-    has = after.streams is not None and after.streams.has_target
-    return has and (not had or after.assignment_epoch > before.assignment_epoch)
-
-
 def _of(member: RecordedMember | None) -> StreamsClient:
     return (member.streams if member is not None else None) or StreamsClient()
 
@@ -200,24 +188,21 @@ def _reconciliation(step: GroupStep, carry: Carry, members: Membership) -> None:
             text = f"suspicious: the epoch of {member.label} went back from {was.epoch} to {member.epoch}"
             step.report(Kind.EPOCH_REGRESSED, text, member, suspicious=True, **more)
         elif was is None or _place(was) != _place(member):
-            _moved(step, member, _of(was), more)
+            now = _of(member)
+            given = _of(was).holds - now.holds
+            gave = f", gave up {given.text}" if given else ""
+            if member.state == MemberStatus.REVOKING:
+                text = f"{labels((member,))} has to give up {now.revoking.text}"
+                step.report(Kind.MEMBER_REVOKING, text, member, **more)
+            elif member.state == MemberStatus.WAITING:
+                text = (
+                    f"{labels((member,))} has {now.has.text}, waits for {(now.target - now.has).text}{gave}"
+                )
+                step.report(Kind.MEMBER_WAITING, text, member, **more)
+            elif member.state == MemberStatus.STABLE and member.epoch > 0:
+                text = f"{labels((member,))} has {now.has.text} at epoch {member.epoch}{gave}"
+                step.report(Kind.MEMBER_RECONCILED, text, member, **more)
 
 
 def _place(member: RecordedMember) -> tuple[MemberStatus, int, TaskSets]:
     return member.state, member.epoch, _of(member).holds
-
-
-def _moved(step: GroupStep, member: RecordedMember, was: StreamsClient, more: Fields) -> None:
-    now = _of(member)
-    given = was.holds - now.holds
-    gave = f", gave up {given.text}" if given else ""
-    if member.state == MemberStatus.REVOKING:
-        step.report(
-            Kind.MEMBER_REVOKING, f"{labels((member,))} has to give up {now.revoking.text}", member, **more
-        )
-    elif member.state == MemberStatus.WAITING:
-        text = f"{labels((member,))} has {now.has.text}, waits for {(now.target - now.has).text}{gave}"
-        step.report(Kind.MEMBER_WAITING, text, member, **more)
-    elif member.state == MemberStatus.STABLE and member.epoch > 0:
-        text = f"{labels((member,))} has {now.has.text} at epoch {member.epoch}{gave}"
-        step.report(Kind.MEMBER_RECONCILED, text, member, **more)

@@ -60,30 +60,13 @@ class StreamsRecords:
         metadata, now = self.clients.get(member_id), self.currents.get(member_id)
         if metadata is None and now is None:
             return None
-        client = self._client(member_id)
-        return RecordedMember(
-            member_id=member_id,
-            instance_id=metadata.instance_id if metadata is not None else None,
-            client_id=metadata.client_id if metadata is not None else "",
-            host=metadata.client_host if metadata is not None else "",
-            protocol=STREAMS,
-            epoch=now.member_epoch if now is not None else -1,
-            state=_state(now),
-            rack_id=metadata.rack_id if metadata is not None else None,
-            previous_epoch=now.previous_member_epoch if now is not None else -1,
-            rebalance_timeout_ms=metadata.rebalance_timeout_ms if metadata is not None else -1,
-            assigned=read_by(self.topology, client.has.active),
-            revoking=read_by(self.topology, client.revoking.active),
-            target=read_by(self.topology, client.target.active),
-            assignment_epochs=self._epochs(now),
-            streams=client,
-        )
-
-    def _client(self, member_id: str) -> StreamsClient:
-        metadata, now = self.clients.get(member_id), self.currents.get(member_id)
+        state = MemberStatus.JOINING
+        if now is not None:
+            coded = _STATES.get(now.state, MemberStatus.UNKNOWN)
+            state = MemberStatus.LEFT if now.member_epoch == LEFT_FOR_NOW else coded
         target = self.targets.get(member_id)
         at = metadata.user_endpoint if metadata is not None else None
-        return StreamsClient(
+        client = StreamsClient(
             process_id=metadata.process_id if metadata is not None else "",
             topology_epoch=metadata.topology_epoch if metadata is not None else -1,
             endpoint=f"{at.host}:{at.port}" if at is not None else None,
@@ -99,6 +82,23 @@ class StreamsRecords:
             target=NO_TASKS
             if target is None
             else tasks_of(target.active_tasks, target.standby_tasks, target.warmup_tasks),
+        )
+        return RecordedMember(
+            member_id=member_id,
+            instance_id=metadata.instance_id if metadata is not None else None,
+            client_id=metadata.client_id if metadata is not None else "",
+            host=metadata.client_host if metadata is not None else "",
+            protocol=STREAMS,
+            epoch=now.member_epoch if now is not None else -1,
+            state=state,
+            rack_id=metadata.rack_id if metadata is not None else None,
+            previous_epoch=now.previous_member_epoch if now is not None else -1,
+            rebalance_timeout_ms=metadata.rebalance_timeout_ms if metadata is not None else -1,
+            assigned=read_by(self.topology, client.has.active),
+            revoking=read_by(self.topology, client.revoking.active),
+            target=read_by(self.topology, client.target.active),
+            assignment_epochs=self._epochs(now),
+            streams=client,
         )
 
     def _epochs(self, now: r.StreamsGroupCurrentMemberAssignmentValue | None) -> dict[TopicPartition, int]:
@@ -138,11 +138,3 @@ class StreamsRecords:
             stored_description=group.stored_description_topology_epoch,
             refused_description=group.failed_description_topology_epoch,
         )
-
-
-def _state(now: r.StreamsGroupCurrentMemberAssignmentValue | None) -> MemberStatus:
-    if now is None:
-        return MemberStatus.JOINING
-    if now.member_epoch == LEFT_FOR_NOW:
-        return MemberStatus.LEFT
-    return _STATES.get(now.state, MemberStatus.UNKNOWN)

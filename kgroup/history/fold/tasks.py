@@ -9,7 +9,6 @@ from typing import NamedTuple, Protocol
 from kgroup.domain import TopicPartition
 from kgroup.history.fold.events import ranges_text
 from kgroup.protocol.streams_records import (
-    CopartitionGroup,
     StreamsGroupTopologyValue,
     Subtopology,
     sources_of,
@@ -44,7 +43,15 @@ class TaskSets:
     def text(self) -> str:
         """As `describe` writes them: `active 0:0-2, standby 1:0`; `no tasks` for none."""
         roles = (("active", self.active), ("standby", self.standby), ("warm-up", self.warmup))
-        return ", ".join(f"{role} {_listed(tasks)}" for role, tasks in roles if tasks) or "no tasks"
+        found = []
+        for role, tasks in roles:
+            parts: dict[str, list[int]] = {}
+            for task in sorted(tasks):
+                parts.setdefault(task.subtopology, []).append(task.number)
+            if parts:
+                listed = (f"{name}:{ranges_text(numbers)}" for name, numbers in parts.items())
+                found.append(f"{role} {' '.join(listed)}")
+        return ", ".join(found) or "no tasks"
 
 
 NO_TASKS = TaskSets()
@@ -141,18 +148,11 @@ def _is_certain(part: Subtopology, name: str, number: int) -> bool:
     if part.source_topic_regex:
         return False
     names = set(sources_of(part))
-    return len(names) == 1 or any(_named(part, group) == names for group in part.copartition_groups)
-
-
-def _named(part: Subtopology, group: CopartitionGroup) -> set[str]:
-    """Return the topics of one copartition group: all of one size, else no task is assigned (KIP-1071)."""
     source, again = part.source_topics, part.repartition_source_topics
-    found = {source[i] for i in group.source_topics if 0 <= i < len(source)}
-    return found | {again[i].name for i in group.repartition_source_topics if 0 <= i < len(again)}
-
-
-def _listed(tasks: Iterable[Task]) -> str:
-    parts: dict[str, list[int]] = {}
-    for task in sorted(tasks):
-        parts.setdefault(task.subtopology, []).append(task.number)
-    return " ".join(f"{name}:{ranges_text(numbers)}" for name, numbers in parts.items())
+    # The topics of one copartition group are all of one size, else no task is assigned (KIP-1071).
+    together = (
+        {source[i] for i in group.source_topics if 0 <= i < len(source)}
+        | {again[i].name for i in group.repartition_source_topics if 0 <= i < len(again)}
+        for group in part.copartition_groups
+    )
+    return len(names) == 1 or names in together

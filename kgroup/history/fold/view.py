@@ -167,17 +167,18 @@ class View:
 
 def renamed(view: View, names: Mapping[str, str]) -> View:
     """Return the same moment with topic names for ids, as far as `names` (by the id's text) has them."""
-    return replace(view, members={m: _renamed(member, names) for m, member in view.members.items()})
 
-
-def _renamed(member: RecordedMember, names: Mapping[str, str]) -> RecordedMember:
     def of(place: TopicPartition) -> TopicPartition:
         return TopicPartition(names.get(place.topic, place.topic), place.partition)
 
-    return replace(
-        member,
-        assigned=frozenset(map(of, member.assigned)),
-        revoking=frozenset(map(of, member.revoking)),
-        target=None if member.target is None else frozenset(map(of, member.target)),
-        assignment_epochs={of(place): epoch for place, epoch in member.assignment_epochs.items()},
-    )
+    members = {
+        member_id: replace(
+            member,
+            assigned=frozenset(map(of, member.assigned)),
+            revoking=frozenset(map(of, member.revoking)),
+            target=None if member.target is None else frozenset(map(of, member.target)),
+            assignment_epochs={of(place): epoch for place, epoch in member.assignment_epochs.items()},
+        )
+        for member_id, member in view.members.items()
+    }
+    return replace(view, members=members)

@@ -58,18 +58,16 @@ class PartitionCapture:
         segments = sorted(folder.glob("*.log"))
         # A crash can leave the newest segment without a whole batch: the one before says where to continue.
         while segments and found.next_offset < 0:
-            found._adopt(segments.pop())
+            newest = segments.pop()
+            with newest.open("rb+") as file:
+                last, whole = last_batch(file, str(newest))
+                file.truncate(whole)
+            if last is None:
+                newest.unlink()
+                continue
+            found.path, found.next_offset = newest, last.last_offset + 1
+            found.day = last.max_timestamp_ms // DAY_MS
         return found
-
-    def _adopt(self, path: Path) -> None:
-        """Continue the last segment; cut off what a crash left half written."""
-        with path.open("rb+") as file:
-            last, whole = last_batch(file, str(path))
-            file.truncate(whole)
-        if last is None:
-            path.unlink()
-            return
-        self.path, self.next_offset, self.day = path, last.last_offset + 1, last.max_timestamp_ms // DAY_MS
 
     def append(self, data: bytes, sync: bool = True) -> int:
         """Keep the new batches of a Fetch answer, durable on return; return how many there were.
@@ -124,7 +122,25 @@ class PartitionCapture:
                 self.day = day
             self.next_offset = header.last_offset + 1
             self.bytes_in += header.end - header.position
-            part.append(_compact(data, header))
+            raw = data[header.position : header.end]
+            # Re-encoded, a compacted batch would lose its holes, and markers are never compressed (KIP-98).
+            whole = header.last_offset - header.base_offset + 1 == header.records
+            if whole and len(raw) >= 512 and not header.attributes & (PACKED | CONTROL):
+                batch = Batch(raw)
+                made = encode_batch(
+                    batch.records,
+                    base_offset=header.base_offset,
+                    leader_epoch=batch.partition_leader_epoch,
+                    compression=Compression.ZSTD,
+                    producer_id=header.producer_id,
+                    producer_epoch=header.producer_epoch,
+                    base_sequence=batch.base_sequence,
+                    transactional=batch.transactional,
+                )
+                # Under log append time only the header has the broker's timestamp, which would be lost.
+                if len(made) < len(raw) and not batch.log_append_time:
+                    raw = made
+            part.append(raw)
         if part:
             yield part
 
@@ -150,28 +166,6 @@ def last_batch(file: Readable, name: str) -> tuple[BatchHeader | None, int]:
     if scanner.bad:
         raise StorageError(f"{scanner.bad[0]}", hint="move this file away and start the capture again")
     return last, whole
-
-
-def _compact(data: bytes, header: BatchHeader) -> bytes:
-    """Return the batch with its records compressed, or unchanged if they are or that does not pay."""
-    raw = data[header.position : header.end]
-    # Re-encoded, a compacted batch would lose its holes, and markers are never compressed (KIP-98).
-    whole = header.last_offset - header.base_offset + 1 == header.records
-    if header.attributes & (PACKED | CONTROL) or not whole or len(raw) < 512:
-        return raw
-    batch = Batch(raw)
-    made = encode_batch(
-        batch.records,
-        base_offset=header.base_offset,
-        leader_epoch=batch.partition_leader_epoch,
-        compression=Compression.ZSTD,
-        producer_id=header.producer_id,
-        producer_epoch=header.producer_epoch,
-        base_sequence=batch.base_sequence,
-        transactional=batch.transactional,
-    )
-    # Under log append time only the header has the broker's timestamp, which would be lost.
-    return made if len(made) < len(raw) and not batch.log_append_time else raw
 
 
 class Keeper(Protocol):

@@ -25,19 +25,6 @@ _CHUNK = 1 << 20
 _HINT = "read one cluster at a time: name its folders only"
 
 
-def _cluster_ids(partitions: Mapping[int, Sequence[AnyFile]]) -> Iterator[tuple[AnyFolder, str]]:
-    """Yield the folders of partitions whose cluster is known, with its id."""
-    ids: dict[AnyFolder, str | None] = {}
-    for file in (file for files in partitions.values() for file in files):
-        data = folder_of(file).parent
-        if data not in ids:
-            lines = (text_of(data, META_FILE, file) or "").splitlines()
-            values = dict(line.split("=", 1) for line in lines if "=" in line)
-            ids[data] = values.get("cluster.id", "").strip() or None
-        if (found := ids[data]) is not None:
-            yield file.parent, found
-
-
 def check_one_cluster(partitions: Mapping[int, Sequence[AnyFile]]) -> str | None:
     """Return the id of the one cluster of all these segments; None if no folder has it.
 
@@ -46,8 +33,15 @@ def check_one_cluster(partitions: Mapping[int, Sequence[AnyFile]]) -> str | None
     """
     # Ids first: they need no record to be read, and name the clusters.
     known: dict[str, AnyFolder] = {}
-    for folder, found in _cluster_ids(partitions):
-        known.setdefault(found, folder)
+    ids: dict[AnyFolder, str | None] = {}
+    for file in (file for files in partitions.values() for file in files):
+        data = folder_of(file).parent
+        if data not in ids:
+            lines = (text_of(data, META_FILE, file) or "").splitlines()
+            values = dict(line.split("=", 1) for line in lines if "=" in line)
+            ids[data] = values.get("cluster.id", "").strip() or None
+        if (found := ids[data]) is not None:
+            known.setdefault(found, file.parent)
     if len(known) > 1:
         (one, here), (other, there), *_ = known.items()
         text = f"{here} and {there} are of different clusters: {one} and {other}"

@@ -194,26 +194,23 @@ class LiveLog:
     def batches(self, progress: Progress | None = None) -> Iterator[tuple[bytes, Iterator[BatchHeader]]]:
         self.failure = None
         try:
-            yield from self._batches(progress)
+            if self.position is None:
+                self.position, self.end = self.topic.bounds(self.partition)
+            while True:
+                at = self.position
+                data, self.end = self.topic.fetch(self.partition, at)
+                scanner = Scanner(f"{self.source} from offset {at}")
+                if data:
+                    # A Fetch begins with the whole batch that holds its offset, and may end inside one.
+                    yield data, (h for h in scanner.headers(data, True) if h.last_offset >= at)
+                self.bad += [bad for bad in scanner.bad if "cut short" not in bad.reason]
+                self.position = max(at, scanner.last_offset + 1)
+                if progress is not None:
+                    progress(len(data))
+                end = self.end if self.until is None else min(self.until, self.end)
+                if self.position >= end or self.position == at:
+                    return
         except KgroupError as error:
             if not self.tolerant:
                 raise
             self.failure = error
-
-    def _batches(self, progress: Progress | None) -> Iterator[tuple[bytes, Iterator[BatchHeader]]]:
-        if self.position is None:
-            self.position, self.end = self.topic.bounds(self.partition)
-        while True:
-            at = self.position
-            data, self.end = self.topic.fetch(self.partition, at)
-            scanner = Scanner(f"{self.source} from offset {at}")
-            if data:
-                # A Fetch begins with the whole batch that holds its offset, and may end inside one.
-                yield data, (h for h in scanner.headers(data, True) if h.last_offset >= at)
-            self.bad += [bad for bad in scanner.bad if "cut short" not in bad.reason]
-            self.position = max(at, scanner.last_offset + 1)
-            if progress is not None:
-                progress(len(data))
-            end = self.end if self.until is None else min(self.until, self.end)
-            if self.position >= end or self.position == at:
-                return

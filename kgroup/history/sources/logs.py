@@ -137,13 +137,29 @@ def segments_of(places: Sequence[Path | Location], options: StorageOptions | Non
     shared: dict[int, set[AnyFile]] = {}
     neighbours: list[RemoteFile] = []
     for place in places:
-        below = _below(place, options or StorageOptions())
+        if isinstance(place, Location) and not place.is_local:
+            below = _remote(place, options or StorageOptions())
+        else:
+            path = place if isinstance(place, Path) else place.local
+            if not path.exists():
+                raise StorageError(f"{path} does not exist")
+            inside = (file for file in path.rglob("*.*") if _wanted(file) and file.is_file())
+            below = _Below([_unpacked(path)] if path.is_file() else _own(inside, path))
+        if not below.segments:
+            raise StorageError(
+                f"{place} holds no segment of {OFFSETS_TOPIC}",
+                hint=f"wanted: files like {'0' * 20}.log in folders like {OFFSETS_TOPIC}-7",
+            )
         for file in below.segments:
-            if (number := partition_in(folder_of(file), SHARE_STATE_TOPIC)) is not None:
+            folder = folder_of(file)
+            if (number := partition_in(folder, SHARE_STATE_TOPIC)) is not None:
                 shared.setdefault(number, set()).add(file)
                 continue
-            _check_topic(file)
-            found.setdefault(partition_in(folder_of(file)) or 0, set()).add(file)
+            number = partition_in(folder)
+            if number is None and text_of(folder, _PARTITION_FILE, file) is not None:
+                topic = folder.name.rpartition("-")[0] or folder.name
+                raise StorageError(f"{file} is a segment of {topic}, not of {OFFSETS_TOPIC}")
+            found.setdefault(number or 0, set()).add(file)
         neighbours += below.neighbours
     partitions, state = _ordered(found), _ordered(shared)
     cluster, other = check_one_cluster(partitions), check_one_cluster(state) if state else None
@@ -203,30 +219,8 @@ class _Below:
     neighbours: list[RemoteFile] = field(default_factory=list)
 
 
-def _below(place: Path | Location, options: StorageOptions) -> _Below:
-    if isinstance(place, Location) and not place.is_local:
-        found = _remote(place, options)
-    else:
-        found = _local(place if isinstance(place, Path) else place.local)
-    if not found.segments:
-        raise StorageError(
-            f"{place} holds no segment of {OFFSETS_TOPIC}",
-            hint=f"wanted: files like {'0' * 20}.log in folders like {OFFSETS_TOPIC}-7",
-        )
-    return found
-
-
-def _local(path: Path) -> _Below:
-    """Return the offsets topic's segments below a folder; other topics' segments there are skipped."""
-    if not path.exists():
-        raise StorageError(f"{path} does not exist")
-    if path.is_file():
-        return _Below([_unpacked(path)])
-    return _Below(_own((file for file in path.rglob("*.*") if _wanted(file) and file.is_file()), path))
-
-
 def _remote(place: Location, options: StorageOptions) -> _Below:
-    """As `_local`; a listing is read as it arrives, and only what may be wanted of it is kept."""
+    """Return what lies there; a listing is read as it arrives, and only what may be wanted of it is kept."""
     store = open_store(place, options)
     if place.path and "." in place.name:
         with suppress(StorageMissing):
@@ -258,20 +252,32 @@ def _wanted(file: AnyFile) -> bool:
 
 
 def _own(files: Iterable[AnyFile], folder: AnyFolder) -> list[AnyFile]:
-    """Return the segments of both topics among a folder's files; StorageError if some are packed."""
+    """Return the segments of both topics among a folder's files; StorageError for packed ones."""
     named = list(files)
     ours = [file for file in named if _is_ours(file.parent)]
     segments = [file for file in ours or named if is_segment(file) and (ours or file.parent == folder)]
     for file in named:
         # An archive next to segments may be anything; one instead of them is what was to be read.
-        whole = is_packed(file) and (not segments or is_packed_segment(file) and _meant(file, folder))
-        if whole:
+        if is_packed(file) and (
+            not segments
+            or is_packed_segment(file)
+            and (_is_ours(file.parent) or file.parent == folder or file.name.startswith(OFFSETS_TOPIC))
+        ):
             raise refuse_packed(file)
     manifests = {str(file): file for file in ours if file.name.endswith(MANIFEST)}
     for file in segments:
         neighbour = manifests.get(str(file).removesuffix(".log") + MANIFEST)
-        if neighbour is not None:
-            _check_plain(file, neighbour)
+        if neighbour is None:
+            continue
+        try:
+            said = json.loads(neighbour.read_bytes())
+            packed, secret = said.get("compression"), said.get("encryption")
+        except (OSError, ValueError, AttributeError):
+            continue
+        if packed or secret:
+            what = "encrypted" if secret else "compressed"
+            hint = "copy the topic's segments from a broker, or record it with kgroup capture"
+            raise StorageError(f"{file} was {what} by tiered storage, so it is not read", hint)
     return segments
 
 
@@ -280,37 +286,10 @@ def _is_ours(folder: AnyFolder) -> bool:
     return any(partition_in(folder, topic) is not None for topic in (OFFSETS_TOPIC, SHARE_STATE_TOPIC))
 
 
-def _meant(file: AnyFile, folder: AnyFolder) -> bool:
-    """Return whether a packed file would be read, were it not packed."""
-    inside = _is_ours(file.parent)
-    return inside or file.parent == folder or file.name.startswith(OFFSETS_TOPIC)
-
-
 def _unpacked(file: AnyFile) -> AnyFile:
     if is_packed(file):
         raise refuse_packed(file)
     return file
-
-
-def _check_plain(file: AnyFile, manifest: AnyFile) -> None:
-    """Raise StorageError for a segment compressed or encrypted by tiered storage, as its manifest says."""
-    try:
-        manifest_of = json.loads(manifest.read_bytes())
-        packed, secret = manifest_of.get("compression"), manifest_of.get("encryption")
-    except (OSError, ValueError, AttributeError):
-        return
-    if packed or secret:
-        what = "encrypted" if secret else "compressed"
-        hint = "copy the topic's segments from a broker, or record it with kgroup capture"
-        raise StorageError(f"{file} was {what} by tiered storage, so it is not read", hint)
-
-
-def _check_topic(file: AnyFile) -> None:
-    """Raise StorageError for a segment in a broker's folder of another topic."""
-    folder = folder_of(file)
-    if partition_in(folder) is None and text_of(folder, _PARTITION_FILE, file) is not None:
-        topic = folder.name.rpartition("-")[0]
-        raise StorageError(f"{file} is a segment of {topic or folder.name}, not of {OFFSETS_TOPIC}")
 
 
 def topic_names_near(

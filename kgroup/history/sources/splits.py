@@ -76,7 +76,15 @@ def plan_splits(
     splits: list[Split] = []
     for log in logs:
         before = (after or {}).get(log.partition, -1)
-        files = _unread(log.files, before)
+        files: list[AnyFile] = []
+        for i, file in enumerate(log.files):
+            # A segment's name is its first offset. Only within a folder does the next one's name show where
+            # this one ends; tiered storage may hold a segment twice.
+            base = base_offset(file)
+            behind = (base_offset(f) for f in log.files[i + 1 :] if f.parent == file.parent)
+            following = next((b for b in behind if b is not None and (base is None or b > base)), None)
+            if following is None or following - 1 > before:
+                files.append(file)
         one = log.partition in whole or len({file.parent for file in files}) > 1
         packs = [[_whole(file) for file in files]] if one else _packed(files, max(1, split_bytes))
         found = (Split(log.partition, i, tuple(p), before) for i, p in enumerate(packs))
@@ -124,20 +132,6 @@ def _old_format(path: AnyFile) -> bool:
             return file.read(17)[16:] in (b"\0", b"\1")
     except OSError:
         return False
-
-
-def _unread(files: Sequence[AnyFile], after: int) -> list[AnyFile]:
-    """Return the segments that may hold an offset after `after`; a segment's name is its first offset."""
-    left = []
-    for i, file in enumerate(files):
-        # Only within a folder does the next segment's name show where this one ends; tiered storage may hold
-        # a segment twice.
-        base = base_offset(file)
-        behind = (base_offset(f) for f in files[i + 1 :] if f.parent == file.parent)
-        following = next((b for b in behind if b is not None and (base is None or b > base)), None)
-        if following is None or following - 1 > after:
-            left.append(file)
-    return left
 
 
 @dataclass(slots=True)
@@ -221,7 +215,9 @@ class SplitReader:
                     self.cut = piece.path
                 done = done or final
                 rest = b"" if done else chunk[scanner.consumed :]
-        self.bad += _named(piece, scanner)
+        bad = scanner.bad
+        foreign = bad and not scanner.batches and bad[0].start == 0
+        self.bad += [BadRange(piece.path, 0, bad[-1].end, "not a segment of Kafka's log")] if foreign else bad
 
     def _fresh(self, headers: list[BatchHeader]) -> list[BatchHeader]:
         """Return those that were not read before, in this split or by an earlier run."""
@@ -247,10 +243,3 @@ def _end_at(end: int, origin: int, headers: list[BatchHeader], scanner: Scanner)
     scanner.bad = [bad for bad in scanner.bad if bad.start < last]
     del headers[ours:]
     return True
-
-
-def _named(piece: Piece, scanner: Scanner) -> list[BadRange]:
-    bad = scanner.bad
-    if bad and not scanner.batches and bad[0].start == 0:
-        return [BadRange(piece.path, 0, bad[-1].end, "not a segment of Kafka's log")]
-    return bad

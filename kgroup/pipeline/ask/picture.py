@@ -35,23 +35,19 @@ def write_png(shown: Timeline, path: Path) -> None:
         lag.step(_days(at for at, _ in steps), [n for _, n in steps], where="post")
     else:
         lag.set_yticks([])
-    _lanes(lanes, shown)
+    names = list(LANES)
+    for number, name in enumerate(names):
+        own = [event for event in shown.events if event.kind in LANES[name]]
+        starts, ends = _days(e.timestamp_ms for e in own), _days(e.end_timestamp_ms for e in own)
+        lanes.scatter(starts, [number] * len(own), marker="|", s=120, color=COLOURS[name])
+        lanes.hlines([number] * len(own), starts, ends, linewidth=8, color=COLOURS[name], alpha=0.5)
+    lanes.set_yticks(range(len(names)), names)
+    lanes.set_ylim(len(names) - 0.5, -0.5)
     lanes.set_xlim(_days(shown.bounds))
     lanes.xaxis_date(tz=UTC)
     lanes.set_xlabel(f"UTC · {shown.remark}", fontsize="small", wrap=True, parse_math=False)
     figure.autofmt_xdate()
     figure.savefig(path, dpi=110, format="png")
-
-
-def _lanes(axes: Any, shown: Timeline) -> None:
-    names = list(LANES)
-    for number, name in enumerate(names):
-        own = [event for event in shown.events if event.kind in LANES[name]]
-        starts, ends = _days(e.timestamp_ms for e in own), _days(e.end_timestamp_ms for e in own)
-        axes.scatter(starts, [number] * len(own), marker="|", s=120, color=COLOURS[name])
-        axes.hlines([number] * len(own), starts, ends, linewidth=8, color=COLOURS[name], alpha=0.5)
-    axes.set_yticks(range(len(names)), names)
-    axes.set_ylim(len(names) - 0.5, -0.5)
 
 
 def _days(times_ms: Any) -> Any:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from html import escape
 
-from kgroup.history.fold.events import Event
 from kgroup.pipeline.ask.timeline import COLOURS, LANES, Timeline, line_of
 
 WIDTH, HEIGHT, LEFT, LANE = 1000, 200, 110, 26
@@ -22,8 +21,14 @@ def page(shown: Timeline) -> str:
     first, last = shown.bounds
     lag_top = HEIGHT + 50
     rate = f"commits in {shown.span_ms // 60_000} min"
-    body = [
-        _axis(first, last, HEIGHT),
+    body = []
+    for i in range(6):
+        ms = first + (last - first) * i // 5
+        text = datetime.fromtimestamp(ms / 1000, UTC).strftime("%m-%d %H:%M:%S")
+        x = _x(ms, first, last)
+        body.append(f'<line x1="{x}" x2="{x}" y1="10" y2="{HEIGHT}" stroke="#e2e8f0"/>')
+        body.append(f'<text x="{x}" y="{HEIGHT + 16}" text-anchor="middle">{text}</text>')
+    body += [
         _curve(shown.rates, rate, 0, shown.span_ms, (first, last), gaps=True),
         f'<text x="{LEFT}" y="{lag_top + 8}">{escape(shown.lag_text)}</text>',
     ]
@@ -33,8 +38,13 @@ def page(shown: Timeline) -> str:
         body.append(_curve(steps, "records", lag_top, shown.span_ms, (first, last), gaps=False))
         below = lag_top + HEIGHT + 10
     for number, (lane, kinds) in enumerate(LANES.items()):
-        chosen = [event for event in shown.events if event.kind in kinds]
-        body.append(_lane(lane, below + LANE * number, chosen, first, last))
+        y = below + LANE * number
+        body.append(f'<text x="{LEFT - 6}" y="{y + 12}" text-anchor="end">{lane}</text>')
+        for event in (event for event in shown.events if event.kind in kinds):
+            start, end = _x(event.timestamp_ms, first, last), _x(event.end_timestamp_ms, first, last)
+            width = max(3.0, round(end - start, 1))
+            box = f'x="{start}" y="{y}" width="{width}" height="16" fill="{COLOURS[lane]}" fill-opacity="0.7"'
+            body.append(f"<rect {box}><title>{escape(line_of(event))}</title></rect>")
     height = below + 10 + LANE * len(LANES)
     drawing = f'<svg viewBox="0 0 {WIDTH + LEFT + 20} {height}" role="img">{"".join(body)}</svg>'
     title = f"{escape(shown.group)} · commits, lag, rebalances, members"
@@ -46,17 +56,6 @@ def page(shown: Timeline) -> str:
 
 def _x(ms: int, first: int, last: int) -> float:
     return round(LEFT + WIDTH * (ms - first) / max(1, last - first), 1)
-
-
-def _axis(first: int, last: int, bottom: int) -> str:
-    marks = []
-    for i in range(6):
-        ms = first + (last - first) * i // 5
-        text = datetime.fromtimestamp(ms / 1000, UTC).strftime("%m-%d %H:%M:%S")
-        x = _x(ms, first, last)
-        marks.append(f'<line x1="{x}" x2="{x}" y1="10" y2="{bottom}" stroke="#e2e8f0"/>')
-        marks.append(f'<text x="{x}" y="{bottom + 16}" text-anchor="middle">{text}</text>')
-    return "".join(marks)
 
 
 def _curve(points: Points, unit: str, top: int, span_ms: int, bounds: tuple[int, int], gaps: bool) -> str:
@@ -76,13 +75,3 @@ def _curve(points: Points, unit: str, top: int, span_ms: int, bounds: tuple[int,
     line = f'<path d="{"".join(parts)}" fill="#bfdbfe" stroke="#2563eb" stroke-width="1"/>'
     label = f'<text x="{LEFT - 6}" y="{top + 24}" text-anchor="end">{most}</text>'
     return f'{line}{label}<text x="{LEFT - 6}" y="{top + 40}" text-anchor="end">{unit}</text>'
-
-
-def _lane(name: str, y: int, events: Sequence[Event], first: int, last: int) -> str:
-    parts = [f'<text x="{LEFT - 6}" y="{y + 12}" text-anchor="end">{name}</text>']
-    for event in events:
-        start, end = _x(event.timestamp_ms, first, last), _x(event.end_timestamp_ms, first, last)
-        width = max(3.0, round(end - start, 1))
-        box = f'x="{start}" y="{y}" width="{width}" height="16" fill="{COLOURS[name]}" fill-opacity="0.7"'
-        parts.append(f"<rect {box}><title>{escape(line_of(event))}</title></rect>")
-    return "".join(parts)

@@ -22,7 +22,7 @@ from kgroup.pipeline.tables import delta
 from kgroup.pipeline.tables.store import OPEN_EVENTS, Store
 
 if TYPE_CHECKING:
-    from duckdb import DuckDBPyConnection, DuckDBPyRelation
+    from duckdb import DuckDBPyConnection
 
 _CARET = re.compile(r"^LINE (\d+): (.*)\n( *)\^", re.MULTILINE)
 _KINDS = ("SELECT", "EXPLAIN")
@@ -55,8 +55,19 @@ def answered(store: Store, question: str, limit: int = 0) -> Answer:
     import duckdb
 
     with opened(store) as connection, _errors(question):
-        _check(connection, question)
-        reader = _relation(connection, question).to_arrow_reader(10_000)
+        statements = connection.extract_statements(question)
+        if len(statements) != 1:
+            raise ConfigError(f"there are {len(statements)} statements in it", "ask one question at a time")
+        kind = statements[0].type.name
+        if kind not in _KINDS:
+            raise ConfigError(f"{kind} is not a query: the tables are read-only", "ask with SELECT … FROM …")
+        try:
+            relation = connection.sql(question)
+        except duckdb.Error:
+            # Since DuckDB 2.0 only `execute` says where in the query the error is.
+            connection.execute(question)
+            raise
+        reader = relation.to_arrow_reader(10_000)
         schema: pa.Schema = reader.schema
         twice = sorted({name for name in schema.names if schema.names.count(name) > 1})
         if twice:
@@ -116,26 +127,6 @@ def _dataset(store: Store, name: str) -> ds.Dataset | pa.Table:
     return table.to_pyarrow_dataset()
 
 
-def _relation(connection: DuckDBPyConnection, question: str) -> DuckDBPyRelation:
-    import duckdb
-
-    try:
-        return connection.sql(question)
-    except duckdb.Error:
-        # Since DuckDB 2.0 only `execute` says where in the query the error is.
-        connection.execute(question)
-        raise
-
-
-def _check(connection: DuckDBPyConnection, question: str) -> None:
-    statements = connection.extract_statements(question)
-    if len(statements) != 1:
-        raise ConfigError(f"there are {len(statements)} statements in it", "ask one question at a time")
-    kind = statements[0].type.name
-    if kind not in _KINDS:
-        raise ConfigError(f"{kind} is not a query: the tables are read-only", "ask with SELECT … FROM …")
-
-
 @contextmanager
 def _errors(question: str) -> Iterator[None]:
     """Raise DuckDB's errors as one sentence with the place in the query."""
@@ -147,21 +138,16 @@ def _errors(question: str) -> Iterator[None]:
         text = "the question reaches for a file, the network or a setting, and only the tables can be read"
         raise ConfigError(text, "ask of commits, events, members, state_at(…) and the other tables") from None
     except duckdb.Error as error:
-        raise ConfigError(_sentence(str(error), question), "kgroup docs sql has examples") from None
-
-
-def _sentence(text: str, question: str) -> str:
-    first = " ".join(text.partition("\n\nLINE ")[0].split())
-    caret = _CARET.search(text)
-    if caret is None:
-        return f"SQL: {first}"
-    line, shown, spaces = int(caret[1]), caret[2], caret[3]
-    column = len(spaces) - len(f"LINE {line}: ")
-    lines = question.splitlines()
-    part = shown.strip(".")
-    if shown.startswith("...") and line <= len(lines) and part in lines[line - 1]:
-        column += lines[line - 1].index(part) - 3
-    return f"SQL: {first} (line {line}, column {column + 1})"
+        said = " ".join(str(error).partition("\n\nLINE ")[0].split())
+        if (caret := _CARET.search(str(error))) is not None:
+            line, shown, spaces = int(caret[1]), caret[2], caret[3]
+            column = len(spaces) - len(f"LINE {line}: ")
+            lines = question.splitlines()
+            part = shown.strip(".")
+            if shown.startswith("...") and line <= len(lines) and part in lines[line - 1]:
+                column += lines[line - 1].index(part) - 3
+            said += f" (line {line}, column {column + 1})"
+        raise ConfigError(f"SQL: {said}", "kgroup docs sql has examples") from None
 
 
 def in_ms(table: pa.Table) -> pa.Table:

@@ -26,17 +26,8 @@ class StoredStory:
 def story_in(store: Store, group: str | None = None) -> StoredStory:
     """Return the store's events, of one group or of all; events of no group are always included."""
     parts: dict[int, list[Row]] = {}
-    for row in _rows(store, group):
+    for row in _read(store, "events", group):
         parts.setdefault(row["part"], []).append(row)
-    # As `history.replay` merges: by offset within a partition, by time between partitions.
-    partitions = (sorted(rows, key=lambda row: row["seq"]) for _, rows in sorted(parts.items()))
-    ordered = (in_order(map(event_of, rows)) for rows in partitions)
-    events = list(heapq.merge(*ordered, key=lambda event: event.timestamp_ms))
-    return StoredStory(events, store.manifest.coverage(store.bad_ranges()))
-
-
-def _rows(store: Store, group: str | None) -> Iterator[Row]:
-    yield from _read(store, "events", group)
     still = list(_read(store, OPEN_EVENTS, group))
     newest: dict[tuple[int, str], int] = {}
     for row in still:
@@ -44,7 +35,12 @@ def _rows(store: Store, group: str | None) -> Iterator[Row]:
         newest[key] = max(newest.get(key, 0), row["run"])
     for row in still:
         if row["event"] is not None and row["run"] == newest[row["part"], row["group_id"]]:
-            yield row
+            parts.setdefault(row["part"], []).append(row)
+    # As `history.replay` merges: by offset within a partition, by time between partitions.
+    partitions = (sorted(rows, key=lambda row: row["seq"]) for _, rows in sorted(parts.items()))
+    ordered = (in_order(map(event_of, rows)) for rows in partitions)
+    events = list(heapq.merge(*ordered, key=lambda event: event.timestamp_ms))
+    return StoredStory(events, store.manifest.coverage(store.bad_ranges()))
 
 
 def _read(store: Store, table: str, group: str | None) -> Iterator[Row]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from kgroup.domain import ZERO_UUID
 from kgroup.history.decode.places import KEY, ROW, Places
 from kgroup.history.decode.scan import MOST
-from kgroup.pipeline.read.values import CommitColumns, Ints, commit_columns
+from kgroup.pipeline.read.values import Ints, commit_columns
 from kgroup.pipeline.schemas import COMMITS
 
 MAX_NAMES = 50_000
@@ -79,14 +79,30 @@ class CommitRows:
         size, offset = rows["size"], np.ascontiguousarray(rows["offset"])
         gone = size < 0
         values = commit_columns((chunk, *places.bodies), rows["value"], np.maximum(size, 0))
+        key = np.frombuffer(places.keys.getvalue(), dtype=np.dtype(list(KEY)))[rows["key"]]
+        topic, topics = np.ascontiguousarray(key["topic"]), list(places.topics)
+        group, groups = np.ascontiguousarray(key["group"]), list(places.groups)
+        metadata: list[str | None] = [None] * len(rows)
+        for row, text in values.metadata.items():
+            metadata[row] = text
+        epoch = values.leader_epoch
         columns = {
             "part": full(self.part, len(rows)),
             "log_offset": pa.array(offset),
             "ts": pa.array(rows["ts"]).cast(_STAMP),
             "is_tombstone": pa.array(gone),
             "producer_id": pa.array(rows["producer"], mask=rows["producer"] < 0),
-            **self._by_key(rows["key"], np.maximum(size, 0), places, values.topic_id),
-            **_by_value(values, gone),
+            "group_id": pa.DictionaryArray.from_arrays(group, pa.array(groups, pa.string())),
+            "topic": pa.DictionaryArray.from_arrays(topic, pa.array(topics, pa.string())),
+            "partition": pa.array(key["partition"]),
+            "topic_id": self.ids.column(values.topic_id, topic, topics),
+            "bytes": pa.array((key["size"] + np.maximum(size, 0)).astype(np.int32)),
+            "offset": pa.array(values.offset, mask=gone),
+            "leader_epoch": pa.array(epoch.astype(np.int32), mask=gone | (epoch < 0)),
+            "metadata": pa.array(metadata, pa.string()),
+            "commit_ts": _stamps(values.commit_ms, gone),
+            "expire_ts": _stamps(values.expire_ms, gone),
+            "value_version": pa.array(values.version.astype(np.int16), mask=gone),
         }
         table = pa.table([columns[name] for name in COMMITS.names], schema=COMMITS)
         bad = [row for row in values.errors if not gone[row]]
@@ -95,33 +111,6 @@ class CommitRows:
         sound = np.ones(len(rows), dtype=bool)
         sound[bad] = False
         return table.filter(pa.array(sound)), {int(offset[row]): values.errors[row] for row in bad}
-
-    def _by_key(self, numbers: Ints, value_size: Ints, places: Places, ids: Ids) -> dict[str, pa.Array]:
-        key = np.frombuffer(places.keys.getvalue(), dtype=np.dtype(list(KEY)))[numbers]
-        topic, topics = np.ascontiguousarray(key["topic"]), list(places.topics)
-        group, groups = np.ascontiguousarray(key["group"]), list(places.groups)
-        return {
-            "group_id": pa.DictionaryArray.from_arrays(group, pa.array(groups, pa.string())),
-            "topic": pa.DictionaryArray.from_arrays(topic, pa.array(topics, pa.string())),
-            "partition": pa.array(key["partition"]),
-            "topic_id": self.ids.column(ids, topic, topics),
-            "bytes": pa.array((key["size"] + value_size).astype(np.int32)),
-        }
-
-
-def _by_value(values: CommitColumns, gone: NDArray[np.bool_]) -> dict[str, pa.Array]:
-    metadata: list[str | None] = [None] * len(gone)
-    for row, text in values.metadata.items():
-        metadata[row] = text
-    epoch = values.leader_epoch
-    return {
-        "offset": pa.array(values.offset, mask=gone),
-        "leader_epoch": pa.array(epoch.astype(np.int32), mask=gone | (epoch < 0)),
-        "metadata": pa.array(metadata, pa.string()),
-        "commit_ts": _stamps(values.commit_ms, gone),
-        "expire_ts": _stamps(values.expire_ms, gone),
-        "value_version": pa.array(values.version.astype(np.int16), mask=gone),
-    }
 
 
 def full(value: int, count: int) -> pa.Array:

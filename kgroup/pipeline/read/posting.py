@@ -147,7 +147,12 @@ class Post:
                 continue
             said = packed(item)
             for group in self._meant(item):
-                task, share = self._tasks.get(group) or self._addressed(group)
+                if group not in self._tasks:
+                    share = self.shares.share(self.part, hash_of(group))
+                    self._tasks[group] = self.shares.of[self.part][share], share
+                    if group:
+                        self.modulus = modulus_with(self.modulus, self.part, group)
+                task, share = self._tasks[group]
                 yield (task, ITEM, self.part, share, group, self.place), (self.gaps, said)
 
     @property
@@ -177,13 +182,6 @@ class Post:
             if isinstance(item.value, ConsumerGroupPartitionMetadataValue):
                 self.names |= {uuid_text(topic.topic_id): topic.topic_name for topic in item.value.topics}
         return (getattr(item, "group", None) or "",)
-
-    def _addressed(self, group: str) -> tuple[int, int]:
-        share = self.shares.share(self.part, hash_of(group))
-        found = self._tasks[group] = self.shares.of[self.part][share], share
-        if group:
-            self.modulus = modulus_with(self.modulus, self.part, group)
-        return found
 
 
 def to_tasks(tasks: Iterable[int], kind: int, part: int, number: int, content: Said) -> Iterator[Posted]:

@@ -14,7 +14,7 @@ from kgroup.history.decode.decoder import MAX_KEYS, Decoder
 from kgroup.history.decode.places import Places
 from kgroup.history.decode.records import group_of, raw_records
 from kgroup.history.decode.scan import CONTROL, BatchHeader
-from kgroup.history.items import Item, RawRecord, Undecodable
+from kgroup.history.items import Item, Undecodable
 from kgroup.history.sources.splits import Split
 from kgroup.pipeline.read.commits import CommitRows, full
 from kgroup.pipeline.read.course import Course
@@ -86,7 +86,16 @@ class SplitRows:
             if "markers" in self.chosen:
                 yield from self._markers(chunk, headers)
             if "batches" in self.chosen:
-                yield "batches", self._batches(headers)
+                values = (
+                    [h.base_offset for h in headers],
+                    [h.last_offset for h in headers],
+                    [h.records for h in headers],
+                    [h.max_timestamp_ms for h in headers],
+                    [h.end - h.position for h in headers],
+                )
+                arrays = [pa.array(v, f.type) for v, f in zip(values, list(BATCHES)[1:], strict=True)]
+                part = full(self.split.part, len(headers))
+                yield "batches", pa.table([part, *arrays], schema=BATCHES)
             if self._post is not None or self.chosen & {"commits", "control", "bad_ranges"}:
                 yield self._items(self._noted(self.decoder.feed(chunk, headers)))
             if self.places is not None:
@@ -94,7 +103,17 @@ class SplitRows:
         if self._first is not None:
             yield self._items(self._noted(self.decoder.flush()))
         if "bad_ranges" in self.chosen:
-            yield "bad_ranges", self._bad_ranges()
+            ranges = [
+                {
+                    "part": self.split.part,
+                    "source": b.source,
+                    "start": b.start,
+                    "end": b.end,
+                    "reason": b.reason,
+                }
+                for b in self.reader.bad
+            ]
+            yield "bad_ranges", pa.Table.from_pylist([*ranges, *self._bad.values()], schema=BAD_RANGES)
 
     @property
     def summary(self) -> SplitSummary | None:
@@ -164,24 +183,21 @@ class SplitRows:
                 self._undecodable(offset, reason)
             yield "commits", table
         if "control" in self.chosen and places.others:
-            yield "control", self._control(places.others)
-
-    def _control(self, records: Sequence[RawRecord]) -> pa.Table:
-        offsets, stamps, keys, values, _, _ = zip(*records, strict=True)
-        part = full(self.split.part, len(records))
-        columns = (
-            offsets,
-            stamps,
-            map(group_of, keys),
-            [int.from_bytes(key[:2], "big", signed=True) for key in keys],
-            [value is None for value in values],
-            keys,
-            values,
-            [len(key) + len(value or b"") for key, value in zip(keys, values, strict=True)],
-        )
-        fields = list(CONTROL_TABLE)[1:]
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
-        return pa.table([part, *arrays], schema=CONTROL_TABLE)
+            offsets, stamps, keys, values, _, _ = zip(*places.others, strict=True)
+            columns = (
+                offsets,
+                stamps,
+                map(group_of, keys),
+                [int.from_bytes(key[:2], "big", signed=True) for key in keys],
+                [value is None for value in values],
+                keys,
+                values,
+                [len(key) + len(value or b"") for key, value in zip(keys, values, strict=True)],
+            )
+            fields = list(CONTROL_TABLE)[1:]
+            arrays = [pa.array(column, field.type) for column, field in zip(columns, fields, strict=True)]
+            part = full(self.split.part, len(places.others))
+            yield "control", pa.table([part, *arrays], schema=CONTROL_TABLE)
 
     def _markers(self, chunk: bytes, headers: Sequence[BatchHeader]) -> Iterator[Rows]:
         rows = []
@@ -198,17 +214,6 @@ class SplitRows:
         if rows:
             yield "markers", pa.Table.from_pylist(rows, schema=MARKERS)
 
-    def _batches(self, headers: Sequence[BatchHeader]) -> pa.Table:
-        columns = (
-            [h.base_offset for h in headers],
-            [h.last_offset for h in headers],
-            [h.records for h in headers],
-            [h.max_timestamp_ms for h in headers],
-            [h.end - h.position for h in headers],
-        )
-        arrays = [pa.array(c, f.type) for c, f in zip(columns, list(BATCHES)[1:], strict=True)]
-        return pa.table([full(self.split.part, len(headers)), *arrays], schema=BATCHES)
-
     def _items(self, items: Iterator[Item]) -> list[Posted]:
         """Return all of the items, as rows if they are wanted."""
         if self._post is not None:
@@ -216,11 +221,3 @@ class SplitRows:
         for _ in items:
             pass
         return []
-
-    def _bad_ranges(self) -> pa.Table:
-        part = self.split.part
-        ranges = [
-            {"part": part, "source": b.source, "start": b.start, "end": b.end, "reason": b.reason}
-            for b in self.reader.bad
-        ]
-        return pa.Table.from_pylist([*ranges, *self._bad.values()], schema=BAD_RANGES)

@@ -38,12 +38,9 @@ def follow(
             if not begun or not passes(error):
                 raise
             failures += 1
-            note(f"{_said(error)}; nothing was written, the next run tries again")
+            said = str(error) if isinstance(error, KgroupError) else f"Spark: {first_line(error)}"
+            note(f"{said}; nothing was written, the next run tries again")
         sleep(pause_s if not failures else max(pause_s, min(LONGEST_S, pause_s * 2**failures)))
-
-
-def _said(error: Exception) -> str:
-    return str(error) if isinstance(error, KgroupError) else f"Spark: {first_line(error)}"
 
 
 def passes_by_itself(context: SparkContext, *others: type[KgroupError]) -> Callable[[Exception], bool]:
@@ -56,14 +53,12 @@ def passes_by_itself(context: SparkContext, *others: type[KgroupError]) -> Calla
     def passes(error: Exception) -> bool:
         if isinstance(error, KgroupError):
             return isinstance(error, (Unreachable, StorageUnreachable, *others))
-        return is_spark(error) and _lives(context)
+        if not is_spark(error):
+            return False
+        running: Any = context
+        try:
+            return not running._jsc.sc().isStopped()
+        except Exception:
+            return False
 
     return passes
-
-
-def _lives(context: SparkContext) -> bool:
-    running: Any = context
-    try:
-        return not running._jsc.sc().isStopped()
-    except Exception:
-        return False

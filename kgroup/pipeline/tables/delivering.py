@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from operator import itemgetter
 
 import pyarrow as pa
 
@@ -18,7 +19,7 @@ from kgroup.history.choice import Choice
 from kgroup.history.deliveries import DeliveryReader, kept_deliveries
 from kgroup.history.fold.events import Event
 from kgroup.history.replay import in_order
-from kgroup.history.sources.logs import OffsetsLog, SegmentLog
+from kgroup.history.sources.logs import SegmentLog
 from kgroup.pipeline.read.inputs import Input, StateLog
 from kgroup.pipeline.schemas import DELIVERIES as SCHEMA
 from kgroup.pipeline.schemas import Row
@@ -69,33 +70,36 @@ class ReadDeliveries:
         part = self.logs[number].partition
         try:
             with self.logs[number].opened() as log:
-                return {"part": part, **self._read(log)}
+                old = self.known.get(log.partition)
+                reader = DeliveryReader(
+                    log,
+                    self.names,
+                    names=self.choice.get("names"),
+                    wanted=self.choice.get("wanted"),
+                    runs=False,
+                    kept=stopped_at(old) if old else None,
+                )
+                events = in_order(reader.advance())
+                kept = reader.kept
+                if kept is None:
+                    return {"part": part, "failure": log.failure}
+                with TableWriter(self.place, self.run, self.token, log.partition, DELIVERIES) as writer:
+                    writer.write(DELIVERIES, delivery_rows(events))
+                bad = [asdict(each) for each in log.bad]
+                if old:
+                    # Files are read whole each time: damage in those that were read again is in `log.bad`.
+                    again = {str(path) for path in log.files} if isinstance(log, SegmentLog) else set()
+                    bad += [asdict(each) for each in bad_in(old) if each.source not in again]
+                state = {
+                    "part": log.partition,
+                    "source": log.source,
+                    "state": kept_deliveries().encode(kept),
+                    "bad": bad,
+                }
+                files = [asdict(file) for file in writer.files]
+                return {"part": part, "failure": log.failure, "state": state, "files": files}
         except KgroupError as error:
             return {"part": part, "failure": error}
-
-    def _read(self, log: OffsetsLog) -> Row:
-        old = self.known.get(log.partition)
-        reader = DeliveryReader(
-            log,
-            self.names,
-            names=self.choice.get("names"),
-            wanted=self.choice.get("wanted"),
-            runs=False,
-            kept=stopped_at(old) if old else None,
-        )
-        events = in_order(reader.advance())
-        kept = reader.kept
-        if kept is None:
-            return {"failure": log.failure}
-        with TableWriter(self.place, self.run, self.token, log.partition, DELIVERIES) as writer:
-            writer.write(DELIVERIES, delivery_rows(events))
-        state = {
-            "part": log.partition,
-            "source": log.source,
-            "state": kept_deliveries().encode(kept),
-            "bad": [asdict(each) for each in log.bad] + _damaged_before(log, old),
-        }
-        return {"failure": log.failure, "state": state, "files": [asdict(file) for file in writer.files]}
 
 
 def deliver(
@@ -120,7 +124,9 @@ def deliver(
     read = ReadDeliveries(run.place, run.number, run.token, topic_names, choice, known, found.logs)
     results = move.each(read, len(found.logs))
     failures = [*found.unread, *((row["part"], row["failure"]) for row in results if row["failure"])]
-    done.unread += [(f"{SHARE_STATE_TOPIC}-{part}", error) for part, error in sorted(failures, key=_part)]
+    done.unread += [
+        (f"{SHARE_STATE_TOPIC}-{part}", error) for part, error in sorted(failures, key=itemgetter(0))
+    ]
     for row in results:
         done.files += [TableFile(**file) for file in row.get("files", ())]
         state = row.get("state")
@@ -128,16 +134,6 @@ def deliver(
             done.news = done.news or state != known.get(row["part"])
             known[row["part"]] = state
     return done
-
-
-def _part(failure: tuple[int, KgroupError]) -> int:
-    return failure[0]
-
-
-def _damaged_before(log: OffsetsLog, old: Row | None) -> list[Row]:
-    """Return earlier runs' damage in what this run did not read again: files are read whole each time."""
-    again = {str(path) for path in log.files} if isinstance(log, SegmentLog) else set()
-    return [asdict(each) for each in bad_in(old) if each.source not in again] if old else []
 
 
 def delivery_rows(events: Sequence[Event]) -> pa.Table:

@@ -144,9 +144,9 @@ def ingest(
     origin = (sources if isinstance(sources, Input) else Segments.of(sources)).looked_at()
     cores = context.defaultParallelism
     whole = origin.plan(_MAX_SPLIT_BYTES, store.manifest.last_offsets())
-    return fill(
-        Shuffle(context), origin, store, split_bytes or _split_bytes(whole, cores), shares, tables, **choice
-    )
+    # One split per core, within bounds; fewer splits mean less to fold.
+    per_core = min(_MAX_SPLIT_BYTES, max(_MIN_SPLIT_BYTES, -(-sum(split.size for split in whole) // cores)))
+    return fill(Shuffle(context), origin, store, split_bytes or per_core, shares, tables, **choice)
 
 
 def fill(
@@ -282,11 +282,6 @@ def _check_unchanged(reads: Sequence[Row], results: Sequence[Row]) -> None:
         if "digest" in row and digests.get(row["part"]) != row["digest"]:
             text = f"partition {row['part']} changed while it was read"
             raise StorageChanged(text, "run again: nothing was written")
-
-
-def _split_bytes(whole: Sequence[Split], cores: int) -> int:
-    """Return the bytes per split: one split per core, within bounds; fewer splits mean less to fold."""
-    return min(_MAX_SPLIT_BYTES, max(_MIN_SPLIT_BYTES, -(-sum(split.size for split in whole) // cores)))
 
 
 def _up_to_cuts(results: Sequence[Row], after: Mapping[int, int]) -> tuple[list[Row], tuple[Waiting, ...]]:

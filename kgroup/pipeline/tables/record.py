@@ -42,7 +42,11 @@ def recorded(place: Place) -> Manifest | None:
             read = pq.ParquetFile(place.read(path))
             known = read.read(columns=["format", "kgroup_version"])
             for number, version in zip(*(column.to_pylist() for column in known.columns), strict=True):
-                _check(place, number, version)
+                if number != FORMAT:
+                    raise ConfigError(
+                        f"{place.uri()} was written by another version, kgroup {version} (format {number})",
+                        "run again with that version, or read the segments into a new folder",
+                    )
             if any(field not in read.schema_arrow for field in SCHEMA):
                 raise ConfigError(f"{place.uri(RUNS)} is a table of another program", "write elsewhere")
             whole = read.read()
@@ -64,12 +68,6 @@ def _filled(values: pa.Array) -> bool:
         return not values.null_count and _filled(values.flatten())
     inside = values.flatten() if pa.types.is_struct(values.type) else []
     return not values.null_count and all(map(_filled, inside))
-
-
-def _check(place: Place, number: object, version: object) -> None:
-    if number != FORMAT:
-        text = f"{place.uri()} was written by another version, kgroup {version} (format {number})"
-        raise ConfigError(text, "run again with that version, or read the segments into a new folder")
 
 
 def _manifest(rows: list[Row], newest: Row | None, version: int) -> Manifest:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import chain
@@ -60,21 +60,16 @@ class Merge:
             if table in BY_GROUP:
                 writer.write(table, newest(pa.concat_tables(found)))
             else:
-                for rows in _gathered(found):
-                    writer.write(table, rows)
+                # Larger tables: each becomes a row group.
+                held: list[pa.Table] = []
+                for rows in found:
+                    held.append(rows)
+                    if sum(each.num_rows for each in held) >= _ROWS:
+                        writer.write(table, pa.concat_tables(held).unify_dictionaries())
+                        held = []
+                if held:
+                    writer.write(table, pa.concat_tables(held).unify_dictionaries())
         return {"files": [asdict(file) for file in writer.files]}
-
-
-def _gathered(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Yield the same rows in larger tables: each becomes a row group."""
-    held: list[pa.Table] = []
-    for rows in tables:
-        held.append(rows)
-        if sum(each.num_rows for each in held) >= _ROWS:
-            yield pa.concat_tables(held).unify_dictionaries()
-            held = []
-    if held:
-        yield pa.concat_tables(held).unify_dictionaries()
 
 
 def compact(store: Store, move: Move, large: bool = True) -> tuple[int, int]:
@@ -106,7 +101,14 @@ def _packs(store: Store, large: bool) -> list[list[str]]:
                 folders.setdefault(Path(path).parent, []).append(path)
         for paths in folders.values():
             chosen = paths if large else _without_large(paths, sizes)
-            packs += [chosen] if whole else _filled(chosen, sizes)
+            pack, size = list[str](), 0
+            for path in chosen:
+                if not whole and pack and size + sizes[path] > _LARGE_BYTES:
+                    packs.append(pack)
+                    pack, size = [], 0
+                pack.append(path)
+                size += sizes[path]
+            packs.append(pack)
     return [pack for pack in packs if len(pack) > 1]
 
 
@@ -116,18 +118,6 @@ def _without_large(paths: Sequence[str], sizes: Mapping[str, int]) -> list[str]:
         total -= sizes[rest.pop()]
     kept = set(rest)
     return [path for path in paths if path in kept]
-
-
-def _filled(paths: Sequence[str], sizes: Mapping[str, int]) -> Iterator[list[str]]:
-    """Yield the files in their order, in packs of a size."""
-    pack, size = list[str](), 0
-    for path in paths:
-        if pack and size + sizes[path] > _LARGE_BYTES:
-            yield pack
-            pack, size = [], 0
-        pack.append(path)
-        size += sizes[path]
-    yield pack
 
 
 def _by_run(path: str) -> tuple[int, str]:

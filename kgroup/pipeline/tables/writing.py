@@ -106,7 +106,22 @@ class TableWriter:
         if name not in self._open:
             placed, about = self.place.written(name), list[pq.FileMetaData]()
             path = placed.__enter__()
-            writer = pq.ParquetWriter(path, rows.schema, metadata_collector=about, **_encodings(rows.schema))
+            schema = rows.schema
+            named = [f.name for f in schema if pa.types.is_dictionary(f.type)]
+            texts = [f.name for f in schema if pa.types.is_string(f.type)]
+            grow = [f.name for f in schema if pa.types.is_int64(f.type) or pa.types.is_timestamp(f.type)]
+            writer = pq.ParquetWriter(
+                path,
+                schema,
+                metadata_collector=about,
+                compression="zstd",
+                use_dictionary=named + texts,
+                # Numbers that grow row by row are written as differences.
+                column_encoding=dict.fromkeys(grow, "DELTA_BINARY_PACKED"),
+                # A run writes many small files: what readers do not need is omitted from their footers.
+                write_statistics=[each for each in (*BOUNDED, "group_id") if each in schema.names],
+                store_schema=bool(named),
+            )
             self._open[name] = _Open(writer, placed, path, about)
         self._open[name].writer.write_table(rows)
         self._open[name].rows += rows.num_rows
@@ -135,20 +150,3 @@ def _stamp(ms: int) -> str:
     ms = min(max(ms, _BEGIN_OF_TIME_MS), _END_OF_TIME_MS - 1)
     at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
     return at.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
-
-
-def _encodings(schema: pa.Schema) -> Row:
-    """Return how columns are written: names once each, numbers that grow row by row as differences.
-
-    A run writes many small files, so what readers do not need is omitted from their footers.
-    """
-    named = [f.name for f in schema if pa.types.is_dictionary(f.type)]
-    texts = [f.name for f in schema if pa.types.is_string(f.type)]
-    grow = [f.name for f in schema if pa.types.is_int64(f.type) or pa.types.is_timestamp(f.type)]
-    return {
-        "compression": "zstd",
-        "use_dictionary": named + texts,
-        "column_encoding": dict.fromkeys(grow, "DELTA_BINARY_PACKED"),
-        "write_statistics": [name for name in (*BOUNDED, "group_id") if name in schema.names],
-        "store_schema": bool(named),
-    }
