@@ -234,7 +234,11 @@ class ShareCoordinator:
             self.states[key] = value
             if self._updates.get(key, 0) >= self.config.updates_per_snapshot:
                 self._updates[key] = 0
-        self._note_snapshot(key, offset, gone=value is None)
+        # Each partition's state begins at its newest snapshot; the oldest of these is needed.
+        self._snapshots[key] = offset
+        self.redundant_offset = min(self._snapshots.values()) or NO_OFFSET
+        if value is None:
+            del self._snapshots[key]
 
     def _replay_update(self, key: StateKey, value: r.ShareUpdateValue) -> None:
         self._leader_epochs[key] = max(self._leader_epochs.get(key, 0), value.leader_epoch)
@@ -257,13 +261,6 @@ class ShareCoordinator:
             delivery_complete_count=value.delivery_complete_count,
             state_batches=combine((*known.state_batches, *value.state_batches), start),
         )
-
-    def _note_snapshot(self, key: StateKey, offset: int, *, gone: bool) -> None:
-        """Note a snapshot: each partition's state begins at its newest; the oldest of these is needed."""
-        self._snapshots[key] = offset
-        self.redundant_offset = min(self._snapshots.values()) or NO_OFFSET
-        if gone:
-            del self._snapshots[key]
 
     def _refuse_old_leader(self, key: StateKey, leader_epoch: int) -> None:
         if self._leader_epochs.get(key, 0) > leader_epoch:

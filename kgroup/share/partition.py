@@ -126,7 +126,14 @@ class SharePartition:
         `aborted` are those of them that a read_committed group never gets: they are archived.
         """
         got = acquire.acquire(self.flight, self.terms, wish, fetch_offset, read, now_ms)
-        return self._without(got, aborted) if aborted and got.records else got
+        if not aborted or not got.records:
+            return got
+        for extent in aborted:
+            low = self.flight.floor(extent.base)
+            batches = self.flight.between(extent.base if low is None else low.first, extent.last)
+            self.flight.archive(extent.base, extent.last, batches, Delivery.ACQUIRED, count=True)
+        left = acquire.without(got.records, aborted)
+        return Acquired(left, sum(each.last_offset - each.first_offset + 1 for each in left))
 
     def acknowledge(self, member: str, batches: Iterable[AcknowledgementBatch], now_ms: int) -> None:
         """Acknowledge a member's records, all of them or none; Refused gives the reason."""
@@ -216,12 +223,3 @@ class SharePartition:
             self._store(change)
         except Refused as refused:
             raise seen_by_members(refused) from None
-
-    def _without(self, got: Acquired, aborted: Sequence[Extent]) -> Acquired:
-        """Return what is left without the aborted batches, which are archived."""
-        for extent in aborted:
-            low = self.flight.floor(extent.base)
-            batches = self.flight.between(extent.base if low is None else low.first, extent.last)
-            self.flight.archive(extent.base, extent.last, batches, Delivery.ACQUIRED, count=True)
-        left = acquire.without(got.records, aborted)
-        return Acquired(left, sum(each.last_offset - each.first_offset + 1 for each in left))
