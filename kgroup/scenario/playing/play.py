@@ -124,7 +124,12 @@ class Play(ABC):
         self._act = how["act"]
         self._meanwhile = how["meanwhile"]
         self._part = None if part is None else _part_of(recorded, part)
-        self._keys = {name: _key_of(recorded.members, name) for name in recorded.members}
+        # The instance id or client id of the user's client; the name if others share them.
+        self._keys: dict[str, str] = {}
+        for name, spec in recorded.members.items():
+            alike = sum(spec.client_id == other.client_id for other in recorded.members.values())
+            own = name if alike > 1 or spec.client_id is None else spec.client_id
+            self._keys[name] = own if spec.instance_id is None else spec.instance_id
         self._part_key = None if self._part is None else self._keys[self._part]
         self._part_is_out = False
         known = tuple(recorded.head.topics)
@@ -472,12 +477,3 @@ def _part_of(recorded: Recorded, part: str) -> str:
             f"{count_of(len(found), 'member')} are called {part!r}", f"one of {', '.join(found)}"
         )
     raise ConfigError(f"no member is called {part!r}", f"they are {', '.join(recorded.members)}")
-
-
-def _key_of(members: Mapping[str, Member], name: str) -> str:
-    """Return the instance id or client id of the user's client; the name if others share them."""
-    spec = members[name]
-    if spec.instance_id is not None:
-        return spec.instance_id
-    shared = sum(spec.client_id == other.client_id for other in members.values()) > 1
-    return name if shared or spec.client_id is None else spec.client_id

@@ -140,18 +140,9 @@ class CommitAudit:
                 raise Violation("a fenced member never commits", f"{request}")
             if allowed and fencing.FENCES & codes:
                 raise Violation("a member at its epoch may commit", f"{request}: {sorted(codes)}")
-            self._acknowledge(live, follower, request, {(name, p.partition_index) for name, p in taken})
-
-    def _acknowledge(
-        self,
-        live: Coordinator,
-        follower: Coordinator,
-        request: OffsetCommitRequest,
-        taken: set[tuple[str, int]],
-    ) -> None:
-        for topic in request.topics:
-            for part in topic.partitions:
-                if (topic.name, part.partition_index) not in taken:
+            places = {(name, p.partition_index) for name, p in taken}
+            for topic, part in ((t, p) for t in request.topics for p in t.partitions):
+                if (topic.name, part.partition_index) not in places:
                     continue
                 where = (request.group_id, topic.name, part.partition_index)
                 for coordinator in (follower, live):

@@ -15,7 +15,6 @@ from kgroup.coordinator.state import Group
 from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.coordinator.streams.member import MemberState as StreamsMemberState
 from kgroup.domain import TopicImage, TopicPartition
-from kgroup.errors import ErrorCode
 from kgroup.log.memory import MemoryLog
 from kgroup.protocol import group_records as r
 from kgroup.protocol.codec import Message
@@ -99,9 +98,17 @@ class Auditor(Watcher):
     def stepped(self, partition: Partition, request: Message | None, replies: list[Reply]) -> None:
         """See `brokers.Watcher`: the sender was allowed the request, and its effects are in the log."""
         follower = self.follower(partition)
-        own = replies[0].response if replies and request is not None else None
-        if isinstance(request, ConsumerGroupHeartbeatRequest | StreamsGroupHeartbeatRequest):
-            self._heartbeat_was_fenced(follower, request, own)
+        own: Any = replies[0].response if replies and request is not None else None
+        accepted = not getattr(own, "error_code", True)
+        if (
+            isinstance(request, ConsumerGroupHeartbeatRequest | StreamsGroupHeartbeatRequest)
+            and accepted
+            and not fencing.may_report(follower.group(request.group_id), request)
+        ):
+            raise Violation(
+                "only members at their epoch act",
+                f"heartbeat of {request.member_id} at epoch {request.member_epoch} was accepted",
+            )
         touched: set[str] = set()
         if partition.log.end_offset > follower.next_offset:
             touched = self._follow(partition, request)
@@ -120,8 +127,14 @@ class Auditor(Watcher):
                 self._commits.answered(live, follower.coordinator, request, replies)
             case TxnOffsetCommitRequest():
                 self._commits.answered_in_transaction(live, request, own)
-            case HeartbeatRequest() | SyncGroupRequest():
-                self._beat_was_fenced(live, request, own)
+            case HeartbeatRequest() | SyncGroupRequest() if accepted and not fencing.may_beat(
+                live.state.groups.get(request.group_id), request
+            ):
+                raise Violation(
+                    "only members at their epoch act",
+                    f"{type(request).__name__} of {request.member_id} at {request.generation_id} "
+                    "was accepted",
+                )
             case DeleteGroupsRequest():
                 self._deleted(live, follower, own)
 
@@ -278,30 +291,6 @@ class Auditor(Watcher):
             raise Violation("reload equals live", f"group {group_id}: {found}")
         if mark:
             follower.verified[group_id] = mark
-
-    def _heartbeat_was_fenced(
-        self,
-        follower: Follower,
-        request: ConsumerGroupHeartbeatRequest | StreamsGroupHeartbeatRequest,
-        response: Any,
-    ) -> None:
-        if response is None or response.error_code:
-            return
-        if not fencing.may_report(follower.group(request.group_id), request):
-            raise Violation(
-                "only members at their epoch act",
-                f"heartbeat of {request.member_id} at epoch {request.member_epoch} was accepted",
-            )
-
-    def _beat_was_fenced(self, live: Coordinator, request: fencing.ByMember, response: Any) -> None:
-        if response is None or response.error_code not in (0, ErrorCode.REBALANCE_IN_PROGRESS):
-            return
-        group = live.state.groups.get(request.group_id)
-        if response.error_code == 0 and not fencing.may_beat(group, request):
-            raise Violation(
-                "only members at their epoch act",
-                f"{type(request).__name__} of {request.member_id} at {request.generation_id} was accepted",
-            )
 
     def fired(self, partition: Partition) -> None:
         """See `brokers.Watcher`: no member may exceed its rebalance timeout to give partitions up."""

@@ -75,7 +75,7 @@ class Transactions:
         assert producer_id not in self._open
         epoch = self._epochs[producer_id] = self._epochs.get(producer_id, -1) + 1
         made = self._open[producer_id] = Transaction(producer_id, epoch, group_id, copied)
-        self._schedule.after(TIMEOUT_MS, self._time_out, made)
+        self._schedule.after(TIMEOUT_MS, self.end, made, False, lambda committed: None)
         return made
 
     def is_open(self, request: TxnOffsetCommitRequest) -> bool:
@@ -94,10 +94,6 @@ class Transactions:
         if transaction.committed is None:
             transaction.committed = committed
             self._schedule.after(1, self._write, transaction)
-
-    def _time_out(self, transaction: Transaction) -> None:
-        if transaction.committed is None:
-            self.end(transaction, False, lambda committed: None)
 
     def _write(self, transaction: Transaction) -> None:
         committed = bool(transaction.committed)
