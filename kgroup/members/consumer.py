@@ -107,9 +107,20 @@ class ConsumerMember(BeatingMember[ConsumerGroupHeartbeatResponse]):
 
     def receive(self, request: Message, response: Message, now_ms: int) -> list[Effect]:
         """See `GroupMember.receive`."""
-        if request is self._computation:
-            return self._on_computation(response, now_ms)
-        return super().receive(request, response, now_ms)
+        if request is not self._computation:
+            return super().receive(request, response, now_ms)
+        self._computation = None
+        if self.phase in (Phase.LEAVING, Phase.DONE):
+            return []
+        if isinstance(response, ConsumerGroupInstallAssignmentResponse):
+            return [] if response.error_code else self._beat_soon(now_ms)
+        assert isinstance(response, ConsumerGroupPrepareAssignmentResponse)
+        if response.error_code:
+            return []  # the coordinator asks again if it still wants to
+        self._computation = compute(
+            self._introduction["client_assignors"], response, self.group_id, self.member_id, self.epoch
+        )
+        return [Send(self._computation)]
 
     def unanswered(self, request: Message, now_ms: int) -> list[Effect]:
         """See `GroupMember.unanswered`."""
@@ -190,21 +201,6 @@ class ConsumerMember(BeatingMember[ConsumerGroupHeartbeatResponse]):
             )
             effects.append(Send(self._computation))
         return [*beat, *effects]
-
-    def _on_computation(self, response: Message, now_ms: int) -> list[Effect]:
-        """Compute and install; after an error nothing: the coordinator asks again if it still wants to."""
-        self._computation = None
-        if self.phase in (Phase.LEAVING, Phase.DONE):
-            return []
-        if isinstance(response, ConsumerGroupInstallAssignmentResponse):
-            return [] if response.error_code else self._beat_soon(now_ms)
-        assert isinstance(response, ConsumerGroupPrepareAssignmentResponse)
-        if response.error_code:
-            return []
-        self._computation = compute(
-            self._introduction["client_assignors"], response, self.group_id, self.member_id, self.epoch
-        )
-        return [Send(self._computation)]
 
     def _reconcile(self, now_ms: int) -> list[Effect]:
         """Move one step from what is owned to the target: revoke first, then add."""

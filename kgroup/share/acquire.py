@@ -67,7 +67,12 @@ def acquire(
     if most <= 0:
         return NOTHING
     first = read[0].base
-    _archive_missing(flight, fetch_offset, first)
+    if flight.batches and fetch_offset < first:
+        # The log lacks records that were asked for: what was read begins behind them.
+        low = flight.floor(fetch_offset)
+        begin = low.first if low is not None and low.last >= fetch_offset else fetch_offset
+        lacking = flight.between(begin, first - 1)
+        flight.look_back |= flight.archive(fetch_offset, first - 1, lacking, Delivery.AVAILABLE, count=True)
     if first > last:  # there was room for records the log lacks, and is none for what follows
         flight.move_start()
         return NOTHING
@@ -88,17 +93,6 @@ def acquire(
         if work.records:
             flight.seen_up_to(work.records[-1].last_offset + 1)
     return Acquired(work.records, work.count)
-
-
-def _archive_missing(flight: InFlight, fetch_offset: int, first: int) -> None:
-    """Archive records that the log lacks: they were asked for, and what was read begins behind them."""
-    if not flight.batches or fetch_offset >= first:
-        return
-    low = flight.floor(fetch_offset)
-    begin = low.first if low is not None and low.last >= fetch_offset else fetch_offset
-    batches = flight.between(begin, first - 1)
-    if flight.archive(fetch_offset, first - 1, batches, Delivery.AVAILABLE, count=True):
-        flight.look_back = True
 
 
 class _Acquiring:

@@ -78,12 +78,9 @@ class SharePartition:
         """Archived and to be written: the host takes them, and calls `dead_letters_done`."""
         self._state_epoch = stored.state_epoch
         self._store = store
-        self._load(stored.batches)
-
-    def _load(self, batches: Iterable[StateBatch]) -> None:
-        """Load the batches; records between them may never have been seen."""
+        # Records between the batches may never have been seen.
         flight, gap, following = self.flight, None, self.flight.start
-        for each in batches:
+        for each in stored.batches:
             if not flight.start <= each.first_offset <= each.last_offset:
                 raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "Failed to initialize the share partition")
             if gap is None and each.first_offset > following:

@@ -143,7 +143,12 @@ class Cluster(Verbs):
 
         settings = dict(self._settings)
         if self._locked:
-            settings = {**LOCK, **settings, **self._jaas()}
+            users = {OWN_USER: self._password, **self._users}
+            quoted = {name: text.replace("\\", "\\\\").replace('"', '\\"') for name, text in users.items()}
+            given = " ".join(f'user_{name}="{text}"' for name, text in quoted.items())
+            login = f"org.apache.kafka.common.security.plain.PlainLoginModule required {given};"
+            jaas = {"listener.name.sasl_plaintext.plain.sasl.jaas.config": login}
+            settings = {**LOCK, **settings, **jaas}
         if self._checked:
             settings["authorizer.class.name"] = STANDARD_AUTHORIZER
             settings["super.users"] = f"User:{OWN_USER}"
@@ -207,13 +212,6 @@ class Cluster(Verbs):
         if self._serving is None:
             raise ConfigError("the cluster does not run", "use it inside `with Cluster() as kafka:`")
         return self._serving
-
-    def _jaas(self) -> dict[str, str]:
-        users = {OWN_USER: self._password, **self._users}
-        quoted = {name: text.replace("\\", "\\\\").replace('"', '\\"') for name, text in users.items()}
-        given = " ".join(f'user_{name}="{text}"' for name, text in quoted.items())
-        login = f"org.apache.kafka.common.security.plain.PlainLoginModule required {given};"
-        return {"listener.name.sasl_plaintext.plain.sasl.jaas.config": login}
 
     def _admit(self, embedded: Embedded) -> None:
         """Register the users on the brokers for SCRAM, too."""
