@@ -199,7 +199,16 @@ def unrest(world: World, group: SimulatedGroup) -> str | None:
         )
         if process.epoch != at:
             return f"{process.name} is at {process.epoch}, not at {at}"
-    return _not_read(world, group, known)
+    due = _wanted(world, group, known)
+    held = {p for process in running for p in process.holding if p.topic in world.image.by_name}
+    excused = (
+        _leads_unawares(running, known) or _was_never_assigned(known) or _never_received_tasks(running, known)
+    )
+    if running and held != due and not excused:
+        missing = sorted(map(str, due - held)) or sorted(map(str, held - due))
+        return f"it reads {len(held)} of {len(due)} partitions: {missing[:5]}"
+    unread = [p for process in running for p in process.holding if p not in process.positions]
+    return f"{len(unread)} partitions have no position" if unread else None
 
 
 def _at_rest(world: World, known: Group) -> str:
@@ -229,20 +238,6 @@ def _wanted(world: World, group: SimulatedGroup, known: Group) -> set[TopicParti
         if name in world.image.by_name
         for number in range(world.image.by_name[name].partitions)
     }
-
-
-def _not_read(world: World, group: SimulatedGroup, known: Group) -> str | None:
-    running = [process for process in group.processes if process.running]
-    wanted = _wanted(world, group, known)
-    held = [p for process in running for p in process.holding if p.topic in world.image.by_name]
-    excused = (
-        _leads_unawares(running, known) or _was_never_assigned(known) or _never_received_tasks(running, known)
-    )
-    if running and set(held) != wanted and not excused:
-        missing = sorted(map(str, wanted - set(held))) or sorted(map(str, set(held) - wanted))
-        return f"it reads {len(set(held))} of {len(wanted)} partitions: {missing[:5]}"
-    unread = [p for process in running for p in process.holding if p not in process.positions]
-    return f"{len(unread)} partitions have no position" if unread else None
 
 
 def _leads_unawares(running: Sequence[Process], known: Group) -> bool:
