@@ -201,7 +201,8 @@ class ClassicMember(Asking):
 
     def leave(self, now_ms: int, for_good: bool = False) -> list[Effect]:
         """See `GroupMember.leave`. A static member that does not leave for good just stops sending."""
-        given_up = self._give_up_all()
+        owned, self.owned = self.owned, frozenset()
+        given_up: list[Effect] = [Revoke(sorted_partitions(owned))] if owned else []
         self._wake_ms = None
         if not self.member_id or (self.instance_id is not None and not for_good) or self.phase is Phase.DONE:
             self.phase = Phase.DONE
@@ -378,10 +379,6 @@ class ClassicMember(Asking):
         lost, self.owned = self.owned, frozenset()
         return [Lost(sorted_partitions(lost))] if lost else []
 
-    def _give_up_all(self) -> list[Effect]:
-        given_up, self.owned = self.owned, frozenset()
-        return [Revoke(sorted_partitions(given_up))] if given_up else []
-
     def _fail(self, code: int, message: str) -> list[Effect]:
         lost = self._lose_all()
         self.phase = Phase.DONE
@@ -430,14 +427,14 @@ def assign(
     """Return the content of the leader's SyncGroup: an encoded assignment for every member."""
     targets = assignor.assign(led.partitions, subscriptions, led.racks)
     return tuple(
-        SyncGroupRequestAssignment(member_id=member_id, assignment=_assignment(target))
+        SyncGroupRequestAssignment(
+            member_id=member_id,
+            assignment=Assignment(
+                tuple(TopicPartition(topic, p) for topic, held in sorted(target.items()) for p in held)
+            ).encode(),
+        )
         for member_id, target in sorted(targets.items())
     )
-
-
-def _assignment(target: Mapping[str, tuple[int, ...]]) -> bytes:
-    partitions = tuple(TopicPartition(topic, p) for topic, held in sorted(target.items()) for p in held)
-    return Assignment(partitions).encode()
 
 
 def _subscription(metadata: bytes, instance_id: str | None) -> MemberSubscription:

@@ -4,7 +4,7 @@ The coordinator asks one member to compute: the member fetches the group (Consum
 runs its assignor, and returns the result (ConsumerGroupInstallAssignment). An experiment.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kgroup.coordinator.assignors.interface import Assignor, AssignorError, GroupSpec, MemberSpec
@@ -18,7 +18,6 @@ from kgroup.protocol.messages.consumer_group_install_assignment import (
 from kgroup.protocol.messages.consumer_group_prepare_assignment import (
     ConsumerGroupPrepareAssignmentResponse,
 )
-from kgroup.protocol.messages.consumer_group_prepare_assignment import Member as Described
 
 COMPUTATION_FAILED = 1
 """Our assignors' own error code: no assignment could be computed."""
@@ -87,7 +86,15 @@ def compute(
 def _assign(chosen: OfferedAssignor, prepared: ConsumerGroupPrepareAssignmentResponse) -> tuple[Member, ...]:
     topics = {t.topic_id: Topic(t.topic_name, t.topic_id, t.num_partitions) for t in prepared.topics}
     ids = {topic.name: topic.topic_id for topic in topics.values()}
-    specs = {member.member_id: _spec(member, ids) for member in prepared.members}
+    specs = {
+        member.member_id: MemberSpec(
+            frozenset(ids[name] for name in member.subscribed_topic_names if name in ids),
+            {topic.topic_id: tuple(sorted(topic.partitions)) for topic in member.topic_partitions},
+            member.instance_id,
+            member.rack_id,
+        )
+        for member in prepared.members
+    }
     homogeneous = len({spec.topic_ids for spec in specs.values()}) <= 1
     targets = chosen.assignor.assign(GroupSpec(specs, topics, homogeneous))
     return tuple(
@@ -100,13 +107,4 @@ def _assign(chosen: OfferedAssignor, prepared: ConsumerGroupPrepareAssignmentRes
             metadata_bytes=chosen.handed_out,
         )
         for member_id, target in sorted(targets.items())
-    )
-
-
-def _spec(member: Described, ids: Mapping[str, bytes]) -> MemberSpec:
-    return MemberSpec(
-        frozenset(ids[name] for name in member.subscribed_topic_names if name in ids),
-        {topic.topic_id: tuple(sorted(topic.partitions)) for topic in member.topic_partitions},
-        member.instance_id,
-        member.rack_id,
     )

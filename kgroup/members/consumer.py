@@ -107,9 +107,20 @@ class ConsumerMember(BeatingMember[ConsumerGroupHeartbeatResponse]):
 
     def receive(self, request: Message, response: Message, now_ms: int) -> list[Effect]:
         """See `GroupMember.receive`."""
-        if request is self._computation:
-            return self._on_computation(response, now_ms)
-        return super().receive(request, response, now_ms)
+        if request is not self._computation:
+            return super().receive(request, response, now_ms)
+        self._computation = None
+        if self.phase in (Phase.LEAVING, Phase.DONE):
+            return []
+        if isinstance(response, ConsumerGroupInstallAssignmentResponse):
+            return [] if response.error_code else self._beat_soon(now_ms)
+        assert isinstance(response, ConsumerGroupPrepareAssignmentResponse)
+        if response.error_code:
+            return []  # the coordinator asks again if it still wants to
+        self._computation = compute(
+            self._introduction["client_assignors"], response, self.group_id, self.member_id, self.epoch
+        )
+        return [Send(self._computation)]
 
     def unanswered(self, request: Message, now_ms: int) -> list[Effect]:
         """See `GroupMember.unanswered`."""
@@ -141,35 +152,30 @@ class ConsumerMember(BeatingMember[ConsumerGroupHeartbeatResponse]):
 
     def _heartbeat(self) -> list[Effect]:
         """See `BeatingMember`: everything when joining or after a lost answer."""
-        reported = self._reported
-        everything = not reported.full
-        names, regex = self._subscription_news()
-        request = replace(
-            self._introduced() if everything else self._request(self.epoch),
-            subscribed_topic_names=names,
-            subscribed_topic_regex=regex,
-            topic_partitions=_by_topic(self._owned) if reported.owned != self._owned else None,
-        )
+        reported, wanted, said = self._reported, self._subscribed, self._introduction
+        request = self._request(self.epoch)
+        if not reported.full:
+            request = replace(
+                request,
+                rebalance_timeout_ms=said["rebalance_timeout_ms"],
+                rack_id=said["rack"],
+                server_assignor=said["server_assignor"],
+                client_assignors=offer(said["client_assignors"]),
+            )
+        if reported.subscribed != wanted:
+            # An empty pattern cancels an earlier one.
+            had_regex = reported.subscribed is not None and reported.subscribed.regex is not None
+            request = replace(
+                request,
+                subscribed_topic_names=tuple(sorted(wanted.names)),
+                subscribed_topic_regex=wanted.regex or ("" if had_regex else None),
+            )
+        if reported.owned != self._owned:
+            topics = grouped(sorted(self._owned)).items()
+            owned = tuple(TopicPartitions(topic_id=t, partitions=tuple(ps)) for t, ps in topics)
+            request = replace(request, topic_partitions=owned)
         self._sent = _Reported(self._subscribed, self._owned, full=True)
         return [self._send(request)]
-
-    def _introduced(self) -> ConsumerGroupHeartbeatRequest:
-        said = self._introduction
-        return replace(
-            self._request(self.epoch),
-            rebalance_timeout_ms=said["rebalance_timeout_ms"],
-            rack_id=said["rack"],
-            server_assignor=said["server_assignor"],
-            client_assignors=offer(said["client_assignors"]),
-        )
-
-    def _subscription_news(self) -> tuple[tuple[str, ...] | None, str | None]:
-        """Return the names and pattern to send; an empty pattern cancels an earlier one."""
-        reported, wanted = self._reported.subscribed, self._subscribed
-        if reported == wanted:
-            return None, None
-        had_regex = reported is not None and reported.regex is not None
-        return tuple(sorted(wanted.names)), wanted.regex or ("" if had_regex else None)
 
     def _on_heartbeat(self, response: ConsumerGroupHeartbeatResponse, now_ms: int) -> list[Effect]:
         self._reported = self._sent
@@ -190,30 +196,11 @@ class ConsumerMember(BeatingMember[ConsumerGroupHeartbeatResponse]):
         if self._reported.subscribed != self._subscribed:
             effects += self._beat_soon(now_ms)
         if response.should_compute_assignment and self._computation is None:
-            effects.append(self._ask_for_group())
+            self._computation = ConsumerGroupPrepareAssignmentRequest(
+                group_id=self.group_id, member_id=self.member_id, member_epoch=self.epoch
+            )
+            effects.append(Send(self._computation))
         return [*beat, *effects]
-
-    def _ask_for_group(self) -> Send:
-        """Fetch the group to assign: the coordinator wants this member to compute."""
-        self._computation = ConsumerGroupPrepareAssignmentRequest(
-            group_id=self.group_id, member_id=self.member_id, member_epoch=self.epoch
-        )
-        return Send(self._computation)
-
-    def _on_computation(self, response: Message, now_ms: int) -> list[Effect]:
-        """Compute and install; after an error nothing: the coordinator asks again if it still wants to."""
-        self._computation = None
-        if self.phase in (Phase.LEAVING, Phase.DONE):
-            return []
-        if isinstance(response, ConsumerGroupInstallAssignmentResponse):
-            return [] if response.error_code else self._beat_soon(now_ms)
-        assert isinstance(response, ConsumerGroupPrepareAssignmentResponse)
-        if response.error_code:
-            return []
-        self._computation = compute(
-            self._introduction["client_assignors"], response, self.group_id, self.member_id, self.epoch
-        )
-        return [Send(self._computation)]
 
     def _reconcile(self, now_ms: int) -> list[Effect]:
         """Move one step from what is owned to the target: revoke first, then add."""
@@ -253,8 +240,3 @@ class ConsumerMember(BeatingMember[ConsumerGroupHeartbeatResponse]):
 
     def _send(self, request: Message, min_version: int = 0) -> Send:
         return super()._send(request, min_version if self._subscribed.regex is None else REGEX_FROM)
-
-
-def _by_topic(partitions: Ids) -> tuple[TopicPartitions, ...]:
-    topics = grouped(sorted(partitions))
-    return tuple(TopicPartitions(topic_id=t, partitions=tuple(ps)) for t, ps in topics.items())

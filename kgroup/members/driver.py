@@ -25,7 +25,6 @@ from kgroup.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
-    MetadataResponseTopic,
 )
 from kgroup.protocol.messages.sync_group import SyncGroupRequest
 from kgroup.protocol.transport import Transport
@@ -193,19 +192,17 @@ class Driver:
         racks = {broker.node_id: broker.rack for broker in found.brokers}
         for topic in found.topics:
             if topic.name is not None and not topic.error_code:
-                self._topics[topic.name] = _topic(topic, racks)
+                placed = sorted(topic.partitions, key=lambda entry: entry.partition_index)
+                replicas = tuple(
+                    tuple(sorted({rack for node in entry.replica_nodes if (rack := racks.get(node))}))
+                    for entry in placed
+                )
+                self._topics[topic.name] = Topic(
+                    topic.name, topic.topic_id, len(placed), replicas if any(replicas) else ()
+                )
             elif topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                 # As Kafka's consumer does: it would wait for partitions that it is never shown.
                 missing = lacking(topic.error_code, on_topic(DESCRIBE, topic.name or ""))
                 said = f"topic {topic.name}: {ErrorCode.name_of(topic.error_code)}: {missing}"
                 raise BrokerRefused(topic.error_code, said)
         self._take(self._member.update_topics(self._topics, self._clock_ms()))
-
-
-def _topic(metadata: MetadataResponseTopic, racks: Mapping[int, str | None]) -> Topic:
-    """Return a topic with the racks of its replicas, () if no broker has one."""
-    placed = sorted(metadata.partitions, key=lambda entry: entry.partition_index)
-    replicas = tuple(
-        tuple(sorted({rack for node in entry.replica_nodes if (rack := racks.get(node))})) for entry in placed
-    )
-    return Topic(str(metadata.name), metadata.topic_id, len(placed), replicas if any(replicas) else ())

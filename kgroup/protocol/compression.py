@@ -40,7 +40,11 @@ def compress(data: bytes, codec: Compression) -> bytes:
     if codec is Compression.GZIP:
         return bytes(cramjam.gzip.compress(data))
     if codec is Compression.SNAPPY:
-        return _compress_xerial(data)
+        parts = [_XERIAL_HEADER]
+        for start in range(0, len(data), _XERIAL_BLOCK_BYTES):
+            block = bytes(cramjam.snappy.compress_raw(data[start : start + _XERIAL_BLOCK_BYTES]))
+            parts += (_BLOCK_LENGTH.pack(len(block)), block)
+        return b"".join(parts)
     if codec is Compression.ZSTD:
         return bytes(cramjam.zstd.compress(data, level=_ZSTD_LEVEL))
     stream = cramjam.lz4.Compressor(content_checksum=False, block_linked=False)
@@ -88,16 +92,6 @@ def _inflate(codec: ModuleType, data: bytes, limit: int) -> bytes:
             size = min(limit, size * 4)
         else:
             return bytes(memoryview(out)[:written])
-
-
-def _compress_xerial(data: bytes) -> bytes:
-    import cramjam
-
-    parts = [_XERIAL_HEADER]
-    for start in range(0, len(data), _XERIAL_BLOCK_BYTES):
-        block = bytes(cramjam.snappy.compress_raw(data[start : start + _XERIAL_BLOCK_BYTES]))
-        parts += (_BLOCK_LENGTH.pack(len(block)), block)
-    return b"".join(parts)
 
 
 def _decompress_snappy(data: bytes, limit: int) -> bytes:

@@ -348,22 +348,16 @@ def encode_value(value: RecordValue | None, version: int | None = None) -> bytes
     return _encoded(value, version, version)
 
 
+_ENCODERS: dict[tuple[type[Message], int], tuple[bytes, Callable[[Message, bytearray], None]]] = {}
+"""The int16 that a key or value begins with, and the writer of the rest: commits write many."""
+
+
 def _encoded(part: Message, version: int, lead: int) -> bytes:
     """Return a key or value in `version` behind the int16 it begins with."""
-    begin, write = _encoder(type(part), version, lead)
+    found = _ENCODERS.get((type(part), version))
+    if found is None:
+        found = _ENCODERS[type(part), version] = (_INT16.pack(lead), writer_of(type(part), version))
+    begin, write = found
     out = bytearray(begin)
     write(part, out)
     return bytes(out)
-
-
-_ENCODERS: dict[tuple[type[Message], int], tuple[bytes, Callable[[Message, bytearray], None]]] = {}
-
-
-def _encoder(
-    cls: type[Message], version: int, lead: int
-) -> tuple[bytes, Callable[[Message, bytearray], None]]:
-    """Return the int16 a key or value begins with and the writer of the rest; cached for commits."""
-    found = _ENCODERS.get((cls, version))
-    if found is None:
-        found = _ENCODERS[cls, version] = (_INT16.pack(lead), writer_of(cls, version))
-    return found

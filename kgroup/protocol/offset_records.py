@@ -49,7 +49,10 @@ def encode_offsets(
         metadata, width = None, 0
         for delta, (partition, commit) in enumerate(zip(partitions, commits, strict=True), count):
             if commit.expire_timestamp != NO_EXPIRY:
-                out.append(_expiring(group, topic, partition, commit, delta))
+                # Rare, and of another layout (version 1).
+                place = encode_key(OffsetCommitKey(group=group, topic=topic, partition=partition))
+                record = LogRecord(place, encode_value(value_of(commit)))
+                out.append(encode_records([record], [delta], 0, 0)[0])
                 continue
             nth = varint(delta)
             if commit.metadata != metadata or len(nth) != width:
@@ -72,12 +75,6 @@ def value_of(commit: Committed) -> OffsetCommitValue:
         expire_timestamp=commit.expire_timestamp,
         topic_id=commit.topic_id,
     )
-
-
-def _expiring(group: str, topic: str, partition: int, commit: Committed, delta: int) -> bytes:
-    """Return a record with a time of expiry, which is rare and has another layout (version 1)."""
-    key = encode_key(OffsetCommitKey(group=group, topic=topic, partition=partition))
-    return encode_records([LogRecord(key, encode_value(value_of(commit)))], [delta], 0, 0)[0]
 
 
 @lru_cache(maxsize=256)

@@ -66,7 +66,8 @@ def written(made: object) -> dict[str, object]:
     return {
         key_of(each): each.metadata["form"].write(value)
         for each in fields(made)  # type: ignore[arg-type]
-        if not _is_default(each, value := getattr(made, each.name))
+        if (value := getattr(made, each.name))
+        != (each.default_factory() if each.default_factory is not MISSING else each.default)
     }
 
 
@@ -75,21 +76,10 @@ def duration_written(ms: int) -> str:
     return f"{ms / 1000:.3f}".rstrip("0").rstrip(".") + "s"
 
 
-def _is_default(each: Field[object], value: object) -> bool:
-    default = each.default_factory() if each.default_factory is not MISSING else each.default
-    return value == default
-
-
 def _text(value: object) -> str:
     if isinstance(value, str) and value:
         return value
     raise ConfigError(f"{value!r} is not text", "quote a name that YAML reads as a number, as '7'")
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise ConfigError(f"{value!r} is not a list", "write [a, b]")
-    return tuple(map(_text, value))
 
 
 def _number(value: object) -> int:
@@ -171,7 +161,7 @@ def list_of(form: Form[T]) -> Form[tuple[T, ...]]:
 
 
 TEXT = Form(_text, str)
-TEXTS = Form(_texts, list)
+TEXTS = list_of(TEXT)
 NUMBER = Form(_number, int)
 FLAG = Form(_flag, bool)
 DURATION = Form(_duration_ms, duration_written)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from operator import attrgetter
 
 from kgroup.domain import MemberStatus, TopicPartition, count_of
 from kgroup.durations import iso
@@ -47,6 +48,7 @@ CLASSIC_UNRECORDED = (
     "a classic rebalance is recorded when it completes: when it began and members joined is unknown",
     "of a member's assignors only the one that was chosen is recorded",
 )
+_PLACE = attrgetter("epoch", "state", "assigned", "revoking")
 
 
 def record(
@@ -92,21 +94,28 @@ class Names:
     def name(self, member: RecordedMember) -> str:
         """Return the name of a member, a free one if it has none yet."""
         if member.member_id not in self.of:
-            self.of[member.member_id] = self._free(member)
-            self.specs.setdefault(self.of[member.member_id], _spec(member))
+            base, taken = member.instance_id or member.client_id or member.member_id, set(self.of.values())
+            found, number = base, 1
+            while found in taken or not self._fits(found, member):
+                number += 1
+                found = f"{base}#{number}"
+            self.of[member.member_id] = found
+            spec = Member(
+                instance_id=member.instance_id,
+                client_id=member.client_id or None,
+                host=member.host.lstrip("/") or None,
+                rack=member.rack_id,
+                assignor=member.assignor,
+                session_timeout_ms=member.session_timeout_ms if member.session_timeout_ms > 0 else None,
+                rebalance_timeout_ms=member.rebalance_timeout_ms if member.rebalance_timeout_ms > 0 else None,
+                topics=member.topics or None,
+            )
+            self.specs.setdefault(found, spec)
         return self.of[member.member_id]
 
     def forget(self, member: RecordedMember) -> str:
         """Return the name of a member that left: the next member of its client gets it again."""
         return self.of.pop(member.member_id)
-
-    def _free(self, member: RecordedMember) -> str:
-        base, taken = member.instance_id or member.client_id or member.member_id, set(self.of.values())
-        found, number = base, 1
-        while found in taken or not self._fits(found, member):
-            number += 1
-            found = f"{base}#{number}"
-        return found
 
     def _fits(self, name: str, member: RecordedMember) -> bool:
         known = self.specs.get(name)
@@ -114,19 +123,6 @@ class Names:
             member.instance_id,
             member.client_id or None,
         )
-
-
-def _spec(member: RecordedMember) -> Member:
-    return Member(
-        instance_id=member.instance_id,
-        client_id=member.client_id or None,
-        host=member.host.lstrip("/") or None,
-        rack=member.rack_id,
-        assignor=member.assignor,
-        session_timeout_ms=member.session_timeout_ms if member.session_timeout_ms > 0 else None,
-        rebalance_timeout_ms=member.rebalance_timeout_ms if member.rebalance_timeout_ms > 0 else None,
-        topics=member.topics or None,
-    )
 
 
 class Recorder:
@@ -173,7 +169,10 @@ class Recorder:
             case GroupStep():
                 self._step(note)
             case CommitRun():
-                self._run(note)
+                self._size(part.place for part in note.parts)
+                for offsets, commits in _commits(note, self._offsets):
+                    self._commit(offsets, commits)
+                self._offsets |= {part.place: part.last.offset for part in note.parts}
             case Marker():
                 self._transactions += 1
             case Gap():
@@ -271,7 +270,11 @@ class Recorder:
         elif after.kind == CLASSIC:
             self._members(step, Membership.between(before, after))
             if after.epoch != before.epoch and (after.epoch > 0 or after.members):
-                self._skipped(before.epoch, after.epoch)
+                first = max(before.epoch, 0) + 1
+                if first < after.epoch and self.steps:
+                    one = after.epoch == first + 1
+                    which = f"generation {first}" if one else f"generations {first} to {after.epoch - 1}"
+                    self._unknown.append(f"who was in {which}: no record says, as it did not complete")
                 self._rebalance(after)
         elif after.kind == CONSUMER:
             self._heartbeat(step, Membership.between(before, after))
@@ -281,10 +284,18 @@ class Recorder:
         before, after, steps = step.before, step.after, len(self.steps)
         computed = after.assignment_epoch != before.assignment_epoch or before.kind != CONSUMER
         pairs = [*members.kept, *members.replaced, *((None, new) for new in members.joined)]
-        moved = [new for old, new in pairs if new.state in STATES and (old is None or _moved(old, new))]
-        # A target has all partitions of what is subscribed to, and members have those of a target.
+        moved = [
+            new for old, new in pairs if new.state in STATES and (old is None or _PLACE(old) != _PLACE(new))
+        ]
+        # They show how many partitions topics have: a target has all of what is subscribed to, and members
+        # have those of a target.
         targets = chain.from_iterable(m.target or () for m in after.members.values()) if computed else ()
-        self._grow(chain(targets, *(chain(m.assigned, m.revoking) for m in moved)))
+        known = dict(self._sizes)
+        self._size(chain(targets, *(chain(m.assigned, m.revoking) for m in moved)))
+        grown = {topic: size for topic, size in self._sizes.items() if known.get(topic, size) < size}
+        if grown:
+            self.steps.append(Grow(at_ms=self._now_ms, topics=grown))
+        self._first_sizes |= {topic: size for topic, size in self._sizes.items() if topic not in known}
         self._members(step, members)
         if len(self.steps) == steps and not moved and not computed and after.epoch == before.epoch:
             return
@@ -308,15 +319,6 @@ class Recorder:
                 revoking=() if member is None else tuple(sorted(member.revoking)),
             )
         )
-
-    def _grow(self, places: Iterable[TopicPartition]) -> None:
-        """Note how many partitions topics have, as far as these show it."""
-        known = dict(self._sizes)
-        self._size(places)
-        grown = {topic: size for topic, size in self._sizes.items() if known.get(topic, size) < size}
-        if grown:
-            self.steps.append(Grow(at_ms=self._now_ms, topics=grown))
-        self._first_sizes |= {topic: size for topic, size in self._sizes.items() if topic not in known}
 
     def _members(self, step: GroupStep, members: Membership) -> None:
         for member in sorted(members.left, key=self._names.name):
@@ -348,7 +350,9 @@ class Recorder:
                 self.steps.append(Stop(at_ms=self._now_ms, member=self._names.name(member), cause=FOR_NOW))
         for _, member in members.returned:
             self._start(member)
-        for member in _leader_first(members.joined, step.after):
+        # In the order of the record, but the leader first: it joins an empty group.
+        leader, order = step.after.leader, {each: place for place, each in enumerate(step.after.members)}
+        for member in sorted(members.joined, key=lambda m: (m.member_id != leader, order[m.member_id])):
             self._start(member)
 
     def _start(self, member: RecordedMember) -> None:
@@ -379,12 +383,6 @@ class Recorder:
             self._subscribed[name] = member.topics
             self.steps.append(Subscribe(at_ms=self._now_ms, member=name, topics=member.topics))
 
-    def _skipped(self, before: int, after: int) -> None:
-        first = max(before, 0) + 1
-        if first < after and self.steps:
-            which = f"generation {first}" if after == first + 1 else f"generations {first} to {after - 1}"
-            self._unknown.append(f"who was in {which}: no record says, as it did not complete")
-
     def _rebalance(self, view: View) -> None:
         name = self._names.name
         shares = {name(m): tuple(sorted(m.assigned)) for m in view.members.values()}
@@ -405,12 +403,6 @@ class Recorder:
         for place in places:
             self._sizes[place.topic] = max(self._sizes.get(place.topic, 0), place.partition + 1)
 
-    def _run(self, run: CommitRun) -> None:
-        self._size(part.place for part in run.parts)
-        for offsets, commits in _commits(run, self._offsets):
-            self._commit(offsets, commits)
-        self._offsets |= {part.place: part.last.offset for part in run.parts}
-
     def _commit(self, offsets: Mapping[TopicPartition, int], commits: int) -> None:
         """Write commits; those separated only by records without effect are one step."""
         last = self.steps[-1] if self.steps else None
@@ -420,21 +412,6 @@ class Recorder:
             offsets = {**last.offsets, **offsets}
         more = commits if commits > len(offsets) else None
         self.steps.append(Commit(at_ms=self._now_ms, offsets=offsets, commits=more))
-
-
-def _moved(old: RecordedMember, new: RecordedMember) -> bool:
-    return (old.epoch, old.state, old.assigned, old.revoking) != (
-        new.epoch,
-        new.state,
-        new.assigned,
-        new.revoking,
-    )
-
-
-def _leader_first(joined: Sequence[RecordedMember], view: View) -> list[RecordedMember]:
-    """Return joined members in the order of the record, but the leader first: it joins an empty group."""
-    order = {member_id: place for place, member_id in enumerate(view.members)}
-    return sorted(joined, key=lambda member: (member.member_id != view.leader, order[member.member_id]))
 
 
 def _commits(

@@ -60,15 +60,28 @@ def acquire(
     """Lock what is available of the batches that were read from `fetch_offset` on."""
     if wish.most <= 0 or not read or read[-1].last < flight.start:
         return NOTHING
-    most, last = _limits(flight, terms, wish.most, fetch_offset, read[-1].last)
+    most, last = min(wish.most, terms.most_in_flight - flight.size), read[-1].last
+    # What is in flight already may be taken again, however much there is.
+    if most <= 0 and fetch_offset <= flight.end:
+        most, last = min(wish.most, flight.end - fetch_offset + 1), min(last, flight.end)
     if most <= 0:
         return NOTHING
     first = read[0].base
-    _archive_missing(flight, fetch_offset, first)
+    if flight.batches and fetch_offset < first:
+        # The log lacks records that were asked for: what was read begins behind them.
+        low = flight.floor(fetch_offset)
+        begin = low.first if low is not None and low.last >= fetch_offset else fetch_offset
+        lacking = flight.between(begin, first - 1)
+        flight.look_back |= flight.archive(fetch_offset, first - 1, lacking, Delivery.AVAILABLE, count=True)
     if first > last:  # there was room for records the log lacks, and is none for what follows
         flight.move_start()
         return NOTHING
-    begin = _begin(flight, first)
+    # A batch in flight that has the first record is the first one concerned.
+    low = flight.floor(first)
+    if low is None:
+        begin = max(first, flight.start)
+    else:
+        begin = low.first if low.last >= first else first
     known = flight.between(min(first, begin), last)
     work = _Acquiring(flight, terms, wish, read, most, last, now_ms)
     if not known:
@@ -80,34 +93,6 @@ def acquire(
         if work.records:
             flight.seen_up_to(work.records[-1].last_offset + 1)
     return Acquired(work.records, work.count)
-
-
-def _limits(flight: InFlight, terms: Terms, most: int, fetch_offset: int, last: int) -> tuple[int, int]:
-    """Return how many records may be taken, and up to which."""
-    free = min(most, terms.most_in_flight - flight.size)
-    # What is in flight already may be taken again, however much there is.
-    if free <= 0 and fetch_offset <= flight.end:
-        return min(most, flight.end - fetch_offset + 1), min(last, flight.end)
-    return free, last
-
-
-def _archive_missing(flight: InFlight, fetch_offset: int, first: int) -> None:
-    """Archive records that the log lacks: they were asked for, and what was read begins behind them."""
-    if not flight.batches or fetch_offset >= first:
-        return
-    low = flight.floor(fetch_offset)
-    begin = low.first if low is not None and low.last >= fetch_offset else fetch_offset
-    batches = flight.between(begin, first - 1)
-    if flight.archive(fetch_offset, first - 1, batches, Delivery.AVAILABLE, count=True):
-        flight.look_back = True
-
-
-def _begin(flight: InFlight, first: int) -> int:
-    """Return the start of the first batch concerned: the one in flight that has the record, if one has."""
-    low = flight.floor(first)
-    if low is None:
-        return max(first, flight.start)
-    return low.first if low.last >= first else first
 
 
 class _Acquiring:
@@ -145,7 +130,14 @@ class _Acquiring:
                 unseen = batch.last + 1
                 if self.count >= self.most:
                     return
-            throttled = self._throttled(batch)
+            # Whether an available record of the batch has been delivered often.
+            fates = (
+                [batch.whole]
+                if batch.whole is not None
+                else [fate for _, fate in batch.fates(self.first, self.last)]
+            )
+            most = max((fate.count for fate in fates if fate.state is Delivery.AVAILABLE), default=0)
+            throttled = most >= self.terms.throttled_from
             if throttled and self.count > 0:
                 self.most = 0
                 return
@@ -171,16 +163,6 @@ class _Acquiring:
         got = self._take_records(batch, left)
         self.count += got
         return got
-
-    def _throttled(self, batch: Batch) -> bool:
-        """Return whether an available record of the batch has been delivered often."""
-        fates = (
-            [batch.whole]
-            if batch.whole is not None
-            else [fate for _, fate in batch.fates(self.first, self.last)]
-        )
-        most = max((fate.count for fate in fates if fate.state is Delivery.AVAILABLE), default=0)
-        return most >= self.terms.throttled_from
 
     def _take_records(self, batch: Batch, left: int) -> int:
         """Take records of a split batch; one on its last delivery goes alone."""
@@ -216,7 +198,8 @@ class _Acquiring:
             first = flight.end
         end = last
         if most < last - first + 1:
-            end = self._end_of_batch(first + most - 1)
+            end = first + most - 1
+            end = next((each.last for each in self.read if each.base <= end <= each.last), end)
             if flight.has_gap():
                 end = min(end, last)
         made = self._in_order(first, end)
@@ -228,13 +211,6 @@ class _Acquiring:
         flight.seen_up_to(end + 1)
         self.records += made
         self.count += end - first + 1
-
-    def _end_of_batch(self, offset: int) -> int:
-        """Return the end of the log's batch that has an offset; the offset if none has."""
-        for extent in self.read:
-            if extent.base <= offset <= extent.last:
-                return extent.last
-        return offset
 
     def _in_order(self, first: int, last: int) -> list[AcquiredRecords]:
         """Add new batches of some `batch_size` records, cut where batches of the log begin."""

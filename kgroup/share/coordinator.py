@@ -84,10 +84,42 @@ class ShareCoordinator:
         value = record.value
         if isinstance(record.key, r.ShareSnapshotKey):
             assert not isinstance(value, r.ShareUpdateValue)
-            self._replay_snapshot(key, value, offset)
+            if value is None:
+                for by_key in (self.states, self._leader_epochs, self._state_epochs, self._updates):
+                    by_key.pop(key, None)
+            else:
+                self._leader_epochs[key] = max(self._leader_epochs.get(key, 0), value.leader_epoch)
+                self._state_epochs[key] = max(self._state_epochs.get(key, 0), value.state_epoch)
+                self.states[key] = value
+                if self._updates.get(key, 0) >= self.config.updates_per_snapshot:
+                    self._updates[key] = 0
+            # Each partition's state begins at its newest snapshot; the oldest of these is needed.
+            self._snapshots[key] = offset
+            self.redundant_offset = min(self._snapshots.values()) or NO_OFFSET
+            if value is None:
+                del self._snapshots[key]
         elif value is not None:
             assert isinstance(value, r.ShareUpdateValue)
-            self._replay_update(key, value)
+            self._leader_epochs[key] = max(self._leader_epochs.get(key, 0), value.leader_epoch)
+            self._updates[key] = self._updates.get(key, 0) + 1
+            known = self.states.get(key)
+            if known is None:  # its snapshot is gone: the update has all that is known
+                known = r.ShareSnapshotValue(
+                    snapshot_epoch=value.snapshot_epoch,
+                    state_epoch=0,
+                    leader_epoch=value.leader_epoch,
+                    start_offset=value.start_offset,
+                    create_timestamp=0,
+                    write_timestamp=0,
+                )
+            start = known.start_offset if value.start_offset == NO_OFFSET else value.start_offset
+            self.states[key] = replace(
+                known,
+                leader_epoch=known.leader_epoch if value.leader_epoch == -1 else value.leader_epoch,
+                start_offset=start,
+                delivery_complete_count=value.delivery_complete_count,
+                state_batches=combine((*known.state_batches, *value.state_batches), start),
+            )
 
     def initialize(
         self, key: StateKey, asked: initializing.PartitionState, now_ms: int
@@ -223,47 +255,6 @@ class ShareCoordinator:
             state_batches=combine((*known.state_batches, *asked.state_batches), start),
         )
         return Record(key.snapshot, snapshot)
-
-    def _replay_snapshot(self, key: StateKey, value: r.ShareSnapshotValue | None, offset: int) -> None:
-        if value is None:
-            for by_key in (self.states, self._leader_epochs, self._state_epochs, self._updates):
-                by_key.pop(key, None)
-        else:
-            self._leader_epochs[key] = max(self._leader_epochs.get(key, 0), value.leader_epoch)
-            self._state_epochs[key] = max(self._state_epochs.get(key, 0), value.state_epoch)
-            self.states[key] = value
-            if self._updates.get(key, 0) >= self.config.updates_per_snapshot:
-                self._updates[key] = 0
-        self._note_snapshot(key, offset, gone=value is None)
-
-    def _replay_update(self, key: StateKey, value: r.ShareUpdateValue) -> None:
-        self._leader_epochs[key] = max(self._leader_epochs.get(key, 0), value.leader_epoch)
-        self._updates[key] = self._updates.get(key, 0) + 1
-        known = self.states.get(key)
-        if known is None:  # its snapshot is gone: the update has all that is known
-            known = r.ShareSnapshotValue(
-                snapshot_epoch=value.snapshot_epoch,
-                state_epoch=0,
-                leader_epoch=value.leader_epoch,
-                start_offset=value.start_offset,
-                create_timestamp=0,
-                write_timestamp=0,
-            )
-        start = known.start_offset if value.start_offset == NO_OFFSET else value.start_offset
-        self.states[key] = replace(
-            known,
-            leader_epoch=known.leader_epoch if value.leader_epoch == -1 else value.leader_epoch,
-            start_offset=start,
-            delivery_complete_count=value.delivery_complete_count,
-            state_batches=combine((*known.state_batches, *value.state_batches), start),
-        )
-
-    def _note_snapshot(self, key: StateKey, offset: int, *, gone: bool) -> None:
-        """Note a snapshot: each partition's state begins at its newest; the oldest of these is needed."""
-        self._snapshots[key] = offset
-        self.redundant_offset = min(self._snapshots.values()) or NO_OFFSET
-        if gone:
-            del self._snapshots[key]
 
     def _refuse_old_leader(self, key: StateKey, leader_epoch: int) -> None:
         if self._leader_epochs.get(key, 0) > leader_epoch:

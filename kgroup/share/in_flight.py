@@ -269,28 +269,30 @@ class InFlight:
             self.start = self.end = offset
             self.complete = 0
             return
-        done = self._done_before(offset)
+        done = 0
+        for batch in self.batches:
+            if batch.first >= offset:
+                break
+            if batch.whole is None:
+                done += sum(fate.state in DONE for _, fate in batch.fates(self.start, offset - 1))
+            elif batch.whole.state in DONE:
+                done += max(0, min(offset - 1, batch.last) - max(self.start, batch.first) + 1)
         if self.archive(self.start, offset - 1, self.batches, Delivery.AVAILABLE, count=False):
             self.look_back = True
         self.start = offset
         self.complete -= done
         self.end = max(self.end, offset)
 
-    def _done_before(self, offset: int) -> int:
-        """Return how many records between the start and an offset are settled."""
-        count = 0
-        for batch in self.batches:
-            if batch.first >= offset:
-                break
-            if batch.whole is None:
-                count += sum(fate.state in DONE for _, fate in batch.fates(self.start, offset - 1))
-            elif batch.whole.state in DONE:
-                count += max(0, min(offset - 1, batch.last) - max(self.start, batch.first) + 1)
-        return count
-
     def move_start(self) -> bool:
         """Move the start past the settled records, and drop those; return whether it moved."""
-        if not self._can_move():
+        batch = self.floor(self.start)
+        if batch is None:  # there is a gap at the beginning, which has not been seen
+            return False
+        if batch.whole is not None:
+            settled = batch.whole.state in DONE
+        else:
+            settled = self.start <= batch.last and batch.each[self.start - batch.first].state in DONE
+        if not settled:
             return False
         last, count = self._last_done()
         if last is None:
@@ -312,15 +314,6 @@ class InFlight:
         self.complete -= count
         del self.batches[:at], self._firsts[:at]
         return True
-
-    def _can_move(self) -> bool:
-        """Return whether the record at the start is settled."""
-        batch = self.floor(self.start)
-        if batch is None:  # there is a gap at the beginning, which has not been seen
-            return False
-        if batch.whole is not None:
-            return batch.whole.state in DONE
-        return self.start <= batch.last and batch.each[self.start - batch.first].state in DONE
 
     def _last_done(self) -> tuple[int | None, int]:
         """Return the last settled record of the beginning, and how many lie behind the start."""

@@ -78,12 +78,9 @@ class SharePartition:
         """Archived and to be written: the host takes them, and calls `dead_letters_done`."""
         self._state_epoch = stored.state_epoch
         self._store = store
-        self._load(stored.batches)
-
-    def _load(self, batches: Iterable[StateBatch]) -> None:
-        """Load the batches; records between them may never have been seen."""
+        # Records between the batches may never have been seen.
         flight, gap, following = self.flight, None, self.flight.start
-        for each in batches:
+        for each in stored.batches:
             if not flight.start <= each.first_offset <= each.last_offset:
                 raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "Failed to initialize the share partition")
             if gap is None and each.first_offset > following:
@@ -126,7 +123,14 @@ class SharePartition:
         `aborted` are those of them that a read_committed group never gets: they are archived.
         """
         got = acquire.acquire(self.flight, self.terms, wish, fetch_offset, read, now_ms)
-        return self._without(got, aborted) if aborted and got.records else got
+        if not aborted or not got.records:
+            return got
+        for extent in aborted:
+            low = self.flight.floor(extent.base)
+            batches = self.flight.between(extent.base if low is None else low.first, extent.last)
+            self.flight.archive(extent.base, extent.last, batches, Delivery.ACQUIRED, count=True)
+        left = acquire.without(got.records, aborted)
+        return Acquired(left, sum(each.last_offset - each.first_offset + 1 for each in left))
 
     def acknowledge(self, member: str, batches: Iterable[AcknowledgementBatch], now_ms: int) -> None:
         """Acknowledge a member's records, all of them or none; Refused gives the reason."""
@@ -216,12 +220,3 @@ class SharePartition:
             self._store(change)
         except Refused as refused:
             raise seen_by_members(refused) from None
-
-    def _without(self, got: Acquired, aborted: Sequence[Extent]) -> Acquired:
-        """Return what is left without the aborted batches, which are archived."""
-        for extent in aborted:
-            low = self.flight.floor(extent.base)
-            batches = self.flight.between(extent.base if low is None else low.first, extent.last)
-            self.flight.archive(extent.base, extent.last, batches, Delivery.ACQUIRED, count=True)
-        left = acquire.without(got.records, aborted)
-        return Acquired(left, sum(each.last_offset - each.first_offset + 1 for each in left))

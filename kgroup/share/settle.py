@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -91,7 +90,12 @@ class Settling:
             if found.last < self.flight.start:
                 continue
             if found.whole is not None:
-                _refuse_if_not_owner(found.whole, member)
+                if found.whole.member == NO_MEMBER:
+                    raise _invalid_state(
+                        "The batch cannot be acknowledged. The batch is not in the acquired state."
+                    )
+                if found.whole.member != member:
+                    raise _invalid_state("Member is not the owner of batch record")
             inside = found.first >= batch.first_offset and found.last <= batch.last_offset
             split = len(batch.acknowledge_types) > 1 or self.flight.starts_within(found.first, found.last)
             if found.whole is not None and inside and not split:
@@ -167,7 +171,12 @@ class Settling:
         acquired = whole is not None and whole.state is Delivery.ACQUIRED and member in (None, whole.member)
         if acquired and self.flight.starts_within(batch.first, batch.last):
             self.flight.split(batch)
-        for begin, end, fate in _parts(batch, first, last):
+        parts = (
+            [(batch.first, batch.last, batch.whole)]
+            if batch.whole is not None
+            else [(offset, offset, fate) for offset, fate in batch.fates(first, last)]
+        )
+        for begin, end, fate in parts:
             if fate.state is Delivery.ACQUIRED and member in (None, fate.member):
                 gone = end < self.flight.start
                 self._settle(fate, begin, end, Delivery.ARCHIVED if gone else Delivery.AVAILABLE)
@@ -180,22 +189,6 @@ class Settling:
         fate.state, fate.member = state, NO_MEMBER
         if state in DONE:
             self.flight.complete += self.flight.counted(first, last)
-
-
-def _parts(batch: Batch, first: int, last: int) -> Iterator[tuple[int, int, Fate]]:
-    """Return the batch as a whole, or its records within a range."""
-    if batch.whole is not None:
-        yield batch.first, batch.last, batch.whole
-        return
-    for offset, fate in batch.fates(first, last):
-        yield offset, offset, fate
-
-
-def _refuse_if_not_owner(whole: Fate, member: str) -> None:
-    if whole.member == NO_MEMBER:
-        raise _invalid_state("The batch cannot be acknowledged. The batch is not in the acquired state.")
-    if whole.member != member:
-        raise _invalid_state("Member is not the owner of batch record")
 
 
 def _invalid_state(message: str) -> Refused:

@@ -84,11 +84,15 @@ class Cluster(Verbs):
                 )
         self._brokers = brokers
         self._kafka = Release.of(kafka)
-        self._settings = {**DEFAULTS, **{name: _text(value) for name, value in (settings or {}).items()}}
+        self._settings = dict(DEFAULTS)
+        for name, value in (settings or {}).items():
+            self._settings[name] = str(value).lower() if isinstance(value, bool) else str(value)
         if acls is not None and users is None:
             raise ConfigError("acls are for users, and users is missing", 'add users={"alice": "secret"}')
         self._users = _users(users or {})
-        self._acls = _rules(acls or {}, self._users)
+        self._acls = [
+            acl for user, texts in (acls or {}).items() for acl in _rules_of(user, texts, self._users)
+        ]
         self._locked = users is not None
         self._checked = acls is not None
         self._password = secrets.token_hex(16)
@@ -139,7 +143,12 @@ class Cluster(Verbs):
 
         settings = dict(self._settings)
         if self._locked:
-            settings = {**LOCK, **settings, **self._jaas()}
+            users = {OWN_USER: self._password, **self._users}
+            quoted = {name: text.replace("\\", "\\\\").replace('"', '\\"') for name, text in users.items()}
+            given = " ".join(f'user_{name}="{text}"' for name, text in quoted.items())
+            login = f"org.apache.kafka.common.security.plain.PlainLoginModule required {given};"
+            jaas = {"listener.name.sasl_plaintext.plain.sasl.jaas.config": login}
+            settings = {**LOCK, **settings, **jaas}
         if self._checked:
             settings["authorizer.class.name"] = STANDARD_AUTHORIZER
             settings["super.users"] = f"User:{OWN_USER}"
@@ -204,12 +213,6 @@ class Cluster(Verbs):
             raise ConfigError("the cluster does not run", "use it inside `with Cluster() as kafka:`")
         return self._serving
 
-    def _jaas(self) -> dict[str, str]:
-        users = {OWN_USER: self._password, **self._users}
-        quoted = (f'user_{name}="{_quoted(password)}"' for name, password in users.items())
-        login = f"org.apache.kafka.common.security.plain.PlainLoginModule required {' '.join(quoted)};"
-        return {"listener.name.sasl_plaintext.plain.sasl.jaas.config": login}
-
     def _admit(self, embedded: Embedded) -> None:
         """Register the users on the brokers for SCRAM, too."""
         from kgroup.security.scram import SALT_BYTES, ScramCredential, ScramMechanism, salted
@@ -230,10 +233,6 @@ async def _elsewhere(work: Callable[[], T]) -> T:
     return await asyncio.to_thread(work)
 
 
-def _text(value: str | int | bool) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def _users(users: Mapping[str, str]) -> dict[str, str]:
     for name, password in users.items():
         if not _USER.fullmatch(name) or name == OWN_USER:
@@ -241,10 +240,6 @@ def _users(users: Mapping[str, str]) -> dict[str, str]:
         if not password:
             raise ConfigError(f"user {name} has no password", f'write users={{"{name}": "secret"}}')
     return dict(users)
-
-
-def _rules(acls: Mapping[str, Sequence[str]], users: Mapping[str, str]) -> list[Acl]:
-    return [acl for user, texts in acls.items() for acl in _rules_of(user, texts, users)]
 
 
 def _rules_of(user: str, texts: Sequence[str], users: Mapping[str, str]) -> Iterator[Acl]:
@@ -280,7 +275,3 @@ def _login(user: str, password: str, mechanism: str) -> dict[str, str]:
         "sasl.username": user,
         "sasl.password": password,
     }
-
-
-def _quoted(password: str) -> str:
-    return password.replace("\\", "\\\\").replace('"', '\\"')

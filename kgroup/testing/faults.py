@@ -43,7 +43,10 @@ class Fault:
         """Return `fired` once it has so many requests; TimedOut says how many there were."""
         control = self._serving.control
         if not self._serving.call(control.until_hit(self._set, hits, timeout_s)):
-            raise TimedOut(f"{self} had {self.hits} of {hits} requests in {timeout_s:g} s", self._rules())
+            raise TimedOut(
+                f"{self} had {self.hits} of {hits} requests in {timeout_s:g} s",
+                "\n".join(str(each.rule.shown()) for each in self._set.rules),
+            )
         return self.fired
 
     def remove(self) -> None:
@@ -65,9 +68,6 @@ class Fault:
 
     def __str__(self) -> str:
         return f"fault {self.id}"
-
-    def _rules(self) -> str:
-        return "\n".join(str(each.rule.shown()) for each in self._set.rules)
 
     def __enter__(self) -> Self:
         return self

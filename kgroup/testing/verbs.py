@@ -235,17 +235,8 @@ class Verbs(Kafka):
             meanwhile=meanwhile,
             timeout_s=timeout_s,
         )
-        self._make_room(recorded.head.topics)
-        self._plays.append(play)
-        try:
-            play.run()
-        except TimedOut as error:
-            raise TimedOut(error.message, self.last_events(play.group_id)) from None
-        return self.history(play.group_id)
-
-    def _make_room(self, sizes: Mapping[str, int]) -> None:
         there = {topic.name: len(topic.partitions) for topic in self.topics()}
-        for name, partitions in sizes.items():
+        for name, partitions in recorded.head.topics.items():
             if name not in there:
                 self.create_topic(name, partitions)
             elif there[name] < partitions:
@@ -253,6 +244,12 @@ class Verbs(Kafka):
                     f"topic {name} has {there[name]} partitions, and the scenario needs {partitions}",
                     "omit the topic from topics=: play creates it",
                 )
+        self._plays.append(play)
+        try:
+            play.run()
+        except TimedOut as error:
+            raise TimedOut(error.message, self.last_events(play.group_id)) from None
+        return self.history(play.group_id)
 
     def groups_since(self, since_ms: int) -> tuple[str, ...]:
         """Return the groups with an event at that time or later, also deleted ones and those with none."""

@@ -38,7 +38,12 @@ def list_transactions(
     """Return the transactional ids that pass every filter, and the unknown states among the filters."""
     states = set(request.state_filters)
     producers = set(request.producer_id_filters)
-    pattern = _pattern(request.transactional_id_pattern)
+    pattern: Pattern | None = None
+    if request.transactional_id_pattern:
+        try:
+            pattern = compile_regex(request.transactional_id_pattern)
+        except Refused:
+            raise Refused(ErrorCode.INVALID_REGULAR_EXPRESSION) from None
     found = [
         listed.TransactionState(
             transactional_id=each.transactional_id,
@@ -54,12 +59,3 @@ def list_transactions(
     return listed.ListTransactionsResponse(
         unknown_state_filters=tuple(sorted(states - TITLES)), transaction_states=tuple(found)
     )
-
-
-def _pattern(text: str | None) -> Pattern | None:
-    if not text:
-        return None
-    try:
-        return compile_regex(text)
-    except Refused:
-        raise Refused(ErrorCode.INVALID_REGULAR_EXPRESSION) from None

@@ -80,7 +80,12 @@ class Transaction:
             producer_epoch=self.producer_epoch,
             transaction_timeout_ms=self.timeout_ms,
             transaction_status=int(self.status),
-            transaction_partitions=None if self.status is Status.EMPTY else _grouped(self.partitions),
+            transaction_partitions=None
+            if self.status is Status.EMPTY
+            else tuple(
+                PartitionsSchema(topic=topic, partition_ids=ids)
+                for topic, ids in numbers_by_topic(self.partitions).items()
+            ),
             transaction_last_update_timestamp_ms=self.updated_ms,
             transaction_start_timestamp_ms=self.started_ms,
             client_transaction_version=self.version,
@@ -143,8 +148,3 @@ def replayed(key: TransactionLogKey, value: TransactionLogValue) -> Transaction:
         started_ms=value.transaction_start_timestamp_ms,
         version=value.client_transaction_version,
     )
-
-
-def _grouped(partitions: Iterable[TopicPartition]) -> tuple[PartitionsSchema, ...]:
-    by_topic = numbers_by_topic(partitions)
-    return tuple(PartitionsSchema(topic=topic, partition_ids=ids) for topic, ids in by_topic.items())

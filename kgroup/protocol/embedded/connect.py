@@ -139,6 +139,12 @@ def worker(metadata: bytes, assignment: bytes) -> tuple[ConnectWorker | None, tu
         return None, undecoded
     version, url, config_offset, before = state
     assigned = None if isinstance(given, Undecoded) else given
+    running = None
+    if assigned is not None and assigned.version == EAGER:
+        running = assigned.given
+    elif assigned is not None and before is not None:
+        kept = set(_pairs(before)) - set(_pairs(assigned.revoked))
+        running = _work(kept | set(_pairs(assigned.given)))
     return (
         ConnectWorker(
             version=version,
@@ -146,7 +152,7 @@ def worker(metadata: bytes, assignment: bytes) -> tuple[ConnectWorker | None, tu
             url=url,
             config_offset=config_offset,
             before=before,
-            running=_running(before, assigned),
+            running=running,
             assignment=assigned,
         ),
         undecoded,
@@ -170,15 +176,6 @@ def worker_id(url: str) -> str:
         return parts.netloc.rpartition("@")[2] if parts.port else url
     except ValueError:
         return url
-
-
-def _running(before: Work | None, assignment: ConnectAssignment | None) -> Work | None:
-    if assignment is None or assignment.version == EAGER:
-        return None if assignment is None else assignment.given
-    if before is None:
-        return None
-    kept = set(_pairs(before)) - set(_pairs(assignment.revoked))
-    return _work(kept | set(_pairs(assignment.given)))
 
 
 def _pairs(work: Work) -> Iterable[tuple[str, int]]:

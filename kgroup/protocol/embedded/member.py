@@ -73,15 +73,7 @@ def embedded(application: Application | None, client_id: str, metadata: bytes, a
     if application.kind == SCHEMA_REGISTRY:
         instance, undecoded = schema_registry.instance(metadata, assignment)
         return Embedded(schema_registry=instance, undecoded=undecoded)
-    subscribed, assigned, unread = _user_data(metadata, assignment)
-    thread, undecoded = streams.thread(client_id, subscribed, assigned)
-    return Embedded(streams=thread, undecoded=(*unread, *undecoded))
-
-
-def _user_data(
-    metadata: bytes, assignment: bytes
-) -> tuple[bytes | None, bytes | None, tuple[Undecoded, ...]]:
-    """Return the part of the consumer protocol for Streams' assignor."""
+    # The part of the consumer protocol for Streams' assignor.
     subscribed = assigned = None
     unread = []
     try:
@@ -92,4 +84,5 @@ def _user_data(
         assigned = Assignment.decode(assignment).user_data if assignment else None
     except DecodeError as error:
         unread.append(Undecoded(ASSIGNMENT, len(assignment), None, error.message))
-    return subscribed, assigned, tuple(unread)
+    thread, undecoded = streams.thread(client_id, subscribed, assigned)
+    return Embedded(streams=thread, undecoded=(*unread, *undecoded))

@@ -209,10 +209,11 @@ def _version(data: bytes) -> int:
 def _subscription(data: bytes) -> StreamsSubscription:
     version = _version(data)
     info, _ = SubscriptionInfo.decode_prefix(data, 0, version)
+    text = info.process_id.hex()
     return StreamsSubscription(
         version=version,
         latest_version=info.latest_version if version >= NEWEST_KNOWN else None,
-        process_id=_uuid(info.process_id),
+        process_id="-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:])),
         previous=tuple(sorted(_previous(info, version), key=lambda t: (t.role, task_order(t.task)))),
         user_endpoint=_text(info.user_endpoint) or None,
         unique_field=info.unique_field if version >= 8 else None,
@@ -283,7 +284,12 @@ def _hosts(cursor: Cursor, version: int) -> tuple[HostPartitions, ...]:
     if version < 2:
         return ()
     topics = {cursor.int32(): cursor.utf() for _ in range(cursor.count(6))} if version >= 5 else None
-    roles = [_by_host(cursor, topics) for _ in range(2 if version >= 6 else 1)]
+    roles: list[dict[tuple[str, int], tuple[TopicNumbers, ...]]] = []
+    for _ in range(2 if version >= 6 else 1):
+        roles.append({})
+        for _ in range(cursor.count(10)):
+            place = cursor.utf(), cursor.int32()
+            roles[-1][place] = _partitions(cursor, topics)
     active, standby = roles[0], roles[1] if len(roles) > 1 else {}
     return tuple(
         HostPartitions(host, port, active.get((host, port), ()), standby.get((host, port), ()))
@@ -291,23 +297,8 @@ def _hosts(cursor: Cursor, version: int) -> tuple[HostPartitions, ...]:
     )
 
 
-def _by_host(
-    cursor: Cursor, topics: dict[int, str] | None
-) -> dict[tuple[str, int], tuple[TopicNumbers, ...]]:
-    found = {}
-    for _ in range(cursor.count(10)):
-        host = cursor.utf(), cursor.int32()
-        found[host] = _partitions(cursor, topics)
-    return found
-
-
 def _error(code: int) -> str | None:
     return ERRORS.get(code, f"error {code}")
-
-
-def _uuid(data: bytes) -> str:
-    text = data.hex()
-    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
 
 
 def _text(data: bytes) -> str:

@@ -208,9 +208,17 @@ class ClassicPlay(Play):
         emptied = set(self._serving.do(self._names).values()) <= stopped
         early = alone or (emptied and (skipped or to.assigned))
         passer = self._pass_by(to) if early and not (is_empty and to.assigned) else None
-        self._offer(to)
+        # All members prefer the generation's assignor.
+        if to.assignor is not None and self._assignors[0] != to.assignor:
+            self._assignors = tuple(dict.fromkeys((to.assignor, *self._assignors)))
+            for name, actor in self.actors.items():
+                self._resubscribe(name, actor)
         if not is_empty and any(isinstance(step, Start | Restart) for step in changes):
-            self._holder = self._announce(to)
+            # The group waits for a member that does not join, until that is removed. Otherwise the generation
+            # would begin once the present members have rejoined, without the new ones.
+            answer = self._ask(self._join(to))
+            assert isinstance(answer, JoinGroupResponse)
+            self._holder = answer.member_id
         self._changes(changes)
         if skipped:
             passer = self._skip(passer or self._pass_by(to), to, generation, skipped)
@@ -253,15 +261,6 @@ class ClassicPlay(Play):
         if holder:
             self._remove(holder, Way.LEFT)
 
-    def _announce(self, to: Rebalance) -> str:
-        """Return the id of a member that does not join: until it is removed, the group waits for it.
-
-        Otherwise the generation would begin once the present members have rejoined, without the new ones.
-        """
-        answer = self._ask(self._join(to))
-        assert isinstance(answer, JoinGroupResponse)
-        return answer.member_id
-
     def _join(self, to: Rebalance) -> JoinGroupRequest:
         """Return the first join of a member that fits the generation, whatever the others offer."""
         topics = tuple(sorted({topic for wanted in self._topics.values() for topic in wanted}))
@@ -278,14 +277,6 @@ class ClassicPlay(Play):
 
     def _offered(self) -> list[RecordedAssignor]:
         return [RecordedAssignor(assignor, self._shared) for assignor in self._assignors]
-
-    def _offer(self, to: Rebalance) -> None:
-        """Make all members prefer the generation's assignor."""
-        if to.assignor is None or self._assignors[0] == to.assignor:
-            return
-        self._assignors = tuple(dict.fromkeys((to.assignor, *self._assignors)))
-        for name, actor in self.actors.items():
-            self._resubscribe(name, actor)
 
     def _resubscribe(self, name: str, actor: Actor) -> None:
         topics, offered = self._topics[name], self._offered()

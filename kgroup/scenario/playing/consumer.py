@@ -176,15 +176,16 @@ class ConsumerPlay(Play):
         if last.member is not None:
             self._held[last.member] = (*last.owns, *last.revoking)
         self._serving.do(lambda: self._control.open_gate(self.group_id))
+        who = (
+            ""
+            if last.member is None
+            else f"{last.member} was to be {last.state} at epoch {last.member_epoch}, "
+        )
         self._wait(
             lambda: self._serving.do(gate.is_done),
-            lambda: f"epoch {last.epoch} did not come: {self._said(last)}",
+            lambda: f"epoch {last.epoch} did not come: {who}the target of epoch {last.assignment_epoch}",
         )
         self._serving.do(self._close_gate)
-
-    def _said(self, to: Heartbeat) -> str:
-        who = "" if to.member is None else f"{to.member} was to be {to.state} at epoch {to.member_epoch}, "
-        return f"{who}the target of epoch {to.assignment_epoch}"
 
     def _close_gate(self) -> None:
         self.gate.expected = None

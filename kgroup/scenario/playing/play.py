@@ -124,7 +124,12 @@ class Play(ABC):
         self._act = how["act"]
         self._meanwhile = how["meanwhile"]
         self._part = None if part is None else _part_of(recorded, part)
-        self._keys = {name: _key_of(recorded.members, name) for name in recorded.members}
+        # The instance id or client id of the user's client; the name if others share them.
+        self._keys: dict[str, str] = {}
+        for name, spec in recorded.members.items():
+            alike = sum(spec.client_id == other.client_id for other in recorded.members.values())
+            own = name if alike > 1 or spec.client_id is None else spec.client_id
+            self._keys[name] = own if spec.instance_id is None else spec.instance_id
         self._part_key = None if self._part is None else self._keys[self._part]
         self._part_is_out = False
         known = tuple(recorded.head.topics)
@@ -204,22 +209,7 @@ class Play(ABC):
 
     def _together(self, steps: list[Step]) -> None:
         """Do the steps of one generation: the changes in the group, and the generation that follows."""
-        last = steps[-1]
-        self._move(steps)
-        match last:
-            case Commit():
-                self._commit(last.offsets)
-            case Grow():
-                self._grow(last.topics)
-            case DeleteOffsets():
-                self._delete_offsets(last)
-            case DeleteGroup():
-                self._delete_group()
-            case _:
-                self._close([step for step in steps if isinstance(step, OfMember)], last)
-
-    def _move(self, steps: list[Step]) -> None:
-        """Move time to the steps: members whose sessions end then have gone silent before."""
+        # Members whose sessions end by now have gone silent before.
         for step in steps:
             if isinstance(step, Stop) and way_of(step) in SILENT:
                 self._silence(step.member)
@@ -227,6 +217,27 @@ class Play(ABC):
         left_ms = self._began_ms + at_ms - self._serving.do(self._control.clock.now_ms)
         if left_ms > 0:
             self._serving.call(self._control.advance(left_ms))
+        last = steps[-1]
+        match last:
+            case Commit():
+                self._commit(last.offsets)
+            case Grow():
+                wanted = tuple(
+                    CreatePartitionsTopic(name=name, count=size, assignments=None)
+                    for name, size in last.topics.items()
+                )
+                timeout_ms = int(self._timeout_s * 1000)
+                answer = self._ask(CreatePartitionsRequest(topics=wanted, timeout_ms=timeout_ms))
+                assert isinstance(answer, CreatePartitionsResponse)
+                self._refuse("more partitions", [each.error_code for each in answer.results], "made")
+            case DeleteOffsets():
+                self._delete_offsets(last)
+            case DeleteGroup():
+                answer = self._ask(DeleteGroupsRequest(groups_names=(self.group_id,)))
+                assert isinstance(answer, DeleteGroupsResponse)
+                self._refuse(self.group_id, [each.error_code for each in answer.results])
+            case _:
+                self._close([step for step in steps if isinstance(step, OfMember)], last)
 
     def _silence(self, name: str) -> None:
         """Silence a member; its session ends when the step does, and not before."""
@@ -295,10 +306,6 @@ class Play(ABC):
         else:
             self._part_is_out = True
             self._enter(name)
-        self._await_return(name, before)
-
-    def _await_return(self, name: str, before: str | None) -> None:
-        """Wait until a member is there under another member id than before."""
         self._wait(
             lambda: self._member_id(name) not in (None, before),
             lambda: f"{name} did not come back" + ("" if self._plays(name) else ": restart your client"),
@@ -314,7 +321,16 @@ class Play(ABC):
         self._await_join(name)
 
     def _not_joined(self, name: str) -> str:
-        return f"{name} did not join" + ("" if self._plays(name) else f": {self._part_hint()}")
+        if self._plays(name):
+            return f"{name} did not join"
+        assert self._part is not None
+        own = self.recorded.members[self._part]
+        what = "group.instance.id" if own.instance_id else "client.id"
+        topics = ", ".join(self._topics[self._part])
+        return (
+            f"{name} did not join: your client needs {what}={self._part_key}, group.id={self.group_id}, "
+            f"and to read {topics}"
+        )
 
     def _instruct_part(self, what: str) -> None:
         if self._act is not None:
@@ -326,13 +342,6 @@ class Play(ABC):
             if member.group_id == self.group_id and self._keys[name] in member[1:]:
                 self._control.thaw(member.member_id, self.group_id)
         self._control.open_gate(self.group_id)
-
-    def _part_hint(self) -> str:
-        assert self._part is not None
-        own = self.recorded.members[self._part]
-        what = "group.instance.id" if own.instance_id else "client.id"
-        topics = ", ".join(self._topics[self._part])
-        return f"your client needs {what}={self._part_key}, group.id={self.group_id}, and to read {topics}"
 
     def _enter(self, name: str, *, back: bool = False) -> None:
         """Make a played member join; one that is `back` has its former member id."""
@@ -367,24 +376,15 @@ class Play(ABC):
                 epoch = self._serving.do(lambda: self._epoch_of(there[name]))  # noqa: B023 - called here
                 instance_id = self.recorded.members[name].instance_id
                 request = commit_request(self.group_id, epoch, there[name], instance_id, share)
-            self._accepted(name or "no member", self._ask(request, NAMES_UNTIL))
-
-    def _accepted(self, name: str, answer: Message) -> None:
-        assert isinstance(answer, OffsetCommitResponse)
-        refused = {place: code for place, code in commit_errors(answer).items() if code}
-        if refused:
-            place, code = next(iter(refused.items()))
-            raise KgroupError(
-                f"a commit by {name} for {place} was refused: {ErrorCode.name_of(code)}", self._seen()
-            )
-
-    def _grow(self, topics: Mapping[str, int]) -> None:
-        wanted = tuple(
-            CreatePartitionsTopic(name=name, count=size, assignments=None) for name, size in topics.items()
-        )
-        answer = self._ask(CreatePartitionsRequest(topics=wanted, timeout_ms=int(self._timeout_s * 1000)))
-        assert isinstance(answer, CreatePartitionsResponse)
-        self._refuse("more partitions", [each.error_code for each in answer.results], "made")
+            answer = self._ask(request, NAMES_UNTIL)
+            assert isinstance(answer, OffsetCommitResponse)
+            refused = {place: code for place, code in commit_errors(answer).items() if code}
+            if refused:
+                place, code = next(iter(refused.items()))
+                raise KgroupError(
+                    f"a commit by {name or 'no member'} for {place} was refused: {ErrorCode.name_of(code)}",
+                    self._seen(),
+                )
 
     def _delete_offsets(self, step: DeleteOffsets) -> None:
         topics = tuple(
@@ -403,11 +403,6 @@ class Play(ABC):
             *(part.error_code for topic in answer.topics for part in topic.partitions),
         ]
         self._refuse(f"the offsets of {partitions_text(step.partitions)}", codes)
-
-    def _delete_group(self) -> None:
-        answer = self._ask(DeleteGroupsRequest(groups_names=(self.group_id,)))
-        assert isinstance(answer, DeleteGroupsResponse)
-        self._refuse(self.group_id, [each.error_code for each in answer.results])
 
     def _refuse(self, what: str, codes: Iterable[int], done: str = "deleted") -> None:
         code = next((code for code in codes if code), 0)
@@ -482,12 +477,3 @@ def _part_of(recorded: Recorded, part: str) -> str:
             f"{count_of(len(found), 'member')} are called {part!r}", f"one of {', '.join(found)}"
         )
     raise ConfigError(f"no member is called {part!r}", f"they are {', '.join(recorded.members)}")
-
-
-def _key_of(members: Mapping[str, Member], name: str) -> str:
-    """Return the instance id or client id of the user's client; the name if others share them."""
-    spec = members[name]
-    if spec.instance_id is not None:
-        return spec.instance_id
-    shared = sum(spec.client_id == other.client_id for other in members.values()) > 1
-    return name if shared or spec.client_id is None else spec.client_id

@@ -18,7 +18,6 @@ from kgroup.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest, T
 from kgroup.protocol.subscription import Assignment
 from kgroup.simulation.checks import fencing
 from kgroup.simulation.checks.violation import Violation
-from kgroup.simulation.world.transactions import Transaction
 from kgroup.simulation.world.world import World
 
 Where = tuple[str, str, int]
@@ -81,7 +80,15 @@ class CommitAudit:
         for where, (offset, at) in self._held.pop(producer_id, {}).items():
             before = self._committed.get(where)
             if committed and (before is None or self._committed_at[where] < at):
-                self._continues(transaction, where, before)
+                copied = None
+                if transaction is not None:
+                    copied = transaction.copied.get(TopicPartition(where[1], where[2]))
+                if copied is None:
+                    raise Violation("exactly once", f"{where} is held by a transaction that did not copy it")
+                if before not in (None, copied[0]) and where not in self._set_by_admin:
+                    raise Violation(
+                        "exactly once", f"{where} from {copied[0]} to {copied[1]}, after {before}"
+                    )
                 self._set_by_admin.discard(where)
                 self._committed[where] = self._acknowledged[where] = offset
                 self._committed_at[where] = at
@@ -92,14 +99,6 @@ class CommitAudit:
                     "a transaction's offsets show once it commits",
                     f"{where}: {shown}, not {self._committed.get(where)}; committed: {committed}",
                 )
-
-    def _continues(self, transaction: Transaction | None, where: Where, before: int | None) -> None:
-        """Check that this transaction copied what it commits, from where the previous commit ended."""
-        copied = None if transaction is None else transaction.copied.get(TopicPartition(where[1], where[2]))
-        if copied is None:
-            raise Violation("exactly once", f"{where} is held by a transaction that did not copy it")
-        if before not in (None, copied[0]) and where not in self._set_by_admin:
-            raise Violation("exactly once", f"{where} from {copied[0]} to {copied[1]}, after {before}")
 
     def answered_in_transaction(
         self, live: Coordinator, request: TxnOffsetCommitRequest, response: Message | None
@@ -141,18 +140,9 @@ class CommitAudit:
                 raise Violation("a fenced member never commits", f"{request}")
             if allowed and fencing.FENCES & codes:
                 raise Violation("a member at its epoch may commit", f"{request}: {sorted(codes)}")
-            self._acknowledge(live, follower, request, {(name, p.partition_index) for name, p in taken})
-
-    def _acknowledge(
-        self,
-        live: Coordinator,
-        follower: Coordinator,
-        request: OffsetCommitRequest,
-        taken: set[tuple[str, int]],
-    ) -> None:
-        for topic in request.topics:
-            for part in topic.partitions:
-                if (topic.name, part.partition_index) not in taken:
+            places = {(name, p.partition_index) for name, p in taken}
+            for topic, part in ((t, p) for t in request.topics for p in t.partitions):
+                if (topic.name, part.partition_index) not in places:
                     continue
                 where = (request.group_id, topic.name, part.partition_index)
                 for coordinator in (follower, live):

@@ -52,7 +52,12 @@ def _parts(group: Group) -> Iterator[tuple[str, object]]:
         yield "committed", group.committed
         return
     if isinstance(group, StreamsGroup):
-        yield from _streams_parts(group)
+        topics = group.metadata_hash, group.validated_topology_epoch
+        yield "epoch", (group.epoch, *topics, group.assignment_configs)
+        yield "target epoch", (group.assignment_epoch, group.assignment_timestamp_ms)
+        yield "targets", group.targets
+        yield "members", group.members
+        yield "topology", group.topology
         return
     if isinstance(group, ShareGroup):
         yield "epoch", (group.epoch, group.metadata_hash)
@@ -70,20 +75,19 @@ def _parts(group: Group) -> Iterator[tuple[str, object]]:
     yield "subscriptions", (group.by_name, group.by_regex, group.by_assignor, group.classic_members)
 
 
-def _streams_parts(group: StreamsGroup) -> Iterator[tuple[str, object]]:
-    topics = group.metadata_hash, group.validated_topology_epoch
-    yield "epoch", (group.epoch, *topics, group.assignment_configs)
-    yield "target epoch", (group.assignment_epoch, group.assignment_timestamp_ms)
-    yield "targets", group.targets
-    yield "members", group.members
-    yield "topology", group.topology
-
-
 def _members_difference(group: ClassicGroup) -> str | None:
     """Return how a classic group without a rebalance in progress differs from its last record."""
     if group.forming is not None:
         return None
-    stored = {m.member_id: _stored(m) for m in group.committed.members}
+    stored = {
+        m.member_id: (
+            m.group_instance_id,
+            m.session_timeout,
+            m.session_timeout if m.rebalance_timeout == -1 else m.rebalance_timeout,
+            m.assignment,
+        )
+        for m in group.committed.members
+    }
     shown = {
         m.member_id: (m.instance_id, m.session_timeout_ms, m.rebalance_timeout_ms, m.assignment)
         for m in group.members.values()
@@ -92,11 +96,6 @@ def _members_difference(group: ClassicGroup) -> str | None:
         return f"members {shown}, but its record says {stored}"
     static = {m.group_instance_id: m.member_id for m in group.committed.members if m.group_instance_id}
     return None if static == group.static else f"static members {group.static}, but its record says {static}"
-
-
-def _stored(member: r.MemberMetadata) -> tuple[object, ...]:
-    rebalance = member.session_timeout if member.rebalance_timeout == -1 else member.rebalance_timeout
-    return member.group_instance_id, member.session_timeout, rebalance, member.assignment
 
 
 def _offsets(

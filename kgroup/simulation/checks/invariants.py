@@ -15,7 +15,6 @@ from kgroup.coordinator.state import Group
 from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.coordinator.streams.member import MemberState as StreamsMemberState
 from kgroup.domain import TopicImage, TopicPartition
-from kgroup.errors import ErrorCode
 from kgroup.log.memory import MemoryLog
 from kgroup.protocol import group_records as r
 from kgroup.protocol.codec import Message
@@ -99,9 +98,17 @@ class Auditor(Watcher):
     def stepped(self, partition: Partition, request: Message | None, replies: list[Reply]) -> None:
         """See `brokers.Watcher`: the sender was allowed the request, and its effects are in the log."""
         follower = self.follower(partition)
-        own = replies[0].response if replies and request is not None else None
-        if isinstance(request, ConsumerGroupHeartbeatRequest | StreamsGroupHeartbeatRequest):
-            self._heartbeat_was_fenced(follower, request, own)
+        own: Any = replies[0].response if replies and request is not None else None
+        accepted = not getattr(own, "error_code", True)
+        if (
+            isinstance(request, ConsumerGroupHeartbeatRequest | StreamsGroupHeartbeatRequest)
+            and accepted
+            and not fencing.may_report(follower.group(request.group_id), request)
+        ):
+            raise Violation(
+                "only members at their epoch act",
+                f"heartbeat of {request.member_id} at epoch {request.member_epoch} was accepted",
+            )
         touched: set[str] = set()
         if partition.log.end_offset > follower.next_offset:
             touched = self._follow(partition, request)
@@ -120,8 +127,14 @@ class Auditor(Watcher):
                 self._commits.answered(live, follower.coordinator, request, replies)
             case TxnOffsetCommitRequest():
                 self._commits.answered_in_transaction(live, request, own)
-            case HeartbeatRequest() | SyncGroupRequest():
-                self._beat_was_fenced(live, request, own)
+            case HeartbeatRequest() | SyncGroupRequest() if accepted and not fencing.may_beat(
+                live.state.groups.get(request.group_id), request
+            ):
+                raise Violation(
+                    "only members at their epoch act",
+                    f"{type(request).__name__} of {request.member_id} at {request.generation_id} "
+                    "was accepted",
+                )
             case DeleteGroupsRequest():
                 self._deleted(live, follower, own)
 
@@ -132,8 +145,16 @@ class Auditor(Watcher):
             return
         partition = self._world.brokers.partition_of(member.group_id)
         group = self.follower(partition).group(member.group_id)
-        if isinstance(group, ConsumerGroup | StreamsGroup):
-            self._within_assignment(process, group)
+        # A member at its epoch, or one answer behind, holds only what it may.
+        if isinstance(group, ConsumerGroup | StreamsGroup) and _is_current(process, group):
+            may_have = fencing.readable(group, member.member_id, self._image)
+            beyond = {p for p in process.holding - may_have.keys() if p.topic in self._image.by_name}
+            if beyond:
+                raise Violation(
+                    "one owner at a time",
+                    f"{process.name} ({member.member_id}) holds {sorted(map(str, beyond))} "
+                    "beyond its assignment",
+                )
         self._disjoint(member.group_id, group)
 
     def _follow(self, partition: Partition, request: Message | None = None) -> set[str]:
@@ -184,12 +205,22 @@ class Auditor(Watcher):
         `left` are the groups that members left in this batch. An empty group may be deleted, or replaced by
         one of the other protocol that starts from the beginning.
         """
-        key, value = record.key, record.value
+        key = record.key
+        value: Any = record.value
         match key:
             case r.ConsumerGroupCurrentMemberAssignmentKey() | StreamsGroupCurrentMemberAssignmentKey() if (
                 value is not None
             ):
-                self._member_epoch_grows(follower, key, value)
+                group = follower.group(key.group_id)
+                if not isinstance(group, ConsumerGroup | StreamsGroup):
+                    return
+                member = group.members.get(key.member_id)
+                if member is not None and member.epoch > value.member_epoch != LEFT_EPOCH:
+                    raise Violation(
+                        "epochs never go back",
+                        f"member {key.member_id} of {key.group_id} from {member.epoch} "
+                        f"to {value.member_epoch}",
+                    )
             case r.ConsumerGroupMemberMetadataKey() | StreamsGroupMemberMetadataKey() if value is None:
                 left.add(key.group_id)
             case r.ConsumerGroupMetadataKey() | StreamsGroupMetadataKey() if (
@@ -200,22 +231,6 @@ class Auditor(Watcher):
                 group = follower.group(key.group)
                 if isinstance(group, ClassicGroup) and not group.committed.members:
                     self._epochs.pop(key.group, None)
-
-    def _member_epoch_grows(
-        self,
-        follower: Follower,
-        key: r.ConsumerGroupCurrentMemberAssignmentKey | StreamsGroupCurrentMemberAssignmentKey,
-        value: Any,
-    ) -> None:
-        group = follower.group(key.group_id)
-        if not isinstance(group, ConsumerGroup | StreamsGroup):
-            return
-        member = group.members.get(key.member_id)
-        if member is not None and member.epoch > value.member_epoch != LEFT_EPOCH:
-            raise Violation(
-                "epochs never go back",
-                f"member {key.member_id} of {key.group_id} from {member.epoch} to {value.member_epoch}",
-            )
 
     def _note_revoking(self, follower: Follower, record: Record, now_ms: int) -> None:
         key, value = record.key, record.value
@@ -259,38 +274,23 @@ class Auditor(Watcher):
     def _same(self, follower: Follower, live: Coordinator, group_id: str) -> None:
         """Check that the group as served is the group as logged, each state once."""
         group = live.state.groups.get(group_id)
-        mark = _mark(group)
-        if follower.verified.get(group_id) == mark:
-            return
+        mark: tuple[object, ...] = ()
+        if isinstance(group, ConsumerGroup):
+            # Stays equal only for an unchanged group: members are immutable.
+            mark = (
+                group.epoch,
+                group.assignment_epoch,
+                group.assignment_timestamp_ms,
+                group.metadata_hash,
+                *group.members.values(),
+            )
+            if follower.verified.get(group_id) == mark:
+                return
         found = group_difference(group, follower.group(group_id))
         if found is not None:
             raise Violation("reload equals live", f"group {group_id}: {found}")
-        if isinstance(group, ConsumerGroup):
+        if mark:
             follower.verified[group_id] = mark
-
-    def _heartbeat_was_fenced(
-        self,
-        follower: Follower,
-        request: ConsumerGroupHeartbeatRequest | StreamsGroupHeartbeatRequest,
-        response: Any,
-    ) -> None:
-        if response is None or response.error_code:
-            return
-        if not fencing.may_report(follower.group(request.group_id), request):
-            raise Violation(
-                "only members at their epoch act",
-                f"heartbeat of {request.member_id} at epoch {request.member_epoch} was accepted",
-            )
-
-    def _beat_was_fenced(self, live: Coordinator, request: fencing.ByMember, response: Any) -> None:
-        if response is None or response.error_code not in (0, ErrorCode.REBALANCE_IN_PROGRESS):
-            return
-        group = live.state.groups.get(request.group_id)
-        if response.error_code == 0 and not fencing.may_beat(group, request):
-            raise Violation(
-                "only members at their epoch act",
-                f"{type(request).__name__} of {request.member_id} at {request.generation_id} was accepted",
-            )
 
     def fired(self, partition: Partition) -> None:
         """See `brokers.Watcher`: no member may exceed its rebalance timeout to give partitions up."""
@@ -312,20 +312,6 @@ class Auditor(Watcher):
                 left = result.group_id in coordinator.state.groups
                 if left or result.group_id in set(coordinator.state.offsets.groups()):
                     raise Violation("what is deleted is gone", f"group {result.group_id}")
-
-    def _within_assignment(self, process: Process, group: ConsumerGroup | StreamsGroup) -> None:
-        """Check that a member at its epoch, or one answer behind, holds only what it may."""
-        member = process.member
-        assert member is not None
-        if not _is_current(process, group):
-            return
-        may_have = fencing.readable(group, member.member_id, self._image)
-        beyond = {p for p in process.holding - may_have.keys() if p.topic in self._image.by_name}
-        if beyond:
-            raise Violation(
-                "one owner at a time",
-                f"{process.name} ({member.member_id}) holds {sorted(map(str, beyond))} beyond its assignment",
-            )
 
     def _disjoint(self, group_id: str, group: Group | None) -> None:
         """Check that no two members at the group's epoch hold the same partition.
@@ -373,17 +359,4 @@ def _is_current(process: Process, group: Group | None) -> bool:
         return known is not None and process.epoch in (known.epoch, known.current.previous_epoch)
     return process.epoch == group.committed.generation and any(
         stored.member_id == member.member_id for stored in group.committed.members
-    )
-
-
-def _mark(group: Group | None) -> tuple[object, ...]:
-    """Return a value that stays equal only for an unchanged consumer group; members are immutable."""
-    if not isinstance(group, ConsumerGroup):
-        return ()
-    return (
-        group.epoch,
-        group.assignment_epoch,
-        group.assignment_timestamp_ms,
-        group.metadata_hash,
-        *group.members.values(),
     )

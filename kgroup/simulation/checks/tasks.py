@@ -57,10 +57,11 @@ def covered(group: StreamsGroup, images: Sequence[TopicImage]) -> None:
     # Members have left since, with their targets: the next target is for the remaining ones.
     if group.assignment_epoch != group.epoch or not group.members:
         return
-    seen = next(
-        (image for image in reversed(images) if _hash_of(topology, image) == group.metadata_hash), None
-    )
-    if seen is None:
+    for seen in reversed(images):
+        there = (seen.by_name[name] for name in required_topics(topology) if name in seen.by_name)
+        if group_hash({topic.name: topic_hash(topic) for topic in there}) == group.metadata_hash:
+            break
+    else:
         raise Violation(
             "the metadata hash is of topics there were", f"{group.group_id}: {group.metadata_hash}"
         )
@@ -79,11 +80,6 @@ def covered(group: StreamsGroup, images: Sequence[TopicImage]) -> None:
     twice = sorted(place for place, count in at.items() if count > 1)
     if twice:
         raise Violation("a process has a task once", f"target of {group.group_id}: {twice[:5]}")
-
-
-def _hash_of(topology: StreamsGroupTopologyValue, image: TopicImage) -> int:
-    there = (image.by_name[name] for name in required_topics(topology) if name in image.by_name)
-    return group_hash({topic.name: topic_hash(topic) for topic in there})
 
 
 def tasks_of(topology: StreamsGroupTopologyValue, sizes: Mapping[str, int]) -> list[Task] | None:

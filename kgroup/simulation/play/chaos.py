@@ -27,6 +27,7 @@ from kgroup.simulation.world.world import START_MS, World
 
 REST_MS = 150_000
 CALM_MS = 14_000
+"""Longer than any session."""
 ABSENCE_MS = 2_500
 WITH_TRANSACTIONS = 1_000_000
 """From this seed on, members of some groups commit with transactions."""
@@ -86,7 +87,12 @@ def run(seed: int) -> Run:
 
 def _play(rng: Random, result: Run, auditor: Auditor) -> None:
     world = result.world
-    result.groups = _groups(rng, world, result.seed)
+    if result.seed < WITH_STREAMS:
+        may_copy = result.seed >= WITH_TRANSACTIONS
+        result.groups = [made_up(world, rng, n, may_copy=may_copy) for n in range(rng.randint(1, 3))]
+    else:
+        others = [made_up(world, rng, 1)] if rng.random() < 0.3 else []
+        result.groups = [made_up_application(world, rng, 0), *others]
     for process in world.everybody():
         process.on_change = auditor.owners_changed
         world.schedule.after(rng.randint(0, 5_000), process.start)
@@ -97,28 +103,23 @@ def _play(rng: Random, result: Run, auditor: Auditor) -> None:
     faults.stop()
     world.schedule.run_until(world.now_ms + METADATA_KNOWN_MS)
     come_to_rest(world, result.groups, REST_MS + faults.jumped_ms)
-    _nothing_moves(world, result.groups)
+    before = snapshot(world, result.groups)
+    world.schedule.run_until(world.now_ms + CALM_MS)
+    after = snapshot(world, result.groups)
+    if before != after:
+        raise Violation("a group at rest stays so", changes(before, after))
     _static_bounce_moves_nothing(world, result.groups)
     for partition in world.brokers.partitions:
         auditor.equal(partition)
-        _compaction_changes_nothing(world, auditor, partition.number)
-
-
-def _groups(rng: Random, world: World, seed: int) -> list[SimulatedGroup]:
-    if seed < WITH_STREAMS:
-        may_copy = seed >= WITH_TRANSACTIONS
-        return [made_up(world, rng, number, may_copy=may_copy) for number in range(rng.randint(1, 3))]
-    others = [made_up(world, rng, 1)] if rng.random() < 0.3 else []
-    return [made_up_application(world, rng, 0), *others]
-
-
-def _nothing_moves(world: World, groups: list[SimulatedGroup]) -> None:
-    """Check that groups at rest, left alone for longer than any session, stay as they are."""
-    before = snapshot(world, groups)
-    world.schedule.run_until(world.now_ms + CALM_MS)
-    after = snapshot(world, groups)
-    if before != after:
-        raise Violation("a group at rest stays so", changes(before, after))
+        loaded = Coordinator(world.config, "compacted", world.image)
+        try:
+            for record, offset, producer_id in compacted(partition.log):
+                loaded.replay(record, offset, producer_id)
+        except Exception as error:
+            raise Violation("a compacted log reads the same", str(error)) from error
+        found = difference(auditor.follower(partition).coordinator, loaded)
+        if found is not None:
+            raise Violation("a compacted log reads the same", found)
 
 
 def _static_bounce_moves_nothing(world: World, groups: list[SimulatedGroup]) -> None:
@@ -138,19 +139,6 @@ def _static_bounce_moves_nothing(world: World, groups: list[SimulatedGroup]) -> 
     after = snapshot(world, groups)
     if before != after:
         raise Violation("a static bounce moves nothing", changes(before, after))
-
-
-def _compaction_changes_nothing(world: World, auditor: Auditor, number: int) -> None:
-    partition = world.brokers.partitions[number]
-    loaded = Coordinator(world.config, "compacted", world.image)
-    try:
-        for record, offset, producer_id in compacted(partition.log):
-            loaded.replay(record, offset, producer_id)
-    except Exception as error:
-        raise Violation("a compacted log reads the same", str(error)) from error
-    found = difference(auditor.follower(partition).coordinator, loaded)
-    if found is not None:
-        raise Violation("a compacted log reads the same", found)
 
 
 def _settings(rng: Random) -> dict[str, str]:
@@ -201,7 +189,26 @@ def unrest(world: World, group: SimulatedGroup) -> str | None:
     ids = {process.member.member_id for process in running if process.member is not None}
     if ids != known.members.keys():
         return f"members {sorted(known.members)}, but processes {sorted(ids)}"
-    return _behind(group, known) or _not_read(world, group, known)
+    for process in group.processes:
+        if process.member is None:
+            continue
+        at = (
+            known.members[process.member.member_id].epoch
+            if isinstance(known, ConsumerGroup | ShareGroup | StreamsGroup)
+            else known.generation
+        )
+        if process.epoch != at:
+            return f"{process.name} is at {process.epoch}, not at {at}"
+    due = _wanted(world, group, known)
+    held = {p for process in running for p in process.holding if p.topic in world.image.by_name}
+    excused = (
+        _leads_unawares(running, known) or _was_never_assigned(known) or _never_received_tasks(running, known)
+    )
+    if running and held != due and not excused:
+        missing = sorted(map(str, due - held)) or sorted(map(str, held - due))
+        return f"it reads {len(held)} of {len(due)} partitions: {missing[:5]}"
+    unread = [p for process in running for p in process.holding if p not in process.positions]
+    return f"{len(unread)} partitions have no position" if unread else None
 
 
 def _at_rest(world: World, known: Group) -> str:
@@ -214,20 +221,6 @@ def _at_rest(world: World, known: Group) -> str:
     if wanted is None or any(sizes.get(name, size) != size for name, size in wanted.items()):
         return StreamsState.NOT_READY
     return StreamsState.STABLE
-
-
-def _behind(group: SimulatedGroup, known: Group) -> str | None:
-    for process in group.processes:
-        if process.member is None:
-            continue
-        at = (
-            known.members[process.member.member_id].epoch
-            if isinstance(known, ConsumerGroup | ShareGroup | StreamsGroup)
-            else known.generation
-        )
-        if process.epoch != at:
-            return f"{process.name} is at {process.epoch}, not at {at}"
-    return None
 
 
 def _wanted(world: World, group: SimulatedGroup, known: Group) -> set[TopicPartition]:
@@ -245,20 +238,6 @@ def _wanted(world: World, group: SimulatedGroup, known: Group) -> set[TopicParti
         if name in world.image.by_name
         for number in range(world.image.by_name[name].partitions)
     }
-
-
-def _not_read(world: World, group: SimulatedGroup, known: Group) -> str | None:
-    running = [process for process in group.processes if process.running]
-    wanted = _wanted(world, group, known)
-    held = [p for process in running for p in process.holding if p.topic in world.image.by_name]
-    excused = (
-        _leads_unawares(running, known) or _was_never_assigned(known) or _never_received_tasks(running, known)
-    )
-    if running and set(held) != wanted and not excused:
-        missing = sorted(map(str, wanted - set(held))) or sorted(map(str, set(held) - wanted))
-        return f"it reads {len(set(held))} of {len(wanted)} partitions: {missing[:5]}"
-    unread = [p for process in running for p in process.holding if p not in process.positions]
-    return f"{len(unread)} partitions have no position" if unread else None
 
 
 def _leads_unawares(running: Sequence[Process], known: Group) -> bool:

@@ -26,8 +26,23 @@ _COLUMNS = (
 
 def page(title: str, summary: str, results: Sequence[PlanResult]) -> str:
     """Return the page; it loads nothing from elsewhere."""
-    longest = max((result.simulated_ms for result in results), default=1)
-    pictures = "\n".join(_picture(result, max(longest, 1)) for result in results)
+    longest_ms = max((1, *(result.simulated_ms for result in results)))
+    pictures = []
+    for result in results:
+        # A limited number of points; where some are omitted the lowest stays, so that no gap is lost.
+        size = -(-len(result.history) // MOST_POINTS) or 1
+        chunks = (result.history[i : i + size] for i in range(0, len(result.history), size))
+        path: list[str] = []
+        for at_ms, read in (min(chunk, key=lambda point: point[1]) for chunk in chunks):
+            x = at_ms * WIDTH / longest_ms
+            y = HEIGHT - read * (HEIGHT - 4) / max(result.partitions, 1)
+            path.append(f"{'H' if path else 'M'}{x:.1f}" + (f"V{y:.1f}" if path else f" {y:.1f}"))
+        pictures.append(
+            f"<h2>{name_of(result)}</h2><p>partitions read, 0 to {result.partitions}, over "
+            f"{result.simulated_ms / 1000:.0f} s</p>\n"
+            f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img"><path d="{"".join(path)}" fill="none" '
+            f'stroke="#27c" stroke-width="1.5"/></svg>'
+        )
     head = "".join(f"<th>{escape(title)}</th>" for _, title in _COLUMNS)
     rows = "".join(
         f"<tr><td>{name_of(result)}</td>"
@@ -35,10 +50,11 @@ def page(title: str, summary: str, results: Sequence[PlanResult]) -> str:
         + "</tr>\n"
         for result in results
     )
+    drawn = "\n".join(pictures)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f"<style>{_STYLE}</style></head><body>\n<h1>{escape(title)}</h1>\n<p>{escape(summary)}</p>\n"
-        f"<table><tr><th>group</th>{head}</tr>\n{rows}</table>\n{pictures}\n</body></html>\n"
+        f"<table><tr><th>group</th>{head}</tr>\n{rows}</table>\n{drawn}\n</body></html>\n"
     )
 
 
@@ -50,21 +66,3 @@ def name_of(result: PlanResult) -> str:
     if result.registered:
         return f"{kind}, ids registered"
     return kind if result.target_size is None else f"{kind}, {result.target_size} active"
-
-
-def _picture(result: PlanResult, longest_ms: int) -> str:
-    # A limited number of points; where some are omitted the lowest stays, so that no gap is lost.
-    size = -(-len(result.history) // MOST_POINTS) or 1
-    chunks = (result.history[i : i + size] for i in range(0, len(result.history), size))
-    points = [min(chunk, key=lambda point: point[1]) for chunk in chunks]
-    path: list[str] = []
-    for at_ms, read in points:
-        x = at_ms * WIDTH / longest_ms
-        y = HEIGHT - read * (HEIGHT - 4) / max(result.partitions, 1)
-        path.append(f"{'H' if path else 'M'}{x:.1f}" + (f"V{y:.1f}" if path else f" {y:.1f}"))
-    return (
-        f"<h2>{name_of(result)}</h2><p>partitions read, 0 to {result.partitions}, over "
-        f"{result.simulated_ms / 1000:.0f} s</p>\n"
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img"><path d="{"".join(path)}" fill="none" '
-        f'stroke="#27c" stroke-width="1.5"/></svg>'
-    )

@@ -193,10 +193,24 @@ class Stage(Acting[Process]):
         self._size, self._static = size, static
         self._protocols: dict[str, str] = {}
         self._protocol = protocol
+        session = size.session_timeout_ms
+        beat = str(min(size.consumer_heartbeat_interval_ms, max(session // 3, 1)))
+        config = GroupConfig.of(
+            {
+                "group.initial.rebalance.delay.ms": str(size.initial_rebalance_delay_ms),
+                "group.min.session.timeout.ms": str(min(6_000, session)),
+                "group.max.session.timeout.ms": str(max(1_800_000, session)),
+                "group.consumer.session.timeout.ms": str(session),
+                "group.consumer.min.session.timeout.ms": str(min(45_000, session)),
+                "group.consumer.max.session.timeout.ms": str(max(60_000, session)),
+                "group.consumer.heartbeat.interval.ms": beat,
+                "group.consumer.min.heartbeat.interval.ms": beat,
+            }
+        )
         self.world = World(
             rng,
             {TOPIC: size.partitions},
-            _settings(size),
+            config,
             brokers=2,
             offsets_partitions=1,
             records_per_s=size.records_per_s,
@@ -349,20 +363,3 @@ def expectation(scenario: Scenario, size: Size, protocol: str | MakePush, *, sta
 
 def _instance(name: str) -> str:
     return f"{name}-instance"
-
-
-def _settings(size: Size) -> GroupConfig:
-    session = size.session_timeout_ms
-    beat = str(min(size.consumer_heartbeat_interval_ms, max(session // 3, 1)))
-    return GroupConfig.of(
-        {
-            "group.initial.rebalance.delay.ms": str(size.initial_rebalance_delay_ms),
-            "group.min.session.timeout.ms": str(min(6_000, session)),
-            "group.max.session.timeout.ms": str(max(1_800_000, session)),
-            "group.consumer.session.timeout.ms": str(session),
-            "group.consumer.min.session.timeout.ms": str(min(45_000, session)),
-            "group.consumer.max.session.timeout.ms": str(max(60_000, session)),
-            "group.consumer.heartbeat.interval.ms": beat,
-            "group.consumer.min.heartbeat.interval.ms": beat,
-        }
-    )

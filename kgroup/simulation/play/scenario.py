@@ -184,16 +184,13 @@ def _step(path: Path, entry: Any) -> ScenarioStep:
     for key, value in (given or {}).items():
         if key not in options:
             raise ConfigError(f"scenario {path}: {verb} has no {key!r}", "one of " + ", ".join(options))
-        values[options[key]] = _value(path, key, value)
+        if key in ("batch", "count"):
+            values[options[key]] = _count(path, value)
+        elif key == "spread":
+            values[options[key]] = _flag(path, value)
+        else:
+            values[options[key]] = _share(path, value) if key == "share" else milliseconds(value)
     return ScenarioStep(verb, **values)
-
-
-def _value(path: Path, key: str, value: object) -> int | float | bool | None:
-    if key in ("batch", "count"):
-        return _count(path, value)
-    if key == "spread":
-        return _flag(path, value)
-    return _share(path, value) if key == "share" else milliseconds(value)
 
 
 def _flag(path: Path, value: object) -> bool:

@@ -71,15 +71,28 @@ class Tally:
 
     def owners_changed(self, process: Reader) -> None:
         """Note that a process holds other partitions than before."""
+        now = self._world.now_ms
         before = self._holding.get(process.name, frozenset())
         self._holding[process.name] = process.holding
         for partition in before - process.holding:
-            self._given_up(process, partition)
+            if partition in process.positions:
+                self._read_to[partition] = self._world.end_of(partition)
+            left = self._holders.get(partition, 0) - 1
+            if left > 0:
+                self._holders[partition] = left
+            else:
+                self._holders.pop(partition, None)
+                self._unowned_since[partition] = now
         for partition in process.holding - before:
-            self._taken(process, partition)
+            self._holders[partition] = self._holders.get(partition, 0) + 1
+            since = self._unowned_since.pop(partition, None)
+            if self._counting and since is not None:
+                self.unowned_ms += now - since
+            if self._counting and self._last.get(partition, process.name) != process.name:
+                self.moved += 1
+            self._last[partition] = process.name
         if not self._counting:
             return
-        now = self._world.now_ms
         if self._holders and self._still_since is not None:
             self.stop_the_world_ms += now - self._still_since
             self._still_since = None
@@ -91,23 +104,3 @@ class Tally:
         """Note that a process begins to read a partition from its committed offset."""
         if self._counting:
             self.duplicates += max(self._read_to.get(partition, 0) - committed, 0)
-
-    def _given_up(self, process: Reader, partition: TopicPartition) -> None:
-        if partition in process.positions:
-            self._read_to[partition] = self._world.end_of(partition)
-        left = self._holders.get(partition, 0) - 1
-        if left > 0:
-            self._holders[partition] = left
-            return
-        self._holders.pop(partition, None)
-        self._unowned_since[partition] = self._world.now_ms
-
-    def _taken(self, process: Reader, partition: TopicPartition) -> None:
-        self._holders[partition] = self._holders.get(partition, 0) + 1
-        since = self._unowned_since.pop(partition, None)
-        if self._counting:
-            if since is not None:
-                self.unowned_ms += self._world.now_ms - since
-            if self._last.get(partition, process.name) != process.name:
-                self.moved += 1
-        self._last[partition] = process.name

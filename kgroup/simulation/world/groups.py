@@ -83,13 +83,21 @@ def made_up(world: World, rng: Random, number: int, *, may_copy: bool = False) -
     names = sorted(world.image.by_name)
     topics = tuple(rng.sample(names, rng.randint(1, len(names))))
     patience = Patience(rng.choice((6_000, 8_000, 12_000)), rng.choice((5_000, 10_000, 20_000)), 2_000)
+    regex = "t.*" if kind is Kind.CONSUMER and rng.random() < 0.25 else None
+    assignors: tuple[ClientAssignor, ...] = (CooperativeStickyAssignor(),)
+    if kind is not Kind.COOPERATIVE:
+        choices: tuple[tuple[ClientAssignor, ...], ...] = (
+            (ClientRangeAssignor(),),
+            (RoundRobinAssignor(), ClientRangeAssignor()),
+        )
+        assignors = rng.choice(choices)
     group = SimulatedGroup(
         group_id=f"{kind}-{number}",
         kind=kind,
         topics=topics,
-        regex="t.*" if kind is Kind.CONSUMER and rng.random() < 0.25 else None,
+        regex=regex,
         patience=patience,
-        assignors=_assignors(kind, rng),
+        assignors=assignors,
         processes=[],
         instances={},
         classic=set(),
@@ -177,16 +185,6 @@ def _maker(rng: Random, group: SimulatedGroup, name: str) -> Callable[[int], Gro
         )
 
     return make
-
-
-def _assignors(kind: Kind, rng: Random) -> tuple[ClientAssignor, ...]:
-    if kind is Kind.COOPERATIVE:
-        return (CooperativeStickyAssignor(),)
-    choices: tuple[tuple[ClientAssignor, ...], ...] = (
-        (ClientRangeAssignor(),),
-        (RoundRobinAssignor(), ClientRangeAssignor()),
-    )
-    return rng.choice(choices)
 
 
 @dataclass(slots=True)

@@ -182,7 +182,18 @@ class Process:
         if isinstance(response, JoinGroupResponse) and not response.error_code:
             self.joined_step = sent.answered_step
         if isinstance(response, OffsetFetchResponse):
-            self._on_fetched(member, response)
+            group = response.groups[0]
+            again = bool(group.error_code)
+            for topic in group.topics:
+                for found in topic.partitions:
+                    partition = TopicPartition(topic.name, found.partition_index)
+                    if found.error_code:
+                        again = True
+                    elif partition in self.holding and partition not in self.positions:
+                        self._begin_at(partition, found.committed_offset)
+            if again:
+                self._coordinator = None
+                self._later(self.settings.look_up_ms, self._fetch_positions)
         else:
             self._take(member.receive(request, response, self._schedule.now_ms))
         self._end_once_committed()
@@ -364,20 +375,6 @@ class Process:
         )
         request = OffsetFetchRequest(groups=(group,), require_stable=True)
         self._send(Send(request, min_version=FETCH_VERSION, max_version=FETCH_VERSION))
-
-    def _on_fetched(self, member: GroupMember, response: OffsetFetchResponse) -> None:
-        group = response.groups[0]
-        again = bool(group.error_code)
-        for topic in group.topics:
-            for found in topic.partitions:
-                partition = TopicPartition(topic.name, found.partition_index)
-                if found.error_code:
-                    again = True
-                elif partition in self.holding and partition not in self.positions:
-                    self._begin_at(partition, found.committed_offset)
-        if again:
-            self._coordinator = None
-            self._later(self.settings.look_up_ms, self._fetch_positions)
 
     def _begin_at(self, partition: TopicPartition, committed: int) -> None:
         self.positions[partition] = max(committed, 0)

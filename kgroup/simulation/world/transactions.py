@@ -75,7 +75,7 @@ class Transactions:
         assert producer_id not in self._open
         epoch = self._epochs[producer_id] = self._epochs.get(producer_id, -1) + 1
         made = self._open[producer_id] = Transaction(producer_id, epoch, group_id, copied)
-        self._schedule.after(TIMEOUT_MS, self._time_out, made)
+        self._schedule.after(TIMEOUT_MS, self.end, made, False, lambda committed: None)
         return made
 
     def is_open(self, request: TxnOffsetCommitRequest) -> bool:
@@ -94,10 +94,6 @@ class Transactions:
         if transaction.committed is None:
             transaction.committed = committed
             self._schedule.after(1, self._write, transaction)
-
-    def _time_out(self, transaction: Transaction) -> None:
-        if transaction.committed is None:
-            self.end(transaction, False, lambda committed: None)
 
     def _write(self, transaction: Transaction) -> None:
         committed = bool(transaction.committed)
@@ -134,7 +130,27 @@ class Copier(Process):
         if not copied or self._begun is not None or self.transactions.of(self._producer_id) is not None:
             return
         self._begun = self.transactions.begin(self._producer_id, member.group_id, copied)
-        request = _commit_request(member, self.name, self._begun)
+        assert isinstance(member, ClassicMember | ConsumerMember)
+        topics = grouped(
+            (
+                place.topic,
+                TxnOffsetCommitRequestPartition(partition_index=place.partition, committed_offset=to),
+            )
+            for place, (_, to) in sorted(copied.items())
+        )
+        request = TxnOffsetCommitRequest(
+            transactional_id=self.name,
+            group_id=member.group_id,
+            producer_id=self._begun.producer_id,
+            producer_epoch=self._begun.producer_epoch,
+            generation_id=member.generation if isinstance(member, ClassicMember) else member.epoch,
+            member_id=member.member_id,
+            group_instance_id=member.instance_id,
+            topics=tuple(
+                TxnOffsetCommitRequestTopic(name=name, partitions=tuple(parts))
+                for name, parts in topics.items()
+            ),
+        )
         self._send(Send(request, min_version=GENERATIONS_SINCE, max_version=NAMES_UNTIL))
 
     def _begin_at(self, partition: TopicPartition, committed: int) -> None:
@@ -182,25 +198,3 @@ class Copier(Process):
     def _end(self) -> None:
         self._begun = None
         super()._end()
-
-
-def _commit_request(
-    member: GroupMember, transactional_id: str, transaction: Transaction
-) -> TxnOffsetCommitRequest:
-    assert isinstance(member, ClassicMember | ConsumerMember)
-    topics = grouped(
-        (place.topic, TxnOffsetCommitRequestPartition(partition_index=place.partition, committed_offset=to))
-        for place, (_, to) in sorted(transaction.copied.items())
-    )
-    return TxnOffsetCommitRequest(
-        transactional_id=transactional_id,
-        group_id=transaction.group_id,
-        producer_id=transaction.producer_id,
-        producer_epoch=transaction.producer_epoch,
-        generation_id=member.generation if isinstance(member, ClassicMember) else member.epoch,
-        member_id=member.member_id,
-        group_instance_id=member.instance_id,
-        topics=tuple(
-            TxnOffsetCommitRequestTopic(name=name, partitions=tuple(parts)) for name, parts in topics.items()
-        ),
-    )
