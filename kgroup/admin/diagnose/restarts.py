@@ -6,16 +6,12 @@ From the group's records (kgroup/history/fold/restarts.py): who was absent, and 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from kgroup.admin.diagnose.facts import SESSION_TIMEOUT, Facts
 from kgroup.admin.models import CLASSIC
 from kgroup.admin.shell import command
 from kgroup.domain import count_of, first_of
 from kgroup.durations import utc
-
-if TYPE_CHECKING:
-    pass
 
 SHOWN = 5
 

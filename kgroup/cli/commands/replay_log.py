@@ -1,7 +1,7 @@
 """`kgroup replay-log`: the history of groups, from the live topic or from segment files."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
@@ -15,9 +15,6 @@ from kgroup.cli.output.times import parse_time
 from kgroup.cli.views.history_verdict import show_verdict
 from kgroup.cli.views.scenarios import wanted_scenario
 from kgroup.errors import ConfigError
-
-if TYPE_CHECKING:
-    pass
 
 
 @make(
