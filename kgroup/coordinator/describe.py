@@ -10,7 +10,7 @@ from kgroup.coordinator.consumer.member import ConsumerMember, Epochs
 from kgroup.coordinator.groups import type_of
 from kgroup.coordinator.share import describe as share
 from kgroup.coordinator.share.group import ShareGroup
-from kgroup.coordinator.state import Group, Step
+from kgroup.coordinator.state import Step
 from kgroup.coordinator.streams import describe as streams
 from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.domain import TopicImage
@@ -60,7 +60,9 @@ def list_groups(step: Step, request: ListGroupsRequest) -> ListGroupsResponse:
         groups=tuple(
             ListedGroup(
                 group_id=group.group_id,
-                protocol_type=_protocol_type(group),
+                protocol_type=(
+                    (group.protocol_type or "") if isinstance(group, ClassicGroup) else type_of(group)
+                ),
                 group_state=group.state,
                 group_type=type_of(group),
             )
@@ -68,12 +70,6 @@ def list_groups(step: Step, request: ListGroupsRequest) -> ListGroupsResponse:
             if (not states or group.state.lower() in states) and (not types or type_of(group) in types)
         )
     )
-
-
-def _protocol_type(group: Group) -> str:
-    if isinstance(group, ClassicGroup):
-        return group.protocol_type or ""
-    return type_of(group)
 
 
 def describe_groups(step: Step, request: DescribeGroupsRequest) -> DescribeGroupsResponse:

@@ -226,6 +226,11 @@ def heartbeat_interval_ms(state: State, group_id: str) -> int:
     return _value(state, group_id, HEARTBEAT_INTERVAL, state.config.consumer_heartbeat_interval_ms)
 
 
+def assignment_is_due(now_ms: int, last_ms: int, interval_ms: int) -> bool:
+    """Return whether a group's assignment interval since its last computation (0: none) is over."""
+    return last_ms == 0 or interval_ms == 0 or now_ms >= last_ms + interval_ms
+
+
 def assignment_interval_ms(state: State, group_id: str) -> int:
     """Return the least time between two computations of the target assignment."""
     return _value(state, group_id, ASSIGNMENT_INTERVAL, state.config.assignment_interval_ms)

@@ -111,7 +111,11 @@ class _Builder:
         First only members above the average give, so that a member below it never gives to one even
         lower while a third has too much.
         """
-        shared = [topic_id for topic_id in self._topics if self._has_two_subscribers(topic_id)]
+        shared = [
+            topic_id
+            for topic_id in self._topics
+            if sum(len(self._class_members[number]) for number in self._topic_classes[topic_id]) > 1
+        ]
         average, remainder = divmod(sum(self._loads), self._count)
         for limit in (average + 1, average) if remainder else (average,):
             for topic_id in shared:
@@ -122,10 +126,6 @@ class _Builder:
                 quiet = 0 if self._balance_topic(topic_id, 0) else quiet + 1
                 if quiet >= len(shared):
                     return
-
-    def _has_two_subscribers(self, topic_id: bytes) -> bool:
-        classes = self._topic_classes[topic_id]
-        return len(classes) > 1 or len(self._class_members[classes[0]]) > 1
 
     def _balance_topic(self, topic_id: bytes, limit: int) -> int:
         """Move partitions of one topic from members with more than `limit` while that evens loads out."""

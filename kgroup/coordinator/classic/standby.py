@@ -29,7 +29,11 @@ def idle_members(step: Step, group: ClassicGroup) -> frozenset[str]:
     if size is None or len(group.members) <= size:
         return frozenset()
     try:
-        owning = {m.member_id for m in group.members.values() if _owns_now(group, m)}
+        owning = {
+            m.member_id
+            for m in group.members.values()
+            if Subscription.decode(m.metadata(group.protocol)).owned
+        }
     except DecodeError:
         return frozenset()
     had = {
@@ -163,10 +167,6 @@ def _partitions(assignment: bytes) -> Iterable[TopicPartition]:
 
 def _topics(group: ClassicGroup, member: ClassicMember) -> tuple[str, ...]:
     return subscribed_topics(member.metadata(group.protocol))
-
-
-def _owns_now(group: ClassicGroup, member: ClassicMember) -> bool:
-    return bool(Subscription.decode(member.metadata(group.protocol)).owned)
 
 
 def _covers(group: ClassicGroup, member: ClassicMember, assigned: bytes) -> bool:

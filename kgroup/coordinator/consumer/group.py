@@ -129,7 +129,8 @@ class ConsumerGroup:
         if before is None or before.current is not member.current:
             if before is not None:
                 self._release(before.current)
-            self._own(member.current)
+            for partitions in (member.current.assigned, member.current.revoking):
+                self._own_each(partitions, member.current.epoch)
         self.members[member.member_id] = member
 
     def drop_member(self, member_id: str) -> None:
@@ -159,10 +160,6 @@ class ConsumerGroup:
         assignor = member.metadata.server_assignor
         _subtract(self.by_assignor, (assignor,) if assignor else ())
         self.classic_members -= member.is_classic
-
-    def _own(self, current: Current) -> None:
-        for partitions in (current.assigned, current.revoking):
-            self._own_each(partitions, current.epoch)
 
     def _own_each(self, partitions: Epochs, epoch: int) -> None:
         for topic_id, numbers in partitions.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kgroup.coordinator.classic.answers import refused_join
-from kgroup.coordinator.classic.group import CONSUMER, Protocols
+from kgroup.coordinator.classic.group import CONSUMER
 from kgroup.coordinator.classic.heartbeat import ALIVE, REBALANCING
 from kgroup.coordinator.classic.join import MEMBER_ID_REQUIRED_SINCE
 from kgroup.coordinator.classic.rebalance import rebalance_timeout
@@ -45,7 +45,15 @@ def join(step: Step, group: ConsumerGroup, request: JoinGroupRequest) -> JoinGro
         raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     member_id = request.member_id or step.state.ids.consumer_member()
     refuse_if_full(step, group, member_id, request.group_instance_id)
-    if not _supports(group, request.protocol_type, request.protocols):
+    # One that all classic members list, so that the group can become classic again at any time; those of the
+    # consumer protocol list none, and would be gone by then.
+    listed = [
+        {p.name for p in member.metadata.classic_member_metadata.supported_protocols}
+        for member in group.members.values()
+        if member.metadata.classic_member_metadata is not None
+    ]
+    shared = any(all(p.name in names for names in listed) for p in request.protocols)
+    if request.protocol_type != CONSUMER or not shared:
         raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
     if (
         not request.member_id
@@ -234,19 +242,6 @@ def _metadata(
             ),
         ),
     )
-
-
-def _supports(group: ConsumerGroup, protocol_type: str, protocols: Protocols) -> bool:
-    if protocol_type != CONSUMER or not protocols:
-        return False
-    # One that all classic members list, so that the group can become classic again at any time; those of the
-    # consumer protocol list none, and would be gone by then.
-    listed = [
-        {p.name for p in member.metadata.classic_member_metadata.supported_protocols}
-        for member in group.members.values()
-        if member.metadata.classic_member_metadata is not None
-    ]
-    return any(all(p.name in names for names in listed) for p in protocols)
 
 
 def _classic_member(

@@ -15,11 +15,10 @@ from kgroup.coordinator.share.group import ShareGroup
 from kgroup.coordinator.state import Step
 from kgroup.coordinator.streams.commit_check import check_streams_commit
 from kgroup.coordinator.streams.group import StreamsGroup
-from kgroup.domain import NO_EXPIRY, Topic
+from kgroup.domain import NO_EXPIRY
 from kgroup.errors import ErrorCode, Refused
 from kgroup.protocol.messages.offset_commit import (
     OffsetCommitRequest,
-    OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
@@ -34,11 +33,11 @@ def commit(step: Step, request: OffsetCommitRequest) -> OffsetCommitResponse:
 
     A member that may not commit has every partition that exists refused, and nothing is written.
     """
-    by_id = step.version >= TOPIC_IDS_SINCE
+    by_id, image = step.version >= TOPIC_IDS_SINCE, step.state.image
     topics = request.topics
     asked = Commit(
         request.group_id,
-        [(_lookup(step, topic), topic.partitions) for topic in topics],
+        [(image.by_id.get(t.topic_id) if by_id else image.by_name.get(t.name), t.partitions) for t in topics],
         partial(_validate, step, request),
         _accepted,
         _refused,
@@ -53,13 +52,6 @@ def commit(step: Step, request: OffsetCommitRequest) -> OffsetCommitResponse:
             for at, result in arranged(asked, keys, results)
         )
     )
-
-
-def _lookup(step: Step, topic: OffsetCommitRequestTopic) -> Topic | None:
-    image = step.state.image
-    if step.version >= TOPIC_IDS_SINCE:
-        return image.by_id.get(topic.topic_id)
-    return image.by_name.get(topic.name)
 
 
 def _validate(step: Step, request: OffsetCommitRequest) -> PartitionCheck | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from kgroup.coordinator.checks import has_no_offsets
 from kgroup.coordinator.consumer.commit_check import refuse_fetch
 from kgroup.coordinator.consumer.group import ConsumerGroup
@@ -82,29 +80,21 @@ def _fetch_group(step: Step, asked: OffsetFetchRequestGroup, stable: bool) -> Of
     stored = NO_OFFSETS if group is None else step.state.offsets.of_group(asked.group_id)
     topics = asked.topics
     if topics is None:
-        return OffsetFetchResponseGroup(
-            group_id=asked.group_id, topics=_all(step, asked.group_id, stored, stable)
+        by_id, image = step.version >= TOPIC_IDS_SINCE, step.state.image
+        topics = tuple(
+            OffsetFetchRequestTopics(
+                name=name,
+                topic_id=image.id_of(name) or ZERO_UUID,
+                partition_indexes=tuple(sorted(held)),
+            )
+            for name, held in sorted(stored.items())
+            # From version 10 on a topic is named by its id alone: a deleted one has none.
+            if not by_id or name in image.by_name
         )
     return OffsetFetchResponseGroup(
         group_id=asked.group_id,
         topics=tuple([_fetch_topic(step, asked.group_id, topic, stored, stable) for topic in topics]),
     )
-
-
-def _all(
-    step: Step, group_id: str, stored: GroupOffsets, stable: bool
-) -> tuple[OffsetFetchResponseTopics, ...]:
-    by_id = step.version >= TOPIC_IDS_SINCE
-    image = step.state.image
-    asked = (
-        OffsetFetchRequestTopics(
-            name=name, topic_id=image.id_of(name) or ZERO_UUID, partition_indexes=tuple(sorted(partitions))
-        )
-        for name, partitions in sorted(stored.items())
-        # From version 10 on a topic is named by its id alone: a deleted one has none.
-        if not by_id or name in image.by_name
-    )
-    return tuple(_fetch_topic(step, group_id, topic, stored, stable) for topic in asked)
 
 
 def _fetch_topic(
@@ -115,13 +105,21 @@ def _fetch_topic(
         topic_id = asked.topic_id
         known = step.state.image.name_of(topic_id)
         if known is None:
-            return _unknown_id(asked)
+            unknown = tuple(
+                OffsetFetchResponsePartitions(
+                    partition_index=index, committed_offset=NO_OFFSET, error_code=ErrorCode.UNKNOWN_TOPIC_ID
+                )
+                for index in asked.partition_indexes
+            )
+            return OffsetFetchResponseTopics(topic_id=topic_id, partitions=unknown)
         name = known
     offsets = stored.get(name, {})
     partitions = [
         # A reader of committed data must not begin at an offset that an open transaction is about to move
         # (KIP-447).
-        _unstable(index)
+        OffsetFetchResponsePartitions(
+            partition_index=index, committed_offset=NO_OFFSET, error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT
+        )
         if stable and step.state.offsets.has_pending(group_id, name, index)
         else _partition(index, offsets.get(index), topic_id)
         for index in asked.partition_indexes
@@ -146,19 +144,3 @@ def _partition(index: int, stored: StoredOffset | None, asked_id: bytes) -> Offs
 def _recreated(stored_id: bytes, asked_id: bytes) -> bool:
     """Return whether the offset belongs to an earlier topic of that name; a zero id says nothing."""
     return ZERO_UUID not in (stored_id, asked_id) and stored_id != asked_id
-
-
-def _unstable(index: int) -> OffsetFetchResponsePartitions:
-    return OffsetFetchResponsePartitions(
-        partition_index=index, committed_offset=NO_OFFSET, error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT
-    )
-
-
-def _unknown_id(asked: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
-    partitions: Iterable[OffsetFetchResponsePartitions] = (
-        OffsetFetchResponsePartitions(
-            partition_index=index, committed_offset=NO_OFFSET, error_code=ErrorCode.UNKNOWN_TOPIC_ID
-        )
-        for index in asked.partition_indexes
-    )
-    return OffsetFetchResponseTopics(topic_id=asked.topic_id, partitions=tuple(partitions))

@@ -10,7 +10,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
-from kgroup.coordinator.group_settings import share_assignment_interval_ms, share_heartbeat_interval_ms
+from kgroup.coordinator.group_settings import (
+    assignment_is_due,
+    share_assignment_interval_ms,
+    share_heartbeat_interval_ms,
+)
 from kgroup.coordinator.share import state_partitions
 from kgroup.coordinator.share.group import ShareGroup
 from kgroup.coordinator.share.member import Partitions, ShareMember, listed
@@ -83,7 +87,12 @@ class Looked(NamedTuple):
 
 def _stay(step: Step, group: ShareGroup, request: Request) -> Response:
     joins = request.member_epoch == 0
-    _refuse_if_full(step, group, request.member_id)
+    most = step.config.share_max_size
+    if len(group.members) >= most and request.member_id not in group.members:
+        raise Refused(
+            ErrorCode.GROUP_MAX_SIZE_REACHED,
+            f"The share group has reached its maximum capacity of {most} members.",
+        )
     before = _member(group, request)
     _refuse_epoch(before, request.member_epoch)
     after = replace(before, metadata=_metadata(step, before.metadata, request))
@@ -121,15 +130,6 @@ def _group(step: Step, request: Request) -> ShareGroup:
         kind = "Group" if request.member_epoch == LEFT_EPOCH else "Share group"
         raise Refused(ErrorCode.GROUP_ID_NOT_FOUND, f"{kind} {group_id} not found.")
     return ShareGroup(group_id)
-
-
-def _refuse_if_full(step: Step, group: ShareGroup, member_id: str) -> None:
-    most = step.config.share_max_size
-    if len(group.members) >= most and member_id not in group.members:
-        raise Refused(
-            ErrorCode.GROUP_MAX_SIZE_REACHED,
-            f"The share group has reached its maximum capacity of {most} members.",
-        )
 
 
 def _member(group: ShareGroup, request: Request) -> ShareMember:
@@ -225,7 +225,10 @@ class Target:
 def _target(step: Step, group: ShareGroup, looked: Looked, member: ShareMember) -> Target:
     """Return the member's target; compute and write all when behind the group epoch and the time has come."""
     stored = Target(group.assignment_epoch, group.target_of(member.member_id))
-    if group.assignment_epoch >= looked.epoch or not _may_compute(step, group):
+    interval = share_assignment_interval_ms(step.state, group.group_id)
+    if group.assignment_epoch >= looked.epoch or not assignment_is_due(
+        step.now_ms, group.assignment_timestamp_ms, interval
+    ):
         return stored
     by_name = step.state.image.by_name
     members = {**group.members, member.member_id: member}
@@ -247,12 +250,6 @@ def _target(step: Step, group: ShareGroup, looked: Looked, member: ShareMember) 
             write_target(step, group.group_id, member_id, partitions)
     write_target_epoch(step, group.group_id, looked.epoch, step.now_ms)
     return Target(looked.epoch, targets[member.member_id])
-
-
-def _may_compute(step: Step, group: ShareGroup) -> bool:
-    interval = share_assignment_interval_ms(step.state, group.group_id)
-    last = group.assignment_timestamp_ms
-    return last == 0 or interval == 0 or step.now_ms >= last + interval
 
 
 def _reconcile(

@@ -138,17 +138,14 @@ class _Sharing:
                 at += 1
                 if member in self.by_place[place]:
                     continue
-                self._give_to(member, place)
+                topic_id, number = place
+                self.targets[member].setdefault(topic_id, set()).add(number)
+                # Kafka does not note it with the place, which is not visited again.
+                self.by_member.setdefault(member, HashTable(self._hash_of)).add(place)
                 missing, any_given = missing - 1, True
                 if self._has(member) >= self.wanted[member]:
                     at -= 1
                     del unfilled[at]
-
-    def _give_to(self, member: int, place: Place) -> None:
-        topic_id, number = place
-        self.targets[member].setdefault(topic_id, set()).add(number)
-        # Kafka does not note it with the place, which is not visited again.
-        self.by_member.setdefault(member, HashTable(self._hash_of)).add(place)
 
     def _has(self, member: int) -> int:
         return len(self.by_member.get(member, ()))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from kgroup.coordinator.streams.group import StreamsGroup
 from kgroup.coordinator.streams.member import StreamsMember
 from kgroup.coordinator.tasks.sticky import NAME as STICKY
-from kgroup.coordinator.tasks.values import Offsets, Tasks, TaskSet
+from kgroup.coordinator.tasks.values import Offsets, Tasks
 from kgroup.protocol import streams_records as r
 from kgroup.protocol.messages.streams_group_describe import (
     Assignment,
@@ -68,7 +68,7 @@ def _topics(infos: Iterable[r.TopicInfo]) -> tuple[r.TopicInfo, ...]:
 
 def _member(group: StreamsGroup, member: StreamsMember) -> Member:
     metadata, held = member.metadata, member.current.assigned
-    offsets = group.offsets_of(member.member_id)
+    offsets, target = group.offsets_of(member.member_id), group.target_of(member.member_id)
     return Member(
         member_id=member.member_id,
         member_epoch=member.epoch,
@@ -83,7 +83,7 @@ def _member(group: StreamsGroup, member: StreamsMember) -> Member:
         task_offsets=_offsets(offsets.reached),
         task_end_offsets=_offsets(offsets.ends),
         assignment=_assignment(held.active, held.standby, held.warmup),
-        target_assignment=_target(group.target_of(member.member_id)),
+        target_assignment=_assignment(target.active, target.standby, target.warmup),
     )
 
 
@@ -93,10 +93,6 @@ def _offsets(offsets: Offsets) -> tuple[TaskOffset, ...]:
         for subtopology in sorted(offsets)
         for partition in sorted(offsets[subtopology])
     )
-
-
-def _target(target: TaskSet) -> Assignment:
-    return _assignment(target.active, target.standby, target.warmup)
 
 
 def _assignment(active: Mapping[str, Iterable[int]], standby: Tasks, warmup: Tasks) -> Assignment:

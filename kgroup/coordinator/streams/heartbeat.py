@@ -92,7 +92,9 @@ def heartbeat(step: Step, group: StreamsGroup, request: Request) -> Response:
     if joins:
         _refuse_if_full(step, group, request)
     owned = _owned(request)
-    replaced = _replaced(group, request)
+    # The member whose instance id another member id brings.
+    holder = group.static.get(request.instance_id or "")
+    replaced = None if holder in (None, request.member_id) else group.members[holder]
     if replaced is not None and step.config.kafka.has(Change.LASTING_TARGETS):
         # At once and not deferred: Kafka does it even if it then refuses the heartbeat.
         group.relabel_copied(replaced.member_id, request.member_id)
@@ -101,7 +103,12 @@ def heartbeat(step: Step, group: StreamsGroup, request: Request) -> Response:
     changed = after.metadata != before.metadata
     if changed:
         write_metadata(step, group.group_id, after)
-        changed = request.instance_id is None or _matters(before.metadata, after.metadata)
+        # Whether an assignor may place a static member's tasks otherwise for this change.
+        was, now = before.metadata, after.metadata
+        changed = request.instance_id is None or (
+            (was.topology_epoch, was.rack_id, was.client_tags, was.process_id)
+            != (now.topology_epoch, now.rack_id, now.client_tags, now.process_id)
+        )
     topology = _topology(step, group, request.topology)
     problems = _stale(group, after)
     looked = _look(step, group, topology)
@@ -143,7 +150,16 @@ def leave(step: Step, group: StreamsGroup, request: Request) -> Response:
     if member is None:
         raise _unknown(group, request.member_id)
     if request.member_epoch == LEFT_FOR_A_WHILE:
-        _go_for_a_while(step, group, member)
+        # A static member will rejoin: its session runs on, and what it was to revoke is free.
+        held = member.current.assigned
+        zeroed = {subtopology: dict.fromkeys(numbers, 0) for subtopology, numbers in held.active.items()}
+        current = replace(
+            member.current,
+            epoch=LEFT_FOR_A_WHILE,
+            assigned=replace(held, active=zeroed),
+            revoking=NOTHING_HELD,
+        )
+        write_current(step, group.group_id, replace(member, current=current))
     else:
         fence(step, group, member)
     return Response(member_id=request.member_id, member_epoch=request.member_epoch)
@@ -178,12 +194,6 @@ def _refuse_if_full(step: Step, group: StreamsGroup, request: Request) -> None:
             ErrorCode.GROUP_MAX_SIZE_REACHED,
             f"The streams group has reached its maximum capacity of {step.config.streams_max_size} members.",
         )
-
-
-def _replaced(group: StreamsGroup, request: Request) -> StreamsMember | None:
-    """Return the member whose instance id another member id brings."""
-    holder = group.static.get(request.instance_id or "")
-    return None if holder in (None, request.member_id) else group.members[holder]
 
 
 def _member(
@@ -238,29 +248,6 @@ def _refuse_if_not_holder(group: StreamsGroup, request: Request) -> None:
             f"Static member {request.member_id} with instance id {request.instance_id} was fenced by member "
             f"{holder}.",
         )
-
-
-def _go_for_a_while(step: Step, group: StreamsGroup, member: StreamsMember) -> None:
-    """Record that a static member will rejoin: its session runs on, and what it was to revoke is free."""
-    held = member.current.assigned
-    zeroed = {subtopology: dict.fromkeys(numbers, 0) for subtopology, numbers in held.active.items()}
-    current = replace(
-        member.current,
-        epoch=LEFT_FOR_A_WHILE,
-        assigned=replace(held, active=zeroed),
-        revoking=NOTHING_HELD,
-    )
-    write_current(step, group.group_id, replace(member, current=current))
-
-
-def _matters(before: r.StreamsGroupMemberMetadataValue, after: r.StreamsGroupMemberMetadataValue) -> bool:
-    """Return whether an assignor may place a static member's tasks otherwise for this change."""
-    return (before.topology_epoch, before.rack_id, before.client_tags, before.process_id) != (
-        after.topology_epoch,
-        after.rack_id,
-        after.client_tags,
-        after.process_id,
-    )
 
 
 def _note_offsets(group: StreamsGroup, request: Request) -> None:
@@ -358,7 +345,11 @@ def _topology(step: Step, group: StreamsGroup, given: Topology | None) -> r.Stre
         if known is None:
             raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR)
         return known
-    offered = _record_of(given)
+    ids = [subtopology.subtopology_id for subtopology in given.subtopologies]
+    if len(set(ids)) < len(ids):
+        # Its record could not be loaded again.
+        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "The topology has two subtopologies of one id.")
+    offered = r.StreamsGroupTopologyValue(epoch=given.epoch, subtopologies=given.subtopologies)
     if known is None:
         write_topology(step, group.group_id, offered)
         return offered
@@ -366,14 +357,6 @@ def _topology(step: Step, group: StreamsGroup, given: Topology | None) -> r.Stre
     if known.epoch <= offered.epoch and not _alike(known, offered):
         raise Refused(ErrorCode.INVALID_REQUEST, "Topology updates are not supported yet.")
     return known
-
-
-def _record_of(given: Topology) -> r.StreamsGroupTopologyValue:
-    """Return record 23's value; a topology with two subtopologies of one id could not be loaded again."""
-    ids = [subtopology.subtopology_id for subtopology in given.subtopologies]
-    if len(set(ids)) < len(ids):
-        raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, "The topology has two subtopologies of one id.")
-    return r.StreamsGroupTopologyValue(epoch=given.epoch, subtopologies=given.subtopologies)
 
 
 def _alike(one: r.StreamsGroupTopologyValue, other: r.StreamsGroupTopologyValue) -> bool:

@@ -165,7 +165,9 @@ def _change_roles(
     A task that it runs and is to stand by for becomes a standby when the active task is revoked; copies
     change into each other directly; and a copy that is to run stays a copy until it does.
     """
-    standby = _given(standby, _tasks_of(held.active))
+    standby = _given(
+        standby, {subtopology: frozenset(numbers) for subtopology, numbers in held.active.items()}
+    )
     for_warmup, for_standby = held.standby, held.warmup
     standby, warmup = (
         _given(_kept_back(standby, _pending(warmup)), for_standby),
@@ -179,10 +181,6 @@ def _change_roles(
     standby = _until_granted(standby, held.standby, goal.target.active, granted)
     warmup = _until_granted(warmup, held.warmup, goal.target.active, granted)
     return active, standby, warmup
-
-
-def _tasks_of(tasks: TaskEpochs) -> Tasks:
-    return {subtopology: frozenset(numbers) for subtopology, numbers in tasks.items()}
 
 
 def _pending(part: _Active | _Copies) -> Tasks:

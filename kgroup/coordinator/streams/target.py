@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from kgroup.coordinator.group_settings import (
+    assignment_is_due,
     streams_assignment_interval_ms,
     streams_rack_tags,
     streams_standby_replicas,
@@ -75,7 +76,8 @@ def update_target(
         write_target_epoch(step, group.group_id, plan.epoch, group.assignment_timestamp_ms)
         return Target(plan.epoch, stored)
     # As in consumer groups: many changes within an interval cost one computation (KIP-848's batching).
-    if not _may_compute(step, group):
+    interval = streams_assignment_interval_ms(step.state, group.group_id)
+    if not assignment_is_due(step.now_ms, group.assignment_timestamp_ms, interval):
         return Target(group.assignment_epoch, stored, _delayed("assignment interval"))
     targets = _compute(step, group, plan, member, replaced)
     for member_id, tasks in targets.items():
@@ -90,12 +92,6 @@ def update_target(
 
 def _delayed(why: str) -> Problem:
     return Problem(StatusCode.ASSIGNMENT_DELAYED, f"Assignment delayed due to the configured {why}.")
-
-
-def _may_compute(step: Step, group: StreamsGroup) -> bool:
-    interval = streams_assignment_interval_ms(step.state, group.group_id)
-    last = group.assignment_timestamp_ms
-    return last == 0 or interval == 0 or step.now_ms >= last + interval
 
 
 def _compute(
@@ -118,7 +114,8 @@ def _compute(
     placed = {
         member_id: Placed(
             members[member_id].process_id,
-            _before(members[member_id], targets.get(member_id, NO_TASK_SET), by_offset),
+            # A member's tasks are those it has, since Kafka 4.4; before, those of its target.
+            members[member_id].current.assigned.tasks if by_offset else targets.get(member_id, NO_TASK_SET),
             group.offsets_of(member_id).reached,
         )
         for member_id in hash_map_order(members)
@@ -139,10 +136,3 @@ def _compute(
         # Nothing of this heartbeat happens, and the next one retries: the old target stays.
         message = f"Failed to compute a new target assignment for epoch {plan.epoch}: {error}"
         raise Refused(ErrorCode.UNKNOWN_SERVER_ERROR, message) from None
-
-
-def _before(member: StreamsMember, target: TaskSet, by_offset: bool) -> TaskSet:
-    """Return a member's tasks: those it has, since Kafka 4.4; before, those of its target."""
-    if not by_offset:
-        return target
-    return member.current.assigned.tasks

@@ -90,7 +90,8 @@ def configure(topology: StreamsGroupTopologyValue, image: TopicImage) -> Configu
     absent = sorted({name for s in topology.subtopologies for name in s.source_topics} - image.by_name.keys())
     if absent:
         detail = f"Source topics {_named(absent)} are missing."
-        return ConfiguredTopology(topology.epoch, None, problem=_source_missing(detail))
+        problem = Problem(StatusCode.MISSING_SOURCE_TOPICS, detail)
+        return ConfiguredTopology(topology.epoch, None, problem=problem)
     # Kafka goes through its subtopologies in the order of a hash map, which decides what a topology that
     # leaves a number open gets.
     by_id = {subtopology.subtopology_id: subtopology for subtopology in topology.subtopologies}
@@ -107,10 +108,6 @@ def configure(topology: StreamsGroupTopologyValue, image: TopicImage) -> Configu
     detail = f"Internal topics are missing: {_named(hash_map_order(missing))}"
     problem = Problem(StatusCode.MISSING_INTERNAL_TOPICS, detail)
     return ConfiguredTopology(topology.epoch, found, missing, problem)
-
-
-def _source_missing(detail: str) -> Problem:
-    return Problem(StatusCode.MISSING_SOURCE_TOPICS, detail)
 
 
 def _configured(
