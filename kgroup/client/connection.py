@@ -107,7 +107,8 @@ class Connection:
             for frame in self._frames.feed(data):
                 yield self._answer(frame)
         except DecodeError as error:
-            guess = self._not_kafka()
+            other = _HTTP if self._heard == b"HTTP" else ""
+            guess = _TLS if self._heard[:2] == b"\x15\x03" else other
             raise DecodeError(f"{self.peer}: {guess or error.message}", _HINTS.get(guess)) from None
 
     def _answer(self, frame: bytes) -> Message:
@@ -120,11 +121,6 @@ class Connection:
         if api_key == API_VERSIONS and frame[4:6] == _UNSUPPORTED:
             return decode_body(ApiVersionsResponse, frame, 4, 0)
         return decode_response(frame, api_key, version)[1]
-
-    def _not_kafka(self) -> str:
-        if self._heard[:2] == b"\x15\x03":
-            return _TLS
-        return _HTTP if self._heard == b"HTTP" else ""
 
 
 # ListOffsets, Metadata, OffsetFetch (1: committed offsets kept in Kafka), FindCoordinator.

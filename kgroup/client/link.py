@@ -185,7 +185,14 @@ class Link:
                     f"{self.peer} did not answer {name} in time", "a longer --timeout may help"
                 ) from None
             except OSError as error:
-                raise self._lost(name, error) from None
+                import ssl
+
+                if isinstance(error, ssl.SSLError):
+                    # With TLS 1.3 a broker that wants a client certificate says so only here.
+                    raise self._tls_failed(error) from None
+                raise OutcomeUnknown(
+                    f"{self.peer} broke off before it answered {name}: {_words(error)}"
+                ) from None
             if not received:
                 raise OutcomeUnknown(
                     f"{self.peer} closed the connection instead of answering {name}",
@@ -214,14 +221,6 @@ class Link:
         if tls is not None and tls.identity is None:
             hint = "if it wants a client certificate: set ssl.keystore.location, or ssl.certificate.location"
         return Unreachable(f"{self.peer}: {name} could not be sent: {_words(error)}", hint)
-
-    def _lost(self, name: str, error: OSError) -> Unreachable:
-        import ssl
-
-        if isinstance(error, ssl.SSLError):
-            # With TLS 1.3 a broker that wants a client certificate says so only here.
-            return self._tls_failed(error)
-        return OutcomeUnknown(f"{self.peer} broke off before it answered {name}: {_words(error)}")
 
     def _left(self, deadline: float) -> float:
         return max(deadline - self.clock(), 0.001)

@@ -104,8 +104,9 @@ class SocketTransport:
             self._learn_nodes(deadline)
         address = self._nodes.get(node)
         if address is None:
+            alive = ", ".join(f"{n} at {address_text(*self._nodes[n])}" for n in sorted(self._nodes))
             raise Unreachable(
-                f"broker {node} is not among the brokers alive ({_listed(self._nodes)})",
+                f"broker {node} is not among the brokers alive ({alive or 'none'})",
                 "it may be down or restarting; try again",
             )
         with self._turn(address, deadline):
@@ -155,7 +156,11 @@ class SocketTransport:
                     continue
                 yield link
                 return
-        raise _none_reached(failures)
+        if len(failures) == 1:
+            raise failures[0]
+        tried = "; ".join(error.message for error in failures)
+        hint = next((error.hint for error in failures if error.hint), None)
+        raise Unreachable(f"no broker could be reached: {tried}", hint)
 
     def _fresh(self, address: tuple[str, int]) -> Link | None:
         link = self._links.get(address)
@@ -183,16 +188,3 @@ def _another(settings: ConnectionSettings, left_s: float) -> SocketTransport:
     transport = SocketTransport(settings)
     transport.end_within(left_s)
     return transport
-
-
-def _listed(nodes: Mapping[int, tuple[str, int]]) -> str:
-    return ", ".join(f"{node} at {address_text(*nodes[node])}" for node in sorted(nodes)) or "none"
-
-
-def _none_reached(failures: list[KgroupError]) -> KgroupError:
-    """Return the one failure, or all in one."""
-    if len(failures) == 1:
-        return failures[0]
-    tried = "; ".join(error.message for error in failures)
-    hint = next((error.hint for error in failures if error.hint), None)
-    return Unreachable(f"no broker could be reached: {tried}", hint)

@@ -65,7 +65,12 @@ def _credentials(login: Kerberos) -> gssapi.Credentials | None:
 
     store = {}
     if login.keytab:
-        _check_readable(login.keytab)
+        # Kerberos would report a missing ticket instead of a missing keytab.
+        try:
+            with open(login.keytab, "rb"):
+                pass
+        except OSError as error:
+            raise ConfigError(f"the keytab {login.keytab} cannot be read: {error.strerror}") from None
         # Into a cache of this process alone, so that the user's default ticket is not replaced.
         store = {"client_keytab": login.keytab, "ccache": f"MEMORY:kgroup-{id(login)}"}
     elif login.cache:
@@ -74,15 +79,6 @@ def _credentials(login: Kerberos) -> gssapi.Credentials | None:
     if not store and name is None:
         return None
     return gssapi.Credentials(usage="initiate", name=name, store=store or None)
-
-
-def _check_readable(keytab: str) -> None:
-    """Raise ConfigError for a missing keytab: Kerberos would report a missing ticket instead."""
-    try:
-        with open(keytab, "rb"):
-            return
-    except OSError as error:
-        raise ConfigError(f"the keytab {keytab} cannot be read: {error.strerror}") from None
 
 
 def _failed(error: gssapi.exceptions.GSSError, login: Kerberos, host: str) -> KgroupError:

@@ -96,7 +96,12 @@ def signer(login: AwsLogin, host: str) -> Signer:
     try:
         session = Session(profile=login.profile)
         region = _region(session, host)
-        credentials = _role(session, login, region) if login.role_arn else _own(session)
+        credentials: ReadOnlyCredentials | None
+        if login.role_arn:
+            credentials = _role(session, login, region)
+        else:
+            own = session.get_credentials()
+            credentials = own.get_frozen_credentials() if own else None
     except (BotoCoreError, ClientError) as error:
         # What AWS said, in one line; its errors name roles and profiles, never keys.
         raise not_authenticated(
@@ -117,11 +122,6 @@ def _region(session: Session, host: str) -> str:
     if not region:
         raise ConfigError(f"{host or 'OAUTHBEARER'}: the AWS region is not known", "set AWS_REGION")
     return str(region)
-
-
-def _own(session: Session) -> ReadOnlyCredentials | None:
-    found = session.get_credentials()
-    return found.get_frozen_credentials() if found else None
 
 
 def _role(session: Session, login: AwsLogin, region: str) -> ReadOnlyCredentials:

@@ -21,16 +21,13 @@ def exchange(token: str, extensions: Mapping[str, str]) -> Exchange:
     answer = yield f"n,,{_SEPARATOR}{message}{_SEPARATOR}".encode()
     if answer:
         yield _SEPARATOR.encode()
+        try:
+            said = json.loads(answer)
+            why, scope = str(said["status"]), said.get("scope")
+            why += f" (it wants the scope {scope})" if scope else ""
+        except (ValueError, TypeError, KeyError, AttributeError):
+            why = "it does not say why"
         raise not_authenticated(
-            f"the broker refuses the bearer token: {_status(answer)}",
+            f"the broker refuses the bearer token: {why}",
             "does the broker trust the token's issuer, audience and scope?",
         )
-
-
-def _status(answer: bytes) -> str:
-    try:
-        said = json.loads(answer)
-        status, scope = str(said["status"]), said.get("scope")
-    except (ValueError, TypeError, KeyError, AttributeError):
-        return "it does not say why"
-    return f"{status} (it wants the scope {scope})" if scope else status

@@ -141,7 +141,14 @@ def assertion_of(assertion: str | SignedAssertion, now: float) -> str:
     header: dict[str, object] = {}
     payload: dict[str, object] = dict(assertion.claims)
     if assertion.template_location:
-        header, more = _template(assertion.template_location)
+        named = "sasl.oauthbearer.assertion.template.file"
+        try:
+            found = json.loads(_text(assertion.template_location, named))
+            header, more = dict(found.get("header") or {}), dict(found.get("payload") or {})
+        except (ValueError, TypeError, AttributeError):
+            raise ConfigError(
+                f"{named}: {assertion.template_location} is not JSON with a header and a payload"
+            ) from None
         payload |= more
     payload |= {
         "iat": int(now),
@@ -151,16 +158,6 @@ def assertion_of(assertion: str | SignedAssertion, now: float) -> str:
     if assertion.with_id:
         payload["jti"] = str(uuid.uuid4())
     return _signed(assertion, header, payload)
-
-
-def _template(location: str) -> tuple[dict[str, object], dict[str, object]]:
-    named = "sasl.oauthbearer.assertion.template.file"
-    try:
-        found = json.loads(_text(location, named))
-        header, payload = found.get("header") or {}, found.get("payload") or {}
-        return dict(header), dict(payload)
-    except (ValueError, TypeError, AttributeError):
-        raise ConfigError(f"{named}: {location} is not JSON with a header and a payload") from None
 
 
 def _signed(assertion: SignedAssertion, header: dict[str, object], payload: dict[str, object]) -> str:
@@ -268,14 +265,19 @@ def _asked(source: ClientCredentials, headers: dict[str, str], body: str, deadli
     where, last = shown_url(endpoint.url), min(deadline, time.monotonic() + endpoint.longest_s)
     pause = endpoint.backoff_s
     failure: KgroupError | None = None
-    with httpx.Client(verify=_context(endpoint), follow_redirects=False) as client:
+    # Trust the stores given, else the system's authorities, as for brokers.
+    verify = client_context(endpoint.tls or Tls()) if endpoint.url.lower().startswith("https") else False
+    with httpx.Client(verify=verify, follow_redirects=False) as client:
         while True:
             try:
                 answer = _post(client, endpoint, headers, body, deadline)
             except (httpx.HTTPError, httpx.InvalidURL) as error:
-                failure = failure or Unreachable(
-                    f"the token endpoint {where} cannot be asked: {_words(error)}", _hint(error)
-                )
+                words = _words(error)
+                hint = "is sasl.oauthbearer.token.endpoint.url right, and reachable from here?"
+                if words.startswith("TLS failed"):
+                    trusted = "ssl.truststore.location in sasl.jaas.config, or https.ca.location"
+                    hint = f"trust its authority: {trusted}"
+                failure = failure or Unreachable(f"the token endpoint {where} cannot be asked: {words}", hint)
             else:
                 if answer.status_code in (200, 201) and answer.content:
                     return answer
@@ -304,14 +306,6 @@ def _post(
         read=min(left, endpoint.read_timeout_s or left),
     )
     return ask(client, "POST", endpoint.url, within_s=left, headers=headers, content=body, timeout=timeout)
-
-
-def _context(endpoint: TokenEndpoint):  # type: ignore[no-untyped-def]
-    """Trust the stores given, else the system's authorities, as for brokers."""
-    if not endpoint.url.lower().startswith("https"):
-        return False
-
-    return client_context(endpoint.tls or Tls())
 
 
 def _refused(where: str, answer: httpx.Response, secrets: list[str]) -> KgroupError:
@@ -354,12 +348,6 @@ def _words(error: Exception) -> str:
     )
 
 
-def _hint(error: Exception) -> str:
-    if _words(error).startswith("TLS failed"):
-        return "trust its authority: ssl.truststore.location in sasl.jaas.config, or https.ca.location"
-    return "is sasl.oauthbearer.token.endpoint.url right, and reachable from here?"
-
-
 _OPTION = "unsecuredLogin"
 
 
@@ -385,13 +373,10 @@ def unsecured_token(options: Mapping[str, str], now: float) -> str:
         raise ConfigError(
             f"{where}: the unsecured token names no principal", f'add {_OPTION}StringClaim_{principal}="NAME"'
         )
-    return ".".join((*(_encoded(part) for part in ({"alg": "none"}, claims)), ""))
+    parts = (json.dumps(part, separators=(",", ":")).encode() for part in ({"alg": "none"}, claims))
+    return ".".join((*(base64.urlsafe_b64encode(part).rstrip(b"=").decode() for part in parts), ""))
 
 
 def _items(value: str) -> list[str]:
     """Return a list, whose first character is what its items are separated by."""
     return value[1:].split(value[0]) if len(value) > 1 else []
-
-
-def _encoded(part: object) -> str:
-    return base64.urlsafe_b64encode(json.dumps(part, separators=(",", ":")).encode()).rstrip(b"=").decode()

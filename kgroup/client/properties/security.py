@@ -264,7 +264,14 @@ def _from_url(given: Given, options: Mapping[str, str], url: str) -> TokenSource
     grant = given.get(_O + "grant.type") or ""
     bearer = grant == _BEARER_GRANT or (given.get(_RETRIEVER) or "").endswith("JwtBearerJwtRetriever")
     made = ClientCredentials(
-        endpoint=_endpoint(given, options, url),
+        endpoint=TokenEndpoint(
+            url,
+            https_of(given, options),
+            backoff_s=given.number("sasl.login.retry.backoff.ms", default=100) / 1000,
+            longest_s=given.number("sasl.login.retry.backoff.max.ms", default=10_000) / 1000,
+            connect_timeout_s=given.number("sasl.login.connect.timeout.ms", default=0) / 1000 or None,
+            read_timeout_s=given.number("sasl.login.read.timeout.ms", default=0) / 1000 or None,
+        ),
         client_id=given.get(*_ID) or options.get("clientId"),
         client_secret=given.get(*_SECRET) or options.get("clientSecret"),
         scope=given.get(_O + "scope") or options.get("scope"),
@@ -288,20 +295,6 @@ def _has_port(url: str) -> bool:
         return urlsplit(url).port != 0
     except ValueError:
         return False
-
-
-def _endpoint(given: Given, options: Mapping[str, str], url: str) -> TokenEndpoint:
-    def seconds(name: str) -> float | None:
-        return given.number(name, default=0) / 1000 or None
-
-    return TokenEndpoint(
-        url,
-        https_of(given, options),
-        backoff_s=given.number("sasl.login.retry.backoff.ms", default=100) / 1000,
-        longest_s=given.number("sasl.login.retry.backoff.max.ms", default=10_000) / 1000,
-        connect_timeout_s=seconds("sasl.login.connect.timeout.ms"),
-        read_timeout_s=seconds("sasl.login.read.timeout.ms"),
-    )
 
 
 def _assertion(given: Given) -> str | SignedAssertion | None:

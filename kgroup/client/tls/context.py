@@ -26,35 +26,27 @@ def client_context(tls: Tls) -> ssl.SSLContext:
         context.verify_mode = ssl.CERT_NONE
     context.minimum_version, context.maximum_version = _VERSIONS[tls.oldest], _VERSIONS[tls.newest]
     if tls.ciphers:
-        _choose_ciphers(context, tls.ciphers)
+        try:
+            context.set_ciphers(tls.ciphers)
+        except ssl.SSLError:
+            raise ConfigError(
+                f"ssl.cipher.suites: none of {tls.ciphers} is known here", "`openssl ciphers` lists the names"
+            ) from None
     if tls.trust is None:
         context.load_default_certs(ssl.Purpose.SERVER_AUTH)
     else:
         trust(context, tls.trust)
     if tls.revoked:
-        _load_revocations(context, tls.revoked)
+        try:
+            context.load_verify_locations(cafile=tls.revoked)
+        except ssl.SSLError as error:
+            raise ConfigError(f"ssl.crl.location: {tls.revoked} cannot be used: {reason(error)}") from None
+        except OSError as error:
+            raise ConfigError(f"ssl.crl.location: {tls.revoked} cannot be read: {error.strerror}") from None
+        context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
     if tls.identity is not None:
         show(context, tls.identity)
     return context
-
-
-def _choose_ciphers(context: ssl.SSLContext, ciphers: str) -> None:
-    try:
-        context.set_ciphers(ciphers)
-    except ssl.SSLError:
-        raise ConfigError(
-            f"ssl.cipher.suites: none of {ciphers} is known here", "`openssl ciphers` lists the names"
-        ) from None
-
-
-def _load_revocations(context: ssl.SSLContext, location: str) -> None:
-    try:
-        context.load_verify_locations(cafile=location)
-    except ssl.SSLError as error:
-        raise ConfigError(f"ssl.crl.location: {location} cannot be used: {reason(error)}") from None
-    except OSError as error:
-        raise ConfigError(f"ssl.crl.location: {location} cannot be read: {error.strerror}") from None
-    context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
 
 
 def hint_for(error: ssl.SSLError) -> str:

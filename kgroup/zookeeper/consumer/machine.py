@@ -346,7 +346,14 @@ class LegacyConsumer:
             case messages.PingRequest() if self.phase is Phase.MEMBER:
                 self._ping(message, correlation)
             case messages.StopFetcherRequest() if self.phase is Phase.MEMBER:
-                self._stop(correlation)
+                offsets = self._offsets()
+                self._stop_fetching()
+                self._send(
+                    messages.StopFetcherResponse(
+                        messages.ErrorMapping.NONE, self.config.consumer_id, offsets
+                    ),
+                    correlation,
+                )
             case messages.StartFetcherRequest() if self.phase is Phase.MEMBER:
                 self._discovery.listed(message.brokers)
                 if not self._leaving:
@@ -496,14 +503,6 @@ class LegacyConsumer:
         if error == messages.ErrorMapping.CLOSING:
             self._close()
             self._left(None)
-
-    def _stop(self, correlation: int) -> None:
-        offsets = self._offsets()
-        self._stop_fetching()
-        self._send(
-            messages.StopFetcherResponse(messages.ErrorMapping.NONE, self.config.consumer_id, offsets),
-            correlation,
-        )
 
     def _fetch(self, fetches: tuple[events.Fetch, ...]) -> None:
         self._effects.append(events.Start(fetches))

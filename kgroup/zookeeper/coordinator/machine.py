@@ -226,7 +226,19 @@ def describe(term: Term | None, request: DescribeGroupRequest) -> DescribeGroupR
     size = 0
     at = bisect_right(names, request.after)
     while at < len(names) and size < PAGE_BYTES:
-        page.append(_registered(group.members[names[at]]))
+        member = group.members[names[at]]
+        asked = member.registration
+        page.append(
+            Registered(
+                member.consumer_id,
+                asked.topic_count,
+                asked.auto_commit,
+                member.started,
+                asked.session_timeout_ms,
+                member.failed,
+                len(member.holds),
+            )
+        )
         size += MEMBER_BYTES + len(names[at].encode()) + len(page[-1].topic_count.encode())
         at += 1
     state = state_of(group, term.core.now_ms)
@@ -249,16 +261,3 @@ def state_of(group: Group, now_ms: int) -> str:
     if group.given_up:
         return FAILED
     return STABLE if all(member.started for member in group.members.values()) else REBALANCING
-
-
-def _registered(member: RegisteredConsumer) -> Registered:
-    asked = member.registration
-    return Registered(
-        member.consumer_id,
-        asked.topic_count,
-        asked.auto_commit,
-        member.started,
-        asked.session_timeout_ms,
-        member.failed,
-        len(member.holds),
-    )

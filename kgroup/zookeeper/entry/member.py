@@ -2,7 +2,7 @@
 
 import select
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -105,7 +105,11 @@ class LegacyDriver:
                 case events.Close():
                     self._disconnect()
                 case events.Start(fetches):
-                    self._started(fetches)
+                    self.joined = True
+                    self._said.clear()
+                    self._held = tuple(sorted(_named(fetch.partition) for fetch in fetches))
+                    self._pending_starts = {_named(f.partition) for f in fetches if f.offset is None}
+                    self._on_event(Assigned(self._held))
                 case events.Stop():
                     self._give_up(Revoke(self._held))
                     self._held = ()
@@ -115,13 +119,6 @@ class LegacyDriver:
                     self._on_event(Assigned(self._held))
                 case events.Log(level, text) if level is not events.Level.INFO:
                     self._log(text)
-
-    def _started(self, fetches: Sequence[events.Fetch]) -> None:
-        self.joined = True
-        self._said.clear()
-        self._held = tuple(sorted(_named(fetch.partition) for fetch in fetches))
-        self._pending_starts = {_named(fetch.partition) for fetch in fetches if fetch.offset is None}
-        self._on_event(Assigned(self._held))
 
     def _give_up(self, event: Revoke | Lost) -> None:
         if event.partitions:

@@ -202,7 +202,12 @@ def _rows_of(seen: Seen, stored: CommittedOffsets) -> frozenset[TopicPartition]:
 def _described(seen: Seen, stored: CommittedOffsets, ends: lag.Ends, starts: lag.Ends) -> GroupDescription:
     nodes, members = seen.nodes, seen.members
     rows = tuple(_rows(seen, stored, ends, starts))
-    errors = [*nodes.errors, *_errors(nodes.group_id, stored, rows)]
+    errors = list(nodes.errors)
+    if stored.error is not None:
+        said = "whether committed offsets are in Kafka (offsets.storage=kafka) is not known"
+        said = f"{nodes.group_id}: {said}: {stored.error.message}"
+        errors.append(ItemError(nodes.group_id, code_name(stored.error), said, stored.error.hint))
+    errors += unread_ends(nodes.group_id, rows, nodes.group_id)
     complete = seen.state not in (LIVE, UNKNOWN, RECOVERING) and seen.subscribed is not None
     total = lag.total(rows, all_rows=complete and OFFSETS not in nodes.unread and stored.error is None)
     group = replace(
@@ -220,7 +225,10 @@ def _described(seen: Seen, stored: CommittedOffsets, ends: lag.Ends, starts: lag
 def _rows(seen: Seen, stored: CommittedOffsets, ends: lag.Ends, starts: lag.Ends) -> Iterator[OffsetRow]:
     """Yield a row for every partition with a committed offset, an owner or a subscriber."""
     owned = seen.nodes.owners
-    owner_of_all = replace(_unknown_member(), assignment=assignment_of(_rows_of(seen, stored)))
+    unknown = Member(
+        "", None, None, None, None, ZOOKEEPER, None, MemberStatus.UNKNOWN, None, None, None, None
+    )
+    owner_of_all = replace(unknown, assignment=assignment_of(_rows_of(seen, stored)))
     for row in lag.rows(stored.all, (owner_of_all,), ends, starts):
         partition = TopicPartition(row.topic, row.partition)
         if (owner := owned.get(partition)) is not None:
@@ -238,15 +246,3 @@ def _rows(seen: Seen, stored: CommittedOffsets, ends: lag.Ends, starts: lag.Ends
         elif row.committed_offset is None and OFFSETS in seen.nodes.unread:
             row = replace(row, lag=None, reason=CommitUnread("its committed offset could not be read"))
         yield row
-
-
-def _unknown_member() -> Member:
-    return Member("", None, None, None, None, ZOOKEEPER, None, MemberStatus.UNKNOWN, None, None, None, None)
-
-
-def _errors(group_id: str, stored: CommittedOffsets, rows: Iterable[OffsetRow]) -> Iterator[ItemError]:
-    """Yield what the brokers did not report: committed offsets in Kafka, and ends of logs, by reason."""
-    if stored.error is not None:
-        message = f"{group_id}: whether committed offsets are in Kafka (offsets.storage=kafka) is not known: "
-        yield ItemError(group_id, code_name(stored.error), message + stored.error.message, stored.error.hint)
-    yield from unread_ends(group_id, rows, group_id)

@@ -301,7 +301,8 @@ def delete(ask: Ask, transact: Transact, group_id: str) -> GroupResult:
     done = 0
     for batch in _batches(known):
         answers = transact(*(Delete(path) for path in batch))
-        wrong = next(((p, a) for p, a in zip(batch, answers, strict=True) if _is_cause(a)), None)
+        failed = ((p, a) for p, a in zip(batch, answers, strict=True) if isinstance(a, Failure))
+        wrong = next(((p, a) for p, a in failed if a is not Failure.ROLLED_BACK), None)
         if wrong is not None:
             return _not_deleted(group_id, wrong, done, len(known))
         done += len(batch)
@@ -338,10 +339,6 @@ def _batches(paths: Sequence[str]) -> Iterator[list[str]]:
         batch.append(path)
     if batch:
         yield batch
-
-
-def _is_cause(answer: Result) -> bool:
-    return isinstance(answer, Failure) and answer is not Failure.ROLLED_BACK
 
 
 def _not_deleted(group_id: str, wrong: tuple[str, Result], done: int, of: int) -> GroupResult:

@@ -301,7 +301,13 @@ def _layout_of(kind: Any) -> Layout:
     if kind in _PLAIN:
         return _PLAIN[kind]
     if get_origin(kind) is UnionType:
-        return _left_out(_layout_of(get_args(kind)[0]))
+        # None is written as no bytes, so an empty rest reads as None (era 2.6).
+        whole = _layout_of(get_args(kind)[0])
+        return Layout(
+            lambda out, value: None if value is None else whole.write(out, value),
+            lambda reader: whole.read(reader) if reader.left else None,
+            0,
+        )
     if get_origin(kind) is tuple:
         return _list_of(_layout_of(get_args(kind)[0]))
     fields = {name: _layout_of(hint) for name, hint in get_type_hints(kind, include_extras=True).items()}
@@ -330,15 +336,6 @@ def _list_of(item: Layout) -> Layout:
         return tuple([read_item(reader) for _ in range(reader.count(least))])
 
     return Layout(write, read, 2)
-
-
-def _left_out(whole: Layout) -> Layout:
-    """Return a layout that writes None as no bytes, so an empty rest reads as None (era 2.6)."""
-    return Layout(
-        lambda out, value: None if value is None else whole.write(out, value),
-        lambda reader: whole.read(reader) if reader.left else None,
-        0,
-    )
 
 
 _LAYOUTS = {kind: _layout_of(kind) for kind in (*_KEYS, *_AWAITED.values())}
