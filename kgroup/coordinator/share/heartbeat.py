@@ -225,10 +225,10 @@ class Target:
 def _target(step: Step, group: ShareGroup, looked: Looked, member: ShareMember) -> Target:
     """Return the member's target; compute and write all when behind the group epoch and the time has come."""
     stored = Target(group.assignment_epoch, group.target_of(member.member_id))
+    if group.assignment_epoch >= looked.epoch:
+        return stored
     interval = share_assignment_interval_ms(step.state, group.group_id)
-    if group.assignment_epoch >= looked.epoch or not assignment_is_due(
-        step.now_ms, group.assignment_timestamp_ms, interval
-    ):
+    if not assignment_is_due(step.now_ms, group.assignment_timestamp_ms, interval):
         return stored
     by_name = step.state.image.by_name
     members = {**group.members, member.member_id: member}
