@@ -116,24 +116,29 @@ def _records(
         raise leader
     while position < end:
         data = _fetched(cluster, place, leader, position)
-        # Without markers and aborted records.
-        aborted = sorted((each.first_offset, each.producer_id) for each in data.aborted_transactions or ())
-        within: set[int] = set()
-        records: list[LogRecord] = []
-        after = position
-        for batch in batches_in(data.records or b""):
-            while aborted and aborted[0][0] <= batch.last_offset:
-                within.add(aborted.pop(0)[1])
-            if batch.control:
-                within.discard(batch.producer_id)
-            elif not (batch.transactional and batch.producer_id in within):
-                records += [record for record in batch.records if after <= record.offset < end]
-            after = batch.last_offset + 1
+        records, after = _committed(data, position)
         for each in records:
-            yield Record(*place, each.offset, each.timestamp_ms, each.key, each.value, each.headers)
+            if each.offset < end:
+                yield Record(*place, each.offset, each.timestamp_ms, each.key, each.value, each.headers)
         if after == position:
             return  # an open transaction: nothing after it can be read yet
         position = after
+
+
+def _committed(data: PartitionData, position: int) -> tuple[list[LogRecord], int]:
+    """Return records from a position on without markers and aborted ones, and where to continue."""
+    aborted = sorted((each.first_offset, each.producer_id) for each in data.aborted_transactions or ())
+    within: set[int] = set()
+    records: list[LogRecord] = []
+    for batch in batches_in(data.records or b""):
+        while aborted and aborted[0][0] <= batch.last_offset:
+            within.add(aborted.pop(0)[1])
+        if batch.control:
+            within.discard(batch.producer_id)
+        elif not (batch.transactional and batch.producer_id in within):
+            records += [record for record in batch.records if record.offset >= position]
+        position = batch.last_offset + 1
+    return records, position
 
 
 def _fetched(cluster: ClusterView, place: TopicPartition, leader: int, position: int) -> PartitionData:

@@ -186,11 +186,7 @@ class Connection(asyncio.Protocol):
         while self._serving is Serving.READY and self._peer_reads and end - pos >= 4:
             size = LENGTH.unpack_from(data, pos)[0]
             stop = pos + 4 + size
-            # A frame may be longer if it begins with Produce's key, as far as that has come.
-            if not 0 <= size <= self._longest and not (
-                0 <= size <= self._limit
-                and (end - pos < KEY_END or int.from_bytes(data[pos + 4 : pos + KEY_END], "big") == PRODUCE)
-            ):
+            if not 0 <= size <= self._longest and not self._may_be_long(size, data[pos + 4 : pos + KEY_END]):
                 self._give_up(f"a frame of {size} bytes")
                 return
             if stop > end:
@@ -215,6 +211,11 @@ class Connection(asyncio.Protocol):
         self._needed = needed
         if len(self._buffer) > READ_AHEAD and self._waits():
             self._pause()
+
+    def _may_be_long(self, size: int, key: bytes | bytearray) -> bool:
+        """Return whether a frame may have this size, as far as known: one that begins with Produce's key."""
+        known = len(key) == KEY_END - 4
+        return 0 <= size <= self._limit and (not known or int.from_bytes(key, "big") == PRODUCE)
 
     def _serve(self, frame: bytes, pos: int) -> None:
         try:

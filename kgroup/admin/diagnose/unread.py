@@ -34,27 +34,22 @@ Behind = Mapping[TopicPartition, int]
 
 def look_at_the_unread(cluster: ClusterView, facts: Sequence[Facts]) -> None:
     """Find what happens to unread records: a few requests per leader, for all groups."""
+    found = [(each, _behind(each)) for each in facts if LAG not in each.left_out]
     for look, take in ((TRANSACTIONS, _held_back), (LOG_STARTS, _going)):
-        behind = [
-            (
-                each,
-                {
-                    place: row.committed_offset
-                    for place, row in zip(each.places, each.group.offsets, strict=True)
-                    if row.lag
-                    and row.committed_offset is not None
-                    # A share group has finished, or may have, the record at its start offset.
-                    and (
-                        each.group.type != SHARE
-                        or row.lag == (row.log_end_offset or 0) - row.committed_offset
-                    )
-                },
-            )
-            for each in facts
-            if look not in each.left_out and LAG not in each.left_out
-        ]
+        behind = [(each, those) for each, those in found if look not in each.left_out]
         if places := {place for _, those in behind for place in those}:
             take(cluster, behind, places)
+
+
+def _behind(facts: Facts) -> dict[TopicPartition, int]:
+    unread = {}
+    for place, row in zip(facts.places, facts.group.offsets, strict=True):
+        if not row.lag or row.committed_offset is None:
+            continue
+        # A share group has finished, or may have, the record at its start offset.
+        if facts.group.type != SHARE or row.lag == (row.log_end_offset or 0) - row.committed_offset:
+            unread[place] = row.committed_offset
+    return unread
 
 
 def _held_back(

@@ -145,6 +145,7 @@ def serving(cluster: ClusterView, groups: Mapping[int, Sequence[str]]) -> dict[i
             own |= _settings(cluster, broker, GROUP_RESOURCE, groups[broker][at : at + BATCH])
         found = _settings(cluster, broker, BROKER_RESOURCE, [str(broker)])[str(broker)]
         refusal = found if isinstance(found, BrokerRefused) else None
+        describes = cluster.transport.versions(broker, CONSUMER_GROUP_DESCRIBE)
         return Serving(
             broker=broker,
             settings=None if isinstance(found, BrokerRefused) else found,
@@ -152,8 +153,7 @@ def serving(cluster: ClusterView, groups: Mapping[int, Sequence[str]]) -> dict[i
             own=own,
             serves_heartbeat=cluster.transport.versions(broker, CONSUMER_GROUP_HEARTBEAT) is not None,
             group_version=_group_version(cluster, broker),
-            member_types=(served := cluster.transport.versions(broker, CONSUMER_GROUP_DESCRIBE)) is not None
-            and served[-1] >= MEMBER_TYPES_SINCE,
+            member_types=describes is not None and describes[-1] >= MEMBER_TYPES_SINCE,
         )
 
     return cluster.at_once({broker: partial(ask, broker) for broker in groups})

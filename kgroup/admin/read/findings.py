@@ -120,16 +120,12 @@ def _copies(of: Tasks | None, without: Tasks | None) -> str:
     """Return the standby and warm-up tasks that only one of the two has."""
     if of is None or without is None:
         return "partitions of topics that are not known"
-    named = [
-        f"{role} {entry.subtopology_id}:{number}"
-        for role in ("standby", "warmup")
-        for entry in getattr(of, role)
-        for number in entry.partitions
-        if number
-        not in next(
-            (e.partitions for e in getattr(without, role) if e.subtopology_id == entry.subtopology_id), ()
-        )
-    ]
+    named = []
+    for role in ("standby", "warmup"):
+        others = {entry.subtopology_id: entry.partitions for entry in getattr(without, role)}
+        for entry in getattr(of, role):
+            own = (n for n in entry.partitions if n not in others.get(entry.subtopology_id, ()))
+            named += [f"{role} {entry.subtopology_id}:{number}" for number in own]
     return f"tasks {', '.join(named)}" if named else "tasks of a topology that is not known"
 
 

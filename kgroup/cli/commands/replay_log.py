@@ -11,7 +11,7 @@ from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.history import opened
 from kgroup.cli.inputs.history_selection import Selection, note_span, without_paths
 from kgroup.cli.inputs.locations import Files, StorageOption
-from kgroup.cli.output.times import parse_time
+from kgroup.cli.output.times import offset_or_time
 from kgroup.cli.views.history_verdict import show_verdict
 from kgroup.cli.views.scenarios import wanted_scenario
 from kgroup.errors import ConfigError
@@ -110,9 +110,7 @@ def command(
         if at is not None:
             from kgroup.history.replay import At
 
-            is_offset = at.isdigit() and len(at) < 13
-            moment = At(offset=int(at)) if is_offset else At(time_ms=parse_time(at))
-            return views.show_state(env, source, selection, moment)
+            return views.show_state(env, source, selection, At(*offset_or_time(at)))
         if chosen_engine(env, engine, source, plain=not (html or wanted) and collapse_commits) == SPARK:
             return show_on_spark(env, files, selection, master, storage_option)
         return views.show_timeline(env, source, selection, html, wanted)

@@ -11,7 +11,7 @@ from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import connection_of
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.inputs.locations import storage_options
-from kgroup.cli.output.times import parse_time
+from kgroup.cli.output.times import offset_or_time
 from kgroup.errors import ConfigError
 from kgroup.storage.location import Location
 
@@ -95,10 +95,7 @@ def opened_input(
     """
     from kgroup.pipeline.read.inputs import LiveCluster, Segments, Since
 
-    begin = None
-    if since:
-        is_offset = since.isdigit() and len(since) < 13
-        begin = Since(offset=int(since)) if is_offset else Since(time_ms=parse_time(since))
+    begin = Since(*offset_or_time(since)) if since else None
     if sources:
         return segments_at(env, sources, options, begin)
     found = connection_of(env)

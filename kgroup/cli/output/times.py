@@ -64,6 +64,13 @@ class Span:
         return f"{since} to {'the end' if self.until_ms is None else iso(self.until_ms)}"
 
 
+def offset_or_time(text: str) -> tuple[int | None, int | None]:
+    """Return an offset, which has fewer digits than a time in ms, or else a time; the other one is None."""
+    if text.isdigit() and len(text) < 13:
+        return int(text), None
+    return None, parse_time(text)
+
+
 def parse_span(since: str | None, until: str | None, now_ms: int | None = None) -> Span:
     """Return the span of --since and --until; raise ConfigError if nothing can lie between them.
 

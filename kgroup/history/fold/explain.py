@@ -222,31 +222,32 @@ def blame(events: Sequence[Event], group: str) -> list[Blame]:
     found = []
     for about, kinds in CAUSES.items():
         at = next((i for i in reversed(range(len(own))) if own[i].kind in kinds), None)
-        if at is None:
-            continue
-        event, led_to = own[at], _led_to(own, at, about)
-        root = _root(own, at) if about == "rebalance" else None
+        if at is not None:
+            found.append(_blame(own, at, about))
+    return found
+
+
+def _blame(own: Sequence[Event], at: int, about: str) -> Blame:
+    event = own[at]
+    if about == "rebalance" and (root := _root(own, at)) is not None:
+        cause = f"{own[root].cause}; what followed from it: {event.cause}"
+        led_to = (*_led_to(own, root, about), own[root], *_led_to(own, at, about))
+        return Blame(about, replace(event, cause=cause, proven=own[root].proven), led_to)
+    if about == "rewind":
         # Rewinds of one reset: with the same cause, within moments.
         others = [
             each
             for each in own[:at]
-            if about == "rewind"
-            and each.kind is Kind.REWOUND
+            if each.kind is Kind.REWOUND
             and (each.cause == event.cause or each.suspicious == event.suspicious)
             and event.timestamp_ms - each.timestamp_ms <= TOGETHER_MS
         ]
-        if root is not None:
-            led_to = [*_led_to(own, root, about), own[root], *led_to]
-            cause = f"{own[root].cause}; what followed from it: {event.cause}"
-            event = replace(event, cause=cause, proven=own[root].proven)
-        elif others:
-            led_to = [*_led_to(own, own.index(others[0]), about), *others]
+        if others:
             places = tuple(sorted({p for each in (*others, event) for p in each.partitions}))
             went = f"{len(places)} partitions went back, {partitions_text(places)}"
-            detail = f"{went}; the last of them: {event.detail}"
-            event = replace(event, detail=detail, partitions=places)
-        found.append(Blame(about, event, tuple(led_to)))
-    return found
+            event = replace(event, detail=f"{went}; the last of them: {event.detail}", partitions=places)
+            return Blame(about, event, (*_led_to(own, own.index(others[0]), about), *others))
+    return Blame(about, event, tuple(_led_to(own, at, about)))
 
 
 def _root(own: Sequence[Event], at: int) -> int | None:

@@ -227,15 +227,13 @@ class GroupState:
         consumer, streams, share = kind == CONSUMER, kind == STREAMS, kind == SHARE
         by_kind = {STREAMS: self.streams.group, CONSUMER: self.epoch_value, SHARE: self.share.group}
         of = by_kind.get(kind)
-        targets = {STREAMS: self.streams.assignment_epoch, SHARE: self.share.assignment_epoch}
-        targets[CONSUMER] = self.target_value.assignment_epoch if self.target_value is not None else 1
         # The assignor most members ask for; None when none asks (the broker's default).
         votes = [m.assignor for m in self.members.values() if m.assignor] if consumer else []
         asked = max(sorted(set(votes)), key=votes.count) if votes else None
         return View(
             kind=kind,
             epoch=self.epoch,
-            assignment_epoch=targets.get(kind, self.epoch),
+            assignment_epoch=self._assignment_epoch(),
             metadata_hash=of.metadata_hash if of is not None else 0,
             assignor=asked if consumer else getattr(classic, "protocol", None),
             leader=getattr(classic, "leader", None),
@@ -248,6 +246,15 @@ class GroupState:
             streams=self.streams.view if streams else None,
             share=self.share.view if share else None,
         )
+
+    def _assignment_epoch(self) -> int:
+        if self.kind == STREAMS:
+            return self.streams.assignment_epoch
+        if self.kind == SHARE:
+            return self.share.assignment_epoch
+        if self.kind == CONSUMER:
+            return self.target_value.assignment_epoch if self.target_value is not None else 1
+        return self.epoch
 
     @property
     def epoch(self) -> int:

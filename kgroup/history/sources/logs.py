@@ -258,11 +258,10 @@ def _own(files: Iterable[AnyFile], folder: AnyFolder) -> list[AnyFile]:
     segments = [file for file in ours or named if is_segment(file) and (ours or file.parent == folder)]
     for file in named:
         # An archive next to segments may be anything; one instead of them is what was to be read.
-        if is_packed(file) and (
-            not segments
-            or is_packed_segment(file)
-            and (_is_ours(file.parent) or file.parent == folder or file.name.startswith(OFFSETS_TOPIC))
-        ):
+        if not is_packed(file):
+            continue
+        inside = _is_ours(file.parent) or file.parent == folder or file.name.startswith(OFFSETS_TOPIC)
+        if not segments or (is_packed_segment(file) and inside):
             raise refuse_packed(file)
     manifests = {str(file): file for file in ours if file.name.endswith(MANIFEST)}
     for file in segments:

@@ -182,13 +182,11 @@ class Faults:
                 break
         if verdict.top_level is None:
             for site in found:
-                loads = (
-                    site.group is not None
-                    and call.body.API != FIND_COORDINATOR
-                    and (partition := offsets_partition_of(site.group, len(self._cluster.shards)))
-                    in self.loading
-                    and self._cluster.leader_of(OFFSETS_TOPIC, partition) == call.node
-                )
+                loads = False
+                if self.loading and site.group is not None and call.body.API != FIND_COORDINATOR:
+                    partition = offsets_partition_of(site.group, len(self._cluster.shards))
+                    leads = self._cluster.leader_of(OFFSETS_TOPIC, partition) == call.node
+                    loads = leads and partition in self.loading
                 if loads:
                     verdict.codes[site.at] = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
                 able = [each for each in taken if each.rule.observe] if loads else taken
