@@ -12,8 +12,8 @@ HEAD = """# Commands by broker version
 of the same release alive (members of the consumer protocol too from 4.0 on). Outcomes are compared with that
 release's own `kafka-consumer-groups` and `kafka-dump-log` (at 4.4.0 those of 4.3.1). Nothing unknown may
 appear as zero, none or empty, and what is missing must be named with an exit code. The interop suite plays
-2.4, and fails where an outcome differs from this page. Commands that ask no broker are left out, and so are `upgrade
-execute`, `downgrade`, `config set` and `pipeline`, which this run does not play.
+2.4, and fails where an outcome differs from this page. Commands that ask no broker are left out, and so
+are `upgrade execute`, `downgrade`, `config set` and `pipeline`, which this run does not play.
 
 Everywhere as documented: {everywhere}.
 
