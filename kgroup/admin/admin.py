@@ -93,7 +93,6 @@ class Admin:
             group_ids,
             offsets=offsets,
             expected=offsets,
-            stable_ends=offsets,
             topologies=offsets,
         )
 
@@ -101,7 +100,7 @@ class Admin:
         """Yield groups in full, in rounds and in the order given: for results too large for memory."""
         from kgroup.admin.read.describe import describe_each
 
-        return describe_each(self._cluster, group_ids, expected=True, stable_ends=True, topologies=True)
+        return describe_each(self._cluster, group_ids, expected=True, topologies=True)
 
     def groups(self, group_ids: Iterable[str]) -> Answers[GroupDescription]:
         """Return each group with its members and without offsets, or why it cannot be described."""

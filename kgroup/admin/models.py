@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
+from kgroup.admin.read.statuses import Status
 from kgroup.domain import MemberStatus, value
 
 if TYPE_CHECKING:
@@ -291,6 +292,8 @@ class PartitionRow:
     committed_offset: int | None
     error_code: str | None
     reason: str | None
+    lag: int | None
+    unreadable: int | None
 
     @property
     def commit_unread(self) -> bool:
@@ -301,6 +304,11 @@ class PartitionRow:
     def gone(self) -> bool:
         """Whether the partition is known not to exist any more: nothing is left to read."""
         return self.error_code == "UNKNOWN_TOPIC_OR_PARTITION"
+
+    @property
+    def work(self) -> int | None:
+        """The lag that conditions count: without the offsets that are shown to hold no record."""
+        return None if self.lag is None else self.lag - (self.unreadable or 0)
 
 
 @value
@@ -349,6 +357,12 @@ class OffsetRow(PartitionRow):
     deliveries: Annotated[
         tuple[StoredDelivery, ...] | None,
         "of share groups, from the start offset on; from `replay-log --at` only",
+    ] = None
+    status: Annotated[
+        Status | None, "null where it was not judged: in ZooKeeper, by REST, `replay-log --at`"
+    ] = None
+    unreadable: Annotated[
+        int | None, "how many of the lag are shown to hold no record: markers, aborted, compacted, deleted"
     ] = None
 
 
@@ -411,6 +425,7 @@ class GroupDescription:
     no_offsets: Annotated[str | None, "why a group of its kind has none"] = None
     topology: Annotated[StreamsTopology | None, "of a streams group"] = None
     registration: Annotated[Registration | None, "the expected members, null without any"] = None
+    unreadable_lag: Annotated[int, "how many of the lag are shown to hold no record"] = 0
     registration_known: Annotated[
         bool, "false where the settings could not be read: then a null registration proves nothing"
     ] = False

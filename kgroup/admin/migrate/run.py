@@ -195,7 +195,7 @@ class WavesRun:
     def _described(self, group_ids: Sequence[str]) -> dict[str, GroupDescription | KgroupError]:
         """Return each group with offsets, or why it cannot be described."""
         try:
-            described = describe(self.cluster, group_ids, stable_ends=True)
+            described = describe(self.cluster, group_ids)
         except KgroupError as error:
             return dict.fromkeys(group_ids, error)
         found: dict[str, GroupDescription | KgroupError] = {e.item: raised(e) for e in described.errors}

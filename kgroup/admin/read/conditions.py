@@ -27,7 +27,7 @@ class Condition:
     """A condition on a group, by its text.
 
     `stable`, `empty`, `gone`, `static` (all members have instance ids and are settled), `lag=N` (at most N
-    records), `members=N`, `member=ID` (in and settled).
+    offsets that may hold a record), `members=N`, `member=ID` (in and settled).
 
     `empty`  also holds for a group that does not exist; the others do not. An unknown does not hold; an
     instance id is refused where the broker never reports any.
@@ -62,7 +62,7 @@ class Condition:
         if group is None:
             return self.kind in ("empty", GONE)
         if self.kind == "lag":
-            return group.total_lag is not None and group.total_lag <= self.number
+            return group.total_lag is not None and group.total_lag - group.unreadable_lag <= self.number
         if self.kind == "members":
             return group.member_count == self.number
         if self.kind == "member":

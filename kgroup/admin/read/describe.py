@@ -22,7 +22,8 @@ from kgroup.admin.models import (
 )
 from kgroup.admin.read.describe_listed import as_listed
 from kgroup.admin.read.members import classic_member, consumer_member, described, in_order
-from kgroup.admin.read.stable_ends import with_stable_ends
+from kgroup.admin.read.offsets import ListedOffset
+from kgroup.admin.read.readable import STABLE_OFFSET, Logs
 from kgroup.admin.read.visibility import may_see, topics_asked, unseen_offsets
 from kgroup.admin.refusals import hint_of, is_gone, item_error, not_found, undescribed
 from kgroup.domain import OFFSETS_TOPIC, TopicPartition, first_of, grouped, offsets_partition_of, value
@@ -30,7 +31,7 @@ from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
 from kgroup.protocol.codec import Message
 
 if TYPE_CHECKING:
-    from kgroup.admin.read.lag import Ends
+    from kgroup.admin.read.lag import Ends, Sight
     from kgroup.admin.read.offsets import Committed
     from kgroup.admin.read.share_offsets import ShareOffsets
 
@@ -48,20 +49,18 @@ def describe(
     *,
     offsets: bool = True,
     expected: bool = False,
-    stable_ends: bool = False,
     topologies: bool = False,
 ) -> Description:
     """Return each group with members, and with offsets, lag and findings unless `offsets` is False.
 
-    `expected` adds the members each group expects, by its settings; `stable_ends` where open transactions
-    stop readers of committed records; `topologies` the topologies that Kafka Streams applications report,
-    which a plugin of the broker has to look up.
+    `expected` adds the members each group expects, by its settings; `topologies` the topologies that Kafka
+    Streams applications report, which a plugin of the broker has to look up.
 
     Groups that cannot be described are in `errors`; parts of a group that cannot be read are in its own.
     """
     named = list(dict.fromkeys(group_ids))
     topics = Topics(cluster) if offsets else None
-    extras = _Extras(expected, stable_ends, topologies)
+    extras = _Extras(expected, topologies)
     return _look(cluster, named, topics, extras)
 
 
@@ -70,11 +69,10 @@ def describe_each(
     group_ids: Iterable[str],
     *,
     expected: bool = False,
-    stable_ends: bool = False,
     topologies: bool = False,
 ) -> Iterator[Description]:
     """Yield the same with offsets, in rounds: for more groups than memory should hold."""
-    topics, extras = Topics(cluster), _Extras(expected, stable_ends, topologies)
+    topics, extras = Topics(cluster), _Extras(expected, topologies)
     return in_rounds(group_ids, lambda named: _look(cluster, named, topics, extras))
 
 
@@ -82,7 +80,6 @@ class _Extras(NamedTuple):
     """The parts requested beyond members and offsets (`describe`)."""
 
     expected: bool
-    stable_ends: bool
     topologies: bool
 
 
@@ -97,8 +94,6 @@ def _look(
         found = with_registrations(cluster, found)
     if topics is not None:
         found = _with_offsets(cluster, found, topics)
-        if extras.stable_ends:
-            found = with_stable_ends(cluster, found, topics.known)
     errors = tuple(
         item_error(name, error) for name, error in answers.items() if isinstance(error, KgroupError)
     )
@@ -265,7 +260,8 @@ def _with_offsets(
         cluster, {p for those in (stored, unread) for ps in those.values() for p in ps}, topics.known
     )
     starts = log_starts(cluster, {p for ps in unread.values() for p in ps}, ends, topics.known)
-    seen = _Seen(topics.known, topics.all_seen, ends, starts, topics.counts, unread, known_shared)
+    sight = topics.look_behind(stored.values(), ends, starts)
+    seen = _Seen(topics.known, topics.all_seen, sight, topics.counts, unread, known_shared)
     return [_complete(group, offsets.get(group.group_id), seen) for group in groups]
 
 
@@ -277,6 +273,8 @@ class Topics:
         self.counts: dict[str, int | None] = {}
         self.all_seen = True
         self._cluster = cluster
+        self._logs = Logs(cluster)
+        self._began_ms = cluster.now_ms()
 
     def learn(self, names: Iterable[str]) -> None:
         """Request the topics that were not requested before, all in one request."""
@@ -294,6 +292,41 @@ class Topics:
                 counts[name] = None
         self.counts |= counts
 
+    def look_behind(self, stored: Iterable[Committed], ends: Ends, starts: Ends) -> Sight:
+        """Return what is left to read in the logs: of those that groups have not read to the end."""
+        from kgroup.admin.read.lag import Sight
+        from kgroup.admin.read.open_transactions import producers
+
+        behind: dict[TopicPartition, set[int]] = {}
+        for offsets in stored:
+            for place, at in offsets.items():
+                end = ends.get(place)
+                if isinstance(end, ListedOffset) and at.offset < end.offset:
+                    behind.setdefault(place, set()).add(at.offset)
+        for place, start in starts.items():
+            end = ends.get(place)
+            if (
+                isinstance(start, ListedOffset)
+                and isinstance(end, ListedOffset)
+                and start.offset < end.offset
+            ):
+                behind.setdefault(place, set()).add(start.offset)
+        if not behind:
+            return Sight(ends, starts)
+        self._logs.look(behind, self.known)
+        views = self._logs.views
+        waiting = [place for place, offsets in behind.items() if views[place].readable(min(offsets)) is True]
+        self._logs.recent(waiting, self.known, self._began_ms)
+        held = {
+            place
+            for place in behind
+            if isinstance(stable := views[place].stable, int)
+            and isinstance(end := ends[place], ListedOffset)
+            and stable < end.offset
+        }
+        found = producers(self._cluster, held, self.known) if held else {}
+        return Sight(ends, starts, views, found)
+
 
 @value
 class _Seen:
@@ -301,8 +334,7 @@ class _Seen:
 
     topics: Answers[TopicDescription]
     all_topics: bool
-    ends: Ends
-    starts: Ends
+    sight: Sight
     counts: Mapping[str, int | None]
     unread: Mapping[str, Collection[TopicPartition]]
     shared: Mapping[str, ShareOffsets]
@@ -321,14 +353,13 @@ def _complete(
     else:
         stored = offsets or {}
     unread = seen.unread.get(name, ())
-    # In a share group several members read a partition: none of them owns it (KIP-932).
-    owners = () if group.type == SHARE else group.known_members
-    rows = lag.rows(stored, owners, seen.ends, seen.starts, unread)
+    rows = lag.rows(group, stored, seen.sight, unread)
     if name in seen.shared:
         from kgroup.admin.read.share_offsets import SHARE_STATE, share_rows, unread_starts
 
         errors += unread_starts(name, seen.shared[name], seen.topics.get(SHARE_STATE))
         rows = share_rows(rows, seen.shared[name])
+    errors += unseen_stable_ends(name, rows)
     errors += unread_ends(group.group_id, rows, "offsets")
     read = lag.topics_read(group.known_members)
     # Where the members' topics are all visible, offsets of former topics do not matter to any reader.
@@ -345,6 +376,7 @@ def _complete(
         total_lag=total.lag,
         lag_at_least=total.at_least,
         unknown_partitions=total.unknown,
+        unreadable_lag=total.unreadable,
         errors=tuple(errors),
         # Others may have committed in its name: that there are none is reported where all can be seen.
         no_offsets=group.no_offsets if stored == {} and not left_out else None,
@@ -360,6 +392,20 @@ def unread_ends(group_id: str, offsets: Iterable[OffsetRow], item: str) -> Itera
         where = first_of([f"{row.topic}-{row.partition}" for row in rows], 1)
         message = f"{group_id}: the end of {where} is not known: {rows[0].error}"
         yield ItemError(item, code, message, hint_of(code))
+
+
+def unseen_stable_ends(group_id: str, offsets: Iterable[OffsetRow]) -> Iterator[ItemError]:
+    """Yield the last stable offsets that could not be read, by reason."""
+    unseen = (
+        (status.unseen, row)
+        for row in offsets
+        if (status := row.status) is not None
+        and status.unseen is not None
+        and status.unseen.look == STABLE_OFFSET
+    )
+    for found, rows in grouped(unseen).items():
+        message = f"{group_id}: the last stable offset of {rows[0].topic}-{rows[0].partition} is not known: "
+        yield ItemError("offsets", found.code, message + found.message, hint_of(found.code))
 
 
 FIRST = 500

@@ -1,23 +1,29 @@
 """The lag of each group, partition by partition, with the partition's current reader."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple, Protocol, TypeVar
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import (
     CLASSIC,
     DEAD,
     EMPTY,
+    SHARE,
     STABLE,
     CommitUnread,
     GroupDescription,
     Member,
     OffsetRow,
+    OpenProducer,
     TopicDescription,
 )
+from kgroup.admin.read.group_facts import COMMITS_UNREAD, GroupFacts, unreadable_of
 from kgroup.admin.read.members import partitions_of
 from kgroup.admin.read.offsets import EARLIEST, LATEST, Committed, ListedOffset, list_offsets
+from kgroup.admin.read.readable import LogView
+from kgroup.admin.read.statuses import READ, Status, status_of
 from kgroup.admin.refusals import code_name, is_gone
 from kgroup.domain import OffsetAndMetadata, TopicPartition, place_of
 from kgroup.errors import KgroupError
@@ -64,28 +70,36 @@ def never_committed(
     return (owned | meant) - offsets.keys()
 
 
+class Sight(NamedTuple):
+    """What was seen of the cluster's logs and topics, for all groups of a round."""
+
+    ends: Ends
+    starts: Ends
+    views: Mapping[TopicPartition, LogView] = MappingProxyType({})
+    producers: Mapping[TopicPartition, tuple[OpenProducer, ...]] = MappingProxyType({})
+
+
 def rows(
+    group: GroupDescription,
     offsets: Committed | None,
-    members: Iterable[Member],
-    ends: Ends,
-    starts: Ends,
+    sight: Sight,
     unread: Collection[TopicPartition] = (),
 ) -> tuple[OffsetRow, ...]:
-    """Yield a row per partition with a committed offset or an owner, or among `unread`, in order.
+    """Return a row per partition with a committed offset or an owner, or among `unread`, in order.
 
-    `offsets` is None when they could not be read. `starts` has the log starts of partitions that were
-    never committed.
+    `offsets` is None when they could not be read.
     """
+    # In a share group several members read a partition: none of them owns it (KIP-932).
+    members = () if group.type == SHARE else group.known_members
     owners = {owned: member for member in members for owned in partitions_of(member.assignment)}
     stored = offsets or {}
-    made = [
-        _row(p, stored.get(p), owners.get(p), ends.get(p), starts.get(p))
-        for p in sorted(stored.keys() | owners.keys() | set(unread) if owners or unread else stored)
-    ]
-    if offsets is not None:
-        return tuple(made)
-    reason = CommitUnread("what is committed could not be read")
-    return tuple(replace(row, lag=None, reason=reason) for row in made)
+    facts = GroupFacts(group, owners, None if offsets is not None else COMMITS_UNREAD)
+    return tuple(
+        [
+            _row(p, stored.get(p), owners.get(p), facts, sight)
+            for p in sorted(stored.keys() | owners.keys() | set(unread) if owners or unread else stored)
+        ]
+    )
 
 
 def readers_known(group: GroupDescription) -> bool:
@@ -111,6 +125,7 @@ class Total:
     lag: int | None
     at_least: int | None
     unknown: int
+    unreadable: int = 0
 
 
 class Behind(Protocol):
@@ -121,6 +136,9 @@ class Behind(Protocol):
 
     @property
     def gone(self) -> bool: ...
+
+    @property
+    def unreadable(self) -> int | None: ...
 
 
 Row = TypeVar("Row", bound=Behind)
@@ -137,41 +155,51 @@ def total(offsets: Iterable[Behind], *, all_rows: bool = True) -> Total:
     known = [row.lag for row in those if row.lag is not None]
     unknown = len(those) - len(known)
     at_least = sum(known) if known else None
-    return Total(None if unknown or not all_rows else at_least, at_least, unknown)
+    unreadable = sum(row.unreadable or 0 for row in those)
+    return Total(None if unknown or not all_rows else at_least, at_least, unknown, unreadable)
 
 
 def _row(
     partition: TopicPartition,
     committed: OffsetAndMetadata | None,
     owner: Member | None,
-    end: ListedOffset | KgroupError | None,
-    start: ListedOffset | KgroupError | None,
+    group: GroupFacts,
+    sight: Sight,
 ) -> OffsetRow:
+    end = sight.ends.get(partition)
+    log_end = end.offset if isinstance(end, ListedOffset) else None
+    failure = end if isinstance(end, KgroupError) else None
+    words = None
+    if failure is not None:
+        words = (
+            (failure.detail or "the topic does not exist (deleted?)") if is_gone(failure) else failure.message
+        )
+    log_start: int | None = None
     lag: int | None
     reason: str | None
-    log_start: int | None
-    log_end, failure, words = None, None, None
-    if isinstance(end, ListedOffset):
-        log_end = end.offset
-    elif end is not None:
-        failure = end
-        words = (end.detail or "the topic does not exist (deleted?)") if is_gone(end) else end.message
-    if committed is not None and log_end is not None:
-        (lag, reason), log_start = behind(committed.offset, log_end), None
+    status: Status | None = READ
+    view = sight.views.get(partition)
+    if committed is not None and committed.offset == log_end and group.unread is None:
+        lag, reason = 0, None
+    elif committed is not None and log_end is not None:
+        (lag, reason), status = behind(committed.offset, log_end), None
     else:
+        start = sight.starts.get(partition)
         # A log that ends at 0 begins there.
-        begins = start.offset if isinstance(start, ListedOffset) else 0 if log_end == 0 else None
-        lag, reason = None, None
-        if log_end is None:
-            reason = words or "the end of the log is not known"
-        elif begins is None:
-            reason = f"never committed, and where the log begins is not known; it ends at {log_end}"
-        elif begins >= log_end:
-            lag = 0  # nothing to read, wherever the reader begins
-        else:
-            earliest = f"earliest would read {log_end - begins} records ({begins} to {log_end})"
-            reason = f"never committed: auto.offset.reset decides, {earliest}, latest none of them"
-        log_start = begins if committed is None else None
+        log_start = start.offset if isinstance(start, ListedOffset) else 0 if log_end == 0 else None
+        lag, reason = _uncommitted(log_start, log_end, words, view)
+        log_start, status = log_start if committed is None else None, None
+    stable: int | None = None
+    unreadable = 0 if lag == 0 else None
+    if status is None:
+        facts = group.of(partition, committed, owner, (end, log_start, log_end), view)
+        status = status_of(facts)
+        unreadable = unreadable_of(facts, lag)
+        if view is not None and isinstance(view.stable, int) and log_end is not None and lag != 0:
+            # Seen later than the end, it may have moved beyond that.
+            stable = min(view.stable, log_end)
+    if group.unread is not None:
+        lag, reason = None, CommitUnread(group.unread.message)
     return OffsetRow(
         partition.topic,
         partition.partition,
@@ -187,7 +215,28 @@ def _row(
         log_start,
         reason,
         None if failure is None else code_name(failure),
+        None,
+        stable,
+        sight.producers.get(partition) if stable is not None and stable != log_end else None,
+        None,
+        status,
+        unreadable,
     )
+
+
+def _uncommitted(
+    begins: int | None, log_end: int | None, words: str | None, view: LogView | None
+) -> tuple[int | None, str | None]:
+    """Return the lag of a partition without a commit, or why it is unknown."""
+    if log_end is None:
+        return None, words or "the end of the log is not known"
+    if begins is None:
+        return None, f"never committed, and where the log begins is not known; it ends at {log_end}"
+    # Nothing to read, wherever the reader begins.
+    if begins >= log_end or (view is not None and view.readable(begins) is False and view.stable == log_end):
+        return 0, None
+    earliest = f"earliest would read {log_end - begins} records ({begins} to {log_end})"
+    return None, f"never committed: auto.offset.reset decides, {earliest}, latest none of them"
 
 
 def behind(committed: int, end: int) -> tuple[int | None, str | None]:

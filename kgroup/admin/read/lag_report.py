@@ -21,6 +21,7 @@ from kgroup.admin.models import (
 from kgroup.admin.read.describe import describe, describe_each
 from kgroup.admin.read.lag import counted
 from kgroup.admin.read.record_times import Untimed, record_times
+from kgroup.admin.read.statuses import Status
 from kgroup.admin.refusals import code_name
 from kgroup.domain import TopicPartition, value
 from kgroup.errors import KgroupError
@@ -63,6 +64,8 @@ class PartitionLag(PartitionRow):
         int | None, "where which record waits is not known: of a share group some beyond the start are done"
     ] = None
     time_lag_at_most_ms: int | None = None
+    status: Annotated[Status | None, "as in `describe`, as unreadable"] = None
+    unreadable: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,7 @@ class GroupLag:
     errors: tuple[ItemError, ...] = ()
     no_offsets: Annotated[str | None, "as in `describe`"] = None
     """Why a group of its kind has neither committed offsets nor lag."""
+    unreadable_lag: Annotated[int, "as in `describe`"] = 0
 
     @property
     def catches_up_in_s(self) -> float | None:
@@ -121,7 +125,7 @@ def measure(
         first = by_partition(describe(cluster, wanted))
         cluster.retry.sleep(interval_s)
         interval_s = cluster.retry.clock() - began
-    description = describe(cluster, wanted, stable_ends=True)
+    description = describe(cluster, wanted)
     return report_of(description, first, interval_s, _ages(cluster, description.groups) if times else None)
 
 
@@ -129,7 +133,7 @@ def measure_each(
     cluster: ClusterView, group_ids: Iterable[str], *, times: bool = False
 ) -> Iterator[LagReport]:
     """Yield the same without rates, in rounds: for more groups than memory should hold."""
-    for description in describe_each(cluster, group_ids, stable_ends=True):
+    for description in describe_each(cluster, group_ids):
         yield report_of(description, {}, None, _ages(cluster, description.groups) if times else None)
 
 
@@ -170,7 +174,7 @@ def _ages(cluster: ClusterView, groups: Sequence[GroupDescription]) -> Ages:
         (TopicPartition(row.topic, row.partition), offset)
         for group in groups
         for row in group.offsets
-        if row.lag and row.committed_offset is not None
+        if row.work and row.committed_offset is not None
         for offset in (row.committed_offset, _waits_by(group, row))
     }
     found: dict[tuple[TopicPartition, int], Age] = {}
@@ -208,8 +212,8 @@ def _waits_by(group: GroupDescription, row: OffsetRow) -> int:
 
 def _oldest(group: GroupDescription, row: OffsetRow, ages: Ages) -> tuple[Age | None, tuple[int, int] | None]:
     """Return the age of the oldest unread record, or why it is unknown; with bounds where there are any."""
-    if not row.lag or row.committed_offset is None:
-        return 0 if row.lag == 0 else None, None
+    if not row.work or row.committed_offset is None:
+        return 0 if row.work == 0 else None, None
     place = TopicPartition(row.topic, row.partition)
     least, most = (ages.get((place, at)) for at in (_waits_by(group, row), row.committed_offset))
     if least == most or not isinstance(most, int):
@@ -252,6 +256,7 @@ def _report(
         time_lag_at_most_ms=None if all_ages or group.total_lag is None else _at_most(those),
         errors=group.errors,
         no_offsets=group.no_offsets,
+        unreadable_lag=group.unreadable_lag,
     )
 
 
@@ -293,6 +298,10 @@ def _plain_row(row: OffsetRow) -> PartitionLag:
         row.log_start_offset,
         row.last_stable_offset,
         row.held_open_by,
+        None,
+        None,
+        row.status,
+        row.unreadable,
     )
 
 

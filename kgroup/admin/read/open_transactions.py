@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from kgroup.admin.discovery import Answers, ClusterView
-from kgroup.admin.read.offsets import OFFSET_FETCH, STABLE_SINCE, FetchedTopics, fetched
+from kgroup.admin.models import OpenProducer, TopicDescription
+from kgroup.admin.read.offsets import OFFSET_FETCH, STABLE_SINCE, FetchedTopics, by_leader, by_topic, fetched
 from kgroup.admin.refusals import check, refused
 from kgroup.domain import TopicPartition
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
@@ -111,3 +113,39 @@ def open_transactions(
             for place in written & wanted:
                 found[place].append(known)
     return {place: tuple(each) for place, each in found.items()}
+
+
+def producers(
+    cluster: ClusterView, places: Collection[TopicPartition], topics: Answers[TopicDescription]
+) -> dict[TopicPartition, tuple[OpenProducer, ...]]:
+    """Return the producers of open transactions, of partitions whose leader reports them."""
+    from kgroup.protocol.messages.describe_producers import (
+        DescribeProducersRequest,
+        DescribeProducersResponse,
+        TopicRequest,
+    )
+
+    led, _ = by_leader(places, topics)
+
+    def ask(leader: int) -> DescribeProducersResponse:
+        wanted = tuple(
+            TopicRequest(name=topic, partition_indexes=tuple(p.partition for p in those))
+            for topic, those in by_topic(led[leader])
+        )
+        return cluster.ask(leader, DescribeProducersRequest(topics=wanted), DescribeProducersResponse)
+
+    answers = cluster.at_once({leader: partial(ask, leader) for leader in led})
+    return {
+        TopicPartition(topic.name, data.partition_index): tuple(
+            OpenProducer(
+                each.producer_id, each.producer_epoch, each.current_txn_start_offset, each.last_timestamp
+            )
+            for each in data.active_producers
+            if each.current_txn_start_offset >= 0
+        )
+        for answer in answers.values()
+        if not isinstance(answer, KgroupError)
+        for topic in answer.topics
+        for data in topic.partitions
+        if not data.error_code
+    }

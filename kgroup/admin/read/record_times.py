@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import TopicDescription
-from kgroup.admin.read.offsets import EARLIEST, by_leader, by_topic, list_offsets
+from kgroup.admin.read.offsets import EARLIEST, READ_UNCOMMITTED, by_leader, by_topic, list_offsets
 from kgroup.admin.refusals import refused
 from kgroup.domain import TopicPartition
 from kgroup.errors import BrokerRefused, DecodeError, ErrorCode, KgroupError, Unreachable
@@ -121,16 +121,17 @@ def fetch_by_leader(
     led, leaderless = by_leader(offsets, topics)
     found: dict[TopicPartition, PartitionData | KgroupError] = {**leaderless}
     for leader, partitions in led.items():
-        found.update(_fetch(cluster, leader, partitions, offsets))
+        found.update(fetch(cluster, leader, partitions, offsets))
         # Only the first partition of an answer may exceed its limit: a batch larger than that comes alone.
         for partition in partitions:
             answer = found[partition]
-            if len(partitions) > 1 and not isinstance(answer, KgroupError) and _cut_off(answer):
-                found.update(_fetch(cluster, leader, [partition], offsets))
+            if len(partitions) > 1 and not isinstance(answer, KgroupError) and cut_off(answer):
+                found.update(fetch(cluster, leader, [partition], offsets))
     return found
 
 
-def _cut_off(answer: PartitionData) -> bool:
+def cut_off(answer: PartitionData) -> bool:
+    """Return whether the answer holds no whole batch, as a batch larger than its limit does not fit."""
     from kgroup.protocol.batches import batches_in
 
     if answer.error_code or not answer.records:
@@ -141,12 +142,16 @@ def _cut_off(answer: PartitionData) -> bool:
         return False
 
 
-def _fetch(
+def fetch(
     cluster: ClusterView,
     leader: int,
     partitions: Iterable[TopicPartition],
     offsets: Mapping[TopicPartition, int],
+    *,
+    partition_bytes: int = PARTITION_BYTES,
+    isolation: int = READ_UNCOMMITTED,
 ) -> dict[TopicPartition, PartitionData | KgroupError]:
+    """Return one leader's answer to a Fetch from the positions on, or why there is none."""
     from kgroup.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 
     asked = list(partitions)
@@ -155,14 +160,14 @@ def _fetch(
             topic=name,
             partitions=tuple(
                 FetchPartition(
-                    partition=p.partition, fetch_offset=offsets[p], partition_max_bytes=PARTITION_BYTES
+                    partition=p.partition, fetch_offset=offsets[p], partition_max_bytes=partition_bytes
                 )
                 for p in those
             ),
         )
         for name, those in by_topic(asked)
     )
-    request = FetchRequest(max_wait_ms=0, min_bytes=0, topics=topics)
+    request = FetchRequest(max_wait_ms=0, min_bytes=0, isolation_level=isolation, topics=topics)
     try:
         answer = cluster.ask_again(leader, request, FetchResponse, versions=(0, NAMES_UNTIL))
     except (Unreachable, BrokerRefused) as error:

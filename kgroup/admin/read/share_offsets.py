@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import CommitUnread, ItemError, OffsetRow, TopicDescription
 from kgroup.admin.read.offsets import Committed
+from kgroup.admin.read.statuses import READ, PartitionStatus, Unseen, unknown
 from kgroup.admin.refusals import code_name, refused
 from kgroup.domain import OffsetAndMetadata, TopicPartition, place_of
 from kgroup.errors import ErrorCode, KgroupError
@@ -118,18 +119,24 @@ def share_rows(rows: Iterable[OffsetRow], found: ShareOffsets | None) -> tuple[O
 
 
 def _row(row: OffsetRow, found: ShareOffsets, place: TopicPartition) -> OffsetRow:
+    idle = row.status is not None and row.status.name == PartitionStatus.IDLE
     if place in found.lags:
-        return replace(row, lag=found.lags[place], reason=None)
+        lag = found.lags[place]
+        status = row.status if lag else READ
+        return replace(row, lag=lag, reason=None, status=status, unreadable=lag if idle else 0)
     if place in found.failed:
-        return replace(row, lag=None, reason=CommitUnread(found.failed[place].message))
+        return _without_lag(row, CommitUnread(found.failed[place].message))
     if row.lag == 0 or row.gone:
         return row  # the log holds nothing from there on
     if row.committed_offset is not None:
         most = "" if row.lag is None else f": at most {row.lag} wait"
-        return replace(row, lag=None, reason=row.reason or NOT_COUNTED + most)
-    if place in found.not_set:
-        return replace(row, reason=CommitUnread(NOT_SET))
-    return replace(row, reason=NOT_READ)
+        return _without_lag(row, row.reason or NOT_COUNTED + most)
+    return _without_lag(row, CommitUnread(NOT_SET) if place in found.not_set else NOT_READ)
+
+
+def _without_lag(row: OffsetRow, reason: str) -> OffsetRow:
+    status = unknown(Unseen("offsets", "NOT_READ", reason))
+    return replace(row, lag=None, reason=reason, status=status, unreadable=None)
 
 
 def unread_starts(

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from kgroup.admin.models import GroupDescription, ItemError, Member
 from kgroup.admin.read.members import partitions_of
+from kgroup.domain import grouped
 
 NOT_SEEN, SEEN_AGAIN = "not_seen", "seen_again"
 GROUP_APPEARED, GROUP_GONE, STATE, EPOCH, TYPE = (
@@ -16,6 +17,7 @@ GROUP_APPEARED, GROUP_GONE, STATE, EPOCH, TYPE = (
 )
 JOINED, LEFT, REPLACED = "member_joined", "member_left", "member_replaced"
 MEMBER_STATE, ASSIGNMENT, LAG = "member_state_changed", "assignment_changed", "lag_changed"
+PARTITIONS = "status_changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,26 @@ def differences(
         for event, was, now in pairs
         if was != now
     ]
-    return (*own, *_of_members(before, after))
+    return (*own, *_of_partitions(before, after), *_of_members(before, after))
+
+
+def _of_partitions(before: GroupDescription, after: GroupDescription) -> Iterator[Change]:
+    """Yield the changes of status, together for all partitions that changed alike.
+
+    A partition that is read to its end and gets a new record is as well as before.
+    """
+    was = {(row.topic, row.partition): row.status for row in before.offsets}
+    changed = grouped(
+        ((had.name, now.name), f"{row.topic}-{row.partition}")
+        for row in after.offsets
+        if (had := was.get((row.topic, row.partition))) is not None
+        and (now := row.status) is not None
+        and had.name != now.name
+        and not (had.good and now.good)
+    )
+    for (old, new), places in changed.items():
+        detail = {"before": old, "after": new, "partitions": places}
+        yield Change(PARTITIONS, after.group_id, None, None, detail)
 
 
 def _epoch(group: GroupDescription) -> int | None:

@@ -5,6 +5,7 @@ from base64 import b64decode
 from collections.abc import Iterable, Mapping
 
 from kgroup.admin.models import Assignment, ItemError, Member, Tasks
+from kgroup.admin.read.statuses import PartitionStatus
 from kgroup.cli.exit_codes import ExitCode, of_kafka_code
 from kgroup.domain import MemberStatus
 from kgroup.errors import ErrorCode
@@ -21,6 +22,11 @@ STATE_STYLES: Mapping[str, str] = {
     MemberStatus.REVOKING: "yellow",
     MemberStatus.WAITING: "yellow",
     MemberStatus.LEFT: "red",
+}
+STATUS_STYLES: Mapping[str, str] = {
+    **dict.fromkeys(PartitionStatus, "yellow"),
+    **dict.fromkeys(("idle", "reading"), "green"),
+    **dict.fromkeys(("gone", "recreated", "beyond-end", "unleadered", "purged", "stalled"), "red"),
 }
 _UUID = re.compile(r"(?P<name>.*-)?(?P<uuid>[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 # Kafka writes it URL-safe, librdkafka does not.

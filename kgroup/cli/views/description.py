@@ -17,9 +17,11 @@ from kgroup.admin.models import (
 from kgroup.admin.read.lag import readers_known, total
 from kgroup.admin.read.lag_report import PartitionLag
 from kgroup.admin.read.members import partitions_of
+from kgroup.admin.read.statuses import WEIGHTS
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import (
     STATE_STYLES,
+    STATUS_STYLES,
     UNKNOWN,
     assignment_text,
     lag_text,
@@ -83,6 +85,7 @@ DESCRIBED = {
     Described.ERROR: "not read: the broker failed",
     Described.UNKNOWN: "unknown",
 }
+STATUS = Column("status", style=STATUS_STYLES)
 OFFSET_COLUMNS = (
     _GROUP,
     Column("topic"),
@@ -91,6 +94,7 @@ OFFSET_COLUMNS = (
     Column("log_end_offset", "LOG-END", right=True),
     Column("last_stable_offset", "STABLE", wide=True, right=True),
     Column("lag", right=True),
+    STATUS,
     Column("instance_id", "INSTANCE"),
     Column("member_id", "MEMBER"),
     Column("leader_epoch", wide=True, right=True),
@@ -386,10 +390,10 @@ def held_open(rows: Iterable[OffsetRow | PartitionLag]) -> Iterator[str]:
 
 
 def offset_rows(group: GroupDescription, short: bool) -> list[Document]:
-    """Return a row for each partition that has a committed offset or an owner."""
+    """Return a row for each partition that has a committed offset or an owner, bad statuses first."""
     owners_known = readers_known(group)
     rows: list[Document] = []
-    for row in group.offsets:
+    for row in sorted(group.offsets, key=_by_weight):
         # Without a known owner there may be one.
         instance_id = member_id = None if owners_known or row.gone else UNKNOWN
         if row.member_id is not None:
@@ -402,6 +406,7 @@ def offset_rows(group: GroupDescription, short: bool) -> list[Document]:
                 "partition": row.partition,
                 **offset_cells(row),
                 **stable_cells(row),
+                "status": None if row.status is None else row.status.name,
                 "instance_id": instance_id,
                 "member_id": member_id,
                 "leader_epoch": row.leader_epoch,
@@ -412,3 +417,7 @@ def offset_rows(group: GroupDescription, short: bool) -> list[Document]:
             }
         )
     return rows
+
+
+def _by_weight(row: OffsetRow) -> int:
+    return 0 if row.status is None else -WEIGHTS.index(row.status.weight)

@@ -9,7 +9,7 @@ from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.inputs.group_names import Named
 from kgroup.cli.output.parts import Answer, Ending, Part, show_parts
 from kgroup.cli.output.tables import Table
-from kgroup.cli.output.wording import exit_codes, of_seen
+from kgroup.cli.output.wording import exit_codes, of_seen, only_rights
 from kgroup.cli.views.description import Pick, held_open, unstable
 from kgroup.cli.views.lagging import (
     Limit,
@@ -105,7 +105,7 @@ class Shown:
             ):
                 code = ExitCode.BAD_VERDICT
             elif unknown:
-                code = code or ExitCode.PARTIAL
+                code = code or only_rights([error.code for error in self._verdict_errors])
         return Ending(
             errors=[*self._errors, *unseen, *self._verdict_errors],
             exit_code=code,

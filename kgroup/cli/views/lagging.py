@@ -4,13 +4,15 @@ from collections.abc import Iterable, Iterator
 from typing import Annotated, TypedDict
 
 from kgroup.admin.as_json import document
-from kgroup.admin.models import DEAD, EMPTY, ItemError
+from kgroup.admin.models import REBALANCING, ItemError
 from kgroup.admin.read.lag import counted, total
-from kgroup.admin.read.lag_report import GroupLag, LagReport, oldest_of, rate_of
+from kgroup.admin.read.lag_report import GroupLag, LagReport, PartitionLag, oldest_of, rate_of
+from kgroup.admin.read.readable import LOOK
+from kgroup.admin.refusals import hint_of
 from kgroup.admin.shell import command
 from kgroup.cli.output.tables import Column
 from kgroup.cli.output.wording import UNKNOWN, lag_text
-from kgroup.cli.views.description import offset_cells, stable_cells
+from kgroup.cli.views.description import STATUS, offset_cells, stable_cells
 from kgroup.domain import Document, grouped
 
 _RATES = (Column("consumed_per_s", "READ/S", right=True), Column("produced_per_s", "WRITTEN/S", right=True))
@@ -49,8 +51,10 @@ def verdict_of(measured: LagReport, limit: Limit) -> Verdict:
         if group.no_offsets is not None:
             continue  # nothing in it can be behind
         records = limit["unit"] == "records"
-        least = group.lag_at_least if records else group.time_lag_at_least_ms
-        group_lag = group.total_lag if records else group.max_time_lag_ms
+        least = _work_at_least(group) if records else group.time_lag_at_least_ms
+        group_lag = group.max_time_lag_ms
+        if records:
+            group_lag = None if group.total_lag is None else group.total_lag - group.unreadable_lag
         if group_lag is None and not records:
             group_lag = group.time_lag_at_most_ms
         if least is not None and least > limit["limit"]:
@@ -58,6 +62,26 @@ def verdict_of(measured: LagReport, limit: Limit) -> Verdict:
         elif group_lag is None or group_lag > limit["limit"]:
             unknown.append(_why_unknown(group, records))
     return {**limit, "over": over, "unknown": unknown}
+
+
+def _work_at_least(group: GroupLag) -> int | None:
+    """Return how many of the offsets that count may hold records, where it is known that some do."""
+    if group.lag_at_least is None:
+        return None
+    doubtful = (row.lag or 0 for row in _doubtful(group))
+    return group.lag_at_least - group.unreadable_lag - sum(doubtful)
+
+
+def _doubtful(group: GroupLag) -> list[PartitionLag]:
+    """Return the partitions of which it could not be seen whether anything is left to read."""
+    return [
+        row
+        for row in group.offsets
+        if row.lag
+        and row.status is not None
+        and row.status.unseen is not None
+        and row.status.unseen.look == LOOK
+    ]
 
 
 def _why_unknown(group: GroupLag, records: bool) -> NoVerdict:
@@ -80,10 +104,14 @@ def _why_unknown(group: GroupLag, records: bool) -> NoVerdict:
         return because(f"{first.topic}-{first.partition}: {why}{more}", never=never, beyond=beyond)
     if group.errors:
         return because(group.errors[0].message)
-    if group.state not in (EMPTY, DEAD):
-        return because(f"it is {group.state}, and which partitions its members read is not known")
+    if doubtful := _doubtful(group):
+        unseen = doubtful[0].status
+        assert unseen is not None
+        return because(f"whether any of its lag of {group.total_lag} can be read was not seen: {unseen.why}")
     if group.offsets:
-        return because("the partitions it has committed no longer exist", never=True)
+        return because("none of its partitions exists any more", never=True)
+    if group.state in REBALANCING:
+        return because(f"it is {group.state}, and which partitions its members read is not known")
     return because("nothing is committed and no member reads a partition", never=True)
 
 
@@ -97,6 +125,13 @@ def notes(group: GroupLag) -> Iterator[str]:
         yield f"{group.group_id}: {row.topic}-{row.partition} {left}{row.error or row.reason}"
     if len(noted) > NOTED:
         yield f"{group.group_id}: and {len(noted) - NOTED} partitions more; -o json has them all"
+    if group.unreadable_lag:
+        yield (
+            f"{group.group_id}: {group.unreadable_lag} of a lag of {group.lag_at_least} cannot be read: "
+            "markers of transactions, or aborted, compacted or deleted records; conditions do not count them"
+        )
+    if not noted and group.total_lag is None and group.no_offsets is None:
+        yield f"{group.group_id}: {_why_unknown(group, True)['reason']}"
 
 
 def duration_text(ms: int | None) -> str | None:
@@ -116,7 +151,13 @@ def duration_text(ms: int | None) -> str | None:
 def no_verdict(group: GroupLag, found: NoVerdict) -> ItemError:
     """Report that no verdict on a group can be given, and the remedy."""
     hint = "commit an offset for these partitions: kgroup reset-offsets, or let the readers do it"
-    if group.errors or group.lag_at_least is not None and not group.unknown_partitions:
+    if doubtful := [] if group.errors else _doubtful(group):
+        unseen = doubtful[0].status.unseen if doubtful[0].status is not None else None
+        code = unseen.code if unseen is not None else "LAG_UNKNOWN"
+        return ItemError(group.group_id, code, f"{group.group_id}: {found['reason']}", hint_of(code))
+    if not group.offsets or all(row.gone for row in group.offsets):
+        hint = f"{command('doctor', group.group_id)} says what its members wait for"
+    elif group.errors or group.lag_at_least is not None and not group.unknown_partitions:
         hint = "retry when it can be read"
     elif found["beyond_end"]:
         hint = f"{command('doctor', group.group_id)} says what to do about an offset beyond the end"
@@ -160,6 +201,8 @@ def columns_of(by_topic: bool, in_time: bool, rated: bool, several: bool, held: 
             Column("last_stable_offset", "STABLE", right=True, wide=not held),
         ]
     columns.append(Column("lag", right=True))
+    if not by_topic:
+        columns.append(STATUS)
     columns += [_TIME] if in_time else []
     columns += _RATES if rated else ()
     if not by_topic:
@@ -186,6 +229,7 @@ def rows_of(group: GroupLag, by_topic: bool) -> Iterable[Document]:
                 "log_end_offset": cells["log_end_offset"] if cells else row.log_end_offset,
                 **stable_cells(row),
                 "lag": cells["lag"] if cells else row.lag,
+                "status": None if row.status is None else row.status.name,
                 "consumed_per_s": rest if row.consumed_per_s is None else row.consumed_per_s,
                 "produced_per_s": rest if row.produced_per_s is None else row.produced_per_s,
                 "time_lag": rest if row.time_lag_ms is None else duration_text(row.time_lag_ms),
@@ -219,6 +263,7 @@ def _topics(group: GroupLag) -> list[tuple[Document, int | None]]:
             "lag": summed.lag,
             "lag_at_least": summed.at_least,
             "unknown_partitions": summed.unknown,
+            "unreadable_lag": summed.unreadable,
             "max_time_lag_ms": age,
             "consumed_per_s": rate_of(row.consumed_per_s for row in those),
             "produced_per_s": rate_of(row.produced_per_s for row in those),
@@ -243,7 +288,8 @@ def over_limit(group: GroupLag, verdict: Verdict) -> ItemError:
     least = ""
     if verdict["unit"] == "records":
         least = "" if group.total_lag is not None else "at least "
-        text = f"lag {least}{group.lag_at_least} is above {limit}"
+        cannot = f", {group.unreadable_lag} of it cannot be read," if group.unreadable_lag else ""
+        text = f"lag {least}{group.lag_at_least}{cannot} is above {limit}"
     else:
         text = f"the oldest unread record waits {duration_text(group.time_lag_at_least_ms)}, "
         text += f"longer than {duration_text(limit)}"

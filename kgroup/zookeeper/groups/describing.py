@@ -229,7 +229,9 @@ def _rows(seen: Seen, stored: CommittedOffsets, ends: lag.Ends, starts: lag.Ends
         "", None, None, None, None, ZOOKEEPER, None, MemberStatus.UNKNOWN, None, None, None, None
     )
     owner_of_all = replace(unknown, assignment=assignment_of(_rows_of(seen, stored)))
-    for row in lag.rows(stored.all, (owner_of_all,), ends, starts):
+    group = replace(described(seen.nodes.group_id, ZOOKEEPER, CONSUMER, seen.state), members=(owner_of_all,))
+    for row in lag.rows(group, stored.all, lag.Sight(ends, starts)):
+        row = replace(row, status=None, unreadable=None)  # statuses are of Kafka's groups
         partition = TopicPartition(row.topic, row.partition)
         if (owner := owned.get(partition)) is not None:
             row = replace(row, member_id=owner.consumer, owner_thread=owner.thread)

@@ -1,0 +1,151 @@
+"""What one look shows of a group's partitions, as facts for `status_of`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TypeAlias
+
+from kgroup.admin.models import CLASSIC, REBALANCING, SHARE, GroupDescription, Member
+from kgroup.admin.read.members import partitions_of
+from kgroup.admin.read.offsets import ListedOffset
+from kgroup.admin.read.readable import LogView
+from kgroup.admin.read.statuses import PROMPT_MS, Owner, PartitionFacts, Unseen
+from kgroup.admin.refusals import code_name, is_gone
+from kgroup.domain import MemberStatus, OffsetAndMetadata, TopicPartition
+from kgroup.errors import KgroupError
+from kgroup.patterns import Pattern, compile_regex, fault_of
+
+COMMITS_UNREAD = Unseen("offsets", "NOT_READ", "what is committed could not be read")
+HISTORY = "history"
+NOT_READ = Unseen(
+    HISTORY, "NOT_LOOKED_AT", "records wait; whether its reader goes on is in the history, which doctor reads"
+)
+"""Commands that read no history say so where it decides."""
+_MEMBERS = Unseen("members", "NOT_SEEN", "the group's members are not known")
+_OWNERS = Unseen("assignments", "NOT_READABLE", "what some members own is not reported in a known form")
+_SUBSCRIPTIONS = Unseen("subscriptions", "NOT_READABLE", "what some members subscribe to is not known")
+_AGE = Unseen("record times", "NOT_LOOKED_AT", "for how long its records have waited was not looked at")
+
+Bounds: TypeAlias = tuple[ListedOffset | KgroupError | None, int | None, int | None]
+"""The answer about a log's end, the log's start where it was asked for, and its end."""
+
+
+class GroupFacts:
+    """The facts that all partitions of a group share; `unread` is why its commits could not be read."""
+
+    def __init__(
+        self, group: GroupDescription, owners: Mapping[TopicPartition, Member], unread: Unseen | None = None
+    ) -> None:
+        self._group = group
+        self.unread = unread
+        self._shared = group.type == SHARE
+        self._members: int | Unseen = _MEMBERS if group.members is None else len(group.members)
+        self._rebalances = group.type == CLASSIC and group.state in REBALANCING
+        opaque = any(member.assignment is None for member in group.known_members)
+        self._nobody: Unseen | None = _OWNERS if opaque and not self._shared else None
+        self._owners = {member.member_id: _owner(member) for member in owners.values()}
+        self._moving = group.state in ("Assigning", "Reconciling")
+
+    def of(
+        self,
+        place: TopicPartition,
+        committed: OffsetAndMetadata | None,
+        owner: Member | None,
+        bounds: Bounds,
+        view: LogView | None,
+    ) -> PartitionFacts:
+        """Return the facts of one partition."""
+        failure, log_start, log_end = bounds
+        offset = None if committed is None else committed.offset
+        begins = log_start if offset is None else offset
+        start: int | Unseen = 0 if log_start is None else log_start
+        if offset is None and log_start is None:
+            start = Unseen("log start", "NOT_READ", f"{place}: where its log begins is not known")
+        stable: int | Unseen | None = log_end
+        readable: bool | Unseen = True
+        waited: int | Unseen = 0
+        if view is not None and begins is not None and log_end is not None:
+            start = start if view.start is None else view.start
+            stable = min(view.stable, log_end) if isinstance(view.stable, int) else view.stable
+            readable, waited = view.readable(begins), _waited(view, begins)
+        return PartitionFacts(
+            log_end if log_end is not None else _end_of(place, failure),
+            exists=not (isinstance(failure, KgroupError) and is_gone(failure)),
+            committed=self.unread or offset,
+            start=start,
+            stable=stable,
+            readable=readable,
+            waited_ms=waited,
+            settled=self._settled(place, owner),
+            subscribed=True if owner is not None else self._subscribed(place.topic),
+            members=self._members,
+            owner=self._nobody if owner is None else self._owners[owner.member_id],
+            shared=self._shared,
+            progress=NOT_READ,
+        )
+
+    def _settled(self, place: TopicPartition, owner: Member | None) -> bool:
+        """Return whether nothing about a partition's owner is about to change."""
+        if self._rebalances:
+            return False
+        if owner is not None:
+            return owner.state != MemberStatus.REVOKING or place in partitions_of(owner.target_assignment)
+        return not self._moving and place not in self._targets
+
+    @cached_property
+    def _targets(self) -> frozenset[TopicPartition]:
+        return frozenset().union(*(partitions_of(m.target_assignment) for m in self._group.known_members))
+
+    def _subscribed(self, topic: str) -> bool | Unseen:
+        """Return whether a member subscribes to a topic, by name or by pattern."""
+        names, patterns = self._subscriptions
+        if topic in names or any(pattern.fullmatch(topic) for pattern in patterns):
+            return True
+        return _SUBSCRIPTIONS if self._opaque else False
+
+    @cached_property
+    def _subscriptions(self) -> tuple[frozenset[str], tuple[Pattern, ...]]:
+        members = self._group.known_members
+        names = {topic for member in members for topic in member.subscribed_topics or ()}
+        regexes = {member.subscribed_regex for member in members if member.subscribed_regex}
+        return frozenset(names), tuple(compile_regex(each) for each in regexes if fault_of(each) is None)
+
+    @cached_property
+    def _opaque(self) -> bool:
+        return any(
+            member.subscribed_topics is None
+            or (member.subscribed_regex and fault_of(member.subscribed_regex))
+            for member in self._group.known_members
+        )
+
+
+def _owner(member: Member) -> Owner:
+    return Owner(member.name, member.state == MemberStatus.LEFT)
+
+
+def _end_of(place: TopicPartition, failure: object) -> Unseen:
+    if isinstance(failure, KgroupError):
+        return Unseen("log ends", code_name(failure), f"{place}: {failure.message}")
+    return Unseen("log ends", "NOT_READ", f"{place}: the end of its log is not known")
+
+
+def _waited(view: LogView, offset: int) -> int | Unseen:
+    """Return 0 for unread records that just came: their age has no meaning yet."""
+    recent = view.recent_from
+    if recent is None:
+        return _AGE
+    if isinstance(recent, Unseen):
+        return recent
+    return 0 if 0 <= recent <= offset else PROMPT_MS
+
+
+def unreadable_of(facts: PartitionFacts, lag: int | None) -> int | None:
+    """Return how many of a partition's lag are shown to hold no record: purged, compacted, or markers."""
+    if lag is None or isinstance(facts.committed, Unseen) or facts.shared:
+        return None if lag is None else 0
+    if facts.readable is False and isinstance(facts.stable, int) and isinstance(facts.end, int):
+        return lag - (facts.end - facts.stable)
+    if isinstance(facts.start, Unseen) or facts.committed is None:
+        return 0
+    return min(max(facts.start - facts.committed, 0), lag)

@@ -1,0 +1,237 @@
+"""What can be read of the logs: where they begin, where readers of committed records stop, and whether any
+record is left from an offset on (docs/statuses.md).
+
+The distance to the end of a log counts offsets. Control records, aborted and compacted records have offsets
+too, and nobody reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+from kgroup.admin.discovery import Answers, ClusterView
+from kgroup.admin.models import TopicDescription
+from kgroup.admin.read.offsets import (
+    EARLIEST,
+    LATEST,
+    READ_COMMITTED,
+    ListedOffset,
+    by_leader,
+    list_offsets,
+)
+from kgroup.admin.read.record_times import cut_off, fetch
+from kgroup.admin.read.statuses import PROMPT_MS, Unseen
+from kgroup.admin.refusals import code_name, refused
+from kgroup.domain import TopicPartition
+from kgroup.errors import DecodeError, ErrorCode, KgroupError
+from kgroup.security.rights import READ, on_topic
+
+if TYPE_CHECKING:
+    from kgroup.protocol.batches import Batch
+    from kgroup.protocol.messages.fetch import PartitionData
+
+FIRST_BYTES, MORE_BYTES = 4 * 1024, 1024 * 1024
+"""The size of an answer per partition: a first batch that does not fit holds records."""
+ROUNDS = 16
+"""How many answers without a record to skip before giving up."""
+LOOK, STABLE_OFFSET = "readable records", "stable offset"
+Offsets = Mapping[TopicPartition, Collection[int]]
+Positions = Mapping[TopicPartition, int]
+
+
+@dataclass(slots=True)
+class LogView:
+    """What was seen of one log: its start, its last stable offset, and where records are left.
+
+    A record can be read at or after each offset up to `readable_at`; none from `nothing_from` to
+    `nothing_to`. `unread` is why neither is known. `recent_from` is the first offset written within the last
+    PROMPT_MS, -1 where none was.
+    """
+
+    start: int | Unseen | None = None
+    stable: int | Unseen | None = None
+    readable_at: int = -1
+    nothing_from: int = -1
+    nothing_to: int = -1
+    unread: Unseen | None = None
+    recent_from: int | Unseen | None = None
+
+    def readable(self, offset: int) -> bool | Unseen:
+        """Return whether a record can be read from this offset to the last stable offset."""
+        if offset <= self.readable_at:
+            return True
+        if isinstance(self.stable, int) and (
+            offset >= self.stable or 0 <= self.nothing_from <= offset and self.stable <= self.nothing_to
+        ):
+            return False
+        return self.unread or Unseen(LOOK, "NOT_LOOKED_AT", "whether records can be read was not looked at")
+
+
+@dataclass(slots=True)
+class Logs:
+    """The logs of a cluster as far as they were looked at, for many groups: each is asked once a round."""
+
+    cluster: ClusterView
+    views: dict[TopicPartition, LogView] = field(default_factory=dict)
+
+    def look(
+        self, offsets: Mapping[TopicPartition, Collection[int]], topics: Answers[TopicDescription]
+    ) -> None:
+        """Look at the logs of partitions from these offsets on: two requests per leader, mostly one.
+
+        A partition that cannot be read says why in its view; none is fatal for the others.
+        """
+        for place in offsets:
+            view = self.views.setdefault(place, LogView())
+            view.stable, view.unread = None, None
+        pending = {place: max(wanted) for place, wanted in offsets.items()}
+        size = FIRST_BYTES
+        for _ in range(ROUNDS):
+            if not pending:
+                break
+            answers = self._fetched(pending, topics, size)
+            pending = dict(self._following(offsets, pending, answers))
+            size = MORE_BYTES
+        for place, at in pending.items():
+            what = f"{place}: {ROUNDS} fetches brought no record before offset {at}"
+            self.views[place].unread = Unseen(LOOK, "NOT_FOUND", what)
+        self._list_stable(offsets, topics)
+
+    def recent(
+        self, places: Collection[TopicPartition], topics: Answers[TopicDescription], now_ms: int
+    ) -> None:
+        """Find where the records of the last PROMPT_MS begin, of partitions not asked before."""
+        asked = [place for place in places if self.views[place].recent_from is None]
+        listed = list_offsets(self.cluster, dict.fromkeys(asked, now_ms - PROMPT_MS), topics) if asked else {}
+        for place, at in listed.items():
+            self.views[place].recent_from = (
+                at.offset
+                if isinstance(at, ListedOffset)
+                else Unseen("record times", code_name(at), f"{place}: {at.message}")
+            )
+
+    def _fetched(
+        self, offsets: Positions, topics: Answers[TopicDescription], size: int
+    ) -> dict[TopicPartition, PartitionData | KgroupError]:
+        led, found = by_leader(offsets, topics)
+        works = {
+            leader: partial(
+                fetch, self.cluster, leader, places, offsets, partition_bytes=size, isolation=READ_COMMITTED
+            )
+            for leader, places in led.items()
+        }
+        answers: dict[TopicPartition, PartitionData | KgroupError] = {**found}
+        for leader, fetched in self.cluster.at_once(works).items():
+            answers |= dict.fromkeys(led[leader], fetched) if isinstance(fetched, KgroupError) else fetched
+        return answers
+
+    def _following(
+        self,
+        wanted: Offsets,
+        asked: Positions,
+        answers: Mapping[TopicPartition, PartitionData | KgroupError],
+    ) -> Iterator[tuple[TopicPartition, int]]:
+        """Note what the answers show; yield what to ask next: after it, or from a group's earlier offset."""
+        outside: list[TopicPartition] = []
+        for place, answer in answers.items():
+            view, offset = self.views[place], asked[place]
+            if not isinstance(answer, KgroupError) and answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                outside.append(place)
+                continue
+            if isinstance(answer, KgroupError) or answer.error_code:
+                error = (
+                    answer
+                    if isinstance(answer, KgroupError)
+                    else refused(
+                        answer.error_code, f"records of {place}", needs=[on_topic(READ, place.topic)]
+                    )
+                )
+                view.unread = Unseen(LOOK, code_name(error), f"{place}: {error.message}")
+                continue
+            try:
+                found, after = first_readable(answer, offset)
+            except DecodeError as error:
+                view.unread = Unseen(LOOK, "NOT_READABLE", f"{place}: {error.message}")
+                continue
+            if answer.last_stable_offset >= 0:
+                view.stable = answer.last_stable_offset
+            if answer.log_start_offset >= 0:
+                view.start = answer.log_start_offset
+            if found is not None:
+                view.readable_at = max(view.readable_at, found)
+            elif after < answer.last_stable_offset:
+                yield place, after
+            else:
+                before = [at for at in wanted[place] if not 0 <= view.nothing_from <= at]
+                view.nothing_from = max(at for at in before if at <= offset)
+                view.nothing_to = answer.last_stable_offset
+                # A group that is further behind may have records left.
+                if earlier := [at for at in before if at < view.nothing_from]:
+                    yield place, max(earlier)
+        yield from self._from_the_start(outside, asked)
+
+    def _from_the_start(
+        self, places: Collection[TopicPartition], asked: Positions
+    ) -> Iterator[tuple[TopicPartition, int]]:
+        """Yield where logs begin that lack the offset asked for."""
+        starts = list_offsets(self.cluster, dict.fromkeys(places, EARLIEST)) if places else {}
+        for place, start in starts.items():
+            view = self.views[place]
+            if isinstance(start, KgroupError):
+                view.start = view.unread = Unseen(LOOK, code_name(start), f"{place}: {start.message}")
+                continue
+            view.start = start.offset
+            if start.offset > asked[place]:
+                yield place, start.offset
+            else:
+                what = f"{place}: offset {asked[place]} is not in its log"
+                view.unread = Unseen(LOOK, ErrorCode.OFFSET_OUT_OF_RANGE.name, what)
+
+    def _list_stable(self, places: Collection[TopicPartition], topics: Answers[TopicDescription]) -> None:
+        """Ask for the bounds that no answer to a Fetch had: these take no right to read."""
+        for attribute, when, isolation in (("stable", LATEST, READ_COMMITTED), ("start", EARLIEST, 0)):
+            missing = [place for place in places if getattr(self.views[place], attribute) is None]
+            wanted = dict.fromkeys(missing, when)
+            listed = list_offsets(self.cluster, wanted, topics, isolation=isolation) if missing else {}
+            for place, at in listed.items():
+                seen = (
+                    at.offset
+                    if isinstance(at, ListedOffset)
+                    else Unseen(f"{attribute} offset", code_name(at), f"{place}: {at.message}")
+                )
+                setattr(self.views[place], attribute, seen)
+
+
+def first_readable(answer: PartitionData, offset: int) -> tuple[int | None, int]:
+    """Return the first offset from `offset` on that a reader of committed records gets, and the next one.
+
+    A batch that does not fit the answer holds records; where transactions were aborted they may be theirs,
+    and it has to be fetched whole. Raise DecodeError for damaged batches.
+    """
+    from kgroup.protocol.batches import batches_in
+
+    aborted = sorted((each.first_offset, each.producer_id) for each in answer.aborted_transactions or ())
+    if offset < answer.last_stable_offset and not aborted and cut_off(answer):
+        return offset, offset
+    skipped: set[int] = set()
+    after = offset
+    for batch in batches_in(answer.records or b""):
+        while aborted and aborted[0][0] <= batch.last_offset:
+            skipped.add(aborted.pop(0)[1])
+        after = max(after, batch.last_offset + 1)
+        if batch.control:
+            _ended(batch, skipped)
+        elif batch.last_offset >= offset and not (batch.transactional and batch.producer_id in skipped):
+            for record in batch.records:
+                if record.offset >= offset:
+                    return record.offset, after
+    return None, after
+
+
+def _ended(batch: Batch, skipped: set[int]) -> None:
+    end = batch.end_marker
+    if end is not None and not end.committed:
+        skipped.discard(batch.producer_id)

@@ -1,0 +1,332 @@
+"""The status of a partition: one judgement, which every command reads (docs/statuses.md).
+
+`status_of` is pure and total: it asks the rules of `RULES` in order, and the first that holds names the
+status. A rule that needs an unseen fact ends in `unknown`, which names the fact. So seeing less never turns a
+status into another one, only into `unknown`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Final
+
+from kgroup.domain import count_of, value
+
+SUSPECT_MS = 30_000
+"""An unread record that is younger is no sign of anything: readers poll, process and commit."""
+PROMPT_MS = 15_000
+"""The silence that is an error where others were served meanwhile."""
+OPEN_MS = 15_000
+"""The age from which a transaction counts as one that does not end."""
+TIMES = 10
+"""How many of the group's usual delays a partition may wait before that is a suspicion."""
+LOOPS = 3
+"""Generations without a commit of a partition that make a loop: each ended at the same record."""
+
+OK, INFO, WARN, UNSEEN, ERROR = "ok", "info", "warn", "unknown", "error"
+WEIGHTS = (OK, INFO, WARN, UNSEEN, ERROR)
+Weight = Annotated[str, WEIGHTS]
+
+
+class PartitionStatus(StrEnum):
+    """The closed set of statuses."""
+
+    GONE = "gone"
+    UNLEADERED = "unleadered"
+    RECREATED = "recreated"
+    BEYOND_END = "beyond-end"
+    PURGED = "purged"
+    IDLE = "idle"
+    HELD_BACK = "held-back"
+    MOVING = "moving"
+    UNSUBSCRIBED = "unsubscribed"
+    UNREAD = "unread"
+    ABSENT = "absent"
+    NOT_BEGUN = "not-begun"
+    STALLED = "stalled"
+    FALLING_BEHIND = "falling-behind"
+    READING = "reading"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """A look that failed: `code` is a Kafka error name, UNREACHABLE, or one word for the reason."""
+
+    look: str
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """A partition's reader: its name, whether it left for now, and how long it may take between two polls."""
+
+    name: str
+    left: bool = False
+    poll_ms: int = 300_000
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What the log says about the reading of one partition. Times in ms by the coordinator's clock.
+
+    `since_ms` is the last sign that it was read: its commit, or the time when its owner got it. `others_ms`
+    is the newest commit of the group's other partitions. `usual_ms` is how long the group takes from the
+    arrival of a record to its commit. `generations` ended since its last commit while this record waited.
+    `busy` names a partition of the same owner whose records are older and whose commits go on. `grows`: the
+    age of the oldest unread record has grown although offsets were committed.
+    """
+
+    since_ms: int
+    others_ms: int = -1
+    usual_ms: int = 0
+    generations: int = 0
+    busy: str = ""
+    grows: bool = False
+
+
+Fact = bool | Unseen
+
+
+@value
+class PartitionFacts:
+    """What is known about one partition of a group at one moment; each fact seen, or why not.
+
+    `committed` None: nothing is committed. `readable` is whether anything can be read from the committed
+    offset (or the log's start) to the last stable offset: no control record, no aborted or compacted one.
+    `waited_ms` is the least age of the oldest such record, or of the oldest that came since the owner got a
+    partition without a commit. `open_ms` is the age of the transaction at the last stable offset. `owner`
+    None: no member reads it. `rebuilt`: the topic was created again after the commit. `settled`: nothing
+    about the partition's owner is about to change. A look that is left out on purpose has the default, and
+    nothing is said about what it shows.
+    """
+
+    end: int | Unseen
+    exists: Fact = True
+    rebuilt: Fact = False
+    committed: int | Unseen | None = None
+    start: int | Unseen = 0
+    stable: int | Unseen | None = None
+    readable: Fact = True
+    waited_ms: int | Unseen = 0
+    open_ms: int | Unseen = 0
+    settled: Fact = True
+    subscribed: Fact = True
+    members: int | Unseen = 1
+    owner: Owner | Unseen | None = None
+    shared: bool = False
+    progress: Progress | Unseen | None = None
+    now_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A partition's status, how much it matters, and why in words.
+
+    `unseen` is the look whose result decides, for `unknown`.
+    """
+
+    name: PartitionStatus
+    weight: Weight
+    why: str = ""
+    unseen: Unseen | None = None
+
+    @property
+    def good(self) -> bool:
+        """Whether all was read, or is being read."""
+        return self.weight == OK
+
+
+READ: Final = Status(PartitionStatus.IDLE, OK)
+READING: Final = Status(PartitionStatus.READING, OK)
+
+
+def status_of(facts: PartitionFacts) -> Status:
+    """Return the one status of a partition, for every combination of facts, seen or not."""
+    for rule in RULES:
+        found = rule(facts)
+        if isinstance(found, Status):
+            return found
+        if isinstance(found, Unseen):
+            return unknown(found)
+    return READING
+
+
+def unknown(unseen: Unseen) -> Status:
+    """Return the status of a partition about which something that decides was not seen."""
+    return Status(PartitionStatus.UNKNOWN, UNSEEN, unseen.message, unseen)
+
+
+Rule = Callable[[PartitionFacts], "Status | Unseen | None"]
+"""A status if it holds, None if it does not, and what was not seen if that cannot be told."""
+
+
+def _gone(f: PartitionFacts) -> Status | Unseen | None:
+    if isinstance(f.exists, Unseen):
+        return f.exists
+    if not f.exists:
+        return Status(PartitionStatus.GONE, WARN, "it does not exist")
+    return None
+
+
+def _unleadered(f: PartitionFacts) -> Status | Unseen | None:
+    if isinstance(f.end, Unseen) and f.end.code in _NO_LEADER:
+        return Status(PartitionStatus.UNLEADERED, UNSEEN, f.end.message, f.end)
+    return f.end if isinstance(f.end, Unseen) else None
+
+
+def _recreated(f: PartitionFacts) -> Status | Unseen | None:
+    if isinstance(f.committed, Unseen):
+        return f.committed
+    if f.committed is None or not f.rebuilt:
+        return None
+    if isinstance(f.rebuilt, Unseen):
+        return f.rebuilt
+    why = f"{f.committed} was committed for a former topic of this name"
+    return Status(PartitionStatus.RECREATED, ERROR, why)
+
+
+def _beyond_end(f: PartitionFacts) -> Status | Unseen | None:
+    committed, end = f.committed, f.end
+    if isinstance(committed, int) and isinstance(end, int) and committed > end:
+        why = f"{committed} is {committed - end} beyond the end {end}"
+        return Status(PartitionStatus.BEYOND_END, ERROR, why)
+    return None
+
+
+def _purged(f: PartitionFacts) -> Status | Unseen | None:
+    if not isinstance(f.committed, int) or f.committed == f.end:
+        return None
+    if isinstance(f.start, Unseen):
+        return f.start
+    if f.start <= f.committed:
+        return None
+    what = f"{count_of(f.start - f.committed, 'record')}, from {f.committed} to {f.start}"
+    if f.shared:
+        return Status(PartitionStatus.PURGED, ERROR, f"at most {what}: deleted before they were finished")
+    if f.owner is None:
+        return Status(PartitionStatus.PURGED, ERROR, f"{what}: deleted unread")
+    for fact in (f.owner, f.readable):
+        if isinstance(fact, Unseen):
+            return fact
+    if f.readable:
+        return Status(PartitionStatus.PURGED, ERROR, f"{what}: deleted before they were committed as read")
+    # Its reader may have read them: it has no later record to commit.
+    return Status(PartitionStatus.PURGED, WARN, f"{what}: deleted; whether they were read was not committed")
+
+
+def _idle(f: PartitionFacts) -> Status | Unseen | None:
+    if f.committed == f.end or (f.committed is None and f.start == f.end):
+        return READ
+    for fact in (f.start if f.committed is None else None, f.readable):
+        if isinstance(fact, Unseen):
+            return fact
+    if f.readable:
+        return None
+    if isinstance(f.stable, Unseen):
+        return f.stable
+    if f.stable is not None and isinstance(f.end, int) and f.stable < f.end:
+        return None
+    return Status(PartitionStatus.IDLE, OK, "no record can be read from there on")
+
+
+def _held_back(f: PartitionFacts) -> Status | Unseen | None:
+    if f.readable or f.committed == f.end:
+        return None
+    if isinstance(f.open_ms, Unseen):
+        return f.open_ms
+    weight = ERROR if f.open_ms >= OPEN_MS else INFO
+    why = f"readers of committed records stop at {f.stable}, where a transaction is open"
+    return Status(PartitionStatus.HELD_BACK, weight, why)
+
+
+def _moving(f: PartitionFacts) -> Status | Unseen | None:
+    if isinstance(f.settled, Unseen):
+        return f.settled
+    return None if f.settled else Status(PartitionStatus.MOVING, INFO, "its group rebalances")
+
+
+def _unowned(f: PartitionFacts) -> Status | Unseen | None:
+    if isinstance(f.members, Unseen):
+        return f.members
+    if f.members == 0:
+        return Status(PartitionStatus.UNREAD, WARN, "the group has no members")
+    if f.shared or f.owner is not None:
+        return f.owner if isinstance(f.owner, Unseen) else None
+    if isinstance(f.subscribed, Unseen):
+        return f.subscribed
+    if f.subscribed:
+        return Status(PartitionStatus.UNREAD, ERROR, "no member owns it")
+    return Status(PartitionStatus.UNSUBSCRIBED, INFO, "no member subscribes to its topic")
+
+
+def _absent(f: PartitionFacts) -> Status | Unseen | None:
+    if isinstance(f.owner, Owner) and f.owner.left:
+        return Status(PartitionStatus.ABSENT, WARN, f"{f.owner.name} left for now, and it waits for it")
+    return None
+
+
+def _not_begun(f: PartitionFacts) -> Status | Unseen | None:
+    if f.committed is not None or not isinstance(f.owner, Owner):
+        return None
+    if isinstance(f.waited_ms, Unseen):
+        return f.waited_ms
+    weight = ERROR if f.waited_ms > f.owner.poll_ms else INFO
+    why = f"{f.owner.name} has committed nothing yet: auto.offset.reset decides where it begins"
+    return Status(PartitionStatus.NOT_BEGUN, weight, why)
+
+
+def _stalled(f: PartitionFacts) -> Status | Unseen | None:
+    if isinstance(f.waited_ms, Unseen):
+        return f.waited_ms
+    if f.waited_ms < PROMPT_MS or f.progress is None:
+        return None
+    if isinstance(f.progress, Unseen):
+        return f.progress
+    made = f.progress
+    began = max(made.since_ms, f.now_ms - f.waited_ms)
+    poll_ms = f.owner.poll_ms if isinstance(f.owner, Owner) else 300_000
+    usual = TIMES * made.usual_ms
+    alone, others = f.now_ms - began, made.others_ms - began
+    who = f.owner.name if isinstance(f.owner, Owner) else "its readers"
+    if made.generations >= LOOPS:
+        why = f"{made.generations} generations ended at this record: {who} fails on it"
+        return Status(PartitionStatus.STALLED, ERROR, why)
+    if made.busy:
+        why = f"{who} reads {made.busy} first, where older records wait"
+        return Status(PartitionStatus.FALLING_BEHIND, WARN, why)
+    if others > min(max(PROMPT_MS, usual), poll_ms) or alone > poll_ms:
+        return Status(PartitionStatus.STALLED, ERROR, f"{who} has committed nothing of it")
+    if alone > max(SUSPECT_MS, usual):
+        return Status(PartitionStatus.STALLED, WARN, f"{who} has committed nothing of it")
+    return None
+
+
+def _falling_behind(f: PartitionFacts) -> Status | Unseen | None:
+    if isinstance(f.progress, Progress) and f.progress.grows:
+        return Status(PartitionStatus.FALLING_BEHIND, WARN, "its oldest unread record gets older")
+    return None
+
+
+_NO_LEADER = frozenset(
+    {"LEADER_NOT_AVAILABLE", "UNREACHABLE", "NOT_LEADER_OR_FOLLOWER", "KAFKA_STORAGE_ERROR"}
+)
+RULES: Final[tuple[Rule, ...]] = (
+    _gone,
+    _unleadered,
+    _recreated,
+    _beyond_end,
+    _purged,
+    _idle,
+    _held_back,
+    _moving,
+    _unowned,
+    _absent,
+    _not_begun,
+    _stalled,
+    _falling_behind,
+)
+"""The statuses in order: the first that holds counts; where none does, the partition is being read."""
