@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -18,8 +18,10 @@ from kgroup.admin.diagnose.restless import flapping, restless
 from kgroup.admin.diagnose.stopped import stopped
 from kgroup.admin.diagnose.unread import unread
 from kgroup.admin.diagnose.wording import SHOWN, name_of, removal_of, whereabouts
-from kgroup.admin.models import CLASSIC, COMPLETING, CONSUMER, SHARE, Severity
-from kgroup.admin.read.findings import ERROR, INFO, WARN, Meaning, some
+from kgroup.admin.models import CLASSIC, COMPLETING, CONSUMER, Severity
+from kgroup.admin.read.codes import CODES, ERROR, WARN
+from kgroup.admin.read.findings import some
+from kgroup.admin.read.statuses import PartitionStatus
 from kgroup.admin.settings import OFFSETS_RETENTION
 from kgroup.admin.shell import command
 from kgroup.domain import MemberStatus, count_of, first_of
@@ -29,27 +31,6 @@ if TYPE_CHECKING:
     from kgroup.history.fold.events import Event
     from kgroup.history.fold.view import RecordedMember
 
-DOCTOR_CODES: dict[str, Meaning] = {
-    "KG110": Meaning(WARN, "An instance id changes hands repeatedly: two processes may share it"),
-    "KG111": Meaning(WARN, "The group rebalances repeatedly"),
-    "KG112": Meaning(ERROR, "A rebalance is stuck: it waits for members"),
-    "KG113": Meaning(WARN, "Static members take longer to restart than session.timeout.ms"),
-    "KG114": Meaning(WARN, "Registered instance ids are missing for longer than the group waits"),
-    "KG115": Meaning(WARN, "The group has fewer active members than its target size"),
-    "KG117": Meaning(INFO, "The group has as many members as its broker allows, or that limit is not known"),
-    "KG307": Meaning(WARN, "The group's offsets expire soon"),
-    "KG308": Meaning(ERROR, "Records were deleted before the group read them"),
-    "KG309": Meaning(ERROR, "A transaction holds offsets open: new readers wait until it ends"),
-    "KG310": Meaning(ERROR, "A member has stopped committing while records wait for it"),
-    "KG311": Meaning(ERROR, "A transaction that does not end holds back readers of committed records"),
-    "KG312": Meaning(WARN, "Unread records are about to be deleted"),
-    "KG313": Meaning(WARN, "Committed offsets were lost with a topic that was deleted"),
-    "KG314": Meaning(WARN, "Members of a share group finish no records while records wait"),
-    "KG315": Meaning(WARN, "The lag of a share group grows while its members finish records"),
-    "KG316": Meaning(WARN, "Records of a share group were given up at the delivery count limit"),
-    "KG317": Meaning(INFO, "Members of a share group rejected records"),
-    "KG318": Meaning(INFO, "Records of a share group came back: released, or their locks timed out"),
-}
 STUCK_ONLINE_S, OPEN_S = 60, 10
 """The age in the log from which a consumer group's rebalance, and a transaction, count as stuck.
 
@@ -74,7 +55,6 @@ _LOOKS: dict[str, Callable[[Facts], Iterator[tuple[str, str, Sequence[str]]]]] =
     "KG111": restless,
     "KG113": slow_restarts,
     "KG117": full,
-    "KG310": stopped,
     "KG313": lost,
     "KG314": standing_still,
     "KG315": falling_behind,
@@ -89,7 +69,7 @@ def diagnoses(facts: Facts) -> Iterator[Diagnosis]:
     for found in facts.group.findings:
         evidence = tuple(_evidence(found.code, facts))
         yield Diagnosis(found.code, found.severity, found.message, found.hint, evidence)
-    for check in (_stuck, _held_open, _deleted_unread, _expiring):
+    for check in (_stuck, _held_open, _of_partitions, _expiring):
         yield from check(facts)
     for code, look in _LOOKS.items():
         for message, hint, shown in look(facts):
@@ -268,22 +248,58 @@ def _held_open(facts: Facts) -> Iterator[Diagnosis]:
     )
 
 
-def _deleted_unread(facts: Facts) -> Iterator[Diagnosis]:
-    # For a share group some of them may be acknowledged.
-    most = "at most " if facts.group.type == SHARE else ""
-    lost = [
-        f"{place}: {most}{start - row.committed_offset} records, from {row.committed_offset} to {start}"
+def _of_partitions(facts: Facts) -> Iterator[Diagnosis]:
+    """Yield what the statuses of partitions show beyond the description: one finding for each cause."""
+    rows = [
+        (place, row.status)
         for place, row in zip(facts.places, facts.group.offsets, strict=True)
-        if row.committed_offset is not None and (start := facts.starts.get(place, -1)) > row.committed_offset
+        if row.status is not None and not row.status.good
     ]
-    if lost:
-        logs = count_of(len(lost), "partition")
-        yield _diagnosis(
-            "KG308",
-            f"the log of {logs} begins after the committed offset: those records are gone unread",
-            "auto.offset.reset decides where the reader resumes; longer retention keeps it from happening",
-            lost,
-        )
+    for name, (code, message, hint) in _BY_STATUS.items():
+        for weight in (ERROR, WARN):
+            found = [(place, s.why) for place, s in rows if s.name == name and s.weight == weight]
+            if found:
+                logs = count_of(len(found), "partition")
+                yield Diagnosis(
+                    code,
+                    weight,
+                    message.format(some=some(place for place, _ in found), logs=logs),
+                    hint.format(doctor=command("doctor", facts.group.group_id)),
+                    tuple(f"{place}: {why}" for place, why in found[:SHOWN]),
+                )
+    for weight in (ERROR, WARN):
+        for message, hint, shown in stopped(facts, weight):
+            yield Diagnosis("KG310", weight, message, hint, tuple(shown))
+
+
+_BY_STATUS: Mapping[PartitionStatus, tuple[str, str, str]] = {
+    PartitionStatus.PURGED: (
+        "KG308",
+        "the log of {logs} begins after the committed offset: those records are gone unread",
+        "auto.offset.reset decides where the reader resumes; longer retention keeps it from happening",
+    ),
+    PartitionStatus.RECREATED: (
+        "KG319",
+        "{some}: the topic was created again after the commit",
+        "readers go on there in the new topic: reset the offsets once the group is empty, perhaps to the start",
+    ),
+    PartitionStatus.NOT_BEGUN: (
+        "KG306",
+        "{some}: records came since its owner got it, and nothing is committed",
+        "look at that member's log: it has no first offset (auto.offset.reset=none), or does not commit",
+    ),
+    PartitionStatus.UNSUBSCRIBED: (
+        "KG305",
+        "{some}: read until of late, and no member subscribes to it any more, while records wait",
+        "start what read it, under a group id of its own; if it is no longer needed, its offsets expire",
+    ),
+    PartitionStatus.FALLING_BEHIND: (
+        "KG320",
+        "{some} waits behind older records of another partition",
+        "more members, more partitions or faster processing; {doctor} once more shows whether it gets on",
+    ),
+}
+"""Of statuses that the description reports no finding of: code, message and hint."""
 
 
 def _expiring(facts: Facts) -> Iterator[Diagnosis]:
@@ -306,7 +322,7 @@ def _expiring(facts: Facts) -> Iterator[Diagnosis]:
 
 
 def _diagnosis(code: str, message: str, hint: str, evidence: Iterable[str]) -> Diagnosis:
-    return Diagnosis(code, DOCTOR_CODES[code].severity, message, hint, tuple(evidence))
+    return Diagnosis(code, CODES[code].severity, message, hint, tuple(evidence))
 
 
 def _last(events: Sequence[Event] | None, kind: str) -> Event | None:

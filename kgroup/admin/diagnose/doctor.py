@@ -7,22 +7,23 @@ that the operator excludes does not (docs/decisions/0025-what-healthy-means.md).
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from kgroup.admin.diagnose.checks import DOCTOR_CODES, Diagnosis, diagnoses
+from kgroup.admin.diagnose.checks import Diagnosis, diagnoses
 from kgroup.admin.diagnose.deliveries import look_at_deliveries, undelivered
-from kgroup.admin.diagnose.facts import HISTORY, LAG, LOOKS, SETTINGS, Facts, Unseen, gather, settle
+from kgroup.admin.diagnose.facts import HISTORY, LOOKS, SETTINGS, Facts, gather, settle
 from kgroup.admin.diagnose.full import look_at_the_limits
 from kgroup.admin.diagnose.given_up import look_at_delivery_limits
 from kgroup.admin.diagnose.lost import look_for_their_topics
 from kgroup.admin.diagnose.past import Past
-from kgroup.admin.diagnose.stopped import look_at_the_silent
+from kgroup.admin.diagnose.reading import judge
 from kgroup.admin.diagnose.unread import look_at_the_unread
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import GroupDescription, ItemError
 from kgroup.admin.read.broker_clock import clock_of
+from kgroup.admin.read.codes import ERROR, INFO, WARN
 from kgroup.admin.read.describe import describe_each
-from kgroup.admin.read.findings import ERROR, INFO, WARN
+from kgroup.admin.read.statuses import Unseen
 
-__all__ = ["DOCTOR_CODES", "LOOKS", "Checkup", "Diagnosis", "Examined", "Unseen", "examine_all"]
+__all__ = ["LOOKS", "Checkup", "Diagnosis", "Examined", "Unseen", "examine_all"]
 HEALTHY, SICK, UNKNOWN = "healthy", "sick", "unknown"
 PATIENCE_S = 10.0
 _RANK = {ERROR: 0, WARN: 1, INFO: 2}
@@ -86,9 +87,8 @@ def examine_all(
             ]
             errors += described.errors
             gather(cluster, facts, past.add_to)
-            if LAG not in without:
-                look_at_the_silent(cluster, facts)
-                look_at_the_unread(cluster, facts)
+            judge(cluster, facts)
+            look_at_the_unread(cluster, facts)
             look_for_their_topics(cluster, facts)
             look_at_the_limits(cluster, facts)
             look_at_delivery_limits(cluster, facts)

@@ -5,7 +5,7 @@ A poll that fails is noted with its reason for every group it was for, and the v
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -15,11 +15,11 @@ from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import CLASSIC, REBALANCING, SHARE, Description, GroupDescription, OffsetRow
 from kgroup.admin.read.broker_clock import Clock
 from kgroup.admin.read.describe import describe, groups_only
-from kgroup.admin.read.offsets import EARLIEST, ListedOffset, list_offsets
 from kgroup.admin.read.open_transactions import OpenTransaction, open_transactions, unstable
+from kgroup.admin.read.statuses import Unseen
 from kgroup.admin.refusals import code_name
 from kgroup.admin.settings import OFFSETS_RETENTION, asked_once, group_settings
-from kgroup.domain import OFFSETS_TOPIC, MemberStatus, TopicPartition, count_of, first_of, place_of
+from kgroup.domain import OFFSETS_TOPIC, MemberStatus, TopicPartition, grouped, place_of
 from kgroup.errors import ErrorCode, KgroupError
 
 if TYPE_CHECKING:
@@ -28,29 +28,14 @@ if TYPE_CHECKING:
     from kgroup.history.fold.state import GroupState
 
 T = TypeVar("T")
-HISTORY, SETTINGS, TRANSACTIONS, LOG_STARTS = "history", "settings", "transactions", "log-starts"
+HISTORY, SETTINGS, TRANSACTIONS = "history", "settings", "transactions"
 LAG, ASSIGNMENTS = "lag", "assignments"
-LOOKS = (HISTORY, SETTINGS, TRANSACTIONS, LOG_STARTS, LAG, ASSIGNMENTS)
+LOOKS = (HISTORY, SETTINGS, TRANSACTIONS, LAG, ASSIGNMENTS)
 """The polls that may be excluded: then nothing is reported about what they show."""
 SESSION_TIMEOUT = "consumer.session.timeout.ms"
+DESCRIBED = ("offsets", "log ends", "stable offset")
+"""Looks whose failures a description reports among its errors."""
 SECOND_LOOK, INTERVAL_S = "a second look", 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class Unseen:
-    """A poll that failed: `code` is a Kafka error name, UNREACHABLE, or one word for the reason."""
-
-    look: str
-    code: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class HeldBack:
-    """The last stable offset of a partition, and the open transactions there that may be described."""
-
-    stable_offset: int
-    transactions: tuple[OpenTransaction, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +86,11 @@ class Facts:
     `committed_ms` when the partitions of its members were last committed, `gone` those of deleted topics,
     `restarts` its static members that rejoined after their session. `pending` are offsets that a transaction
     holds open. `seen_for_s` is the time between the first and last poll that saw the group rebalancing,
-    `open_for_s` the same for those offsets; failed polls add nothing to either. `starts` are log starts, of
-    these partitions and perhaps of others. `old` are partitions that silent members leave unread, with
-    records that have waited for long. `held_back` are those whose reader stands at the last stable offset,
-    `going` those whose unread records are about to be deleted. `still` are records that members of a share
-    group did not finish, `grown` its lag's growth although they finished some, `delivered` the deliveries in
-    its log, and `delivery_limit` how often it may deliver a record.
+    `open_for_s` the same for those offsets; failed polls add nothing to either. `holding` are the open
+    transactions that hold readers back, `going` the partitions whose unread records are about to be deleted,
+    `rebuilt` those committed for a former topic of the same name. `still` are records that members of a
+    share group did not finish, `grown` its lag's growth although they finished some, `delivered` the
+    deliveries in its log, and `delivery_limit` how often it may deliver a record.
     """
 
     group: GroupDescription
@@ -123,9 +107,8 @@ class Facts:
     session_ms: int | None = None
     retention_ms: int | None = None
     max_size: int | KgroupError | None = None
-    starts: Mapping[tuple[str, int], int] = field(default_factory=dict)
-    old: set[TopicPartition] = field(default_factory=set)
-    held_back: Mapping[TopicPartition, HeldBack] = field(default_factory=dict)
+    rebuilt: frozenset[TopicPartition] = frozenset()
+    holding: Mapping[TopicPartition, tuple[OpenTransaction, ...]] = field(default_factory=dict)
     going: Mapping[TopicPartition, Going] = field(default_factory=dict)
     gone_topics: frozenset[str] = frozenset()
     pending: frozenset[TopicPartition] = frozenset()
@@ -213,12 +196,8 @@ def settle(cluster: ClusterView, facts: Sequence[Facts], patience_s: float) -> N
         if opaque and not each.rebalances and ASSIGNMENTS not in each.left_out:
             what = f"what {len(opaque)} of {group.member_count} members run is not reported in a known form"
             each.unseen.append(Unseen(ASSIGNMENTS, "NOT_READABLE", what))
-        rows = [row for row in group.offsets if row.lag is None and row.error is None]
-        if rows and group.total_lag is None and LAG not in each.left_out:
-            least = "" if group.lag_at_least is None else f", at least {group.lag_at_least} in all"
-            first = f"{rows[0].topic}-{rows[0].partition}: {rows[0].reason}"
-            message = f"lag is unknown for {count_of(len(rows), 'partition')}{least}: {first}"
-            each.unseen.append(Unseen(LAG, "LAG_UNKNOWN", message))
+        if LAG not in each.left_out:
+            each.unseen += _undecided(each)
     held = {
         each.group.group_id: TopicPartition(OFFSETS_TOPIC, each.group.offsets_partition)
         for each in facts
@@ -233,6 +212,22 @@ def settle(cluster: ClusterView, facts: Sequence[Facts], patience_s: float) -> N
     for each in facts:
         if each.group.group_id in held:
             each.transactions = found[held[each.group.group_id]]
+
+
+def _undecided(facts: Facts) -> Iterator[Unseen]:
+    """Yield what is not known of partitions, the same reason once; a look that failed has said so itself."""
+    failed = {(each.look, each.code) for each in facts.unseen}
+    unknown = grouped(
+        ((status.unseen.look, status.unseen.code), (place, status.unseen.message))
+        for place, row in zip(facts.places, facts.group.offsets, strict=True)
+        if (status := row.status) is not None and status.unseen is not None
+    )
+    ends = any(error.item == "offsets" for error in facts.group.errors)
+    for (look, code), found in unknown.items():
+        if (look, code) in failed or (ends and look in DESCRIBED):
+            continue
+        more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+        yield Unseen(LAG, code, f"the status of {found[0][0]}{more} is unknown: {found[0][1]}")
 
 
 def _settings(cluster: ClusterView, facts: Sequence[Facts]) -> None:
@@ -256,26 +251,6 @@ def _settings(cluster: ClusterView, facts: Sequence[Facts]) -> None:
             each.unseen.append(Unseen(OFFSETS_RETENTION, "NOT_TOLD", f"broker {node} does not report it"))
         else:
             each.retention_ms = int(minutes) * 60_000
-
-
-def _log_starts(cluster: ClusterView, facts: Sequence[Facts]) -> None:
-    """Read where the logs of committed partitions begin; the description reports unreadable ends."""
-    wanted = {
-        place
-        for each in facts
-        for place, row in zip(each.places, each.group.offsets, strict=True)
-        if row.error is None and row.committed_offset is not None
-    }
-    listed = list_offsets(cluster, dict.fromkeys(wanted, EARLIEST)) if wanted else {}
-    starts: dict[tuple[str, int], int] = {
-        p: found.offset for p, found in listed.items() if isinstance(found, ListedOffset)
-    }
-    failed = {p: found for p, found in listed.items() if isinstance(found, KgroupError)}
-    for each in facts:
-        each.starts = starts
-        missed = sorted(failed.keys() & each.places) if failed else []
-        if missed:
-            each.miss(f"log start of {first_of(missed, 1)}", failed[missed[0]])
 
 
 def _transactions(cluster: ClusterView, facts: Sequence[Facts]) -> None:
@@ -305,7 +280,7 @@ def _transactions(cluster: ClusterView, facts: Sequence[Facts]) -> None:
             each.miss("open transactions", found)
 
 
-_LOOKS = ((SETTINGS, _settings), (LOG_STARTS, _log_starts), (HISTORY, None), (TRANSACTIONS, _transactions))
+_LOOKS = ((SETTINGS, _settings), (HISTORY, None), (TRANSACTIONS, _transactions))
 
 
 def _look_again(cluster: ClusterView, facts: Sequence[Facts], patience_s: float) -> None:

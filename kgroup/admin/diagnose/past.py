@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from kgroup.admin.diagnose.facts import HISTORY, DeliveryLog, Facts, Unseen
+from kgroup.admin.diagnose.facts import HISTORY, DeliveryLog, Facts
 from kgroup.admin.diagnose.recorded import Recorded, look_into, look_into_deliveries
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import SHARE
+from kgroup.admin.read.statuses import Unseen
 from kgroup.client.transport import SocketTransport
 from kgroup.domain import SHARE_STATE_TOPIC, offsets_partition_of
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError
@@ -65,7 +66,7 @@ class Past:
                 each.unseen.append(Unseen(HISTORY, "DAMAGED", found.damaged))
             if each.group.type != SHARE:
                 each.state, each.restarts = found.state, found.restarts
-                each.committed_ms, each.gone = found.committed_ms, found.gone
+                each.committed_ms, each.gone, each.rebuilt = found.committed_ms, found.gone, found.rebuilt
                 continue
             if self._deliveries is None:
                 self._deliveries = self._read_deliveries()

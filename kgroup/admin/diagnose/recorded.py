@@ -23,7 +23,8 @@ class Recorded:
     """The log's records of one group; another process may have read them.
 
     `state` is without committed offsets, which are most of the data. `committed_ms` is when a partition of a
-    member was last committed, `gone` what members own of topics that no longer exist.
+    member was last committed, `gone` what members own of topics that no longer exist, `rebuilt` the
+    partitions that were committed for a former topic of the same name.
     """
 
     events: list[Event] = field(default_factory=list)
@@ -31,6 +32,7 @@ class Recorded:
     restarts: Sequence[Restart] = ()
     committed_ms: Mapping[TopicPartition, int] = field(default_factory=dict)
     gone: Mapping[str, frozenset[TopicPartition]] = field(default_factory=dict)
+    rebuilt: frozenset[TopicPartition] = frozenset()
     damaged: str | None = None
 
 
@@ -51,6 +53,7 @@ def look_into(topic: LiveTopic, number: int, group_ids: Sequence[str]) -> dict[s
     for event in story.events:
         if event.group in by_group:
             by_group[event.group].events.append(event)
+    ids = {name: topic_id for topic_id, name in topic.topic_names.items()}
     fold = story.folds[number]
     states = fold.states  # rebuilt on each access
     for group, recorded in by_group.items():
@@ -66,6 +69,11 @@ def look_into(topic: LiveTopic, number: int, group_ids: Sequence[str]) -> dict[s
             there = state.members_by(topic.topic_names)
             held = {m: member.holds - there[m].holds for m, member in state.members.items()}
             recorded.gone = {member_id: places for member_id, places in held.items() if places}
+            recorded.rebuilt = frozenset(
+                place
+                for place, at in state.offsets.items()
+                if any(at.topic_id) and ids.get(place.topic, at.topic_id) != at.topic_id
+            )
             state.offsets = {}
         if story.bad:
             what = f"{len(story.bad)} damaged ranges of __consumer_offsets-{number} could not be read"

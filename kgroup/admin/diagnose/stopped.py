@@ -1,8 +1,4 @@
-"""Readers that have stopped: members that commit nothing while records wait for them.
-
-As Burrow judges: by commit times and log ends, partition by partition. The limit is learnt from how often the
-group commits; where that is unknown, from how long a member may take between two polls.
-"""
+"""Readers that have stopped, by the statuses of their partitions: who, since when, and what waits."""
 
 from __future__ import annotations
 
@@ -10,16 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kgroup.admin.diagnose.facts import LAG, Facts, Unseen
+from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.diagnose.wording import SHOWN, name_of, one_host, removal_of, whereabouts
-from kgroup.admin.discovery import ClusterView
-from kgroup.admin.models import CLASSIC, STABLE, OffsetRow
+from kgroup.admin.models import OffsetRow
 from kgroup.admin.read.findings import some
-from kgroup.admin.read.offsets import ListedOffset, list_offsets
-from kgroup.admin.refusals import code_name
+from kgroup.admin.read.statuses import PartitionStatus, Weight
 from kgroup.domain import TopicPartition
 from kgroup.durations import utc
-from kgroup.errors import KgroupError
 
 if TYPE_CHECKING:
     from kgroup.history.fold.view import RecordedMember
@@ -28,14 +21,6 @@ _LOOK = (
     "look at that process and its log: it is dead, hangs, reads without committing, or lacks rights; which, "
     "is unknown, because neither polls nor rejected requests leave a record"
 )
-QUIET_MS = 15_000
-"""No silence is too long before."""
-PARTLY_MS = 20_000
-"""No silence about one partition of several is too long before."""
-INTERVALS, UNUSUAL_MS = 12, 60_000
-"""How many of the group's usual intervals a member may be silent; how long where they are unknown."""
-AHEAD_MS = 60_000
-"""A record stamped so far in the future has a wrong time, which does not show when it arrived."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,92 +38,36 @@ class Silent:
     waiting: tuple[TopicPartition, ...]
 
 
-def look_at_the_silent(cluster: ClusterView, facts: Sequence[Facts]) -> None:
-    """Find which records have waited for silent members for long; at most two requests per leader."""
-    wanted = [(each, {p for silent in silent_members(each) for p in silent.waiting}) for each in facts]
-    places = {place for _, those in wanted for place in those}
-    if not places:
-        return
-    now_ms = facts[0].now_ms
-    old = list_offsets(cluster, dict.fromkeys(places, now_ms - QUIET_MS))
-    recent = {p for p, at in old.items() if _is_there(at)}
-    ahead = list_offsets(cluster, dict.fromkeys(recent, now_ms + AHEAD_MS)) if recent else {}
-    for each, those in wanted:
-        for place, row in zip(each.places, each.group.offsets, strict=True):
-            if place not in those:
-                continue
-            at = old[place]
-            if isinstance(at, KgroupError):
-                what = f"how long records of {place} have been unread: {at.message}"
-                each.unseen.append(Unseen(LAG, code_name(at), what))
-            # The first record written since lies after the first unread one, or there is none.
-            elif not 0 <= at.offset <= (row.committed_offset or 0) or _is_there(ahead.get(place)):
-                each.old.add(place)
-
-
-def _is_there(at: ListedOffset | KgroupError | None) -> bool:
-    return isinstance(at, ListedOffset) and at.offset >= 0
-
-
-def silent_members(facts: Facts) -> list[Silent]:
-    """Return the members that committed nothing for too long while records wait, longest silence first."""
-    group, state = facts.group, facts.state
-    if state is None or facts.history is None or (group.type == CLASSIC and group.state != STABLE):
-        return []
-    behind = {p for p, row in zip(facts.places, group.offsets, strict=True) if row.lag}
-    newest = max(facts.committed_ms.values(), default=-1)
-    began = max((e.timestamp_ms for e in facts.history if e.kind == "rebalance-completed"), default=-1)
-    # Partitions whose last commit in this generation set them back: their reader does not notice.
-    behind -= {
+def _silent_members(facts: Facts, weight: Weight) -> list[Silent]:
+    """Return the members with stalled partitions of this weight, longest silence first."""
+    stalled = {
         place
-        for event in facts.history or ()
-        if event.kind == "rewound" and event.timestamp_ms >= began
-        for place in event.partitions
-        if facts.committed_ms.get(place, began) <= event.timestamp_ms
+        for place, row in zip(facts.places, facts.group.offsets, strict=True)
+        if row.status is not None
+        and row.status.name == PartitionStatus.STALLED
+        and row.status.weight == weight
     }
-    usual = _usual_interval_ms(facts)
+    if not stalled or facts.state is None:
+        return []
+    newest = max(facts.committed_ms.values(), default=-1)
+    began = max((e.timestamp_ms for e in facts.history or () if e.kind == "rebalance-completed"), default=-1)
     found = []
-    for member in state.view().members.values() if behind else ():
-        last = max([began, *(facts.committed_ms.get(place, -1) for place in member.holds)])
-        since = {
-            p: max(began, at) for p in member.holds & behind if (at := facts.committed_ms.get(p)) is not None
-        }
-        poll_ms = max(member.rebalance_timeout_ms, QUIET_MS)
-        # Compare with others of the group by the coordinator's clock alone; else with the time now.
-        others = newest - last > _bound_ms(usual, poll_ms, UNUSUAL_MS)
-        if others or facts.now_ms - last > _bound_ms(usual, poll_ms, poll_ms):
-            silent_ms = max(newest, facts.now_ms) - last
-            found.append(Silent(member, last, silent_ms, True, others, tuple(sorted(since))))
+    for member in facts.state.view().members.values():
+        waiting = tuple(sorted(member.holds & stalled))
+        if not waiting:
             continue
-        # One fetch may be processed partition by partition.
-        bound = max(PARTLY_MS, 2 * INTERVALS * (usual or UNUSUAL_MS // INTERVALS))
-        stuck = tuple(sorted(p for p, at in since.items() if newest - at > bound))
-        if stuck:
-            first = min(since[p] for p in stuck)
-            found.append(Silent(member, first, newest - first, False, True, stuck))
-    return sorted((s for s in found if s.waiting), key=lambda each: (each.since_ms, name_of(each.member)))
+        since = min(max(began, facts.committed_ms.get(place, -1)) for place in waiting)
+        last = max([began, *(facts.committed_ms.get(place, -1) for place in member.holds)])
+        whole = last <= since or stalled.issuperset(member.holds)
+        since = last if whole else since
+        silent_ms = max(newest, facts.now_ms if whole else newest) - since
+        found.append(Silent(member, since, silent_ms, whole, newest > since, waiting))
+    return sorted(found, key=lambda each: (each.since_ms, name_of(each.member)))
 
 
-def _bound_ms(usual_ms: int | None, poll_ms: int, unknown_ms: int) -> int:
-    """Return the longest silence that means nothing: some usual intervals, at most a poll's."""
-    return min(max(QUIET_MS, INTERVALS * usual_ms) if usual_ms is not None else unknown_ms, poll_ms)
-
-
-def _usual_interval_ms(facts: Facts) -> int | None:
-    """Return the average recent time between two commits of a partition; None if there were too few."""
-    spans = [e for e in facts.history or () if e.kind == "committed" and e.count > 2 * len(e.partitions)]
-    return max(
-        (
-            (e.last_ms - e.timestamp_ms) * len(e.partitions) // (e.count - len(e.partitions))
-            for e in spans[-3:]
-        ),
-        default=None,
-    )
-
-
-def stopped(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield what has stopped, what to do about it, and its evidence."""
-    silent = [each for each in silent_members(facts) if facts.old.intersection(each.waiting)]
+def stopped(facts: Facts, weight: Weight) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield what has stopped, certainly or perhaps, what to do about it, and its evidence."""
+    silent = _silent_members(facts, weight)
     if whole := [each for each in silent if each.whole]:
         yield _stopped_members(facts, whole)
     if partly := [each for each in silent if not each.whole]:

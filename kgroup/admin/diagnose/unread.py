@@ -3,14 +3,16 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 
-from kgroup.admin.diagnose.facts import LAG, LOG_STARTS, TRANSACTIONS, Facts, Going, HeldBack, Unseen
+from kgroup.admin.diagnose.facts import LAG, TRANSACTIONS, Facts, Going
 from kgroup.admin.diagnose.wording import SHOWN
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import SHARE
+from kgroup.admin.read.codes import ERROR
 from kgroup.admin.read.findings import some
-from kgroup.admin.read.offsets import LATEST, READ_COMMITTED, ListedOffset, list_offsets
+from kgroup.admin.read.offsets import list_offsets
 from kgroup.admin.read.open_transactions import open_transactions
 from kgroup.admin.read.record_times import record_times
+from kgroup.admin.read.statuses import PartitionStatus, Unseen
 from kgroup.admin.refusals import code_name
 from kgroup.admin.settings import topic_settings
 from kgroup.domain import TopicPartition
@@ -20,31 +22,46 @@ from kgroup.errors import KgroupError
 Found = tuple[str, str, str, list[str]]
 """A code, the finding, what to do about it, and its evidence."""
 HELD_BACK, GOING = "KG311", "KG312"
-OPEN_MS = 15_000
-"""The age of a transaction's first record from which it counts as one that does not end."""
-MARKERS = 1
 NEAR = 0.75
 """The part of the retention after which an unread record counts as about to be deleted."""
 FETCHED = 20
 """Partitions per round, over all groups, in which the first unread record is read for its time."""
-RETENTION = "retention.ms"
+RETENTION, POLICY = "retention.ms", "cleanup.policy"
 Behind = Mapping[TopicPartition, int]
 """Partitions with unread records, and their committed offsets."""
 
 
 def look_at_the_unread(cluster: ClusterView, facts: Sequence[Facts]) -> None:
     """Find what happens to unread records: a few requests per leader, for all groups."""
-    found = [(each, _behind(each)) for each in facts if LAG not in each.left_out]
-    for look, take in ((TRANSACTIONS, _held_back), (LOG_STARTS, _going)):
-        behind = [(each, those) for each, those in found if look not in each.left_out]
-        if places := {place for _, those in behind for place in those}:
-            take(cluster, behind, places)
+    judged = [each for each in facts if LAG not in each.left_out]
+    behind = [(each, _behind(each)) for each in judged]
+    if places := {place for _, those in behind for place in those}:
+        _going(cluster, behind, places)
+    held = {id(each): _held_back(each) for each in judged if TRANSACTIONS not in each.left_out}
+    if not (places := {place for those in held.values() for place in those}):
+        return
+    try:
+        transactions = open_transactions(cluster, places)
+    except KgroupError:
+        transactions = {}  # it adds to a finding, and decides nothing
+    for each in judged:
+        each.holding = {place: transactions.get(place, ()) for place in held.get(id(each), ())}
+
+
+def _held_back(facts: Facts) -> list[TopicPartition]:
+    return [
+        place
+        for place, row in zip(facts.places, facts.group.offsets, strict=True)
+        if row.status is not None
+        and row.status.name == PartitionStatus.HELD_BACK
+        and row.status.weight == ERROR
+    ]
 
 
 def _behind(facts: Facts) -> dict[TopicPartition, int]:
     unread = {}
     for place, row in zip(facts.places, facts.group.offsets, strict=True):
-        if not row.lag or row.committed_offset is None:
+        if not row.work or row.committed_offset is None:
             continue
         # A share group has finished, or may have, the record at its start offset.
         if facts.group.type != SHARE or row.lag == (row.log_end_offset or 0) - row.committed_offset:
@@ -52,51 +69,22 @@ def _behind(facts: Facts) -> dict[TopicPartition, int]:
     return unread
 
 
-def _held_back(
-    cluster: ClusterView, behind: Sequence[tuple[Facts, Behind]], places: Collection[TopicPartition]
-) -> None:
-    stable = list_offsets(cluster, dict.fromkeys(places, LATEST), isolation=READ_COMMITTED)
-    # A reader of uncommitted records does not stop there; a marker may lie between the two. The log's end was
-    # read before: without an open transaction the stable offset is not below it.
-    stopped = [
-        (
-            each,
-            {
-                place: at.offset
-                for place, row in zip(each.places, each.group.offsets, strict=True)
-                if place in those
-                and isinstance(at := stable[place], ListedOffset)
-                and 0 <= at.offset - those[place] <= MARKERS
-                and at.offset < (row.log_end_offset or 0)
-            },
-        )
-        for each, those in behind
-    ]
-    asked = {place: OPEN_MS for _, those in stopped for place in those}
-    old = _written_before(cluster, asked, stopped) if asked else set()
-    if not old:
-        return
-    try:
-        transactions = open_transactions(cluster, old)
-    except KgroupError:
-        transactions = {}  # it adds to a finding, and decides nothing
-    for each, those in stopped:
-        each.held_back = {
-            place: HeldBack(at, transactions.get(place, ())) for place, at in those.items() if place in old
-        }
-
-
 def _going(
     cluster: ClusterView, behind: Sequence[tuple[Facts, Behind]], places: Collection[TopicPartition]
 ) -> None:
+    names = sorted({place.topic for place in places})
     try:
-        settings = topic_settings(cluster, sorted({place.topic for place in places}), RETENTION)
+        settings, policies = (topic_settings(cluster, names, name) for name in (RETENTION, POLICY))
     except KgroupError:
         return  # a forecast is no part of the verdict
     kept = {
         place: int(value)
         for place in places
-        if isinstance(value := settings.get(place.topic), str) and value.isdigit() and int(value) > 0
+        if isinstance(value := settings.get(place.topic), str)
+        and value.isdigit()
+        and int(value) > 0
+        # Compaction alone deletes nothing by age.
+        and (not isinstance(policy := policies.get(place.topic), str) or "delete" in policy)
     }
     near = _written_before(cluster, {p: int(ms * NEAR) for p, ms in kept.items()}, behind) if kept else set()
     now_ms, left = behind[0][0].now_ms, FETCHED
@@ -136,14 +124,14 @@ def _written_before(
 
 def unread(facts: Facts) -> Iterator[Found]:
     """Yield what holds readers back, and what is about to be lost."""
-    rows = {p: row for p, row in zip(facts.places, facts.group.offsets, strict=True) if p in facts.held_back}
+    rows = {p: row for p, row in zip(facts.places, facts.group.offsets, strict=True) if p in facts.holding}
     if rows:
         evidence = [
             f"{place}: committed {row.committed_offset}, last stable offset "
-            f"{facts.held_back[place].stable_offset}, log end {row.log_end_offset}"
+            f"{row.last_stable_offset}, log end {row.log_end_offset}"
             for place, row in islice(sorted(rows.items()), SHOWN)
         ]
-        known = {each for place in rows for each in facts.held_back[place].transactions}
+        known = {each for those in facts.holding.values() for each in those}
         evidence += [
             f"transactional id {each.transactional_id!r}, producer {each.producer_id}, {each.state}"
             + (f" since {utc(each.start_ms)}" if each.start_ms >= 0 else "")

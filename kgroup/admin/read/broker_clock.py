@@ -4,6 +4,7 @@ No request returns a broker's time. Coordinators stamp what they write, so the n
 `__consumer_offsets` is a lower bound, and on a cluster with any consumer it is seconds old.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kgroup.admin.discovery import ClusterView
@@ -51,17 +52,26 @@ class Clock:
         return None
 
 
-def clock_of(cluster: ClusterView, here_ms: int) -> Clock:
-    """Return the brokers' time from their records; a refusal leaves this machine's."""
+def clock_of(cluster: ClusterView, here_ms: int, also: Iterable[TopicPartition] = ()) -> Clock:
+    """Return the brokers' time from their records, and those of `also`; a refusal leaves this machine's.
+
+    Producers stamp the latter: a time beyond this machine's says nothing.
+    """
     try:
         topic = cluster.topics([OFFSETS_TOPIC])[OFFSETS_TOPIC]
         if not isinstance(topic, TopicDescription):
             return Clock(here_ms)
         places = (TopicPartition(OFFSETS_TOPIC, each.partition) for each in topic.partitions)
         listed = list_offsets(cluster, dict.fromkeys(places, MAX_TIMESTAMP), {OFFSETS_TOPIC: topic})
+        others = list_offsets(cluster, dict.fromkeys(also, MAX_TIMESTAMP)) if also else {}
     except KgroupError:
         return Clock(here_ms)
     stamps = [
         at.timestamp_ms for at in listed.values() if isinstance(at, ListedOffset) and at.timestamp_ms >= 0
+    ]
+    stamps += [
+        at.timestamp_ms
+        for at in others.values()
+        if isinstance(at, ListedOffset) and 0 <= at.timestamp_ms <= here_ms
     ]
     return Clock(here_ms, max(stamps, default=None))

@@ -1,12 +1,7 @@
-"""What a description proves about a group, as findings with stable codes.
-
-KG1xx members and assignment · KG2xx migration between protocols · KG3xx offsets and topics. A code, once
-released, keeps its meaning. Nothing is guessed: no finding needs history or a second poll.
-"""
+"""What a description proves about a group, as findings: none needs history or a second poll."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from kgroup.admin.models import (
     CLASSIC,
@@ -24,47 +19,12 @@ from kgroup.admin.models import (
     Member,
     Tasks,
 )
+from kgroup.admin.read.codes import CODES
 from kgroup.admin.read.members import partitions_of
 from kgroup.admin.shell import command, list_item, word
-from kgroup.domain import MemberStatus, TopicPartition, first_of
+from kgroup.domain import MemberStatus, TopicPartition, count_of, first_of, numbers_by_topic
 
-INFO, WARN, ERROR = "info", "warn", "error"
 SHOWN = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Meaning:
-    """A finding's fixed parts: its severity and its meaning."""
-
-    severity: str
-    title: str
-
-
-CODES: dict[str, Meaning] = {
-    "KG101": Meaning(WARN, "A member has not reached its target assignment"),
-    "KG102": Meaning(WARN, "The group is rebalancing"),
-    "KG103": Meaning(WARN, "A static member left for now and keeps its partitions"),
-    "KG104": Meaning(ERROR, "Partitions of subscribed topics are assigned to no member"),
-    "KG105": Meaning(INFO, "Members have no partitions"),
-    "KG106": Meaning(INFO, "Members share a client id"),
-    "KG107": Meaning(INFO, "Static and dynamic members are mixed"),
-    "KG108": Meaning(ERROR, "A streams group lacks topics of its topology: none of its tasks is assigned"),
-    "KG109": Meaning(WARN, "Connect holds back work of lost workers: no worker runs it meanwhile"),
-    "KG116": Meaning(INFO, "Whether Connect's tasks fail is not in the group: only who runs them is seen"),
-    "KG118": Meaning(INFO, "Deliveries of a share group are not seen: only start offsets and lag are"),
-    "KG119": Meaning(WARN, "A share group has records to deliver and no members"),
-    "KG201": Meaning(INFO, "Members of a consumer group still speak the classic protocol"),
-    "KG211": Meaning(WARN, "Assignments carry user data: the broker will refuse consumer-protocol members"),
-    "KG301": Meaning(
-        ERROR, "A committed offset lies beyond the end of the log: topic recreated, or records lost"
-    ),
-    "KG302": Meaning(WARN, "Offsets are committed for partitions that do not exist"),
-    "KG303": Meaning(WARN, "A subscribed topic does not exist"),
-    "KG304": Meaning(INFO, "The group is empty and holds offsets, which will expire"),
-    "KG305": Meaning(INFO, "Offsets are committed for topics that no member subscribes to"),
-    "KG306": Meaning(WARN, "An assigned partition has no committed offset"),
-}
-
 PartitionCounts = Mapping[str, int | None]
 """Partitions of each topic that was looked up; None for a topic that does not exist."""
 
@@ -249,9 +209,10 @@ def _deliveries(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pa
 
 
 def _without_readers(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
-    if group.type == SHARE and group.state == EMPTY and group.lag_at_least:
+    waiting = (group.lag_at_least or 0) - group.unreadable_lag
+    if group.state == EMPTY and waiting > 0:
         least = "" if group.total_lag is not None else "at least "
-        yield f"{least}{group.lag_at_least} records wait, and the group has no members", "start its consumers"
+        yield f"{least}{waiting} records wait, and the group has no members", "start its consumers"
 
 
 def _upgrading(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
@@ -275,13 +236,22 @@ def _user_data(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pai
 
 
 def _beyond_end(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
-    for row in group.offsets:
-        committed, end = row.committed_offset, row.log_end_offset
-        if committed is not None and end is not None and committed > end:
-            place = word(f"{row.topic}:{row.partition}")
-            reset = command("reset-offsets", group.group_id, options=f"--topic {place} --to-earliest")
-            hint = f"the log may hold records that were never read; once the group is empty: {reset}"
-            yield f"{row.topic}-{row.partition}: {committed} is {committed - end} beyond the end {end}", hint
+    beyond = {
+        TopicPartition(row.topic, row.partition): (row.committed_offset, row.log_end_offset)
+        for row in group.offsets
+        if row.committed_offset is not None
+        and row.log_end_offset is not None
+        and row.committed_offset > row.log_end_offset
+    }
+    if beyond:
+        listed = " ".join(
+            f"--topic {word(f'{topic}:{chr(44).join(map(str, numbers))}')}"
+            for topic, numbers in numbers_by_topic(beyond).items()
+        )
+        reset = command("reset-offsets", group.group_id, options=f"{listed} --to-earliest")
+        hint = f"the log may hold records that were never read; once the group is empty: {reset}"
+        said = [f"{place}: {at} is {at - end} beyond the end {end}" for place, (at, end) in beyond.items()]
+        yield first_of(said, SHOWN, "; "), hint
 
 
 def _gone(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
@@ -321,11 +291,15 @@ def _unsubscribed(group: GroupDescription, topics: PartitionCounts) -> Iterator[
     if not group.known_members or not _subscriptions_known(group):
         return
     wanted = subscribed(group)
-    stale = {r.topic for r in group.offsets if r.committed_offset is not None and r.topic not in wanted}
+    stale = [row for row in group.offsets if row.committed_offset is not None and row.topic not in wanted]
     if stale:
-        names = sorted(stale)
-        hint = command("offsets delete", group.group_id, options=_topic_options(names))
-        yield f"offsets are committed for topics that no member subscribes to: {' '.join(names)}", hint
+        names = sorted({row.topic for row in stale})
+        waiting = sum(row.work or 0 for row in stale)
+        wait = f", and {count_of(waiting, 'record')} wait there" if waiting else ""
+        hint = (
+            "they expire offsets.retention.minutes after the last commit, unless a reader of them comes back"
+        )
+        yield f"offsets are committed for topics that no member subscribes to{wait}: {' '.join(names)}", hint
 
 
 def _uncommitted(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:

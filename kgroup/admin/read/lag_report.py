@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, TypeAlias
 
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import (
@@ -20,15 +20,13 @@ from kgroup.admin.models import (
 )
 from kgroup.admin.read.describe import describe, describe_each
 from kgroup.admin.read.lag import counted
-from kgroup.admin.read.record_times import Untimed, record_times
+from kgroup.admin.read.record_times import Age, Untimed, times_at
 from kgroup.admin.read.statuses import Status
 from kgroup.admin.refusals import code_name
 from kgroup.domain import TopicPartition, value
 from kgroup.errors import KgroupError
 
-if TYPE_CHECKING:
-    Age = int | Untimed | KgroupError
-    Ages = Mapping[tuple[TopicPartition, int], Age]
+Ages: TypeAlias = Mapping[tuple[TopicPartition, int], Age]
 
 AHEAD_MS = 5_000
 """Clocks may differ by this much, and a record that just came still counts as one."""
@@ -177,15 +175,8 @@ def _ages(cluster: ClusterView, groups: Sequence[GroupDescription]) -> Ages:
         if row.work and row.committed_offset is not None
         for offset in (row.committed_offset, _waits_by(group, row))
     }
-    found: dict[tuple[TopicPartition, int], Age] = {}
     now_ms = cluster.now_ms()
-    while left:
-        # One offset per partition at a time: a fetch request names a partition once.
-        offsets = dict(left)
-        left -= set(offsets.items())
-        for partition, written in record_times(cluster, offsets).items():
-            found[partition, offsets[partition]] = _age(now_ms, written)
-    return found
+    return {at: _age(now_ms, written) for at, written in times_at(cluster, left).items()}
 
 
 def _age(now_ms: int, written: Age) -> Age:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import TopicDescription
@@ -30,7 +30,8 @@ class Untimed:
     why: str
 
 
-RecordTimes = dict[TopicPartition, int | Untimed | KgroupError]
+Age: TypeAlias = int | Untimed | KgroupError
+RecordTimes: TypeAlias = dict[TopicPartition, Age]
 
 
 def record_times(cluster: ClusterView, offsets: Mapping[TopicPartition, int]) -> RecordTimes:
@@ -50,6 +51,20 @@ def record_times(cluster: ClusterView, offsets: Mapping[TopicPartition, int]) ->
     for partition, at in pending.items():
         batches = f"{ROUNDS} fetches from offset {offsets[partition]} to {at} brought no record"
         found[partition] = Untimed(f"{batches}: markers of transactions, or compacted away")
+    return found
+
+
+def times_at(
+    cluster: ClusterView, wanted: Iterable[tuple[TopicPartition, int]]
+) -> dict[tuple[TopicPartition, int], Age]:
+    """Return the same for several offsets of a partition: as many rounds as one of them has."""
+    left = set(wanted)
+    found: dict[tuple[TopicPartition, int], Age] = {}
+    while left:
+        # A fetch request names a partition once.
+        offsets = dict(left)
+        left -= set(offsets.items())
+        found |= {(place, offsets[place]): at for place, at in record_times(cluster, offsets).items()}
     return found
 
 

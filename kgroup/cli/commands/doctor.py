@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _MARKS = {"info": "·", "warn": "!", "error": "!!"}
 _WORDS = {"healthy": "healthy", "sick": "NOT HEALTHY", "unknown": "UNKNOWN"}
-LOOKS = ("history", "settings", "transactions", "log-starts", "lag", "assignments")
+LOOKS = ("history", "settings", "transactions", "lag", "assignments")
 
 
 @make(

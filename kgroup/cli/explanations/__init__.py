@@ -6,7 +6,6 @@ from difflib import get_close_matches
 
 from kgroup.cli.explanations.entry import Entry
 from kgroup.cli.explanations.errors import ALIASES, ERRORS, THROWN
-from kgroup.cli.explanations.findings import REMEDIES
 from kgroup.cli.explanations.legacy import LEGACY
 from kgroup.cli.explanations.states import STATES
 from kgroup.errors import ErrorCode
@@ -79,17 +78,11 @@ def _bare(text: str) -> str:
 def findings() -> Mapping[str, Entry]:
     """Return every finding by its bare code, with its remedy."""
     # Imported here: only a KGnnn needs the admin layer.
-    from kgroup.admin.diagnose.doctor import DOCTOR_CODES
-    from kgroup.admin.read.findings import CODES
-    from kgroup.zookeeper.entry.findings import CODES as IN_ZOOKEEPER
+    from kgroup.admin.read.codes import CODES
 
     return {
         _bare(code): Entry(
-            code,
-            "finding",
-            f"{meaning.title} ({meaning.severity}).",
-            cause=REMEDIES[code][0],
-            next=REMEDIES[code][1],
+            code, "finding", f"{known.title} ({known.severity}).", cause=known.remedy, next=known.next
         )
-        for code, meaning in {**CODES, **DOCTOR_CODES, **IN_ZOOKEEPER}.items()
+        for code, known in CODES.items()
     }

@@ -4,19 +4,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from kgroup.admin.models import Finding, GroupDescription
-from kgroup.admin.read.findings import INFO, WARN, Meaning, subscribed
+from kgroup.admin.read.codes import CODES
 from kgroup.admin.read.findings import find as find_in_all
+from kgroup.admin.read.findings import subscribed
 from kgroup.admin.refusals import code_name
 from kgroup.domain import TopicPartition, first_of
 from kgroup.errors import ErrorCode, KgroupError
 from kgroup.zookeeper.groups.nodes import OFFSETS, GroupNodes
 
-CODES: dict[str, Meaning] = {
-    "KG401": Meaning(INFO, "Offsets are committed to Kafka (offsets.storage=kafka), not to ZooKeeper"),
-    "KG402": Meaning(WARN, "Partitions have no owner, or one that is not registered"),
-    "KG403": Meaning(WARN, "Committed offsets in ZooKeeper differ from those in Kafka"),
-    "KG404": Meaning(INFO, "Consumers are registered and no offset is committed anywhere"),
-}
 _IN_ALL = frozenset({"KG105", "KG301", "KG302", "KG303", "KG305", "KG306"})
 SHOWN = 5
 

@@ -1,0 +1,256 @@
+"""The statuses that only the history decides: whether a partition's reader goes on.
+
+A description leaves them open, and says so. Time is judged by records: how long the oldest unread one has
+waited, beside how long the group takes with its other partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+from kgroup.admin.diagnose.facts import HISTORY, LAG, Facts
+from kgroup.admin.discovery import ClusterView
+from kgroup.admin.models import SHARE, OffsetRow
+from kgroup.admin.read.broker_clock import Clock, clock_of
+from kgroup.admin.read.offsets import ListedOffset, list_offsets
+from kgroup.admin.read.record_times import Age, Untimed, times_at
+from kgroup.admin.read.statuses import (
+    UNSEEN,
+    WARN,
+    Owner,
+    PartitionFacts,
+    PartitionStatus,
+    Progress,
+    Status,
+    Unseen,
+    status_of,
+    unknown,
+)
+from kgroup.admin.refusals import code_name
+from kgroup.domain import TopicPartition
+from kgroup.durations import utc
+from kgroup.errors import KgroupError
+
+SAMPLES = 5
+"""The number of a group's partitions by which its usual delay is measured."""
+AHEAD_MS = 60_000
+"""A record stamped so far in the future has a wrong time, which does not show when it arrived."""
+At: TypeAlias = tuple[TopicPartition, int]
+Times: TypeAlias = Mapping[At, Age]
+
+
+def judge(cluster: ClusterView, facts: Sequence[Facts]) -> None:
+    """Give each partition the status that the history shows, in a few requests per leader for all groups."""
+    judged = [each for each in facts if each.group.type != SHARE and LAG not in each.left_out]
+    waiting = {id(each): dict(_undecided(each)) for each in judged}
+    wanted = {at for each in judged for at in _records_of(each, waiting[id(each)])}
+    times = times_at(cluster, wanted) if wanted else {}
+    for each in judged:
+        undecided = waiting[id(each)]
+        if undecided:
+            each.clock = each.clock or clock_of(cluster, each.now_ms, undecided)
+        fresh = _fresh(cluster, each)
+        statuses = {place: _status(each, place, row, undecided, times) for place, row in undecided.items()}
+        _set(each, statuses | fresh | dict(_former(each)))
+
+
+def _set(facts: Facts, statuses: Mapping[TopicPartition, Status]) -> None:
+    if statuses:
+        rows = tuple(
+            replace(row, status=statuses[place]) if place in statuses else row
+            for place, row in zip(facts.places, facts.group.offsets, strict=True)
+        )
+        facts.group = replace(facts.group, offsets=rows)
+
+
+def _undecided(facts: Facts) -> Iterator[tuple[TopicPartition, OffsetRow]]:
+    """Yield the partitions whose status the history decides."""
+    for place, row in zip(facts.places, facts.group.offsets, strict=True):
+        if row.status is not None and row.status.unseen is not None and row.status.unseen.look == HISTORY:
+            yield place, row
+
+
+def _records_of(facts: Facts, undecided: Mapping[TopicPartition, OffsetRow]) -> Iterator[At]:
+    """Yield the records whose times decide: the oldest unread ones, and the newest that others have read."""
+    if not undecided or facts.history is None:
+        return
+    for place, row in undecided.items():
+        if row.committed_offset is not None:
+            yield place, row.committed_offset
+    yield from _samples(facts, undecided)
+
+
+def _samples(facts: Facts, undecided: Mapping[TopicPartition, OffsetRow]) -> list[At]:
+    """Return the last record read of some other partitions, of the same ones where there are no others."""
+    read = [
+        (place, row.committed_offset - 1)
+        for place, row in zip(facts.places, facts.group.offsets, strict=True)
+        if row.committed_offset and place in facts.committed_ms
+    ]
+    others = [at for at in read if at[0] not in undecided]
+    newest = sorted(others or read, key=lambda at: -facts.committed_ms[at[0]])
+    return newest[:SAMPLES]
+
+
+def _status(
+    facts: Facts,
+    place: TopicPartition,
+    row: OffsetRow,
+    undecided: Mapping[TopicPartition, OffsetRow],
+    times: Times,
+) -> Status:
+    if HISTORY in facts.left_out:
+        return Status(PartitionStatus.READING, "ok", "whether its reader goes on was left out")
+    if facts.history is None or facts.state is None or row.committed_offset is None:
+        missed = next((each for each in facts.unseen if each.look == HISTORY), None)
+        what = "its history is not known, which shows whether its reader goes on"
+        return unknown(missed or Unseen(HISTORY, "NOT_SEEN", what))
+    waits = times.get((place, row.committed_offset))
+    if not isinstance(waits, int):
+        return unknown(_untimed(place, waits))
+    clock = facts.clock or Clock(facts.now_ms)
+    if waits > facts.now_ms + AHEAD_MS:
+        what = f"{place}: the record at {row.committed_offset} is stamped {utc(waits)}, in the future"
+        return unknown(Unseen("record times", "FUTURE", what))
+    made = _progress(facts, place, waits, undecided, times)
+    found = []
+    # By the brokers' clock at least, by this machine's at most: where they differ, neither decides.
+    for now_ms in dict.fromkeys((waits + clock.age_ms(waits), max(facts.now_ms, clock.newest_ms or 0))):
+        known = PartitionFacts(
+            row.log_end_offset or 0,
+            committed=row.committed_offset,
+            waited_ms=max(now_ms - waits, 0),
+            owner=_owner(facts, row),
+            progress=made,
+            now_ms=now_ms,
+        )
+        found.append(status_of(known))
+    first, last = found[0], found[-1]
+    if first.name == last.name and first.weight == last.weight:
+        return first
+    return unknown(Unseen("clock", "CLOCK_UNSURE", f"{place}: how long records wait: {clock.words}"))
+
+
+def _untimed(place: TopicPartition, found: Age | None) -> Unseen:
+    if isinstance(found, KgroupError):
+        return Unseen("record times", code_name(found), f"{place}: {found.message}")
+    why = found.why if isinstance(found, Untimed) else "the time of its oldest unread record is not known"
+    return Unseen("record times", "NOT_SEEN", f"{place}: {why}")
+
+
+def _owner(facts: Facts, row: OffsetRow) -> Owner | None:
+    recorded = facts.state.view().members.get(row.member_id or "") if facts.state is not None else None
+    name = row.instance_id or row.member_id or ""
+    if recorded is None or recorded.rebalance_timeout_ms < 0:
+        return Owner(name)
+    return Owner(name, poll_ms=recorded.rebalance_timeout_ms)
+
+
+def _progress(
+    facts: Facts,
+    place: TopicPartition,
+    waits_ms: int,
+    undecided: Mapping[TopicPartition, OffsetRow],
+    times: Times,
+) -> Progress | None:
+    """Return what the log says of a partition's reading; None where its offset was set back.
+
+    Its reader does not notice that: it reads on where it was.
+    """
+    events = facts.history or ()
+    began = max((e.timestamp_ms for e in events if e.kind == "rebalance-completed"), default=-1)
+    at = facts.committed_ms.get(place, -1)
+    if any(e.kind == "rewound" and began <= e.timestamp_ms >= at and place in e.partitions for e in events):
+        return None
+    since = max(at, began)
+    delays = [
+        facts.committed_ms[where] - written
+        for where, offset in _samples(facts, undecided)
+        if isinstance(written := times.get((where, offset)), int)
+    ]
+    others = {where: ms for where, ms in facts.committed_ms.items() if where != place}
+    older = [
+        where
+        for where, row in undecided.items()
+        if others.get(where, -1) > max(since, waits_ms)
+        and row.member_id == undecided[place].member_id
+        and isinstance(first := times.get((where, row.committed_offset or 0)), int)
+        and first <= waits_ms
+    ]
+    return Progress(
+        since,
+        max(others.values(), default=-1),
+        max(delays, default=0),
+        _loops(facts, max(at, waits_ms)),
+        str(min(older)) if older else "",
+    )
+
+
+def _loops(facts: Facts, since_ms: int) -> int:
+    """Return how many members joined after this moment and were gone again, while nothing was committed."""
+    if max(facts.committed_ms.values(), default=-1) > since_ms:
+        return 0
+    joined: set[str | None] = set()
+    ended = 0
+    for event in facts.history or ():
+        if event.timestamp_ms < since_ms:
+            continue
+        if event.kind == "member-replaced":
+            ended += 1
+        elif event.kind == "member-joined":
+            joined.add(event.member_id)
+        elif event.kind == "member-left-or-expired" and event.member_id in joined:
+            ended += 1
+    return ended
+
+
+def _fresh(cluster: ClusterView, facts: Facts) -> dict[TopicPartition, Status]:
+    """Return the statuses of partitions without a commit, by what came since their owner got them."""
+    begun = [
+        (place, row)
+        for place, row in zip(facts.places, facts.group.offsets, strict=True)
+        if row.status is not None and row.status.name == PartitionStatus.NOT_BEGUN
+    ]
+    began = max((e.timestamp_ms for e in facts.history or () if e.kind == "rebalance-completed"), default=-1)
+    if not begun or began < 0:
+        return {}
+    found = {}
+    listed = list_offsets(cluster, dict.fromkeys((place for place, _ in begun), began))
+    for place, row in begun:
+        came = listed[place]
+        waited: int | Unseen = 0
+        if isinstance(came, KgroupError):
+            waited = Unseen("record times", code_name(came), f"{place}: {came.message}")
+        elif isinstance(came, ListedOffset) and came.offset >= 0:
+            waited = facts.age_ms(came.timestamp_ms)
+        known = PartitionFacts(row.log_end_offset or 0, waited_ms=waited, owner=_owner(facts, row), start=-1)
+        found[place] = status_of(known)
+    return found
+
+
+def _former(facts: Facts) -> Iterator[tuple[TopicPartition, Status]]:
+    """Yield what the history says of partitions whatever else is known of them."""
+    stopped = _read_of_late(facts)
+    for place, row in zip(facts.places, facts.group.offsets, strict=True):
+        if row.status is None or row.status.weight == UNSEEN:
+            continue
+        if place in facts.rebuilt and row.committed_offset is not None:
+            known = PartitionFacts(row.log_end_offset or 0, rebuilt=True, committed=row.committed_offset)
+            yield place, status_of(known)
+        elif row.status.name == PartitionStatus.UNSUBSCRIBED and row.work and place in stopped:
+            why = (
+                f"no member subscribes to it; it was read until {utc(stopped[place])}, and records wait since"
+            )
+            yield place, Status(PartitionStatus.UNSUBSCRIBED, WARN, why)
+
+
+def _read_of_late(facts: Facts) -> dict[TopicPartition, int]:
+    """Return when partitions were last committed by members, in the span that counts."""
+    return {
+        place: event.last_ms
+        for event in facts.recent
+        if event.kind == "committed"
+        for place in event.partitions
+    }

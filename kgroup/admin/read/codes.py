@@ -1,0 +1,330 @@
+"""Every finding of `describe` and `doctor`: what its code means, how much it matters, and what to do.
+
+KG1xx members and assignment · KG2xx migration between protocols · KG3xx offsets and topics · KG4xx groups in
+ZooKeeper. A code, once released, keeps its meaning.
+"""
+
+from dataclasses import dataclass
+
+INFO, WARN, ERROR = "info", "warn", "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A finding's fixed parts.
+
+    `next` are commands to begin with, with GROUP, TOPIC and ID to fill in; each shows something, or a plan.
+    `status` is the status of the partitions it is about, "" if it is about the group.
+    """
+
+    severity: str
+    title: str
+    remedy: str
+    next: tuple[str, ...]
+    status: str = ""
+
+
+_DOCTOR, _DESCRIBE, _BLAME = "kgroup doctor GROUP", "kgroup describe GROUP", "kgroup blame GROUP"
+_OFFSETS = "kgroup describe GROUP --section offsets"
+_HISTORY = "kgroup replay-log GROUP --since 1h"
+_CONFIG = "kgroup config get GROUP"
+_BOTH = "kgroup describe GROUP --zookeeper HOST:PORT"
+
+CODES: dict[str, Code] = {
+    "KG101": Code(
+        WARN,
+        "A member has not reached its target assignment",
+        "Usually passes within the rebalance timeout. If it lasts, restart the named member.",
+        (_DOCTOR,),
+        "moving",
+    ),
+    "KG102": Code(
+        WARN,
+        "The group is rebalancing",
+        "Wait for it to end. If it lasts, doctor names the member it waits for.",
+        (_DOCTOR, _BLAME),
+        "moving",
+    ),
+    "KG103": Code(
+        WARN,
+        "A static member left for now and keeps its partitions",
+        "Start the member again, or remove it: until then its partitions are not read.",
+        ("kgroup remove-members GROUP --left-only",),
+        "absent",
+    ),
+    "KG104": Code(
+        ERROR,
+        "Partitions of subscribed topics are assigned to no member",
+        "Wait for a running rebalance; else start a member, or see which assignor leaves them out.",
+        (_DOCTOR,),
+        "unread",
+    ),
+    "KG105": Code(
+        INFO,
+        "Members have no partitions",
+        "Nothing, if they are spares. Else add partitions, or stop members.",
+        (_DESCRIBE,),
+    ),
+    "KG106": Code(
+        INFO,
+        "Members share a client id",
+        "Give each client a client.id of its own: quotas and broker logs distinguish them.",
+        (_DESCRIBE,),
+    ),
+    "KG107": Code(
+        INFO,
+        "Static and dynamic members are mixed",
+        "Give all members a group.instance.id, or none: only static ones restart unnoticed.",
+        (_DESCRIBE,),
+    ),
+    "KG108": Code(
+        ERROR,
+        "A streams group lacks topics of its topology: none of its tasks is assigned",
+        "Create the named topics with the partitions that the topology needs.",
+        (_DESCRIBE,),
+    ),
+    "KG109": Code(
+        WARN,
+        "Connect holds back work of lost workers: no worker runs it meanwhile",
+        "Start the lost worker within scheduled.rebalance.max.delay.ms; after it the others get its work.",
+        (_DESCRIBE, _BLAME),
+    ),
+    "KG110": Code(
+        WARN,
+        "An instance id changes hands repeatedly: two processes may share it",
+        "Find the two processes with this group.instance.id, and give one of them another.",
+        (_HISTORY, _BLAME),
+    ),
+    "KG111": Code(
+        WARN,
+        "The group rebalances repeatedly",
+        "Find what sets the rebalances off: restarts, session time-outs, or slow polls.",
+        (_HISTORY, _BLAME),
+    ),
+    "KG112": Code(
+        ERROR,
+        "A rebalance is stuck: it waits for members",
+        "Restart the members it waits for, or remove those that are gone.",
+        (_DOCTOR,),
+    ),
+    "KG113": Code(
+        WARN,
+        "Static members take longer to restart than session.timeout.ms",
+        "Raise the session timeout above the time of a restart, or restart faster.",
+        (_CONFIG, _HISTORY),
+    ),
+    "KG114": Code(
+        WARN,
+        "Registered instance ids are missing for longer than the group waits",
+        "Start the missing members, or remove them from the list.",
+        ("kgroup member unregister GROUP",),
+    ),
+    "KG115": Code(
+        WARN,
+        "The group has fewer active members than its target size",
+        "Start more members, or lower the target size.",
+        ("kgroup member register GROUP --target-size N",),
+    ),
+    "KG116": Code(
+        INFO,
+        "Whether Connect's tasks fail is not in the group: only who runs them is seen",
+        "Ask Connect's REST API: GET /connectors?expand=status.",
+        (_DESCRIBE,),
+    ),
+    "KG117": Code(
+        INFO,
+        "The group has as many members as its broker allows, or that limit is not known",
+        "Raise the broker's limit, or stop a member before another one joins.",
+        (_DOCTOR,),
+    ),
+    "KG118": Code(
+        INFO,
+        "Deliveries of a share group are not seen: only start offsets and lag are",
+        "Read what was released and given up in the log; locks are in the brokers' metrics only.",
+        ("kgroup lag GROUP", _HISTORY),
+    ),
+    "KG119": Code(
+        WARN,
+        "Records wait, and the group has no members",
+        "Start the group's consumers.",
+        ("kgroup lag GROUP --time",),
+        "unread",
+    ),
+    "KG120": Code(
+        WARN,
+        "Offsets are committed from outside the membership",
+        "Find the tool or the consumer that commits in this group's name, and give it a group id of its own.",
+        (_HISTORY,),
+    ),
+    "KG121": Code(
+        WARN,
+        "Members subscribe to topics that no other member shares: several applications use one group id",
+        "Give each application a group id of its own: a rebalance of one stops the other.",
+        (_DESCRIBE,),
+    ),
+    "KG201": Code(
+        INFO,
+        "Members of a consumer group still speak the classic protocol",
+        "Finish the rolling restart with group.protocol=consumer.",
+        ("kgroup upgrade watch GROUP",),
+    ),
+    "KG211": Code(
+        WARN,
+        "Assignments carry user data: the broker will refuse consumer-protocol members",
+        "Change to an assignor without user data, or upgrade the group while it is empty.",
+        ("kgroup upgrade plan GROUP",),
+    ),
+    "KG301": Code(
+        ERROR,
+        "A committed offset lies beyond the end of the log: topic recreated, or records lost",
+        "Find out whether the topic was recreated. If so, read the new one from its start, not its end.",
+        (_OFFSETS, "kgroup reset-offsets GROUP --topic TOPIC --to-earliest"),
+        "beyond-end",
+    ),
+    "KG302": Code(
+        WARN,
+        "Offsets are committed for partitions that do not exist",
+        "Delete them if the topic is gone for good.",
+        ("kgroup offsets delete GROUP --topic TOPIC",),
+        "gone",
+    ),
+    "KG303": Code(
+        WARN,
+        "A subscribed topic does not exist",
+        "Create the topic, or correct the subscription.",
+        ("kgroup cluster topics", _DESCRIBE),
+    ),
+    "KG304": Code(
+        INFO,
+        "The group is empty and holds offsets, which will expire",
+        "Nothing, if its readers come back in time. Else keep the offsets.",
+        ("kgroup offsets export GROUP",),
+    ),
+    "KG305": Code(
+        INFO,
+        "Offsets are committed for topics that no member subscribes to",
+        "Nothing, if they are no longer read: their offsets expire by themselves. Else start their readers.",
+        ("kgroup lag GROUP", _OFFSETS),
+        "unsubscribed",
+    ),
+    "KG306": Code(
+        WARN,
+        "An assigned partition has no committed offset",
+        "Wait for the first commit. If it does not come, see auto.offset.reset.",
+        (_OFFSETS,),
+        "not-begun",
+    ),
+    "KG307": Code(
+        WARN,
+        "The group's offsets expire soon",
+        "Keep the offsets, or start a reader before they expire.",
+        ("kgroup offsets export GROUP", _DOCTOR),
+    ),
+    "KG308": Code(
+        ERROR,
+        "Records were deleted before the group read them",
+        "Those records are lost. Let the group catch up, or raise the topic's retention.",
+        ("kgroup lag GROUP", _DOCTOR),
+        "purged",
+    ),
+    "KG309": Code(
+        ERROR,
+        "A transaction holds offsets open: new readers wait until it ends",
+        "Find the producer, and let it end the transaction; Kafka's kafka-transactions.sh can abort it.",
+        (_DOCTOR,),
+    ),
+    "KG310": Code(
+        ERROR,
+        "A member has stopped committing while records wait for it",
+        "Look at the named client: it polls and does not commit, or hangs.",
+        (_DOCTOR, _BLAME),
+        "stalled",
+    ),
+    "KG311": Code(
+        ERROR,
+        "A transaction that does not end holds back readers of committed records",
+        "Find the producer, and let it end the transaction; Kafka's kafka-transactions.sh can abort it.",
+        (_DOCTOR,),
+        "held-back",
+    ),
+    "KG312": Code(
+        WARN,
+        "Unread records are about to be deleted",
+        "Start or add readers, or raise the topic's retention, before the records are deleted.",
+        ("kgroup lag GROUP --time", _DOCTOR),
+    ),
+    "KG313": Code(
+        WARN,
+        "Committed offsets were lost with a topic that was deleted",
+        "Nothing brings the records back. Correct the subscription, or create the topic again.",
+        (_DOCTOR, _HISTORY),
+    ),
+    "KG314": Code(
+        WARN,
+        "Members of a share group finish no records while records wait",
+        "Look at what the members process: a record is done when it is acknowledged or given up.",
+        ("kgroup lag GROUP --rate 30s", _CONFIG),
+    ),
+    "KG315": Code(
+        WARN,
+        "The lag of a share group grows while its members finish records",
+        "Start more members: several may read one partition. A short peak of records looks the same.",
+        ("kgroup lag GROUP --rate 30s", _DOCTOR),
+    ),
+    "KG316": Code(
+        WARN,
+        "Records of a share group were given up at the delivery count limit",
+        "These records are not delivered again. Find out why no member accepted them; send them again.",
+        (_HISTORY, _CONFIG),
+    ),
+    "KG317": Code(
+        INFO,
+        "Members of a share group rejected records",
+        "Nothing, if the members mean it. Rejected records are not delivered again.",
+        (_HISTORY,),
+    ),
+    "KG318": Code(
+        INFO,
+        "Records of a share group came back: released, or their locks timed out",
+        "If members release them, look at what they process; else their locks are shorter than the work.",
+        (_HISTORY, _CONFIG),
+    ),
+    "KG319": Code(
+        ERROR,
+        "Offsets were committed for a former topic of the same name",
+        "Decide where to begin in the new topic: its records from the start, or from now on.",
+        (_OFFSETS, "kgroup reset-offsets GROUP --topic TOPIC --to-earliest"),
+        "recreated",
+    ),
+    "KG320": Code(
+        WARN,
+        "A partition falls behind: its reader works on older records of another one first",
+        "Add members or partitions, or process faster: records arrive faster than they are read.",
+        ("kgroup lag GROUP --rate 30s", "kgroup lag GROUP --time"),
+        "falling-behind",
+    ),
+    "KG401": Code(
+        INFO,
+        "Offsets are committed to Kafka (offsets.storage=kafka), not to ZooKeeper",
+        "Read the offsets from Kafka.",
+        (_DESCRIBE,),
+    ),
+    "KG402": Code(
+        WARN,
+        "Partitions have no owner, or one that is not registered",
+        "Wait for a rebalance to end. If it lasts, restart the consumers.",
+        (_BOTH,),
+    ),
+    "KG403": Code(
+        WARN,
+        "Committed offsets in ZooKeeper differ from those in Kafka",
+        "See which of the two the consumers read (offsets.storage) before you move the group.",
+        (_BOTH,),
+    ),
+    "KG404": Code(
+        INFO,
+        "Consumers are registered and no offset is committed anywhere",
+        "Wait for the first commit; without one, a restart reads from auto.offset.reset.",
+        (_BOTH,),
+    ),
+}

@@ -1,3 +1,0 @@
-"""For `explain`: the findings about groups in ZooKeeper."""
-
-from kgroup.zookeeper.groups.findings import CODES as CODES
