@@ -14,7 +14,7 @@ from kgroup.admin.diagnose.full import full
 from kgroup.admin.diagnose.given_up import came_back, given_up, known_deliveries, rejected
 from kgroup.admin.diagnose.lost import lost
 from kgroup.admin.diagnose.restarts import slow_restarts
-from kgroup.admin.diagnose.restless import flapping, restless
+from kgroup.admin.diagnose.restless import flapping, from_outside, restless
 from kgroup.admin.diagnose.stopped import stopped
 from kgroup.admin.diagnose.unread import unread
 from kgroup.admin.diagnose.wording import SHOWN, name_of, removal_of, whereabouts
@@ -55,6 +55,7 @@ _LOOKS: dict[str, Callable[[Facts], Iterator[tuple[str, str, Sequence[str]]]]] =
     "KG111": restless,
     "KG113": slow_restarts,
     "KG117": full,
+    "KG120": from_outside,
     "KG313": lost,
     "KG314": standing_still,
     "KG315": falling_behind,
@@ -281,7 +282,7 @@ _BY_STATUS: Mapping[PartitionStatus, tuple[str, str, str]] = {
     PartitionStatus.RECREATED: (
         "KG319",
         "{some}: the topic was created again after the commit",
-        "readers go on there in the new topic: reset the offsets once the group is empty, perhaps to the start",
+        "readers go on there in the new topic: once the group is empty, reset its offsets to the start",
     ),
     PartitionStatus.NOT_BEGUN: (
         "KG306",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.models import CLASSIC
+from kgroup.admin.read.findings import some
 from kgroup.admin.shell import command
 from kgroup.domain import count_of, first_of
 from kgroup.durations import utc
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 FLAPS, REBALANCES, AGAIN = 3, 5, 2
 STORM_MS = 300_000
 """A storm is recent: rebalances longer ago belong to none."""
+REPEATED_MS = 10_000
+"""Commits over so long are no single change."""
 SHORT_LIVED_MS = 60_000
 """A member that leaves this soon after joining was not restarted: deployments leave members running."""
 Found = tuple[str, str, list[str]]
@@ -76,6 +79,23 @@ def _unexplained(facts: Facts) -> tuple[list[Event], int]:
     return short, same
 
 
+def from_outside(facts: Facts) -> Iterator[Found]:
+    """Yield that others than members commit again and again; a single change of an admin does not."""
+    outside = [
+        event
+        for event in facts.recent
+        if event.kind in ("committed-outside", "committed-unowned")
+        and event.last_ms - event.timestamp_ms >= REPEATED_MS
+    ]
+    if outside:
+        places = {place for event in outside for place in event.partitions}
+        yield (
+            f"offsets of {some(places)} are committed again and again by no member of the group",
+            "a consumer with assign(), or a tool, uses this group id: give it one of its own",
+            [f"from {utc(e.timestamp_ms)} to {utc(e.last_ms)}: {e.detail}" for e in outside[-FLAPS:]],
+        )
+
+
 def flapping(facts: Facts) -> Iterator[Found]:
     """Yield the instance ids that were taken over repeatedly, with their members."""
     replaced: defaultdict[str, list[Event]] = defaultdict(list)
@@ -86,6 +106,6 @@ def flapping(facts: Facts) -> Iterator[Found]:
         if len(events) >= FLAPS:
             yield (
                 f"{instance_id} was taken over {len(events)} times since {utc(facts.since_ms)}",
-                "give every process a group.instance.id of its own; kgroup explain FENCED_INSTANCE_ID",
+                "two processes share it, or one crashes and returns; kgroup explain FENCED_INSTANCE_ID",
                 [f"at {utc(event.timestamp_ms)}: {event.detail}" for event in events[-FLAPS:]],
             )

@@ -91,7 +91,7 @@ CODES: dict[str, Code] = {
     ),
     "KG110": Code(
         WARN,
-        "An instance id changes hands repeatedly: two processes may share it",
+        "An instance id changes hands repeatedly: two processes share it, or one crashes again and again",
         "Find the two processes with this group.instance.id, and give one of them another.",
         (_HISTORY, _BLAME),
     ),

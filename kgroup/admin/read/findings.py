@@ -224,6 +224,27 @@ def _upgrading(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pai
         )
 
 
+def _applications(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
+    """Yield members whose topics no other member reads: they share a group id and nothing else."""
+    if not _subscriptions_known(group) or group.type not in (CLASSIC, CONSUMER, SHARE):
+        return
+    apart: list[tuple[set[str], list[Member]]] = []
+    for member in group.known_members:
+        names, members = set(member.subscribed_topics or ()), [member]
+        for one in [each for each in apart if each[0] & names]:
+            apart.remove(one)
+            names |= one[0]
+            members += one[1]
+        apart.append((names, members))
+    if len(apart) > 1:
+        said = [f"{_names(members)} {' '.join(sorted(names))}" for names, members in apart]
+        hint = "give each application a group id of its own: a rebalance of one stops the others"
+        yield (
+            f"{len(apart)} sets of members share no topic: {'; '.join(said)}",
+            hint,
+        )
+
+
 def _user_data(group: GroupDescription, topics: PartitionCounts) -> Iterator[Pair]:
     carrying = [m for m in group.known_members if m.user_data_bytes]
     # Kafka Streams always carries user data, and does not move to the consumer protocol.
@@ -329,6 +350,7 @@ _CHECKS: dict[str, Callable[[GroupDescription, PartitionCounts], Iterator[Pair]]
     "KG116": _task_states,
     "KG118": _deliveries,
     "KG119": _without_readers,
+    "KG121": _applications,
     "KG201": _upgrading,
     "KG211": _user_data,
     "KG301": _beyond_end,

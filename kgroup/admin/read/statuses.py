@@ -76,8 +76,7 @@ class Progress:
     `since_ms` is the last sign that it was read: its commit, or the time when its owner got it. `others_ms`
     is the newest commit of the group's other partitions. `usual_ms` is how long the group takes from the
     arrival of a record to its commit. `generations` ended since its last commit while this record waited.
-    `busy` names a partition of the same owner whose records are older and whose commits go on. `grows`: the
-    age of the oldest unread record has grown although offsets were committed.
+    `busy` names a partition of the same owner whose records are older and whose commits go on.
     """
 
     since_ms: int
@@ -85,7 +84,6 @@ class Progress:
     usual_ms: int = 0
     generations: int = 0
     busy: str = ""
-    grows: bool = False
 
 
 Fact = bool | Unseen
@@ -305,12 +303,6 @@ def _stalled(f: PartitionFacts) -> Status | Unseen | None:
     return None
 
 
-def _falling_behind(f: PartitionFacts) -> Status | Unseen | None:
-    if isinstance(f.progress, Progress) and f.progress.grows:
-        return Status(PartitionStatus.FALLING_BEHIND, WARN, "its oldest unread record gets older")
-    return None
-
-
 _NO_LEADER = frozenset(
     {"LEADER_NOT_AVAILABLE", "UNREACHABLE", "NOT_LEADER_OR_FOLLOWER", "KAFKA_STORAGE_ERROR"}
 )
@@ -327,6 +319,5 @@ RULES: Final[tuple[Rule, ...]] = (
     _absent,
     _not_begun,
     _stalled,
-    _falling_behind,
 )
 """The statuses in order: the first that holds counts; where none does, the partition is being read."""
