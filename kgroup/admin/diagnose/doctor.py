@@ -4,7 +4,7 @@ The verdict is healthy only when every poll succeeded and found no error. A fail
 that the operator excludes does not (docs/decisions/0025-what-healthy-means.md).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kgroup.admin.diagnose.checks import Diagnosis, diagnoses
@@ -21,7 +21,8 @@ from kgroup.admin.models import GroupDescription, ItemError
 from kgroup.admin.read.broker_clock import clock_of
 from kgroup.admin.read.codes import ERROR, INFO, WARN
 from kgroup.admin.read.describe import describe_each
-from kgroup.admin.read.statuses import Unseen
+from kgroup.admin.read.statuses import WEIGHTS, PartitionStatus, Unseen, Weight
+from kgroup.domain import grouped
 
 __all__ = ["LOOKS", "Checkup", "Diagnosis", "Examined", "Unseen", "examine_all"]
 HEALTHY, SICK, UNKNOWN = "healthy", "sick", "unknown"
@@ -30,12 +31,23 @@ _RANK = {ERROR: 0, WARN: 1, INFO: 2}
 
 
 @dataclass(frozen=True, slots=True)
+class Alike:
+    """The partitions with the same status, how much it matters, and why for the first of them."""
+
+    status: PartitionStatus
+    weight: Weight
+    partitions: tuple[str, ...]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Checkup:
-    """The findings, worst first, and what could not be seen."""
+    """The findings, worst first, the statuses of the partitions, worst first, and what could not be seen."""
 
     group: GroupDescription
     findings: tuple[Diagnosis, ...]
     unseen: tuple[Unseen, ...]
+    statuses: tuple[Alike, ...] = ()
 
     @property
     def verdict(self) -> str:
@@ -131,5 +143,19 @@ def _settled(cluster: ClusterView, facts: Sequence[Facts], patience_s: float) ->
             for error in group.errors
         )
         # The rows are used up, and are most of what a group takes.
-        done[group.group_id] = Checkup(replace(group, offsets=()), tuple(found), (*unread, *each.unseen))
+        statuses = tuple(_alike(each))
+        done[group.group_id] = Checkup(
+            replace(group, offsets=()), tuple(found), (*unread, *each.unseen), statuses
+        )
     return done
+
+
+def _alike(facts: Facts) -> Iterator[Alike]:
+    """Yield the statuses of a group's partitions, worst first."""
+    by_status = grouped(
+        ((status.name, status.weight), (str(place), status.why))
+        for place, row in zip(facts.places, facts.group.offsets, strict=True)
+        if (status := row.status) is not None
+    )
+    for (name, weight), those in sorted(by_status.items(), key=lambda each: -WEIGHTS.index(each[0][1])):
+        yield Alike(name, weight, tuple(place for place, _ in those), those[0][1])

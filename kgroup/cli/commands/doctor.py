@@ -167,6 +167,7 @@ def _json(checkup: "Checkup") -> Document:
         "verdict": checkup.verdict,
         "healthy": checkup.healthy,
         "findings": [asdict(found) for found in checkup.findings],
+        "statuses": [asdict(alike) for alike in checkup.statuses],
         "skipped": [f"{each.look}: {each.message}" for each in checkup.unseen],
     }
 

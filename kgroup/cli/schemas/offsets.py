@@ -4,6 +4,8 @@ from collections.abc import Mapping
 
 from kgroup.admin.change.offset_plans import PlannedGroup
 from kgroup.admin.diagnose.checks import Diagnosis
+from kgroup.admin.diagnose.doctor import Alike
+from kgroup.admin.diagnose.doctor import Alike
 from kgroup.admin.migrate.models import Check
 from kgroup.admin.models import GroupResult, GroupType
 from kgroup.admin.read.conditions import Waited
@@ -73,6 +75,7 @@ _CHECKUP = record(
     verdict=one_of("healthy", "sick", "unknown"),
     healthy=note(nullable(BOOLEAN), "null for unknown"),
     findings=array(schema_of(Diagnosis)),
+    statuses=note(array(schema_of(Alike)), "of the partitions, worst first"),
     skipped=note(array(STRING), "what could not be read"),
 )
 _NEED = record(
