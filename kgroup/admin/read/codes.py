@@ -6,6 +6,8 @@ ZooKeeper. A code, once released, keeps its meaning.
 
 from dataclasses import dataclass
 
+from kgroup.admin.read.statuses import PartitionStatus
+
 INFO, WARN, ERROR = "info", "warn", "error"
 
 
@@ -23,6 +25,85 @@ class Code:
     next: tuple[str, ...]
     status: str = ""
 
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """The meaning of a partition's status, and what shows it."""
+
+    means: str
+    shown_by: str
+
+
+STATUSES: dict[PartitionStatus, Meaning] = {
+    PartitionStatus.GONE: Meaning("The topic or the partition does not exist.", "Metadata"),
+    PartitionStatus.UNLEADERED: Meaning(
+        "It has no leader, so nobody reads or writes it.", "Metadata, or a leader that does not answer"
+    ),
+    PartitionStatus.RECREATED: Meaning(
+        "The topic was created again after the commit: the offset belongs to the former one.",
+        "the topic id of the commit in `__consumer_offsets`",
+    ),
+    PartitionStatus.BEYOND_END: Meaning(
+        "The committed offset lies beyond the end of the log: records were lost, or a reset was wrong.",
+        "OffsetFetch, ListOffsets",
+    ),
+    PartitionStatus.PURGED: Meaning(
+        "Records between the committed offset and the start of the log were deleted.",
+        "OffsetFetch, ListOffsets",
+    ),
+    PartitionStatus.IDLE: Meaning(
+        "Nothing is left to read. A distance in offsets that remains holds markers of transactions, and "
+        "aborted or "
+        "compacted records.",
+        "OffsetFetch, ListOffsets, Fetch from the committed offset",
+    ),
+    PartitionStatus.HELD_BACK: Meaning(
+        "All that readers of committed records may read is read; a transaction is open. An error after 15 s.",
+        "Fetch, ListOffsets",
+    ),
+    PartitionStatus.MOVING: Meaning(
+        "Its group rebalances, or it moves from one member to another.", "the group's description"
+    ),
+    PartitionStatus.UNSUBSCRIBED: Meaning(
+        "No member subscribes to its topic. A warning when it was read until of late and records wait.",
+        "the group's description, the history",
+    ),
+    PartitionStatus.UNREAD: Meaning(
+        "Records wait, and no member owns it: an error if one subscribes to it, a warning if there are no "
+        "members.",
+        "the group's description, ListOffsets",
+    ),
+    PartitionStatus.ABSENT: Meaning(
+        "Its owner is a static member that shut down and may come back.", "the group's description"
+    ),
+    PartitionStatus.NOT_BEGUN: Meaning(
+        "Its owner has committed nothing yet. An error when a record came since and waited for longer than "
+        "the "
+        "member may take between two polls.",
+        "OffsetFetch, the history, ListOffsets by time",
+    ),
+    PartitionStatus.STALLED: Meaning(
+        "Its owner leaves records that others would have read. A warning when they wait for 30 s and ten "
+        "times as "
+        "long as the group usually takes; an error when other partitions were committed 15 s (and ten "
+        "times that "
+        "long) later, when they wait for longer than the member may take between two polls, or when three "
+        "members in turn ended before the same record.",
+        "the history, Fetch from the committed offset",
+    ),
+    PartitionStatus.FALLING_BEHIND: Meaning(
+        "Its owner works on older records of another partition first.", "the history, Fetch"
+    ),
+    PartitionStatus.READING: Meaning(
+        "Records wait, and its owner goes on.", "the history; without it, no record is older than 15 s"
+    ),
+    PartitionStatus.UNKNOWN: Meaning(
+        "Something that decides was not seen: the row names it. `describe`, `lag`, `wait` and `watch` read "
+        "no "
+        "history; where records have waited for 15 s only `doctor` says whether the reader goes on.",
+        "what the row names",
+    ),
+}
 
 _DOCTOR, _DESCRIBE, _BLAME = "kgroup doctor GROUP", "kgroup describe GROUP", "kgroup blame GROUP"
 _OFFSETS = "kgroup describe GROUP --section offsets"

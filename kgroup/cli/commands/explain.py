@@ -8,16 +8,18 @@ import typer
 
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, Failure
-from kgroup.cli.explanations import entries, findings, lookup, near
+from kgroup.cli.explanations import entries, findings, lookup, near, statuses
 from kgroup.cli.explanations.entry import Entry
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.domain import Document
 
+_LABELS = {"finding": "do", "partition-status": "seen"}
+
 
 def _complete(incomplete: str) -> list[str]:
-    known = {**entries(), **findings()} if incomplete[:2].lower() == "kg" else entries()
+    known = {**entries(), **findings(), **statuses()}
     return sorted(e.name for e in known.values() if e.name.lower().startswith(incomplete.lower()))
 
 
@@ -26,6 +28,7 @@ def _complete(incomplete: str) -> list[str]:
     examples=(
         ("kgroup explain FENCED_INSTANCE_ID", "an error, by name, number or exception class"),
         ("kgroup explain Reconciling", "a state of a group or member"),
+        ("kgroup explain stalled", "a status of a partition"),
         ("kgroup explain KG301", "a finding of describe or doctor, and what to do about it"),
         ("kgroup explain", "everything it knows"),
     ),
@@ -41,7 +44,8 @@ def command(
 ) -> ExitCode:
     """Say what an error code or state means in each protocol, its usual cause and the next command."""
     if not term:
-        every = sorted(entries().values(), key=lambda e: (e.kind, e.name.lower()))
+        known = (*entries().values(), *statuses().values(), *findings().values())
+        every = sorted(known, key=lambda e: (e.kind, e.name.lower()))
         written = [e for e in every if e.cause or e.classic or e.consumer]
         headings = (Column("name"), Column("code", right=True), Column("kind"), Column("meaning"))
         rows = [_json(e) for e in written]
@@ -66,7 +70,7 @@ def command(
         if entry.code is not None:
             head = f"{entry.name} ({entry.code}, {'retriable' if entry.retriable else 'not retriable'})"
         blocks += [*([""] if blocks else []), head, *_wrapped("", entry.meaning)]
-        cause = ("do" if entry.kind == "finding" else "cause", entry.cause)
+        cause = (_LABELS.get(entry.kind, "cause"), entry.cause)
         for label, text in (("classic", entry.classic), ("consumer", entry.consumer), cause):
             blocks += _wrapped(label, text) if text else []
         blocks += [f"  {'next' if i == 0 else '':<10}{line}" for i, line in enumerate(entry.next)]

@@ -48,6 +48,8 @@ def lookup(term: str) -> Entry | None:
     bare = _bare(word)
     if bare.startswith("kg"):
         known = {**known, **findings()}
+    elif bare not in known:
+        known = {**known, **statuses()}
     stem = bare.removesuffix("exception")
     # TopicAuthorizationException is thrown for TOPIC_AUTHORIZATION_FAILED, and so on.
     for key in (bare, stem, bare.removesuffix("error"), f"{stem}failed", f"{stem}error", f"{stem}code"):
@@ -73,6 +75,24 @@ _CODES = frozenset(int(code) for code in ErrorCode)
 def _bare(text: str) -> str:
     """Return `text` in lower case without blanks, dashes and underscores: all spellings share one key."""
     return text.strip().lower().replace("-", "").replace("_", "").replace(" ", "")
+
+
+def statuses() -> Mapping[str, Entry]:
+    """Return every status of a partition by its bare name."""
+    from kgroup.admin.read.codes import CODES, STATUSES
+
+    return {
+        _bare(status): Entry(
+            status,
+            "partition-status",
+            means.means,
+            cause=f"Shown by {means.shown_by}.",
+            next=next(
+                (code.next for code in CODES.values() if code.status == status), ("kgroup doctor GROUP",)
+            ),
+        )
+        for status, means in STATUSES.items()
+    }
 
 
 def findings() -> Mapping[str, Entry]:

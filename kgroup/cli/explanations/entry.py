@@ -7,8 +7,8 @@ from dataclasses import dataclass
 class Entry:
     """A code or state with an operator's explanation.
 
-    `kind` is error, group-state, member-state or finding; `classic` and `consumer` are its meanings in each
-    protocol, None where it does not occur; `next` are commands with `GROUP` to fill in.
+    `kind` is error, group-state, member-state, partition-status or finding; `classic` and `consumer` are its
+    meanings in each protocol, None where it does not occur; `next` are commands with `GROUP` to fill in.
     """
 
     name: str

@@ -117,7 +117,9 @@ LOCAL: Mapping[str, Schema] = {
         ),
     ),
     "explain": record(
-        entries=array(model(Entry, kind=one_of("error", "group-state", "member-state", "finding")))
+        entries=array(
+            model(Entry, kind=one_of("error", "group-state", "member-state", "partition-status", "finding"))
+        )
     ),
     "config show": record(
         config_file=STRING,

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from kgroup.admin.change.offset_plans import PlannedGroup
 from kgroup.admin.diagnose.checks import Diagnosis
 from kgroup.admin.diagnose.doctor import Alike
-from kgroup.admin.diagnose.doctor import Alike
 from kgroup.admin.migrate.models import Check
 from kgroup.admin.models import GroupResult, GroupType
 from kgroup.admin.read.conditions import Waited
