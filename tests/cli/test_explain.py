@@ -3,14 +3,11 @@
 import jsonschema
 import pytest
 
-from kgroup.admin.diagnose.doctor import DOCTOR_CODES
-from kgroup.admin.read.findings import CODES
+from kgroup.admin.read.codes import CODES
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.explanations import entries, lookup, near
-from kgroup.cli.explanations.findings import REMEDIES
 from kgroup.cli.schemas import schema_for
 from kgroup.errors import ErrorCode
-from kgroup.zookeeper.groups.findings import CODES as IN_ZOOKEEPER
 
 OPERATORS_MEET = [
     "FENCED_INSTANCE_ID",
@@ -96,9 +93,7 @@ def test_every_error_code_is_found_by_its_exceptions_name():
 
 
 def test_every_finding_says_what_to_do(kgroup):
-    codes = {**CODES, **DOCTOR_CODES, **IN_ZOOKEEPER}
-    assert codes.keys() == REMEDIES.keys()
-    for code in codes:
+    for code in CODES:
         out = kgroup("explain", code).out
         assert "\n  do        " in out and "\n  next      kgroup " in out, code
 

@@ -21,9 +21,9 @@ from kgroup.admin.models import (
     TopicDescription,
 )
 from kgroup.admin.read.describe_listed import as_listed
-from kgroup.admin.read.members import classic_member, consumer_member, described, in_order
+from kgroup.admin.read.members import classic_member, consumer_member, described, in_order, partitions_of
 from kgroup.admin.read.offsets import ListedOffset
-from kgroup.admin.read.readable import STABLE_OFFSET, Logs
+from kgroup.admin.read.readable import Logs
 from kgroup.admin.read.visibility import may_see, topics_asked, unseen_offsets
 from kgroup.admin.refusals import hint_of, is_gone, item_error, not_found, undescribed
 from kgroup.domain import OFFSETS_TOPIC, TopicPartition, first_of, grouped, offsets_partition_of, value
@@ -70,9 +70,10 @@ def describe_each(
     *,
     expected: bool = False,
     topologies: bool = False,
+    now_ms: int | None = None,
 ) -> Iterator[Description]:
     """Yield the same with offsets, in rounds: for more groups than memory should hold."""
-    topics, extras = Topics(cluster), _Extras(expected, topologies)
+    topics, extras = Topics(cluster, now_ms), _Extras(expected, topologies)
     return in_rounds(group_ids, lambda named: _look(cluster, named, topics, extras))
 
 
@@ -260,7 +261,7 @@ def _with_offsets(
         cluster, {p for those in (stored, unread) for ps in those.values() for p in ps}, topics.known
     )
     starts = log_starts(cluster, {p for ps in unread.values() for p in ps}, ends, topics.known)
-    sight = topics.look_behind(stored.values(), ends, starts)
+    sight = topics.look_behind(groups, stored.values(), ends, starts)
     seen = _Seen(topics.known, topics.all_seen, sight, topics.counts, unread, known_shared)
     return [_complete(group, offsets.get(group.group_id), seen) for group in groups]
 
@@ -268,13 +269,13 @@ def _with_offsets(
 class Topics:
     """The cluster's answers about the groups' topics: each is requested once."""
 
-    def __init__(self, cluster: ClusterView) -> None:
+    def __init__(self, cluster: ClusterView, now_ms: int | None = None) -> None:
         self.known: Answers[TopicDescription] = {}
         self.counts: dict[str, int | None] = {}
         self.all_seen = True
         self._cluster = cluster
         self._logs = Logs(cluster)
-        self._began_ms = cluster.now_ms()
+        self._began_ms = cluster.now_ms() if now_ms is None else now_ms
 
     def learn(self, names: Iterable[str]) -> None:
         """Request the topics that were not requested before, all in one request."""
@@ -292,7 +293,9 @@ class Topics:
                 counts[name] = None
         self.counts |= counts
 
-    def look_behind(self, stored: Iterable[Committed], ends: Ends, starts: Ends) -> Sight:
+    def look_behind(
+        self, groups: Iterable[GroupDescription], stored: Iterable[Committed], ends: Ends, starts: Ends
+    ) -> Sight:
         """Return what is left to read in the logs: of those that groups have not read to the end."""
         from kgroup.admin.read.lag import Sight
         from kgroup.admin.read.open_transactions import producers
@@ -315,8 +318,6 @@ class Topics:
             return Sight(ends, starts)
         self._logs.look(behind, self.known)
         views = self._logs.views
-        waiting = [place for place, offsets in behind.items() if views[place].readable(min(offsets)) is True]
-        self._logs.recent(waiting, self.known, self._began_ms)
         held = {
             place
             for place in behind
@@ -324,6 +325,10 @@ class Topics:
             and isinstance(end := ends[place], ListedOffset)
             and stable < end.offset
         }
+        # How long records have waited matters where somebody is to read them, and where readers are held
+        # back.
+        owned = {p for group in groups for m in group.known_members for p in partitions_of(m.assignment)}
+        self._logs.recent((owned & behind.keys()) | held, self.known, self._began_ms)
         found = producers(self._cluster, held, self.known) if held else {}
         return Sight(ends, starts, views, found)
 
@@ -359,7 +364,6 @@ def _complete(
 
         errors += unread_starts(name, seen.shared[name], seen.topics.get(SHARE_STATE))
         rows = share_rows(rows, seen.shared[name])
-    errors += unseen_stable_ends(name, rows)
     errors += unread_ends(group.group_id, rows, "offsets")
     read = lag.topics_read(group.known_members)
     # Where the members' topics are all visible, offsets of former topics do not matter to any reader.
@@ -392,20 +396,6 @@ def unread_ends(group_id: str, offsets: Iterable[OffsetRow], item: str) -> Itera
         where = first_of([f"{row.topic}-{row.partition}" for row in rows], 1)
         message = f"{group_id}: the end of {where} is not known: {rows[0].error}"
         yield ItemError(item, code, message, hint_of(code))
-
-
-def unseen_stable_ends(group_id: str, offsets: Iterable[OffsetRow]) -> Iterator[ItemError]:
-    """Yield the last stable offsets that could not be read, by reason."""
-    unseen = (
-        (status.unseen, row)
-        for row in offsets
-        if (status := row.status) is not None
-        and status.unseen is not None
-        and status.unseen.look == STABLE_OFFSET
-    )
-    for found, rows in grouped(unseen).items():
-        message = f"{group_id}: the last stable offset of {rows[0].topic}-{rows[0].partition} is not known: "
-        yield ItemError("offsets", found.code, message + found.message, hint_of(found.code))
 
 
 FIRST = 500

@@ -65,10 +65,12 @@ class GroupFacts:
         stable: int | Unseen | None = log_end
         readable: bool | Unseen = True
         waited: int | Unseen = 0
+        opened: int | Unseen = 0
         if view is not None and begins is not None and log_end is not None:
             start = start if view.start is None else view.start
             stable = min(view.stable, log_end) if isinstance(view.stable, int) else view.stable
             readable, waited = view.readable(begins), _waited(view, begins)
+            opened = _waited(view, stable) if isinstance(stable, int) else _AGE
         return PartitionFacts(
             log_end if log_end is not None else _end_of(place, failure),
             exists=not (isinstance(failure, KgroupError) and is_gone(failure)),
@@ -77,6 +79,7 @@ class GroupFacts:
             stable=stable,
             readable=readable,
             waited_ms=waited,
+            open_ms=opened,
             settled=self._settled(place, owner),
             subscribed=True if owner is not None else self._subscribed(place.topic),
             members=self._members,

@@ -37,7 +37,7 @@ FIRST_BYTES, MORE_BYTES = 4 * 1024, 1024 * 1024
 """The size of an answer per partition: a first batch that does not fit holds records."""
 ROUNDS = 16
 """How many answers without a record to skip before giving up."""
-LOOK, STABLE_OFFSET = "readable records", "stable offset"
+LOOK = "readable records"
 Offsets = Mapping[TopicPartition, Collection[int]]
 Positions = Mapping[TopicPartition, int]
 

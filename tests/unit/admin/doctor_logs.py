@@ -9,11 +9,10 @@ from kgroup.domain import OFFSETS_TOPIC
 from kgroup.protocol import group_records as gr
 from kgroup.protocol.messages import describe_groups as dg
 from kgroup.protocol.messages import fetch as f
-from kgroup.protocol.messages import list_offsets as lo
 from kgroup.protocol.subscription import Assignment, Subscription
 from tests.unit.admin.fake_cluster import FakeCluster
 from tests.unit.admin.groups import Groups, classic_group, classic_member, partitions
-from tests.unit.admin.test_doctor_checks import cluster
+from tests.unit.admin.test_doctor_checks import cluster, groups_of
 from tests.unit.history.logs import batch, commit
 
 Record = tuple[bytes, bytes | None]
@@ -74,12 +73,17 @@ def remembering(
         data += batch(at, lot, 1000 * second)
         at += len(lot)
 
-    def read(node: int, request: f.FetchRequest) -> f.FetchResponse:
+    fake = cluster(committed, group)
+    data_logs = fake.handlers[f.FetchRequest]
+
+    def read(node: int, request: f.FetchRequest) -> object:
+        if request.topics[0].topic != OFFSETS_TOPIC:
+            return data_logs(node, request)
         start = request.topics[0].partitions[0].fetch_offset
         part = f.PartitionData(partition_index=0, records=data if start < at else b"", high_watermark=at)
         return f.FetchResponse(responses=(f.FetchableTopicResponse(topic=OFFSETS_TOPIC, partitions=(part,)),))
 
-    fake = cluster(committed, group).on(f.FetchRequest, read)
+    fake.on(f.FetchRequest, read)  # type: ignore[arg-type]
     fake.topics[OFFSETS_TOPIC] = 1
     return fake
 
@@ -102,27 +106,9 @@ def described(*members: Held) -> dg.DescribedGroup:
 
 
 def written(fake: FakeCluster, times: Mapping[int, Iterable[int]]) -> FakeCluster:
-    """Let partitions of orders have records of these seconds, from offset 0 on, for ListOffsets by time."""
-    plain = fake.handlers[lo.ListOffsetsRequest]
-
-    def at(partition: int, timestamp: int) -> lo.ListOffsetsPartitionResponse:
-        found = [n for n, second in enumerate(times.get(partition, ())) if second * 1000 >= timestamp]
-        return lo.ListOffsetsPartitionResponse(partition_index=partition, offset=found[0] if found else -1)
-
-    def answer(node: int, request: lo.ListOffsetsRequest) -> object:
-        if all(p.timestamp < 0 for topic in request.topics for p in topic.partitions):
-            return plain(node, request)
-        return lo.ListOffsetsResponse(
-            topics=tuple(
-                lo.ListOffsetsTopicResponse(
-                    name=topic.name,
-                    partitions=tuple(at(p.partition_index, p.timestamp) for p in topic.partitions),
-                )
-                for topic in request.topics
-            )
-        )
-
-    return fake.on(lo.ListOffsetsRequest, answer)  # type: ignore[arg-type]
+    """Let partitions of orders have records of these seconds, from offset 0 on."""
+    groups_of(fake).times = {f"orders:{number}": tuple(seconds) for number, seconds in times.items()}
+    return fake
 
 
 __all__ = ["Groups", "Held", "commits", "described", "generation", "remembering", "written"]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from kgroup.admin.read.offsets import EARLIEST
 from kgroup.domain import TopicPartition
 from kgroup.errors import ErrorCode
+from kgroup.protocol.batches import LogRecord, encode_batch, end_marker_record
 from kgroup.protocol.messages import alter_share_group_offsets as aso
 from kgroup.protocol.messages import consumer_group_describe as cgd
 from kgroup.protocol.messages import delete_share_group_offsets as dlo
 from kgroup.protocol.messages import describe_groups as dg
 from kgroup.protocol.messages import describe_share_group_offsets as dso
+from kgroup.protocol.messages import fetch as f
 from kgroup.protocol.messages import list_groups as lg
 from kgroup.protocol.messages import list_offsets as lo
 from kgroup.protocol.messages import offset_fetch as of
@@ -142,8 +144,10 @@ class Groups:
     """What the fake brokers know: groups, committed offsets, log ends. May change any time.
 
     Logs without an entry in `starts` are empty: they begin where they end. Logs without one in `stable` have
-    no open transaction. `started` has start offset and lag of share groups' partitions: (-1, None) where no
-    start offset is set, a negative error code in the place of the lag where the broker reports one.
+    no open transaction. `times` has the second of each record of a log, 1970 for all where there is no entry;
+    those of `unreadable` have no records, only markers. `started` has start offset and lag of share groups'
+    partitions: (-1, None) where no start offset is set, a negative error code in the place of the lag where
+    the broker reports one.
     """
 
     def __init__(self, fake: FakeCluster) -> None:
@@ -156,7 +160,10 @@ class Groups:
         self.ends: dict[str, int] = {}
         self.starts: dict[str, int] = {}
         self.stable: dict[str, int] = {}
+        self.times: dict[str, Sequence[int]] = {}
+        self.unreadable: set[str] = set()
         self.fake = fake
+        fake.on(f.FetchRequest, self._records)
         fake.on(cgd.ConsumerGroupDescribeRequest, self._describe_consumer)
         fake.on(dg.DescribeGroupsRequest, self._describe_classic)
         fake.on(sgd.ShareGroupDescribeRequest, self._describe_share)
@@ -301,6 +308,44 @@ class Groups:
             stored = part(partition_index=p.partition, committed_offset=offset, metadata="")
             yield topic(name=p.topic, partitions=(stored,))  # type: ignore[arg-type]
 
+    def _records(self, node: int, request: f.FetchRequest) -> object:
+        return f.FetchResponse(
+            responses=tuple(
+                f.FetchableTopicResponse(
+                    topic=topic.topic,
+                    partitions=tuple(
+                        self._from(f"{topic.topic}:{p.partition}", p.partition, p.fetch_offset)
+                        for p in topic.partitions
+                    ),
+                )
+                for topic in request.topics
+            )
+        )
+
+    def _from(self, name: str, number: int, offset: int) -> f.PartitionData:
+        """The records of a log from an offset to its last stable one, a batch each."""
+        end = self.ends.get(name, 0)
+        stable, start = self.stable.get(name, end), self.starts.get(name, 0)
+        if not start <= offset <= end:
+            return f.PartitionData(partition_index=number, error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
+        data = b"".join(
+            encode_batch([LogRecord(None, b"v", timestamp_ms=1000 * self._second(name, at))], base_offset=at)
+            for at in range(offset, min(stable, offset + 3) if name not in self.unreadable else offset)
+        )
+        if name in self.unreadable and offset < stable:
+            data = encode_batch([end_marker_record(True)], base_offset=stable - 1, control=True)
+        return f.PartitionData(
+            partition_index=number,
+            high_watermark=end,
+            last_stable_offset=stable,
+            log_start_offset=start,
+            records=data,
+        )
+
+    def _second(self, name: str, offset: int) -> int:
+        times = self.times.get(name, ())
+        return times[offset] if offset < len(times) else 0
+
     def _list_offsets(self, node: int, request: lo.ListOffsetsRequest) -> object:
         return lo.ListOffsetsResponse(
             topics=tuple(
@@ -323,6 +368,12 @@ class Groups:
                 partition_index=number, error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER
             )
         end = self.ends.get(f"{topic}:{number}", 0)
+        if when >= 0:
+            later = [at for at in range(end) if 1000 * self._second(f"{topic}:{number}", at) >= when]
+            found, second = (later[0], self._second(f"{topic}:{number}", later[0])) if later else (-1, 0)
+            return lo.ListOffsetsPartitionResponse(
+                partition_index=number, offset=found, timestamp=1000 * second if later else -1
+            )
         if isolation:
             end = self.stable.get(f"{topic}:{number}", end)
         offset = self.starts.get(f"{topic}:{number}", end) if when == EARLIEST else end

@@ -15,6 +15,7 @@ from kgroup.errors import BrokerRefused, ErrorCode, Unreachable
 from kgroup.protocol import topology_description as wire
 from kgroup.protocol.messages import consumer_group_describe as cgd
 from kgroup.protocol.messages import describe_groups as dg
+from kgroup.protocol.messages import fetch as f
 from kgroup.protocol.messages import list_groups as lg
 from kgroup.protocol.messages import list_offsets as lo
 from kgroup.protocol.messages import offset_fetch as of
@@ -526,13 +527,16 @@ def test_a_last_stable_offset_that_cannot_be_read_is_unknown(fake: FakeCluster, 
             topics=(lo.ListOffsetsTopicResponse(name="orders", partitions=(part,)),)
         )
 
-    fake.on(lo.ListOffsetsRequest, refuse)
+    def unread(node: int, request: f.FetchRequest) -> object:
+        part = f.PartitionData(partition_index=0, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        return f.FetchResponse(responses=(f.FetchableTopicResponse(topic="orders", partitions=(part,)),))
+
+    fake.on(lo.ListOffsetsRequest, refuse).on(f.FetchRequest, unread)
     (group,) = Admin(fake, retry=fake.retry()).describe(["g"]).groups
     row = group.offsets[0]
     assert (row.lag, row.last_stable_offset, row.held_open_by) == (2, None, None)
-    (error,) = group.errors
-    assert error.code == "TOPIC_AUTHORIZATION_FAILED"
-    assert error.message.startswith("g: the last stable offset of orders-0 is not known: ")
+    assert row.status is not None and row.status.unseen is not None
+    assert (row.status.name, row.status.unseen.code) == ("unknown", "TOPIC_AUTHORIZATION_FAILED")
 
 
 @pytest.mark.parametrize(

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from kgroup.admin.diagnose.checks import diagnoses
-from kgroup.admin.diagnose.doctor import DOCTOR_CODES, LOOKS, Checkup, examine_all
+from kgroup.admin.diagnose.doctor import LOOKS, Checkup, examine_all
 from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import GroupDescription
 from kgroup.admin.read.describe import groups_only
-from kgroup.admin.read.findings import CODES
 from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
 from kgroup.errors import ErrorCode
 from kgroup.history.fold.events import Kind
@@ -66,7 +65,26 @@ def cluster(committed: Mapping[str, int] = READ, group: dg.DescribedGroup = STAB
     groups.ends = {f"orders:{p}": 4 for p in range(2)} | {f"{OFFSETS_TOPIC}:{p}": 0 for p in range(4)}
     fake.on(DescribeConfigsRequest, lambda node, request: DescribeConfigsResponse())
     fake.on(ListTransactionsRequest, lambda node, request: ListTransactionsResponse())
-    return fake.on(f.FetchRequest, lambda node, request: _nothing(request))
+    return remembers(fake, _nothing)
+
+
+def groups_of(fake: FakeCluster) -> Groups:
+    """What this cluster's brokers know."""
+    known = fake.handlers[lo.ListOffsetsRequest].__self__  # type: ignore[union-attr]
+    assert isinstance(known, Groups)
+    return known
+
+
+def remembers(fake: FakeCluster, history: Callable[[f.FetchRequest], f.FetchResponse]) -> FakeCluster:
+    """Let the offsets topic answer so; other logs have the records that the groups' cluster knows."""
+    known = groups_of(fake)
+
+    def read(node: int, request: f.FetchRequest) -> object:
+        if request.topics[0].topic == OFFSETS_TOPIC:
+            return history(request)
+        return known._records(node, request)
+
+    return fake.on(f.FetchRequest, read)  # type: ignore[arg-type]
 
 
 def _nothing(request: f.FetchRequest, code: ErrorCode = ErrorCode.NONE) -> f.FetchResponse:
@@ -98,7 +116,7 @@ def test_all_looked_at_and_nothing_found() -> None:
 def test_history_that_may_not_be_read_makes_no_healthy_group() -> None:
     """It said healthy, exit code 0."""
     denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    fake = cluster().on(f.FetchRequest, lambda node, request: _nothing(request, denied))
+    fake = remembers(cluster(), lambda request: _nothing(request, denied))
     found = examine(fake.cluster(), "g")
     assert (found.verdict, found.healthy) == ("unknown", None)
     assert [(each.look, each.code) for each in found.unseen] == [("history", "TOPIC_AUTHORIZATION_FAILED")]
@@ -369,10 +387,6 @@ def test_each_offsets_partition_is_read_once_for_all_groups() -> None:
     fetched = Counter(request.topics[0].partitions[0].partition for request in fake.requests(f.FetchRequest))
     assert fetched == dict.fromkeys({offsets_partition_of(name, 4) for name in names}, 1)
     assert len(fake.sent) < 50
-
-
-def test_codes_are_of_one_list() -> None:
-    assert not CODES.keys() & DOCTOR_CODES.keys()
 
 
 @pytest.mark.parametrize("look", LOOKS)

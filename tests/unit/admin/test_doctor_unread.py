@@ -9,7 +9,6 @@ import pytest
 from kgroup.admin.diagnose.doctor import Checkup
 from kgroup.protocol.batches import LogRecord, encode_batch
 from kgroup.protocol.messages import fetch as f
-from kgroup.protocol.messages import list_offsets as lo
 from kgroup.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResourceResult,
@@ -22,12 +21,12 @@ from kgroup.protocol.messages.describe_transactions import (
     TopicData,
     TransactionState,
 )
+from kgroup.protocol.messages.list_offsets import ListOffsetsRequest
 from kgroup.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from kgroup.protocol.messages.list_transactions import TransactionState as Listed
 from tests.unit.admin.doctor_logs import Held, described, written
 from tests.unit.admin.fake_cluster import FakeCluster
-from tests.unit.admin.groups import Groups
-from tests.unit.admin.test_doctor_checks import cluster, codes, examine
+from tests.unit.admin.test_doctor_checks import cluster, codes, examine, groups_of
 
 MEMBER = Held("a", "orders:0,1")
 
@@ -35,7 +34,7 @@ MEMBER = Held("a", "orders:0,1")
 def behind(times: Iterable[int], stable: Mapping[str, int] | None = None, committed: int = 2) -> FakeCluster:
     """A reader of orders-1 at offset 2 of 4, whose records were written at these seconds."""
     fake = cluster({"orders:0": 4, "orders:1": committed}, described(MEMBER))
-    groups: Groups = fake.handlers[lo.ListOffsetsRequest].__self__  # type: ignore[attr-defined]
+    groups = groups_of(fake)
     groups.starts = {"orders:0": 0, "orders:1": 0}
     groups.stable = dict(stable or {})
     return written(fake, {1: times})
@@ -49,7 +48,9 @@ def found(fake: FakeCluster, code: str, now_s: int = 3000) -> tuple[Checkup, lis
 @pytest.mark.parametrize("committed", [1, 2], ids=["a marker before it", "at the last stable offset"])
 def test_a_reader_behind_a_transaction_that_does_not_end(committed: int) -> None:
     """It was healthy: nothing asked for the last stable offset."""
-    checkup, told = found(behind([1, 2, 3, 4], {"orders:1": 2}, committed), "KG311")
+    fake = behind([1, 2, 3, 4], {"orders:1": 2}, committed)
+    groups_of(fake).unreadable = {"orders:1"}
+    checkup, told = found(fake, "KG311")
     assert checkup.verdict == "sick"
     assert told == [
         "readers of committed records are held back in partition orders-1 by a transaction that does not end"
@@ -143,7 +144,7 @@ def test_records_about_to_be_deleted_unread(retention_s: int, soon: bool) -> Non
 def test_a_group_that_has_read_all_is_asked_nothing_more() -> None:
     fake = behind([1, 2, 3, 4], committed=4)
     found(fake, "KG312")
-    asked = fake.requests(lo.ListOffsetsRequest)
+    asked = fake.requests(ListOffsetsRequest)
     assert not [each for each in asked if each.isolation_level]
     assert not [each for each in asked if each.topics[0].partitions[0].timestamp > 0]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kgroup.admin.admin import Admin
-from kgroup.admin.read.findings import _CHECKS, CODES
+from kgroup.admin.read.codes import CODES
+from kgroup.admin.read.findings import _CHECKS
 from tests.unit.admin.fake_cluster import FakeCluster
 from tests.unit.admin.groups import Groups, classic_group, classic_member, consumer_group, consumer_member
 
@@ -121,7 +122,7 @@ def test_nothing_is_said_of_subscriptions_that_are_not_told() -> None:
 
 
 def test_every_check_has_a_code_with_a_meaning() -> None:
-    assert _CHECKS.keys() == CODES.keys()
+    assert _CHECKS.keys() <= CODES.keys()
 
 
 def test_who_has_not_given_up_what_another_waits_for_is_named() -> None:

@@ -24,6 +24,7 @@ from kgroup.protocol.messages import describe_groups as dg
 from kgroup.protocol.messages import list_groups as lg
 from kgroup.protocol.messages import offset_fetch as of
 from kgroup.protocol.messages.describe_configs import DescribeConfigsRequest
+from kgroup.protocol.messages.fetch import FetchRequest
 from kgroup.protocol.messages.find_coordinator import FindCoordinatorRequest
 from kgroup.protocol.messages.list_offsets import ListOffsetsRequest
 from kgroup.protocol.messages.metadata import MetadataRequest
@@ -37,8 +38,8 @@ OFFSET_FETCH, FIND_COORDINATOR, CONSUMER_GROUP_DESCRIBE = 9, 10, 69
 NAMES = tuple(f"g{number:02}" for number in range(COUNT))
 
 
-ENDS = 2
-"""Requests to a leader while records are unread: for the end of the log, and for the last stable offset."""
+ENDS = 1
+"""Requests to a leader for the ends of its logs. One more asks what is left to read behind the offsets."""
 
 
 @pytest.fixture
@@ -102,6 +103,7 @@ def test_groups_of_one_round_take_one_request_a_coordinator_and_one_a_leader(
         dg.DescribeGroupsRequest: 2,
         of.OffsetFetchRequest: 2,
         ListOffsetsRequest: ENDS * 2,
+        FetchRequest: 2,
         MetadataRequest: 1,
         DescribeConfigsRequest: 1,
     }
