@@ -15,6 +15,7 @@ from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import SHARE, OffsetRow
 from kgroup.admin.read.broker_clock import Clock, clock_of
 from kgroup.admin.read.offsets import ListedOffset, list_offsets
+from kgroup.admin.read.readable import TIMES
 from kgroup.admin.read.record_times import Age, Untimed, times_at
 from kgroup.admin.read.statuses import (
     UNSEEN,
@@ -35,8 +36,6 @@ from kgroup.errors import KgroupError
 
 SAMPLES = 5
 """The number of a group's partitions by which its usual delay is measured."""
-AHEAD_MS = 60_000
-"""A record stamped so far in the future has a wrong time, which does not show when it arrived."""
 At: TypeAlias = tuple[TopicPartition, int]
 Times: TypeAlias = Mapping[At, Age]
 
@@ -111,9 +110,6 @@ def _status(
     if not isinstance(waits, int):
         return unknown(_untimed(place, waits))
     clock = facts.clock or Clock(facts.now_ms)
-    if waits > facts.now_ms + AHEAD_MS:
-        what = f"{place}: the record at {row.committed_offset} is stamped {utc(waits)}, in the future"
-        return unknown(Unseen("record times", "FUTURE", what))
     made = _progress(facts, place, waits, undecided, times)
     found = []
     # By the brokers' clock at least, by this machine's at most: where they differ, neither decides.
@@ -135,9 +131,9 @@ def _status(
 
 def _untimed(place: TopicPartition, found: Age | None) -> Unseen:
     if isinstance(found, KgroupError):
-        return Unseen("record times", code_name(found), f"{place}: {found.message}")
+        return Unseen(TIMES, code_name(found), f"{place}: {found.message}")
     why = found.why if isinstance(found, Untimed) else "the time of its oldest unread record is not known"
-    return Unseen("record times", "NOT_SEEN", f"{place}: {why}")
+    return Unseen(TIMES, "NOT_SEEN", f"{place}: {why}")
 
 
 def _owner(facts: Facts, row: OffsetRow) -> Owner | None:
@@ -182,10 +178,17 @@ def _progress(
     return Progress(
         since,
         max(others.values(), default=-1),
+        max((facts.committed_ms.get(where, -1) for where in _held_with(facts, place)), default=-1),
         max(delays, default=0),
         _loops(facts, max(at, waits_ms)),
         str(min(older)) if older else "",
     )
+
+
+def _held_with(facts: Facts, place: TopicPartition) -> frozenset[TopicPartition]:
+    """Return what the owner of a partition holds, that one included."""
+    members = facts.state.view().members.values() if facts.state is not None else ()
+    return next((member.holds for member in members if place in member.holds), frozenset({place}))
 
 
 def _loops(facts: Facts, since_ms: int) -> int:
@@ -214,15 +217,18 @@ def _fresh(cluster: ClusterView, facts: Facts) -> dict[TopicPartition, Status]:
         if row.status is not None and row.status.name == PartitionStatus.NOT_BEGUN
     ]
     began = max((e.timestamp_ms for e in facts.history or () if e.kind == "rebalance-completed"), default=-1)
-    if not begun or began < 0:
+    if not begun or HISTORY in facts.left_out:
         return {}
+    if began < 0:
+        what = "when its owner got it is not in its history, so neither is whether records came since"
+        return {place: unknown(Unseen(HISTORY, "NOT_SEEN", what)) for place, _ in begun}
     found = {}
     listed = list_offsets(cluster, dict.fromkeys((place for place, _ in begun), began))
     for place, row in begun:
         came = listed[place]
         waited: int | Unseen = 0
         if isinstance(came, KgroupError):
-            waited = Unseen("record times", code_name(came), f"{place}: {came.message}")
+            waited = Unseen(TIMES, code_name(came), f"{place}: {came.message}")
         elif isinstance(came, ListedOffset) and came.offset >= 0:
             waited = facts.age_ms(came.timestamp_ms)
         known = PartitionFacts(row.log_end_offset or 0, waited_ms=waited, owner=_owner(facts, row), start=-1)

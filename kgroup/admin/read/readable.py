@@ -26,6 +26,7 @@ from kgroup.admin.read.record_times import cut_off, fetch
 from kgroup.admin.read.statuses import PROMPT_MS, Unseen
 from kgroup.admin.refusals import code_name, refused
 from kgroup.domain import TopicPartition
+from kgroup.durations import utc
 from kgroup.errors import DecodeError, ErrorCode, KgroupError
 from kgroup.security.rights import READ, on_topic
 
@@ -37,7 +38,9 @@ FIRST_BYTES, MORE_BYTES = 4 * 1024, 1024 * 1024
 """The size of an answer per partition: a first batch that does not fit holds records."""
 ROUNDS = 16
 """How many answers without a record to skip before giving up."""
-LOOK = "readable records"
+LOOK, TIMES = "readable records", "record times"
+AHEAD_MS = 60_000
+"""A record stamped so far in the future has a wrong time, which does not show when it arrived."""
 Offsets = Mapping[TopicPartition, Collection[int]]
 Positions = Mapping[TopicPartition, int]
 
@@ -107,11 +110,15 @@ class Logs:
         asked = [place for place in places if self.views[place].recent_from is None]
         listed = list_offsets(self.cluster, dict.fromkeys(asked, now_ms - PROMPT_MS), topics) if asked else {}
         for place, at in listed.items():
-            self.views[place].recent_from = (
-                at.offset
-                if isinstance(at, ListedOffset)
-                else Unseen("record times", code_name(at), f"{place}: {at.message}")
-            )
+            seen: int | Unseen
+            if isinstance(at, KgroupError):
+                seen = Unseen(TIMES, code_name(at), f"{place}: {at.message}")
+            elif at.timestamp_ms > now_ms + AHEAD_MS:
+                what = f"{place}: the record at {at.offset} is stamped {utc(at.timestamp_ms)}, in the future"
+                seen = Unseen(TIMES, "FUTURE", what)
+            else:
+                seen = at.offset
+            self.views[place].recent_from = seen
 
     def _fetched(
         self, offsets: Positions, topics: Answers[TopicDescription], size: int

@@ -74,13 +74,15 @@ class Progress:
     """What the log says about the reading of one partition. Times in ms by the coordinator's clock.
 
     `since_ms` is the last sign that it was read: its commit, or the time when its owner got it. `others_ms`
-    is the newest commit of the group's other partitions. `usual_ms` is how long the group takes from the
-    arrival of a record to its commit. `generations` ended since its last commit while this record waited.
-    `busy` names a partition of the same owner whose records are older and whose commits go on.
+    is the newest commit of the group's other partitions, `owner_ms` of its owner's, this one included.
+    `usual_ms` is how long the group takes from the arrival of a record to its commit. `generations` ended
+    since its last commit while this record waited. `busy` names a partition of the same owner whose records
+    are older and whose commits go on.
     """
 
     since_ms: int
     others_ms: int = -1
+    owner_ms: int = -1
     usual_ms: int = 0
     generations: int = 0
     busy: str = ""
@@ -296,9 +298,11 @@ def _stalled(f: PartitionFacts) -> Status | Unseen | None:
     if made.busy:
         why = f"{who} reads {made.busy} first, where older records wait"
         return Status(PartitionStatus.FALLING_BEHIND, WARN, why)
-    if others > min(max(PROMPT_MS, usual), poll_ms) or alone > poll_ms:
+    bound = max(SUSPECT_MS, usual)
+    silent = made.owner_ms <= began and alone > 2 * bound
+    if others > min(max(PROMPT_MS, usual), poll_ms) or alone > poll_ms or silent:
         return Status(PartitionStatus.STALLED, ERROR, f"{who} has committed nothing of it")
-    if alone > max(SUSPECT_MS, usual):
+    if alone > bound:
         return Status(PartitionStatus.STALLED, WARN, f"{who} has committed nothing of it")
     return None
 

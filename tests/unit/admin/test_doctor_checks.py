@@ -29,6 +29,7 @@ from kgroup.protocol.messages.describe_configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
+from kgroup.protocol.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
 from kgroup.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -65,6 +66,7 @@ def cluster(committed: Mapping[str, int] = READ, group: dg.DescribedGroup = STAB
     groups.ends = {f"orders:{p}": 4 for p in range(2)} | {f"{OFFSETS_TOPIC}:{p}": 0 for p in range(4)}
     fake.on(DescribeConfigsRequest, lambda node, request: DescribeConfigsResponse())
     fake.on(ListTransactionsRequest, lambda node, request: ListTransactionsResponse())
+    fake.on(DescribeProducersRequest, lambda node, request: DescribeProducersResponse())
     return remembers(fake, _nothing)
 
 
@@ -100,12 +102,17 @@ def codes(found: Checkup) -> set[str]:
     return {each.code for each in found.findings}
 
 
-def test_records_deleted_before_they_were_read() -> None:
-    """The fake's logs are empty: they begin where they end."""
-    found = examine(cluster({"orders:0": 2, "orders:1": 4}).cluster(), "g")
+@pytest.mark.parametrize(
+    ("group", "verdict"), [(STABLE, "healthy"), (classic_group("g", state="Empty"), "sick")]
+)
+def test_records_deleted_before_they_were_read(group: dg.DescribedGroup, verdict: str) -> None:
+    """The log is empty. A reader that lives may have read them: there was no later record to commit."""
+    fake = cluster({"orders:0": 2, "orders:1": 4}, group)
+    groups_of(fake).starts = {"orders:0": 4}
+    found = examine(fake.cluster(), "g", left_out=["settings"])
     (diagnosis,) = [each for each in found.findings if each.code == "KG308"]
-    assert diagnosis.evidence == ("orders-0: 2 records, from 2 to 4",)
-    assert (found.verdict, found.healthy, found.findings[0].severity) == ("sick", False, "error")
+    assert diagnosis.evidence[0].startswith("orders-0: 2 records, from 2 to 4: deleted")
+    assert (found.verdict, diagnosis.severity) == (verdict, "warn" if verdict == "healthy" else "error")
 
 
 def test_all_looked_at_and_nothing_found() -> None:
@@ -353,8 +360,8 @@ def test_a_lag_that_is_not_known_makes_no_healthy_group() -> None:
     fake.on(lo.ListOffsetsRequest, list_offsets)
     found = examine(fake.cluster(), "g")
     (unseen,) = found.unseen
-    assert (found.verdict, unseen.look, unseen.code) == ("unknown", "lag", "LAG_UNKNOWN")
-    assert unseen.message.startswith("lag is unknown for 1 partition, at least 0 in all: orders-1: ")
+    assert (found.verdict, unseen.look, unseen.code) == ("unknown", "lag", "NOT_SEEN")
+    assert unseen.message.startswith("the status of orders-1 is unknown: when its owner got it is not in ")
     assert examine(fake.cluster(), "g", left_out=["lag"]).verdict == "healthy"
 
 

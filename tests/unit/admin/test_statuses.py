@@ -30,6 +30,7 @@ def progress(by: Random) -> Progress:
     return Progress(
         by.choice([0, 900_000, NOW_MS]),
         by.choice([-1, 0, 950_000, NOW_MS]),
+        by.choice([-1, 0, NOW_MS]),
         by.choice([0, 1_000, 60_000]),
         by.randrange(4),
         by.choice(["", "", "orders-1"]),
@@ -132,8 +133,11 @@ def test_a_reader_that_leaves_records_which_others_would_have_read_is_stalled() 
     assert caught(waited_ms=14_000, progress=Progress(0, others_ms=1_000_000)).weight == OK
     # Nobody else had anything to read: suspected after half a minute, certain at its poll limit.
     assert caught(waited_ms=16_000, progress=Progress(0)).weight == OK
+    busy = Progress(0, owner_ms=1_000_000)
     assert caught(waited_ms=31_000, progress=Progress(0)).weight == "warn"
-    assert caught(waited_ms=301_000, progress=Progress(0)).weight == ERROR
+    assert caught(waited_ms=61_000, progress=Progress(0)).weight == ERROR
+    assert caught(waited_ms=61_000, progress=busy).weight == "warn"
+    assert caught(waited_ms=301_000, progress=busy).weight == ERROR
     # A group that takes a minute for everything is given ten.
     slow = Progress(0, others_ms=1_000_000, usual_ms=60_000)
     assert caught(waited_ms=16_000, progress=slow).weight == OK
