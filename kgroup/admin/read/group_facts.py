@@ -10,7 +10,7 @@ from kgroup.admin.models import CLASSIC, REBALANCING, SHARE, GroupDescription, M
 from kgroup.admin.read.members import partitions_of
 from kgroup.admin.read.offsets import ListedOffset
 from kgroup.admin.read.readable import LogView
-from kgroup.admin.read.statuses import PROMPT_MS, Owner, PartitionFacts, Unseen
+from kgroup.admin.read.statuses import PROMPT_MS, Owner, PartitionFacts, Status, Unseen, status_of
 from kgroup.admin.refusals import code_name, is_gone
 from kgroup.domain import MemberStatus, OffsetAndMetadata, TopicPartition
 from kgroup.errors import KgroupError
@@ -46,6 +46,27 @@ class GroupFacts:
         self._nobody: Unseen | None = _OWNERS if opaque and not self._shared else None
         self._owners = {member.member_id: _owner(member) for member in owners.values()}
         self._moving = group.state in ("Assigning", "Reconciling")
+        self._waiting: dict[tuple[str, bool, bool], Status] = {}
+
+    def waiting(
+        self, place: TopicPartition, offset: int, owner: Member | None, bounds: Bounds, view: LogView
+    ) -> Status | None:
+        """Return the status of a partition with records to read from its committed offset on, else None.
+
+        Most partitions of groups that are behind are such: those of one owner, or topic, are judged once.
+        """
+        start, recent = view.start, view.recent_from
+        if not isinstance(start, int) or not start <= offset <= view.readable_at or self.unread is not None:
+            return None
+        if owner is not None and not isinstance(recent, int):
+            return None
+        young = isinstance(recent, int) and 0 <= recent <= offset
+        key = (place.topic if owner is None else owner.member_id, young, self._settled(place, owner))
+        found = self._waiting.get(key)
+        if found is None:
+            committed = OffsetAndMetadata(offset, -1, "")
+            found = self._waiting[key] = status_of(self.of(place, committed, owner, bounds, view))
+        return found
 
     def of(
         self,

@@ -182,7 +182,12 @@ def _row(
     if committed is not None and committed.offset == log_end and group.unread is None:
         lag, reason = 0, None
     elif committed is not None and log_end is not None:
-        (lag, reason), status = behind(committed.offset, log_end), None
+        lag, reason = behind(committed.offset, log_end)
+        status = (
+            None
+            if view is None
+            else group.waiting(partition, committed.offset, owner, (end, None, log_end), view)
+        )
     else:
         start = sight.starts.get(partition)
         # A log that ends at 0 begins there.
@@ -190,14 +195,14 @@ def _row(
         lag, reason = _uncommitted(log_start, log_end, words, view)
         log_start, status = log_start if committed is None else None, None
     stable: int | None = None
-    unreadable = 0 if lag == 0 else None
+    unreadable: int | None = 0
     if status is None:
         facts = group.of(partition, committed, owner, (end, log_start, log_end), view)
         status = status_of(facts)
         unreadable = unreadable_of(facts, lag)
-        if view is not None and isinstance(view.stable, int) and log_end is not None and lag != 0:
-            # Seen later than the end, it may have moved beyond that.
-            stable = min(view.stable, log_end)
+    if lag != 0 and view is not None and isinstance(view.stable, int) and log_end is not None:
+        # Seen later than the end, it may have moved beyond that.
+        stable = min(view.stable, log_end)
     if group.unread is not None:
         lag, reason = None, CommitUnread(group.unread.message)
     return OffsetRow(
