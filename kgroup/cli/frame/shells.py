@@ -6,19 +6,19 @@ themselves; bash does not, and replaces only what follows its last break, such a
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from typer._click.shell_completion import _resolve_context, _resolve_incomplete
 
 from kgroup.cli.env.escaping import clean
-from kgroup.cli.frame.tree import expand_local
 from kgroup.cli.frame.typed_words import FISH, POSIX, Word, inserted, words
 
 if TYPE_CHECKING:
     from typer._click import Command
     from typer._click.shell_completion import CompletionItem
 
+Expand: TypeAlias = Callable[[Sequence[str]], list[str]]
 _BASH = r"""_kgroup_completion() {
     local word
     COMPREPLY=()
@@ -73,8 +73,11 @@ complete -c kgroup -f -a '(__kgroup_complete)'
 SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 
 
-def answer(root: "Command", shell: str, asked: Sequence[str]) -> None:
-    """Print what completes the line `asked`, in the form that the script of this shell reads."""
+def answer(root: "Command", shell: str, asked: Sequence[str], expand: Expand) -> None:
+    """Print what completes the line `asked`, in the form that the script of this shell reads.
+
+    `expand` is what a command line passes through before it is parsed.
+    """
     line, *more = (
         word.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape") for word in asked
     )
@@ -82,7 +85,7 @@ def answer(root: "Command", shell: str, asked: Sequence[str]) -> None:
     while len(typed) > 1 and re.match(r"\w+=", typed[0].raw):
         # fish passes what is put into the environment, too.
         del typed[0]
-    found = [item for item in _offered(root, typed) if _can_be_passed(item.value)]
+    found = [item for item in _offered(root, typed, expand) if _can_be_passed(item.value)]
     if shell == "bash":
         lines = _for_bash(typed[-1], more[0] if more else typed[-1].raw, [item.value for item in found])
         text = "".join(f"{word}\n" for word in lines)
@@ -91,11 +94,11 @@ def answer(root: "Command", shell: str, asked: Sequence[str]) -> None:
     sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
 
 
-def _offered(root: "Command", typed: Sequence[Word]) -> Iterator["CompletionItem"]:
+def _offered(root: "Command", typed: Sequence[Word], expand: Expand) -> Iterator["CompletionItem"]:
     """Yield what may stand in place of the last word, whole."""
     from typer._click.shell_completion import CompletionItem
 
-    *args, last = expand_local([word.text for word in typed[1:]]) or [""]
+    *args, last = expand([word.text for word in typed[1:]]) or [""]
     ctx = _resolve_context(root, {}, "kgroup", args)
     # Appends the option's name to args where the word is --option=value.
     target, incomplete = _resolve_incomplete(ctx, args, last)

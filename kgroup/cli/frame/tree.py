@@ -97,7 +97,7 @@ def run(argv: Sequence[str]) -> int:
         if shell := os.environ.get("_KGROUP_COMPLETE"):
             from kgroup.cli.frame.shells import answer
 
-            answer(root(), shell, argv)
+            answer(root(), shell, argv, expand_local)
             return ExitCode.OK
         result = root().main(args=expand_local(argv), prog_name="kgroup", standalone_mode=False)
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Pages of HTML that need no network, a template with the data in it; and files that name groups and hosts."""
+"""Pages of HTML that need no network, a template with the data in it; files that name groups and hosts."""
 
 import json
 import os
