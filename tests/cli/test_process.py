@@ -89,8 +89,10 @@ def test_a_closed_pipe_ends_quietly():
     assert process.wait(300) == 0
 
 
+IN_BASH = {"_KGROUP_COMPLETE": "bash"}
+
+
 def test_completion_asks_the_program(tmp_path):
-    environ = {**os.environ, "_KGROUP_COMPLETE": "complete_bash"}
     for words, offered in (
         ("kgroup expl", ["explain"]),
         ("kgroup explain FENCED_INST", ["FENCED_INSTANCE_ID"]),
@@ -98,20 +100,14 @@ def test_completion_asks_the_program(tmp_path):
         ("kgroup context u", ["use"]),
         ("kgroup remove-members --instance-", ["--instance-id"]),
     ):
-        count = len(words.split()) - 1
-        ran = run(env={**environ, "COMP_WORDS": words, "COMP_CWORD": str(count)})
+        ran = run(words, env={**os.environ, **IN_BASH})
         assert ran.stdout.split() == offered, words
 
 
 def _offered(environ, words, **more):
     """What is offered; asked again where that is nothing, as a TAB waits a second for the cluster at most."""
-    offered = (run(env={**os.environ, **environ, **_line(words), **more}).stdout.split() for _ in range(30))
+    offered = (run(words, env={**os.environ, **environ, **IN_BASH, **more}).stdout.split() for _ in range(30))
     return next(filter(None, offered), [])
-
-
-def _line(words):
-    count = len(words.split()) - (not words.endswith(" "))
-    return {"_KGROUP_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(count)}
 
 
 def test_completion_knows_what_is_on_the_cluster(cluster, config_file, tmp_path):
@@ -139,10 +135,8 @@ def test_completion_knows_what_is_on_the_cluster(cluster, config_file, tmp_path)
     kept.write_text(json.dumps({key: {**answer, "time": time.time()} for key, answer in answers.items()}))
     assert offered("kgroup list --topic complete-") == ["complete-me"]
     dead = {"KGROUP_BOOTSTRAP_SERVER": "127.0.0.1:1"}
-    assert (
-        run(env={**os.environ, **environ, **_line("kgroup list --topic complete-"), **dead}).stdout.split()
-        == []
-    )
+    unseen = run("kgroup list --topic complete-", env={**os.environ, **environ, **IN_BASH, **dead})
+    assert unseen.stdout == ""
     assert offered(f"kgroup -b {cluster.bootstrap} describe complete-g", **dead) == ["complete-group"]
     assert kept.stat().st_mode & 0o777 == 0o600
 
@@ -170,14 +164,9 @@ def test_completion_knows_settings_changes_events_and_codes(cluster, tmp_path):
 def test_completion_says_nothing_into_the_line_that_is_typed(tmp_path):
     """Not that no cluster is named, either: a folder that nobody serves offers nothing."""
     (tmp_path / "kgroup" / "cluster").mkdir(parents=True)
-    words = {"_KGROUP_COMPLETE": "complete_bash", "COMP_WORDS": "kgroup describe x", "COMP_CWORD": "2"}
     home = own_home.environment(tmp_path) | {"XDG_CACHE_HOME": str(tmp_path / "cache")}
-    ran = run(env={**home, **words})
+    ran = run("kgroup describe x", env=home | IN_BASH)
     assert (ran.stdout.strip(), ran.stderr, ran.returncode) == ("", "", 0)
-
-
-def test_bash_takes_the_script():
-    subprocess.run(["bash", "-n", "completions/kgroup.bash"], check=True, cwd=Path(__file__).parents[2])
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -33,7 +33,7 @@ InstanceIds = Annotated[
     list[str] | None,
     option(
         "--instance-id --instance --group-instance-ids ID",
-        "By group.instance.id; repeatable, or comma-separated (\\\\, is a comma in an id).",
+        "By group.instance.id; repeatable, or comma-separated ('\\,' is a comma in an id).",
         rich_help_panel=_PANEL,
     ),
 ]

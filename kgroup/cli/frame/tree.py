@@ -92,12 +92,13 @@ def expand_local(argv: Sequence[str]) -> list[str]:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run one command line and return its exit code; raise nothing but SystemExit from completion."""
-    if "_KGROUP_COMPLETE" in os.environ:
-        from typer._completion_classes import completion_init
-
-        completion_init()
+    """Run one command line and return its exit code."""
     try:
+        if shell := os.environ.get("_KGROUP_COMPLETE"):
+            from kgroup.cli.frame.shells import answer
+
+            answer(root(), shell, argv, expand_local)
+            return ExitCode.OK
         result = root().main(args=expand_local(argv), prog_name="kgroup", standalone_mode=False)
         sys.stdout.flush()
         return int(result or ExitCode.OK)

@@ -15,12 +15,12 @@ from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode, Failure, of_batch
 from kgroup.cli.inputs.group_names import Named, every, expand, is_glob
 from kgroup.cli.inputs.topic_readers import reading
-from kgroup.cli.output.pages import filled, write_page
+from kgroup.cli.output.pages import filled, write_file, write_page
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import UNKNOWN, exit_codes, only_rights
 from kgroup.domain import Document, count_of, first_of, grouped
-from kgroup.errors import BrokerRefused, ConfigError, StorageError, Unreachable
+from kgroup.errors import BrokerRefused, ConfigError, Unreachable
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
@@ -260,14 +260,8 @@ def _write_waves(question: Question, fleet: "Fleet", unseen: Sequence[ItemError]
         *(f"in no wave: {out.group_id}: {out.reason}" for out in fleet.left_out),
         *(f"not seen: {error.message}" for error in unseen),
     ]
-    try:
-        with question.waves.open("x", encoding="utf-8") as file:
-            file.write(as_yaml(waves, notes))
-    except FileExistsError:
-        # The file may have been edited.
-        raise StorageError(f"{question.waves} is there already", "name another file, or remove it") from None
-    except OSError as error:
-        raise StorageError(f"cannot write {question.waves}: {error.strerror}") from None
+    # A file that is there may have been edited.
+    write_file(question.waves, as_yaml(waves, notes), new=True)
 
 
 def _write(
