@@ -15,6 +15,7 @@ from kgroup.cli.env.setting_names import (
     BOOTSTRAP,
     COMMAND_CONFIG,
     CONTEXT,
+    DEFAULT,
     LOCAL,
     NOTIFY_SECRET,
     REST,
@@ -107,7 +108,7 @@ def _layers(
         yield _Layer(context.values(), f"context {context.name}", {})
         if context.command_config and COMMAND_CONFIG not in flags | environ:
             yield _file_layer(context.command_config)
-    yield _Layer(_DEFAULTS, "default", {})
+    yield _Layer(_DEFAULTS, DEFAULT, {})
 
 
 def _name_a_cluster(layers: list[_Layer]) -> bool:
