@@ -29,6 +29,8 @@ FIND_COORDINATOR = 10
 NO_NODE = -1
 BATCH_VERSION = 4
 GROUP_KEY = 0
+OMITTED = "the broker omitted it"
+_GAPS = "the broker lists some of its partitions, and not all"
 BATCH = 5_000
 """Groups in one request: brokers bound what a request may hold."""
 
@@ -162,8 +164,13 @@ class ClusterView:
                 Partition(p.partition_index, p.leader_id, p.leader_epoch, p.replica_nodes, p.isr_nodes)
                 for p in sorted(topic.partitions, key=lambda p: p.partition_index)
             )
+            if [p.partition for p in partitions] != list(range(len(partitions))):
+                found[name] = refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"topic {name}", _GAPS)
+                continue
             topic_id = "" if topic.topic_id == ZERO_UUID else uuid_text(topic.topic_id)
             found[name] = TopicDescription(name, topic_id, topic.is_internal, partitions)
+        for name in (wanted or set()) - found.keys():
+            found[name] = refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"topic {name}", OMITTED)
         return found
 
     def coordinators(self, group_ids: Iterable[str], left_s: float | None = None) -> Answers[Node]:
@@ -274,8 +281,7 @@ class ClusterView:
                 if group in answer:
                     answers[group] = answer[group]
                 else:
-                    left_out = "the broker omitted it"
-                    answers[group] = refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"group {group}", left_out)
+                    answers[group] = refused(ErrorCode.UNKNOWN_SERVER_ERROR, f"group {group}", OMITTED)
         return answers
 
 

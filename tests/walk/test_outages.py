@@ -237,7 +237,7 @@ def within(argv):
 def test_every_command_has_a_deadline_or_is_offline():
     every = {command.path for command in walk()}
     shown = {path for path in every for argv in (*ROWS, *ENDLESS) if " ".join(argv).startswith(path)}
-    offline = {path for path in NOT_WALKED["offline"]} | ENDS_BY_ITSELF
+    offline = NOT_WALKED["offline"] | ENDS_BY_ITSELF
     pipeline = {path for path in every if path.startswith("pipeline ")}
     assert shown | offline | pipeline == every
     assert not shown & (offline | pipeline)

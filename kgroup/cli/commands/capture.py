@@ -56,7 +56,7 @@ def command(
     pause, often = max(0.05, parse_duration(every)), parse_duration(upload_every)
     keeper = _keeper(env, out, storage_option)
     if once and stop_after is not None:
-        raise ConfigError("--once and --stop-after both end it", "give one of them")
+        raise ConfigError("--once and --stop-after exclude each other")
     with open_admin(env, stop_after_s=limit_of_logs(env) if once else stop_after_s(stop_after)) as admin:
         recording = Recording(admin.transport, env.settings().timeout_s(), keeper)
         reporter = Reporter(env, recording)

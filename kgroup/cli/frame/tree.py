@@ -97,6 +97,13 @@ def run(argv: Sequence[str]) -> int:
         from typer._completion_classes import completion_init
 
         completion_init()
+    for word in argv:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            # Python reads other bytes as surrogates.
+            print_error(f"{str(os.fsencode(word))[1:]} is not UTF-8", "names in Kafka are UTF-8")
+            return ExitCode.USAGE
     try:
         result = root().main(args=expand_local(argv), prog_name="kgroup", standalone_mode=False)
         sys.stdout.flush()

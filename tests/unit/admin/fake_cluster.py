@@ -57,7 +57,8 @@ class FakeCluster:
     """Brokers 1 and 2; groups live on broker `coordinator_of`, by default on 1; topics by partition count.
 
     `leaders` are those that differ from the usual (-1: none). Brokers `down` are in the metadata and answer
-    nothing; each answer of the `slow` ones takes so many seconds of `time`. `allowed_topics` and `allowed_groups` are all that the principal may describe; None: any.
+    nothing; each answer of the `slow` ones takes so many seconds of `time`. `allowed_topics` and
+    `allowed_groups` are all that the principal may describe; None: any.
     """
 
     handlers: dict[type[Message], Handler] = field(default_factory=dict)
