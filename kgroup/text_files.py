@@ -47,7 +47,7 @@ def load_yaml(text: str, what: str, *, scalars: bool = True, hint: str | None = 
     import yaml
 
     try:
-        return yaml.load(text, _loader(scalars))  # noqa: S506: both are SafeLoaders
+        return yaml.load(text, _loader(scalars))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f" line {mark.line + 1}" if mark else ""

@@ -158,14 +158,14 @@ class LiveTopic:
             topics = answer.responses if hasattr(answer, "responses") else answer.topics
             parts = (part for topic in topics for part in topic.partitions)
             found = next((part for part in parts if part.partition_index == partition), None)
-            code: int = getattr(answer, "error_code", 0)
-            if not code:
-                code = ErrorCode.UNKNOWN_SERVER_ERROR if found is None else found.error_code
-            if not code:
+            said: int = getattr(answer, "error_code", 0)
+            if not said:
+                said = ErrorCode.UNKNOWN_SERVER_ERROR if found is None else found.error_code
+            if not said:
                 return found
             # All other errors stay: a missing right, an offset out of range.
-            if code not in _MOVED or not tries_left:
-                raise BrokerRefused(code, f"{where} cannot be read: {_why(code, self.name)}")
+            if said not in _MOVED or not tries_left:
+                raise BrokerRefused(said, f"{where} cannot be read: {_why(said, self.name)}")
             self.refresh()
         raise AssertionError("unreachable")
 
