@@ -288,3 +288,11 @@ def test_a_migration_is_watched_no_longer_than_asked(ask, direction):
     told = ask(world, direction, "watch", READER if direction == "upgrade" else OTHER, "--stop-after", "3s")
     assert (told.code, [error["code"] for error in told.errors]) == (LATE, ["TIMED_OUT"])
     assert world.fake.time.now == pytest.approx(3, abs=0.1)
+
+
+def test_a_partition_without_a_leader_is_a_part_that_was_not_seen(ask):
+    """doctor ended with 7, which its help keeps for clusters that do not answer."""
+    world = healthy()
+    world.fake.leaders["orders"] = {0: -1}
+    told = ask(world, "doctor", READER)
+    assert (told.code, {error["code"] for error in told.errors}) == (PARTIAL, {"LEADER_NOT_AVAILABLE"})
