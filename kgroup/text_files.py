@@ -55,7 +55,7 @@ def load_yaml(text: str, what: str, *, scalars: bool = True, hint: str | None = 
         why = f": {' '.join(str(said).split())}" if said else ""
         raise ConfigError(f"{what}{line} is not valid YAML{why}", hint) from None
     except RecursionError:
-        raise ConfigError(f"{what} nests too deep", hint) from None
+        raise ConfigError(f"{what} is nested too deep", hint) from None
     except ValueError as error:
         raise ConfigError(f"{what} has a value that cannot be: {error}", "quotes keep it a text") from None
 
