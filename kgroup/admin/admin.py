@@ -329,12 +329,19 @@ class Admin:
         return convert_empty(self._cluster, plan, self.journal)
 
     def watch_migration(
-        self, group_id: str, direction: str, *, interval_s: float, stuck_after_s: float
+        self,
+        group_id: str,
+        direction: str,
+        *,
+        interval_s: float,
+        stuck_after_s: float,
+        stop_after_s: float = float("inf"),
     ) -> Iterator[Look]:
-        """Poll a migration until it is done or stuck (migrate/watch.py)."""
-        from kgroup.admin.migrate.watch import watch
+        """Poll a migration until it is done or stuck, or time is up (migrate/watch.py)."""
+        from kgroup.admin.migrate.watch import Tracker, watch
 
-        return watch(self._cluster, group_id, direction, interval_s=interval_s, stuck_after_s=stuck_after_s)
+        tracker = Tracker(group_id, direction, int(stuck_after_s * 1000))
+        return watch(self._cluster, tracker, interval_s, stop_after_s)
 
     def run_waves(
         self,

@@ -153,6 +153,11 @@ def broker_setting(cluster: ClusterView, node: int, name: str) -> str | None:
     return next((setting.value for setting in settings if setting.name == name), None)
 
 
+def number_of(text: str | None) -> int | None:
+    """Return a setting's number, None for what is not one: a broker may answer anything."""
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 20 else None
+
+
 def asked_once(cluster: ClusterView) -> Callable[[int, str], str | KgroupError | None]:
     """Return a function that reads each broker setting once; a refusal is cached too."""
 

@@ -9,7 +9,7 @@ import typer
 from kgroup.admin import shell
 from kgroup.admin.models import EMPTY, ChangeStatus, ItemError, ItemResult, Plan
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.env.session import identity, open_admin
+from kgroup.cli.env.session import begin_waiting, identity, open_admin
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes, with_undo
 from kgroup.cli.frame.declaring import argument, option
@@ -127,7 +127,7 @@ def command(
             result = executed(plan, done.items, done.journal_id, where)
             result = with_undo(result, _NO_UNDO) if done.journal_id else result
         if execute and wait:  # where nothing was left to remove, too: a repeated script waits again
-            result = after_waiting(result, _wait_stable(admin, plan.group_id, env.settings().timeout_s()))
+            result = after_waiting(result, _wait_stable(admin, plan.group_id, begin_waiting(env)))
     return show(env, result)
 
 

@@ -67,7 +67,9 @@ class Consent:
         for error in plan.errors:
             print_error(error.message, error.hint)
         print(f"{clean(question)} [y/N] ", end="", file=sys.stderr, flush=True)
-        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        answer = sys.stdin.readline().strip().lower()
+        env.limit.begin_again()
+        if answer not in ("y", "yes"):
             raise Failure(ExitCode.REFUSED, "NOT_CONFIRMED", "not confirmed, nothing changed")
 
 

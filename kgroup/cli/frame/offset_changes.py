@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin.models import ItemError
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.env.session import identity
+from kgroup.cli.env.session import begin_waiting, identity
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.frame.changes import Consent, undo_of_offsets, with_undo
 from kgroup.cli.frame.declaring import option
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from kgroup.admin.change.offset_plans import CommittedOffset, OffsetsPlan
 
 WaitEmpty = Annotated[
-    bool, option("--wait-empty", "Before --execute, wait until the groups have no members.")
+    bool, option("--wait-empty", "Before --execute, wait until the groups have no members, up to --timeout.")
 ]
 Topics = Annotated[
     list[str] | None, option("--topic T[:0,1]", "Only this topic, or these partitions; repeatable.")
@@ -104,7 +104,7 @@ def wait_until_empty(env: Env, admin: "Admin", groups: Sequence[str]) -> None:
     """Wait until no group has members; raise Failure (timed out) that names those that have."""
     from kgroup.admin.read.conditions import Condition, raised
 
-    timeout_s = env.settings().timeout_s()
+    timeout_s = begin_waiting(env)
     env.note(f"waiting up to {timeout_s:g} s for {', '.join(groups)} to be empty")
     ended, _ = admin.wait_for(groups, Condition("empty"), timeout_s, note=env.note)
     for waited in ended:
@@ -119,3 +119,4 @@ def wait_until_empty(env: Env, admin: "Admin", groups: Sequence[str]) -> None:
                 "stop its members, or give them longer with --timeout",
                 waited.group_id,
             )
+    env.limit.begin_again()

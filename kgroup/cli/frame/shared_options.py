@@ -49,7 +49,7 @@ def _shared(
         str | None,
         option(
             "--timeout DURATION",
-            "Give up after this long: 30s, 5m; a bare number is ms.  [default: 30s]",
+            "End the command after this long: 30s, 5m; a bare number is ms.  [default: 30s]",
             rich_help_panel=_HOW,
         ),
     ] = None,

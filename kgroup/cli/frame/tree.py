@@ -91,6 +91,15 @@ def expand_local(argv: Sequence[str]) -> list[str]:
     return out
 
 
+def _not_utf8(word: str) -> str | None:
+    """Return a word that Python reads as surrogates, as it was typed; None for any other."""
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return str(os.fsencode(word))[1:]
+    return None
+
+
 def run(argv: Sequence[str]) -> int:
     """Run one command line and return its exit code."""
     try:
@@ -99,6 +108,10 @@ def run(argv: Sequence[str]) -> int:
 
             answer(root(), shell, argv, expand_local)
             return ExitCode.OK
+        for word in argv:
+            if (wrong := _not_utf8(word)) is not None:
+                print_error(f"{wrong} is not UTF-8", "names in Kafka are UTF-8")
+                return ExitCode.USAGE
         result = root().main(args=expand_local(argv), prog_name="kgroup", standalone_mode=False)
         sys.stdout.flush()
         return int(result or ExitCode.OK)

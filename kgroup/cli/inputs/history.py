@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kgroup.admin.models import ItemError
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.env.session import identity, open_admin
+from kgroup.cli.env.session import identity, limit_of_logs, open_admin
 from kgroup.cli.exit_codes import ExitCode, name_of
 from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.inputs.locations import storage_options
@@ -212,11 +212,15 @@ class Source:
 
 @contextmanager
 def opened(
-    env: Env, files: Sequence[str], selection: Selection, options: Sequence[str] | None = None
+    env: Env,
+    files: Sequence[str],
+    selection: Selection,
+    options: Sequence[str] | None = None,
+    ends_s: float | None = None,
 ) -> Iterator[Source]:
     """Open the logs to read: files by path or URL, reached by `options`, or those of `env`'s cluster.
 
-    Only a cluster's relevant partitions are opened.
+    Only a cluster's relevant partitions are opened. `ends_s` is the end of a command that runs on.
     """
     if files:
         from kgroup.history.sources.logs import logs_of, segments_of, state_logs_of, topic_names_near
@@ -233,7 +237,7 @@ def opened(
         return
     from kgroup.history.sources.live import LiveLog, LiveTopic
 
-    with open_admin(env) as admin:
+    with open_admin(env, stop_after_s=limit_of_logs(env) if ends_s is None else ends_s) as admin:
         topic = LiveTopic(admin.transport, env.settings().timeout_s())
         wanted = topic.partitions
         if selection.names is not None:

@@ -11,7 +11,7 @@ from kgroup.admin.migrate.models import words
 from kgroup.admin.models import ItemError
 from kgroup.admin.refusals import item_error
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.env.session import identity, open_admin
+from kgroup.cli.env.session import identity, limit_of_logs, open_admin
 from kgroup.cli.exit_codes import ExitCode, Failure, of_batch
 from kgroup.cli.inputs.group_names import Named, every, expand, is_glob
 from kgroup.cli.inputs.topic_readers import reading
@@ -67,7 +67,7 @@ def plan(env: Env, question: Question) -> ExitCode:
     if question.wave_size is not None and question.waves is None:
         raise ConfigError("--wave-size is about the file of --waves", "add --waves FILE")
     if question.contexts is None:
-        with open_admin(env) as admin:
+        with open_admin(env, stop_after_s=limit_of_logs(env) if question.read_log else None) as admin:
             planned = [_planned(admin, question, None)]
             where: Document | None = identity(admin, env)
         failed: list[ItemError] = []
@@ -77,13 +77,19 @@ def plan(env: Env, question: Question) -> ExitCode:
         if question.waves is not None:
             hint = "name it with -C, and leave out --contexts"
             raise ConfigError("a file of waves is about one cluster", hint)
-        names = words(question.contexts)
+        names = tuple(dict.fromkeys(words(question.contexts)))
         if not names:
             raise ConfigError("--contexts names no context", "kgroup context list shows them")
         planned, failed, where = [], [], None
-        for name in dict.fromkeys(names):
+        for number, name in enumerate(names):
+            there = replace(env, flags={**env.flags, "context": name})
+            ends_s = limit_of_logs(there) if question.read_log else None
             try:
-                with open_admin(replace(env, flags={**env.flags, "context": name})) as admin:
+                with (
+                    open_admin(there, stop_after_s=ends_s) as admin,
+                    # A cluster that does not answer leaves the others their time.
+                    env.limit.narrowed(env.limit.left() / (len(names) - number)),
+                ):
                     planned.append(_planned(admin, question, name))
             except (BrokerRefused, Unreachable) as error:
                 failed.append(_within(name, item_error(name, error)))
