@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict, TypeVar, Unpack
 
 from kgroup.admin.models import GroupDescription
 from kgroup.api import Kafka
-from kgroup.durations import parse_duration
+from kgroup.durations import duration_with_unit
 from kgroup.errors import ConfigError, TimedOut
 
 if TYPE_CHECKING:
@@ -263,7 +263,7 @@ class Verbs(Kafka):
 
 def _seconds(duration: str | timedelta) -> float:
     if isinstance(duration, str):
-        return parse_duration(duration)
+        return duration_with_unit(duration)
     if not isinstance(duration, timedelta):
         raise ConfigError(f"{duration!r} is not a duration", 'write "45s", or timedelta(seconds=45)')
     if duration < timedelta():

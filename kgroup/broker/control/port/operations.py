@@ -12,7 +12,7 @@ from kgroup.broker.control.faults.installed import FaultSet
 from kgroup.broker.control.faults.rules import Rule
 from kgroup.broker.control.waiting import until
 from kgroup.coordinator.sessions import MemberName
-from kgroup.durations import parse_duration
+from kgroup.durations import duration_with_unit
 from kgroup.errors import ConfigError, TimedOut
 
 Fields: TypeAlias = Mapping[str, object]
@@ -172,7 +172,7 @@ def _found(control: Control, given: Fields) -> FaultSet:
 
 
 def _seconds(given: Fields, name: str) -> float:
-    return parse_duration(str(given[name]))
+    return duration_with_unit(str(given[name]))
 
 
 def _int(value: object) -> int:
