@@ -60,7 +60,9 @@ class Cluster:
         kafka: Release = NEWEST,
     ) -> None:
         if brokers < 1:
-            raise ConfigError(f"a cluster needs at least one broker, not {brokers}")
+            raise ConfigError(
+                f"a cluster needs at least one broker, not {brokers}", "give a number from 1 on"
+            )
         self.brokers = brokers
         self.kafka = kafka
         static, self.group_config = read_settings(config or {}, kafka)
