@@ -8,11 +8,12 @@ import hmac
 import json
 import logging
 import re
+import socket
 import threading
 from collections.abc import Callable
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, TypeAlias
+from typing import TypeAlias
 from urllib.parse import unquote
 
 from kgroup.broker.control.control import Control
@@ -42,6 +43,7 @@ STOP_S = 0.05
 """How soon the port stops when it is to."""
 _NUMBER = re.compile(r"[0-9]{1,18}")
 CarryOut: TypeAlias = Callable[[Operation, Fields], Answer]
+Accepted: TypeAlias = socket.socket | tuple[bytes, socket.socket]
 _PATHS = [(each, re.compile(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", each.path))) for each in OPERATIONS]
 
 
@@ -103,19 +105,19 @@ class _BoundedServer(ThreadingHTTPServer):
         self._free = threading.BoundedSemaphore(MOST_CONNECTIONS)
         super().__init__((HOST, port), _Handler)
 
-    def process_request(self, request: Any, client_address: Any) -> None:
+    def process_request(self, request: Accepted, client_address: object) -> None:
         if self._free.acquire(blocking=False):
             super().process_request(request, client_address)
         else:
             self.shutdown_request(request)
 
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
+    def process_request_thread(self, request: Accepted, client_address: object) -> None:
         try:
             super().process_request_thread(request, client_address)
         finally:
             self._free.release()
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
+    def handle_error(self, request: object, client_address: object) -> None:
         """Do not report clients that are gone."""
 
 
