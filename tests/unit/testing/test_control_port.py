@@ -138,7 +138,7 @@ def test_every_operation_does_what_the_document_says(kafka: Cluster, port: Port)
         ("POST", "/faults", {"rules": [{"keys": ["Prodce"]}]}, 400, "rule 1: 'Prodce'"),
         ("POST", "/faults", {"rules": ["Produce"]}, 400, "rule 1 is 'Produce'"),
         ("POST", "/faults", {"rules": []}, 400, "no rules given"),
-        ("POST", "/faults", {"rules": [{"nodes": [9]}]}, 400, "no broker 9"),
+        ("POST", "/faults", {"rules": [{"nodes": [9], "drop": True}]}, 400, "no broker 9"),
         ("POST", "/faults/7/wait", {}, 404, "no fault 7"),
         ("DELETE", "/faults/x", None, 400, "id is 'x'"),
         ("POST", "/brokers/9/stop", None, 404, "no broker 9"),
