@@ -170,6 +170,17 @@ class TestDeleteGroups:
         assert (tmp_path / "kept.json").read_text() == "the only copy"
         assert committed(cluster, group) == before
 
+    def test_a_state_folder_that_cannot_be_made_refuses_the_deletion(
+        self, on_cluster, cluster, group, tmp_path, monkeypatch
+    ):
+        (tmp_path / "taken").write_text("a file")
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "taken"))
+        before = committed(cluster, group)
+        ran = on_cluster("delete", group, "--execute")
+        assert (ran.code, ran.out) == (ExitCode.USAGE, "")
+        assert f"cannot make {tmp_path / 'taken'}" in ran.err and "--export" in ran.err
+        assert committed(cluster, group) == before
+
     def test_item_by_item(self, on_cluster, cluster, group):
         cluster.classic_group(f"{group}-busy", group, {"i-0": [0]})
         ran = on_cluster("delete", group, f"{group}-busy", "never-was", "--execute", "-o", "json")
