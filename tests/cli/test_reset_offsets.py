@@ -308,29 +308,71 @@ class TestUndo:
         assert "a commit came after j-0001" in ran.err
         assert offsets(cluster, group)[group, 0] == 10
 
-    def test_last_goes_back_one_change_at_a_time(self, on_cluster, cluster, group):
-        for n in ("1", "2", "3"):
+    def test_last_is_the_newest_change_and_an_undo_is_not_undone_by_it(self, on_cluster, cluster, group):
+        for n in ("1", "2"):
             self.reset(on_cluster, group, "--to-offset", n)
-        seen = []
-        for _ in range(3):
-            assert on_cluster("reset-offsets", "--undo", "LAST", "--execute").code == ExitCode.OK
-            seen.append(offsets(cluster, group)[group, 0])
-        assert seen == [2, 1, 4]
-        assert on_cluster("reset-offsets", "--undo", "LAST").code == ExitCode.REFUSED
+        assert on_cluster("reset-offsets", "--undo", "LAST", "--execute").code == ExitCode.OK
+        again = on_cluster("reset-offsets", "--undo", "LAST", "--execute")
+        assert (again.code, offsets(cluster, group)[group, 0]) == (ExitCode.REFUSED, 1)
+        assert "the newest change, j-0003 (undo by " in again.err
+        assert again.err.splitlines()[0].endswith(" is the undo of j-0002")
+        assert on_cluster("reset-offsets", "--undo", "j-0001", "--execute").code == ExitCode.OK
+        assert offsets(cluster, group)[group, 0] == 4
         ran = on_cluster("reset-offsets", "--undo", "j-0001")
-        assert "already been undone, by j-0006" in ran.err
+        assert "already been undone, by j-0004" in ran.err
+
+    def test_last_says_whose_change_it_was(self, on_cluster, group):
+        actor = document(
+            on_cluster("reset-offsets", group, "--topic", group, "--to-latest", "--execute", "-o", "json")
+        )["plan"]["actor"]
+        ran = on_cluster("reset-offsets", "--undo", "LAST", "--execute", "--yes")
+        assert ran.err.startswith(f"LAST: undo j-0001 (reset-offsets by {actor} at 20")
+
+    def test_last_takes_no_older_change_of_the_group_that_is_named(self, on_cluster, cluster, group):
+        """The newest change is another's, of another group: an older one is undone by its id alone."""
+        self.reset(on_cluster, group, "--to-latest")
+        cluster.commit(f"{group}-b", group, {0: 3})
+        on_cluster("reset-offsets", f"{group}-b", "--topic", f"{group}:0", "--to-latest", "--execute")
+        for name in (group, f"{group}?c"):
+            ran = on_cluster("reset-offsets", name, "--undo", "LAST", "--execute")
+            assert ran.code == ExitCode.REFUSED
+            assert f"is not about {name}" in ran.err
+        assert offsets(cluster, group)[group, 0] == 10
+        ran = on_cluster("reset-offsets", f"{group}*", "--undo", "LAST", "--execute")
+        assert (ran.code, offsets(cluster, f"{group}-b")) == (ExitCode.OK, {(group, 0): 3})
+        assert offsets(cluster, group)[group, 0] == 10
+
+    def test_groups_of_one_change_are_undone_one_by_one(self, on_cluster, cluster, group):
+        cluster.commit(f"{group}-b", group, {0: 3})
+        on_cluster("reset-offsets", f"{group}*", "--topic", f"{group}:0", "--to-latest", "--execute")
+        for name in (group, f"{group}-b"):
+            assert on_cluster("reset-offsets", name, "--undo", "j-0001", "--execute").code == ExitCode.OK
+        assert offsets(cluster, group)[group, 0] == 4
+        assert offsets(cluster, f"{group}-b")[group, 0] == 3
+        assert "undone, by j-0002, j-0003" in on_cluster("reset-offsets", "--undo", "j-0001").err
 
     def test_entries_that_are_not_there(self, on_cluster, group):
         assert on_cluster("reset-offsets", "--undo", "j-9999").code == ExitCode.NOT_FOUND
         assert on_cluster("reset-offsets", "--undo", "LAST").code == ExitCode.REFUSED
 
-    def test_last_passes_over_changes_that_changed_nothing(self, on_cluster, cluster, group):
-        before = committed(cluster, group)
+    @pytest.mark.parametrize("newest", ["refused deletion", "removal of members", "of another cluster"])
+    def test_last_passes_over_nothing(self, on_cluster, cluster, group, newest):
+        """The newest change has no undo: an older one is not undone in its place."""
         self.reset(on_cluster, group, "--to-latest")
-        cluster.classic_group(f"{group}-busy", group, {"i-0": [0]})
-        cluster.admin.delete_groups([f"{group}-busy"])
-        assert on_cluster("reset-offsets", "--undo", "LAST", "--execute").code == ExitCode.OK
-        assert committed(cluster, group) == before
+        after = committed(cluster, group)
+        busy = f"{group}-busy"
+        cluster.classic_group(busy, group, {"i-0": [0]})
+        if newest == "refused deletion":
+            cluster.admin.delete_groups([busy])
+        elif newest == "removal of members":
+            on_cluster("remove-members", busy, "--all", "--execute", "--yes")
+        else:
+            Journal.default().begin("reset-offsets", "another", {"items": []}, {"offsets": {}})
+        ran = on_cluster("reset-offsets", "--undo", "LAST", "--execute", "--yes")
+        assert (ran.code, committed(cluster, group)) == (ExitCode.REFUSED, after)
+        assert "the newest change, j-0002 (" in ran.err
+        assert on_cluster("reset-offsets", group, "--undo", "LAST", "--execute").code == ExitCode.REFUSED
+        assert committed(cluster, group) == after
 
     def test_a_change_cut_off_before_its_end_can_be_undone(self, on_cluster, cluster, group):
         before = committed(cluster, group)

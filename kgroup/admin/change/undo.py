@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from kgroup.admin.change.journal import IN_DOUBT, Entry, Journal
+from kgroup.admin.change.journal import IN_DOUBT, LAST, Entry, Journal
 from kgroup.admin.change.offset_plans import (
     CommittedOffset,
     Draft,
@@ -16,6 +16,7 @@ from kgroup.admin.change.offset_plans import (
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import SHARE, ChangeStatus
 from kgroup.domain import TopicPartition, first_of
+from kgroup.durations import utc
 from kgroup.errors import ConfigError, KgroupError, SafetyRefused
 
 UNDO = "undo"
@@ -41,17 +42,29 @@ def plan_undo(
 ) -> OffsetsPlan:
     """Return how to restore the state before a journal entry: offsets, leader epochs and metadata.
 
-    LAST is the newest change of offsets on this cluster (of these groups) that is not an undo and not undone.
-    `group_ids` limit the entry's groups. Commit times cannot be restored. Raise SafetyRefused when a
-    committed offset is no longer what the change made of it: a commit came after.
+    LAST is the newest change in the journal, whatever it changed. `group_ids` limit the entry's groups and
+    must be among them. Commit times cannot be restored. Raise SafetyRefused, with the entry's name, for one
+    that has no undo, and when a committed offset is no longer what the change made of it: a commit came after.
     """
     wanted = frozenset(group_ids)
-    entry = _find(journal, entry_id, cluster.metadata(()).cluster_id, wanted)
+    entry = _find(journal, entry_id, cluster.metadata(()).cluster_id)
+    name = _named(entry, entry_id)
     changed = _changed(entry)
+    strange = wanted - groups_of(entry)
+    if strange:
+        raise SafetyRefused(f"{name} is not about {', '.join(sorted(strange))}", _SHOW)
     if wanted:
         changed = {group: rows for group, rows in changed.items() if group in wanted}
     if not any(changed.values()):
-        raise SafetyRefused(f"{entry.id} changed nothing that could be brought back")
+        raise SafetyRefused(f"{name} changed no committed offset that could be brought back", _SHOW)
+    undone = _undone(journal, entry)
+    changed = {
+        group: {place: step for place, step in rows.items() if (group, *place) not in undone}
+        for group, rows in changed.items()
+    }
+    if not any(changed.values()):
+        by = ", ".join(sorted(set(undone.values())))
+        raise SafetyRefused(f"{name} has already been undone, by {by}")
     # A share group that is gone since becomes one again.
     if entry.command == DELETE:
         share = list(entry.plan.get("share", ()))
@@ -77,7 +90,7 @@ def plan_undo(
         group: {p: Draft(step.before, "as it was") for p, step in rows.items()}
         for group, rows in changed.items()
     }
-    return make_plan(Purpose(UNDO, f"undo {entry.id} ({entry.command})", undoes=entry.id), now, drafts)
+    return make_plan(Purpose(UNDO, f"undo {told(entry)}", undoes=entry.id), now, drafts)
 
 
 def changed_groups(journal: Journal, entry_id: str) -> tuple[str, ...]:
@@ -86,40 +99,51 @@ def changed_groups(journal: Journal, entry_id: str) -> tuple[str, ...]:
     return tuple(group for group, rows in _changed(entry).items() if rows) if entry else ()
 
 
-def _find(journal: Journal, entry_id: str, cluster_id: str | None, groups: frozenset[str]) -> Entry:
-    entries = journal.entries()
-    undone = {
-        str(e.plan["undoes"]): e.id
-        for e in entries
-        if e.plan.get("undoes") and any(r.get("result") == ChangeStatus.DONE for r in e.results or ())
-    }
-    if entry_id.upper() == "LAST":
-        for entry in reversed(entries):
-            fits = entry.command in CHANGES - {UNDO} and entry.cluster_id == cluster_id
-            about = fits and entry.id not in undone and (not groups or groups & _groups_of(entry))
-            if about and any(_changed(entry).values()):
-                return entry
-        raise SafetyRefused("the journal has no change of offsets to undo on this cluster", _SHOW)
-    found = next((entry for entry in entries if entry.id == entry_id), None)
+def groups_of(entry: Entry) -> frozenset[str]:
+    """Return the groups whose offsets an entry keeps."""
+    offsets = entry.before.get("offsets")
+    return frozenset(offsets) if isinstance(offsets, Mapping) else frozenset()
+
+
+def told(entry: Entry) -> str:
+    """Return an entry's id, and whose change it was: command, user and time."""
+    who = entry.plan.get("actor") or "an unknown user"
+    return f"{entry.id} ({entry.command} by {who} at {utc(entry.time_ms)})"
+
+
+def _find(journal: Journal, entry_id: str, cluster_id: str | None) -> Entry:
+    last = entry_id.upper() == LAST
+    found = journal.find(entry_id)
+    if found is None and last:
+        raise SafetyRefused("the journal has no change to undo")
     if found is None:
         raise ConfigError(f"the journal has no entry {entry_id!r}", _SHOW)
+    name = _named(found, entry_id)
     if found.command not in CHANGES:
-        raise SafetyRefused(f"{entry_id} is a {found.command}: only changes of offsets can be undone")
+        raise SafetyRefused(f"{name} cannot be undone here: only changes of offsets can", _SHOW)
     if found.cluster_id != cluster_id:
-        raise SafetyRefused(f"{entry_id} is of cluster {found.cluster_id}, this one is {cluster_id}")
-    if entry_id in undone:
-        raise SafetyRefused(f"{entry_id} has already been undone, by {undone[entry_id]}")
-    if groups and not groups & _groups_of(found):
-        raise ConfigError(f"{entry_id} is not about {', '.join(sorted(groups))}")
+        raise SafetyRefused(f"{name} is of cluster {found.cluster_id}, this one is {cluster_id}", _SHOW)
+    if last and found.command == UNDO:
+        raise SafetyRefused(f"{name} is the undo of {found.plan.get('undoes')}", _SHOW)
     return found
 
 
-_SHOW = "kgroup journal list shows the entries"
+def _named(entry: Entry, entry_id: str) -> str:
+    return f"the newest change, {told(entry)}," if entry_id.upper() == LAST else entry.id
 
 
-def _groups_of(entry: Entry) -> frozenset[str]:
-    offsets = entry.before.get("offsets")
-    return frozenset(offsets) if isinstance(offsets, Mapping) else frozenset()
+def _undone(journal: Journal, entry: Entry) -> dict[tuple[str, str, int], str]:
+    """Return the partitions of an entry that are as they were again, each with the undo that did it."""
+    return {
+        (r["group_id"], r["topic"], r["partition"]): undo.id
+        for undo in journal.entries()
+        if undo.plan.get("undoes") == entry.id
+        for r in undo.results or ()
+        if r.get("result") == ChangeStatus.DONE
+    }
+
+
+_SHOW = "kgroup journal list shows the entries; --undo ID undoes the one that is named"
 
 
 def _changed(entry: Entry) -> _Changes:

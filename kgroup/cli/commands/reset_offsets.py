@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
+from kgroup.admin.change.journal import LAST
 from kgroup.admin.models import ChangeStatus
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import open_admin
@@ -13,7 +14,7 @@ from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.offset_changes import Share, Topics, WaitEmpty, run, unseen_of, wait_until_empty
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.files import read_plan, read_text, write_plan
-from kgroup.cli.inputs.group_names import expand
+from kgroup.cli.inputs.group_names import Named, expand, matches
 from kgroup.cli.inputs.offset_files import parse_csv
 from kgroup.cli.inputs.reset_specs import only_one, scope_of, time_ago_ms
 from kgroup.cli.output.times import parse_time
@@ -112,7 +113,8 @@ def command(
     kind = only_one(options)
     scope = scope_of(topic, all_topics)
     with open_admin(env) as admin:
-        found = expand(admin, [*(group or ()), *(groups or ())], change=True)
+        typed = [*(group or ()), *(groups or ())]
+        found = expand(admin, typed, change=True) if kind != "--undo" else _of_entry(admin, str(undo), typed)
         named = list(found.groups)
         unseen = list(found.unseen)
         if kind in ("--undo", "--plan"):
@@ -137,6 +139,8 @@ def command(
         def kept() -> "OffsetsPlan":
             """Return the plan, written to a file where one is named."""
             made = plan()
+            if (undo or "").upper() == LAST:
+                env.note(f"LAST: {made.spec}")
             if plan_out:
                 write_plan(plan_out, plan_document(made))
             return made
@@ -149,14 +153,25 @@ def _stored(admin: "Admin", kind: str, value: str, groups: list[str]) -> "Callab
     from kgroup.admin.change.offset_plans import plan_from
 
     if kind == "--undo":
-        if admin.journal.find(value) is None and value.upper() != "LAST":
-            hint = "kgroup journal list shows the entries"
-            raise Failure(ExitCode.NOT_FOUND, "NOT_IN_JOURNAL", f"the journal has no entry {value!r}", hint)
         return lambda: admin.plan_undo(value, groups)
     plan = read_plan(value, plan_from)
     if groups and set(groups) != {known.group_id for known in plan.groups}:
         raise ConfigError("the plan is for other groups", "leave GROUP out")
     return lambda: plan
+
+
+def _of_entry(admin: "Admin", entry_id: str, typed: Sequence[str]) -> Named:
+    """Return the groups of a journal entry that are meant; they need not exist any more."""
+    from kgroup.admin.change.undo import groups_of
+
+    entry = admin.journal.find(entry_id)
+    if entry is None and entry_id.upper() != LAST:
+        hint = "kgroup journal list shows the entries"
+        raise Failure(ExitCode.NOT_FOUND, "NOT_IN_JOURNAL", f"the journal has no entry {entry_id!r}", hint)
+    known = sorted(groups_of(entry)) if entry else []
+    # A name that none of them has stays, for the refusal to name it.
+    meant = [[group for group in known if matches(name, group)] or [name] for name in typed]
+    return Named(tuple(dict.fromkeys(group for groups in meant for group in groups)))
 
 
 def _spec(kind: str, value: object, groups: Sequence[str]) -> "Spec":
