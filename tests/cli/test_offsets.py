@@ -59,7 +59,8 @@ class TestExportAndImport:
 
     def test_csv_into_a_group_named_here(self, on_cluster, cluster, group, monkeypatch):
         monkeypatch.setattr(sys, "stdin", io.StringIO(f"topic,partition,offset\n{group},0,9\n"))
-        assert on_cluster("offsets", "import", "-", "--to", f"{group}-n", "--execute").code == ExitCode.OK
+        argv = ("offsets", "import", "-", "--to", f"{group}-n", "--create", "--execute")
+        assert on_cluster(*argv).code == ExitCode.OK
         assert offsets(cluster, f"{group}-n") == {(group, 0): 9}
 
     def test_a_file_that_names_no_group_says_how_to_name_it(self, on_cluster, tmp_path):
@@ -71,7 +72,7 @@ class TestExportAndImport:
     def test_what_does_not_exist_is_named_before_anything_is_done(self, on_cluster, cluster, group, tmp_path):
         file = tmp_path / "plan.csv"
         file.write_text(f"{group},2,0\n{group},7,5\nno-such-topic,0,5\n")
-        argv = ("offsets", "import", str(file), "--to", f"{group}-x")
+        argv = ("offsets", "import", str(file), "--to", f"{group}-x", "--create")
         data = document(on_cluster(*argv, "-o", "json"), "offsets import", ExitCode.PARTIAL)
         told = {(i["topic"], i["partition"]): (i["result"], i["error_code"]) for i in data["items"]}
         assert told == {

@@ -172,7 +172,7 @@ class TestExecute:
         )
         data = document(ran)
         assert data["executed"]
-        assert {item["result"] for item in data["items"]} == {"done"}
+        assert [item["result"] for item in data["items"]] == ["done", "unchanged"]
         assert offsets(cluster, group) == {(group, 0): 2, (group, 1): 0}
         mark = mark_in(committed(cluster, group)[group, 0][2])
         assert (mark.plan_id, mark.reason) == (data["plan"]["id"], "replay after INC-1")
@@ -211,7 +211,7 @@ class TestExecute:
         data = document(on_cluster("reset-offsets", f"{group}*", *argv), ExitCode.PARTIAL)
         assert [(i["group_id"], i["result"]) for i in data["items"]] == [
             (group, "done"),
-            (group, "done"),
+            (group, "unchanged"),
             (f"{group}-busy", "refused"),
         ]
 
@@ -253,10 +253,82 @@ class TestExecute:
         assert "removed s-0" in ran.out
         assert offsets(cluster, f"{group}-c") == {(group, 0): 10, (group, 1): 0}
 
-    def test_a_group_that_does_not_exist_gets_offsets(self, on_cluster, cluster, group):
-        ran = on_cluster("reset-offsets", f"{group}-new", "--topic", group, "--to-latest", "--execute")
+    @pytest.mark.parametrize("execute", [[], ["--execute", "--yes"]], ids=["plan", "done"])
+    def test_a_group_that_does_not_exist_is_made_on_request(
+        self, on_cluster, cluster, group, execute, tmp_path
+    ):
+        argv = ("--topic", group, "--to-latest", *execute)
+        for more in ((), ("--share",), ("--topic", "orders")):
+            ran = on_cluster("reset-offsets", f"{group}x", *argv, *more, "-o", "json")
+            data = document(ran, ExitCode.NOT_FOUND)
+            assert (data["items"], Journal.default().entries()) == ([], ())
+            assert f"group {group}x does not exist" in ran.err
+            assert f"hint: did you mean {group} or " in ran.err
+            assert ran.err.endswith("? --create makes a group of this name\n")
+        assert "Nothing to do" not in on_cluster("reset-offsets", f"{group}x", *argv).out
+        file = tmp_path / "rows.csv"
+        file.write_text(f"{group}x,{group},0,1\n")
+        from_file = on_cluster("reset-offsets", "--from-file", str(file), *execute)
+        assert from_file.code == ExitCode.NOT_FOUND
+        file.write_text(f"{group},0,1\n")
+        imported = on_cluster("offsets", "import", str(file), "--to", f"{group}x", *execute)
+        assert imported.code == ExitCode.NOT_FOUND
+        assert "--create makes a group" in imported.err
+        assert offsets(cluster, f"{group}x") == {}
+        both = on_cluster("reset-offsets", f"{group}x", group, *argv, "-o", "json")
+        assert {item["group_id"] for item in document(both, ExitCode.PARTIAL)["items"]} == {group}
+        ran = on_cluster("reset-offsets", f"{group}x", *argv, "--create")
         assert ran.code == ExitCode.OK, ran.err
-        assert offsets(cluster, f"{group}-new") == {(group, 0): 10, (group, 1): 0}
+        assert offsets(cluster, f"{group}x") == ({(group, 0): 10, (group, 1): 0} if execute else {})
+
+    def test_an_import_makes_what_its_file_names_or_is_created(self, on_cluster, cluster, group, tmp_path):
+        file = tmp_path / "rows.csv"
+        file.write_text(f"{group}-a,{group},0,1\n")
+        assert on_cluster("offsets", "import", str(file), "--execute").code == ExitCode.OK
+        file.write_text(f"{group},0,1\n")
+        argv = ("offsets", "import", str(file), "--to", f"{group}-b", "--create", "--execute")
+        assert on_cluster(*argv).code == ExitCode.OK
+        assert offsets(cluster, f"{group}-a") == offsets(cluster, f"{group}-b") == {(group, 0): 1}
+
+    def test_a_model_that_does_not_exist_is_no_empty_one(self, on_cluster, group):
+        ran = on_cluster("reset-offsets", group, "--to-group", f"{group}x")
+        assert (ran.code, f"group {group}x" in ran.err) == (ExitCode.NOT_FOUND, True)
+
+    def test_the_same_change_again_is_unchanged(self, on_cluster, cluster, group):
+        """No commit, no journal entry; a client's own metadata and leader epoch are no reason to commit."""
+        argv = ("reset-offsets", group, "--all-topics", "--to-offset", "4", "--execute")
+        data = document(on_cluster(*argv, "-o", "json"))
+        before = committed(cluster, group)
+        assert (data["executed"], data["journal_id"]) == (False, None)
+        assert [item["result"] for item in data["items"]] == ["unchanged", "unchanged"]
+        assert before[group, 0] == (4, 0, "mine")
+        assert document(
+            on_cluster("reset-offsets", group, "--all-topics", "--to-latest", "--execute", "-o", "json")
+        )
+        before = committed(cluster, group)
+        told = on_cluster("reset-offsets", group, "--all-topics", "--to-latest", "--execute")
+        assert told.out.splitlines()[-1] == "2 unchanged"
+        assert told.out.count("unchanged") == 3
+        assert (committed(cluster, group), len(Journal.default().entries())) == (before, 1)
+        data = document(
+            on_cluster("reset-offsets", group, "--all-topics", "--to-current", "--execute", "-o", "json")
+        )
+        assert {item["result"] for item in data["items"]} == {"done"}, "it restarts the retention"
+
+    def test_plan_and_execution_of_one_refusal_end_alike(self, on_cluster, cluster, group):
+        """Also where some of the offsets of the group that is refused are as wanted."""
+        cluster.classic_group(group, group, {"i-0": [0, 1]})
+        argv = ("reset-offsets", group, "--all-topics", "--to-latest")
+        for more in ((), ("--execute",), ("--execute", "--yes")):
+            told = on_cluster(*argv, *more)
+            assert told.code == ExitCode.REFUSED
+            assert "Nothing to do" not in told.out
+
+    @pytest.mark.parametrize("text", ["1969-12-31T23:59:59.999Z", "1970-01-01T00:00+02:00"])
+    def test_a_time_before_1970_is_refused_in_words(self, on_cluster, group, text):
+        """Negative times are names of places to brokers: -1 is the end of the log."""
+        ran = on_cluster("reset-offsets", group, "--topic", group, "--to-datetime", text)
+        assert (ran.code, "before 1970" in ran.err) == (ExitCode.USAGE, True)
 
     def test_csv_round_trip(self, on_cluster, cluster, group, tmp_path, monkeypatch):
         plan = on_cluster("reset-offsets", group, "--all-topics", "--shift-by", "-1", "-o", "csv").out
@@ -274,8 +346,22 @@ class TestExecute:
         assert on_cluster("reset-offsets", group, *argv).code == ExitCode.OK
         commit_fully(cluster, group, group, {0: (5, 0, "new")})
         ran = on_cluster("reset-offsets", "--plan", file, "--execute", "-o", "json")
-        assert {i["error_code"] for i in document(ran, ExitCode.REFUSED)["items"]} == {"PLAN_STALE"}
+        items = document(ran, ExitCode.REFUSED)["items"]
+        assert [(i["result"], i["error_code"]) for i in items] == [
+            ("refused", "PLAN_STALE"),
+            ("unchanged", None),
+        ]
         assert offsets(cluster, group)[group, 0] == 5
+
+    def test_a_stored_plan_of_what_was_as_wanted_is_stale_too(self, on_cluster, cluster, group, tmp_path):
+        file = str(tmp_path / "plan.json")
+        assert (
+            on_cluster("reset-offsets", group, "--all-topics", "--to-offset", "4", "--plan-out", file).code
+            == 0
+        )
+        commit_fully(cluster, group, group, {0: (5, 0, "new")})
+        ran = on_cluster("reset-offsets", "--plan", file, "--execute")
+        assert (ran.code, "PLAN_STALE" in ran.err) == (ExitCode.REFUSED, True)
 
 
 class TestUndo:

@@ -1,6 +1,7 @@
 """`kgroup cluster acl`: which principals may do what with which resources."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.admin.models import ChangeStatus
@@ -17,7 +18,7 @@ from kgroup.cli.output.messages import NOT_YET
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.domain import Document
-from kgroup.errors import ConfigError
+from kgroup.errors import ConfigError, KgroupError
 
 if TYPE_CHECKING:
     from kgroup.admin.acls import ListedAcl
@@ -83,22 +84,35 @@ def add(
     """Add access rules (ACLs): each operation on each resource, for each principal.
 
     A rule that denies overrides all that allow. Read, Write, Delete and Alter imply Describe. Brokers without
-    an authorizer (authorizer.class.name) refuse.
+    an authorizer (authorizer.class.name) refuse. Rules that exist already are left as they are.
     """
     from kgroup.admin.acls import ListedAcl
 
     resources = Resources(topic or (), group_id or (), transactional_id or (), cluster)
-    wanted = new_acls(resources, Terms(principal or (), host or (), operation or (), pattern, deny))
+    terms = Terms(principal or (), host or (), operation or (), pattern, deny)
+    wanted = new_acls(resources, terms)
     with open_admin(env) as admin:
-        rows: list[Document] = [{**ListedAcl.of(acl).words} for acl in wanted]
-        with admin.change("cluster acl add", {"acls": rows}, {}, rows) as entry:
-            admin.acls.add(wanted)
-            entry.results += [{**row, "result": ChangeStatus.DONE} for row in rows]
+        there: Collection[ListedAcl] = ()
+        with suppress(KgroupError):  # the request to add them says why
+            there = admin.acls.list(filters(resources, terms))
+        listed = [ListedAcl.of(acl) for acl in wanted]
+        new = [acl for acl, rule in zip(wanted, listed, strict=True) if rule not in there]
         where = identity(admin, env)
-    text = f"{len(rows)} access rule(s) hold:   journal {entry.id}"
-    data = {"acls": rows, "journal_id": entry.id}
-    undo = [_undo(env, "cluster acl remove", row) for row in rows]
-    return show(env, Result(data, (text, Table(_COLUMNS, rows), *undo), items="acls", cluster=where))
+        journal_id = None
+        if new:
+            named: list[Document] = [{**ListedAcl.of(acl).words} for acl in new]
+            with admin.change("cluster acl add", {"acls": named}, {}, named) as entry:
+                admin.acls.add(new)
+                entry.results += [{**row, "result": ChangeStatus.DONE} for row in named]
+            journal_id = entry.id
+    kept = [rule.words for rule in listed if rule in there]
+    rows = [{**rule.words, "result": "unchanged" if rule in there else "added"} for rule in listed]
+    text = f"{len(new)} access rule(s) added, {len(kept)} unchanged"
+    text += f":   journal {journal_id}" if journal_id else ":"
+    data = {"acls": [rule.words for rule in listed], "unchanged": kept, "journal_id": journal_id}
+    undo = [_undo(env, "cluster acl remove", rule.words) for rule in listed if rule not in there]
+    table = Table((*_COLUMNS, Column("result")), rows)
+    return show(env, Result(data, (text, table, *undo), items="acls", cluster=where))
 
 
 @make(

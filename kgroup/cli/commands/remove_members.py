@@ -201,7 +201,7 @@ def planned(plan: Plan, where: Mapping[str, object] | None) -> Result:
     """Return the plan's effect; NOT_FOUND when no selected member is in the group."""
     absent = [item for item in plan.items if item.result == ChangeStatus.NOT_FOUND]
     count = len(plan.items) - len(absent)
-    last = NOT_YET if count else "Nothing to do."
+    last = NOT_YET if count else "Nothing changed." if absent else "Nothing to do."
     members = plan.before.get("members")
     # A plan from a file has none.
     seen = {m["member_id"]: m for m in members} if isinstance(members, list | tuple) else {}
@@ -226,7 +226,7 @@ def planned(plan: Plan, where: Mapping[str, object] | None) -> Result:
         items="items",
         names=[_name(item) for item in plan.items if item.planned],
         errors=[_error(item) for item in absent],
-        exit_code=ExitCode.NOT_FOUND if absent and not count else ExitCode.OK,
+        exit_code=of_batch([ExitCode.NOT_FOUND] * len(absent), bool(count)),
         cluster=where,
     )
 

@@ -11,7 +11,15 @@ from kgroup.cli.env.session import open_admin
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes
 from kgroup.cli.frame.declaring import argument, option
-from kgroup.cli.frame.offset_changes import Share, Topics, WaitEmpty, run, unseen_of, wait_until_empty
+from kgroup.cli.frame.offset_changes import (
+    Create,
+    Share,
+    Topics,
+    WaitEmpty,
+    run,
+    unseen_of,
+    wait_until_empty,
+)
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.files import read_plan, read_text, write_plan
 from kgroup.cli.inputs.group_names import Named, expand, matches
@@ -38,6 +46,7 @@ _where_to = partial(option, rich_help_panel="Where to")
             "kgroup reset-offsets pay --from-file p.csv --wait-empty --timeout 5m --execute",
             "once its members stop",
         ),
+        ("kgroup reset-offsets new --topic orders --to-latest --create --execute", "before a group begins"),
         ("kgroup reset-offsets --undo LAST --execute", "back to what was before the last change"),
     ),
 )
@@ -84,13 +93,15 @@ def command(
         str | None, option("--plan FILE", "Execute this plan; refused if offsets moved.")
     ] = None,
     share: Share = False,
+    create: Create = False,
     groups: Annotated[list[str] | None, option("--group", "As GROUP.", hidden=True)] = None,
     dry_run: Annotated[bool, option("--dry-run", "The default.", hidden=True)] = False,
 ) -> ExitCode:
     """Move the committed offsets of groups; shows the plan, and changes nothing without --execute.
 
     Offsets outside the log move to its nearer end, times after the last record to its end. Refused (exit
-    code 4) while a group has members. The journal keeps what was there before, and --undo restores it. For a
+    code 4) while a group has members; a group that does not exist needs --create. An offset that is there
+    already is left as it is, except with --to-current. The journal keeps what was there before, and --undo restores it. For a
     share group the start offsets move; the plan says what Kafka forgets beyond them.
     """
     from kgroup.admin.change.offset_plans import plan_document
@@ -126,7 +137,8 @@ def command(
             spec = _spec(kind, options[kind], named)
             affected = named or list(spec.rows)
             _check_scope(kind, affected, bool(scope.topics or scope.all_topics))
-            plan = partial(admin.plan_reset_offsets, affected, spec, scope, reason, affected if share else ())
+            shared = affected if share else ()
+            plan = partial(admin.plan_reset_offsets, affected, spec, scope, reason, shared, create)
             if scope.all_topics or (spec.group and not scope.topics):
                 unseen += unseen_of(admin, [spec.group] if spec.group else affected)
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-from kgroup.admin.models import ItemError
+from kgroup.admin.models import ChangeStatus, ItemError
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity
 from kgroup.cli.exit_codes import ExitCode, Failure
@@ -26,6 +26,7 @@ Topics = Annotated[
 ]
 
 Share = Annotated[bool, option("--share", "A group that does not exist becomes a share group.")]
+Create = Annotated[bool, option("--create", "Make a group that does not exist, by giving it offsets.")]
 
 
 def run(
@@ -50,10 +51,11 @@ def run(
     plan = make_plan()
     count = sum(item.planned for item in plan.items)
     shown = _with_unseen(planned(plan, where, csv=csv), unseen)
-    if not consent.execute or not count:
+    if not consent.execute or not any(i.planned or i.result == ChangeStatus.UNCHANGED for i in plan.items):
         return show(env, shown)
     names = ", ".join(dict.fromkeys(item.group_id for item in plan.items))
-    consent.ask(env, shown, f"{plan.spec}: change {count} committed offset(s) of {names}?")
+    if count:
+        consent.ask(env, shown, f"{plan.spec}: change {count} committed offset(s) of {names}?")
     done = admin.execute_offsets(plan)
     result = _with_unseen(executed(done, where, csv=csv, notes=notes), unseen)
     if done.journal_id:
@@ -77,16 +79,19 @@ def import_plan(
     spec: str,
     reason: str | None,
     share: Collection[str] = (),
+    typed: Collection[str] = (),
 ) -> "OffsetsPlan":
     """Return the plan that sets exactly these offsets of groups and keeps their others.
 
     Offsets of partitions that do not exist are failed items of it; absent groups in `share` become share
-    groups.
+    groups, and absent ones in `typed` stay absent.
     """
     from kgroup.admin.change.offset_plans import Purpose, make_plan
 
-    drafts = admin.import_drafts(wanted)
-    return make_plan(Purpose("offsets import", spec, reason), admin.look(wanted, share), drafts)
+    now = admin.look(wanted, share)
+    hints = admin.hints_for_absent(now, typed)
+    drafts = {**admin.import_drafts(wanted), **{name: {} for name in hints}}
+    return make_plan(Purpose("offsets import", spec, reason), now, drafts, hints)
 
 
 def once_empty(env: Env, admin: "Admin", groups: Sequence[str]) -> Callable[[], Sequence[str]]:

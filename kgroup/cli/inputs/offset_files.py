@@ -136,6 +136,13 @@ def parse_offsets(
     return {group: rows for group, rows in found.items() if not groups or group in groups}
 
 
+def names_groups(text: str, name: str) -> bool:
+    """Return whether every row of an export says which group it is of; Kafka's CSV of one group does not."""
+    if text.lstrip().startswith(("{", "[")):
+        return True
+    return all(len(row) != len(ONE) for _, row in _csv_rows(text, name))
+
+
 def share_groups(text: str, name: str) -> frozenset[str]:
     """Return the groups of an export that were share groups; CSV does not say which."""
     if not text.lstrip().startswith(("{", "[")):

@@ -163,7 +163,9 @@ OFFSETS: Mapping[str, Schema] = {
         group_id=STRING,
         executed=BOOLEAN,
         journal_id=_TEXT,
-        settings=array(record(**SETTING_CHANGE, origin=STRING)),
+        settings=array(
+            record(**SETTING_CHANGE, origin=STRING, result=one_of("planned", "unchanged", "done"))
+        ),
     ),
     "regex check": model(PatternCheck, topics=note(_COUNT, "how many were tested")),
     "doctor": {"anyOf": [record(groups=array(_CHECKUP)), _RIGHTS, note(_RELEASE, "with `--kafka`")]},

@@ -30,9 +30,15 @@ def deletion(
     ]
     counts = {
         name: sum(item.result == name for item in items)
-        for name in (ChangeStatus.PLANNED, ChangeStatus.DELETED, ChangeStatus.FAILED)
+        for name in (
+            ChangeStatus.PLANNED,
+            ChangeStatus.DELETED,
+            ChangeStatus.NOT_FOUND,
+            ChangeStatus.FAILED,
+        )
     }
-    summary = ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "nothing to delete"
+    summary = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items() if count)
+    summary = summary or "nothing to delete"
     if journal_id:
         summary += f"   journal {journal_id}   committed offsets in {file}"
     elif counts[ChangeStatus.PLANNED]:

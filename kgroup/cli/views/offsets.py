@@ -42,26 +42,23 @@ def planned(plan: OffsetsPlan, where: Mapping[str, object] | None, *, csv: bool 
     gone = _absent(plan, plan.items)
     errors = [
         *(ItemError(g.group_id, g.error_code or _NON_EMPTY, g.refusal or "", g.hint) for g in plan.refused),
-        *(absent(group.group_id) for group in gone),
+        *map(_not_there, gone),
         *(_error(item) for item in failing),
     ]
     codes = [of_code_name(g.error_code) if g.error_code else ExitCode.REFUSED for g in plan.refused]
     codes += [ExitCode.NOT_FOUND] * len(gone)
-    fine = any(
-        i.result in (ChangeStatus.PLANNED, ChangeStatus.UNCHANGED) and i.group_id not in refused
-        for i in plan.items
-    )
-    states = [f"{each.type}, {each.state}" if each.type else "does not exist yet" for each in plan.groups]
+    unchanged = [i for i in plan.items if i.result == ChangeStatus.UNCHANGED and i.group_id not in refused]
+    states = [f"{each.type}, {each.state}" if each.type else "does not exist" for each in plan.groups]
     groups = first_of([f"{g.group_id} ({state})" for g, state in zip(plan.groups, states, strict=True)])
     head = f"PLAN  {plan.spec}: {groups or 'no group'}   plan {plan.id}"
-    last = NOT_YET if counted else "Nothing to do."
+    last = NOT_YET if counted else "Nothing changed." if errors else "Nothing to do."
     return Result(
         _data(plan, plan.items, None),
-        (head, *_tables(plan.items, with_results=bool(failing)), *_cautions(plan), last),
+        (head, *_tables(plan.items, with_results=bool(failing or unchanged)), *_cautions(plan), last),
         items="items",
         names=[f"{item.topic}:{item.partition}" for item in counted],
         errors=errors,
-        exit_code=of_batch([*codes, *map(_exit_code, failing)], fine),
+        exit_code=of_batch([*codes, *map(_exit_code, failing)], bool(counted or unchanged)),
         cluster=where,
         main=_csv(plan, plan.items) if csv else None,
     )
@@ -102,8 +99,8 @@ def executed(
         (*_tables(done.items, with_results=True), *_cautions(done.plan), *notes, summary),
         items="items",
         names=[f"{item.topic}:{item.partition}" for item in done.items if item.result == ChangeStatus.DONE],
-        errors=[*errors, *(absent(group.group_id) for group in gone)],
-        exit_code=of_batch(codes, bool(counts[ChangeStatus.DONE] or counts[ChangeStatus.UNCHANGED])),
+        errors=[*errors, *map(_not_there, gone)],
+        exit_code=of_batch(codes, _any_right(done.items)),
         cluster=where,
         main=_csv(done.plan, done.items) if csv else None,
     )
@@ -193,6 +190,20 @@ def _absent(plan: OffsetsPlan, items: Iterable[OffsetChange]) -> list[PlannedGro
     """Return the absent groups for which nothing was to be done."""
     named = {item.group_id for item in items}
     return [group for group in plan.groups if group.state == ABSENT and group.group_id not in named]
+
+
+def _any_right(items: Sequence[OffsetChange]) -> bool:
+    """Return whether any offset is as wanted; one of a refused group does not count, as in its plan."""
+    refused = {item.group_id for item in items if item.result == ChangeStatus.REFUSED}
+    return any(
+        item.result == ChangeStatus.DONE
+        or (item.result == ChangeStatus.UNCHANGED and item.group_id not in refused)
+        for item in items
+    )
+
+
+def _not_there(group: PlannedGroup) -> ItemError:
+    return absent(group.group_id, group.hint) if group.hint else absent(group.group_id)
 
 
 def _error(item: OffsetChange) -> ItemError:
