@@ -251,6 +251,12 @@ class Admin:
 
         return hints_for_absent(self._cluster, now, typed)
 
+    def with_unread(self, plan: OffsetsPlan, now: Mapping[str, GroupNow]) -> OffsetsPlan:
+        """Return a plan of deletions that says how many records each of them leaves unread."""
+        from kgroup.admin.change.unread import unread_offsets, with_unread
+
+        return with_unread(plan, unread_offsets(self._cluster, now))
+
     def plan_undo(self, entry_id: str, group_ids: Iterable[str] = ()) -> OffsetsPlan:
         """Return how to undo a journalled change of offsets (or LAST); raise SafetyRefused if they moved."""
         from kgroup.admin.change.undo import plan_undo

@@ -150,14 +150,14 @@ class TestDeleteGroups:
         plan = document(on_cluster("delete", group, "-o", "json"), "delete")
         assert (results(plan), plan["executed"]) == ([(group, "planned")], False)
         assert committed(cluster, group) == before
-        ran = on_cluster("delete", group, "--export", file, "--execute", "-o", "json")
+        ran = on_cluster("delete", group, "--export", file, "--execute", "--yes", "-o", "json")
         data = document(ran, "delete")
         assert (results(data), data["export"]) == ([(group, "deleted")], file)
         assert committed(cluster, group) == {}
         assert document(on_cluster("delete", "--restore", file, "-o", "json"), "delete")["items"]
         assert on_cluster("delete", "--restore", file, "--execute").code == ExitCode.OK
         assert committed(cluster, group) == before
-        assert on_cluster("delete", group, "--execute", "-q").code == ExitCode.OK
+        assert on_cluster("delete", group, "--execute", "--yes", "-q").code == ExitCode.OK
         assert on_cluster("reset-offsets", "--undo", "LAST", "--execute").code == ExitCode.OK
         assert committed(cluster, group) == before
 
@@ -165,7 +165,7 @@ class TestDeleteGroups:
         """It may be all that is left of another deletion."""
         (tmp_path / "kept.json").write_text("the only copy")
         before = committed(cluster, group)
-        ran = on_cluster("delete", group, "--export", str(tmp_path / "kept.json"), "--execute")
+        ran = on_cluster("delete", group, "--export", str(tmp_path / "kept.json"), "--execute", "--yes")
         assert ran.code == ExitCode.USAGE
         assert "kept.json exists, and a deletion overwrites no export" in ran.err
         assert (tmp_path / "kept.json").read_text() == "the only copy"
@@ -173,7 +173,7 @@ class TestDeleteGroups:
 
     def test_item_by_item(self, on_cluster, cluster, group):
         cluster.classic_group(f"{group}-busy", group, {"i-0": [0]})
-        ran = on_cluster("delete", group, f"{group}-busy", "never-was", "--execute", "-o", "json")
+        ran = on_cluster("delete", group, f"{group}-busy", "never-was", "--execute", "--yes", "-o", "json")
         data = document(ran, "delete", ExitCode.PARTIAL)
         assert results(data) == [
             (group, "deleted"),
@@ -181,8 +181,8 @@ class TestDeleteGroups:
             ("never-was", "not_found"),
         ]
         assert {e["code"] for e in ran.document["errors"]} == {"NON_EMPTY_GROUP", "GROUP_ID_NOT_FOUND"}
-        assert on_cluster("delete", f"{group}-busy", "--execute").code == ExitCode.REFUSED
-        assert on_cluster("delete", "never-was", "--execute").code == ExitCode.NOT_FOUND
+        assert on_cluster("delete", f"{group}-busy", "--execute", "--yes").code == ExitCode.REFUSED
+        assert on_cluster("delete", "never-was", "--execute", "--yes").code == ExitCode.NOT_FOUND
 
     def test_by_glob_and_age(self, on_cluster, cluster, group):
         cluster.commit(f"{group}-b", group, {0: 1})
@@ -219,8 +219,8 @@ class TestJournal:
 
     def test_entries_of_other_commands(self, on_cluster, kgroup, cluster, group):
         cluster.classic_group(f"{group}-m", group, {"i-0": [0]})
-        on_cluster("remove-members", f"{group}-m", "--all", "--execute")
-        on_cluster("delete", group, "--execute")
+        on_cluster("remove-members", f"{group}-m", "--all", "--execute", "--yes")
+        on_cluster("delete", group, "--execute", "--yes")
         entries = document(kgroup("journal", "list", "-o", "json"), "journal list")["entries"]
         assert [(e["command"], e["groups"]) for e in entries] == [
             ("delete", [group]),

@@ -245,7 +245,7 @@ def test_offsets_and_groups_deleted_and_brought_back(
     assert log.committed(case.group) == before
     file = str(tmp_path / "kept.json")
     assert cli("delete", case.group, "--stale-for", "7d", "-o", "name")[1] == ""
-    code, out, err = cli("delete", case.group, "--stale-for", "1ms", "--export", file, "--execute")
+    code, out, err = cli("delete", case.group, "--stale-for", "1ms", "--export", file, "--execute", "--yes")
     assert code == 0, err
     assert log.committed(case.group) == {}
     assert case.group not in case.server.tool("kafka-consumer-groups", "--list").stdout.split()

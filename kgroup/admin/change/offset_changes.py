@@ -52,7 +52,8 @@ def execute(cluster: ClusterView, journal: Journal, plan: OffsetsPlan) -> Offset
     """Execute the plan group by group, and record it.
 
     A group that has become active, or whose offsets are no longer those of the plan, is refused as a whole;
-    the others are done. Offsets that were as wanted are checked too. The before-image is in the journal before the first request.
+    the others are done. Offsets that were as wanted are checked too. The before-image is in the journal
+    before the first request.
     """
     share = {group.group_id for group in plan.groups if group.type == SHARE}
     now = look(cluster, {item.group_id for item in plan.items if _counts(item)}, share)

@@ -70,14 +70,12 @@ class CommittedOffset:
 class Draft:
     """The planned offset of one partition; None for `after` deletes the committed offset.
 
-    With an `error_code` the change is impossible, for the reason in `effect`. `lag` is what a deletion would
-    forget to read.
+    With an `error_code` the change is impossible, for the reason in `effect`.
     """
 
     after: CommittedOffset | None
     effect: str = ""
     error_code: str | None = None
-    lag: int | None = None
 
 
 Drafts = Mapping[TopicPartition, Draft]
@@ -87,7 +85,8 @@ Drafts = Mapping[TopicPartition, Draft]
 class OffsetChange(PlannedItem):
     """One partition of a plan. `result` is planned, unchanged, done, refused or failed.
 
-    `lag` is of deletions alone, and None for an unknown one.
+    `lag` is of `offsets delete` alone: what was not read, None for an unknown one, with `lag_error` as the
+    code where it could not be seen.
     """
 
     group_id: str
@@ -99,6 +98,7 @@ class OffsetChange(PlannedItem):
     error_code: str | None = None
     effect: str = ""
     lag: int | None = None
+    lag_error: str | None = None
 
     @property
     def tp(self) -> TopicPartition:
@@ -122,6 +122,10 @@ class PlannedGroup:
     caution: Annotated[
         str | None,
         "what the change leaves behind, or forgets: stores of Kafka Streams, deliveries, unread records",
+    ] = None
+    done_beyond: Annotated[
+        int | None,
+        "of a share group: at most how many records beyond its start offsets are done; null: unknown",
     ] = None
 
 
@@ -309,7 +313,15 @@ def make_plan(
         code = code_name(group.error) if group.error else None
         groups.append(
             PlannedGroup(
-                group.group_id, group.type, group.state, group.members, refusal, hint, code, _caution(group)
+                group.group_id,
+                group.type,
+                group.state,
+                group.members,
+                refusal,
+                hint,
+                code,
+                _caution(group),
+                group.done_beyond,
             )
         )
     return OffsetsPlan(
@@ -457,7 +469,6 @@ def _item(group: GroupNow, partition: TopicPartition, draft: Draft, purpose: Pur
         result,
         draft.error_code,
         draft.effect,
-        draft.lag,
     )
 
 

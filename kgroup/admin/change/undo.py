@@ -1,7 +1,7 @@
 """Undo a change of committed offsets from the journal's before-image, unless a commit came after."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kgroup.admin.change.journal import IN_DOUBT, LAST, Entry, Journal
 from kgroup.admin.change.offset_plans import (
@@ -43,28 +43,11 @@ def plan_undo(
     """Return how to restore the state before a journal entry: offsets, leader epochs and metadata.
 
     LAST is the newest change in the journal, whatever it changed. `group_ids` limit the entry's groups and
-    must be among them. Commit times cannot be restored. Raise SafetyRefused, with the entry's name, for one
-    that has no undo, and when a committed offset is no longer what the change made of it: a commit came after.
+    must be among them. Commit times cannot be restored. Raise SafetyRefused for an entry without an undo, and
+    when a committed offset is no longer what the change made of it: a commit came after.
     """
-    wanted = frozenset(group_ids)
     entry = _find(journal, entry_id, cluster.metadata(()).cluster_id)
-    name = _named(entry, entry_id)
-    changed = _changed(entry)
-    strange = wanted - groups_of(entry)
-    if strange:
-        raise SafetyRefused(f"{name} is not about {', '.join(sorted(strange))}", _SHOW)
-    if wanted:
-        changed = {group: rows for group, rows in changed.items() if group in wanted}
-    if not any(changed.values()):
-        raise SafetyRefused(f"{name} changed no committed offset that could be brought back", _SHOW)
-    undone = _undone(journal, entry)
-    changed = {
-        group: {place: step for place, step in rows.items() if (group, *place) not in undone}
-        for group, rows in changed.items()
-    }
-    if not any(changed.values()):
-        by = ", ".join(sorted(set(undone.values())))
-        raise SafetyRefused(f"{name} has already been undone, by {by}")
+    changed = _left(journal, entry, _named(entry, entry_id), frozenset(group_ids))
     # A share group that is gone since becomes one again.
     if entry.command == DELETE:
         share = list(entry.plan.get("share", ()))
@@ -86,11 +69,60 @@ def plan_undo(
             f"a commit came after {entry.id}: {first_of(moved, 3, '; ')}",
             "kgroup journal show prints the offsets before; reset-offsets --from-file sets them regardless",
         )
+    headed = {group: "the start offset as it was" if group in share else "as it was" for group in changed}
     drafts = {
-        group: {p: Draft(step.before, "as it was") for p, step in rows.items()}
+        group: {p: Draft(step.before, headed[group]) for p, step in rows.items()}
         for group, rows in changed.items()
     }
-    return make_plan(Purpose(UNDO, f"undo {told(entry)}", undoes=entry.id), now, drafts)
+    plan = make_plan(Purpose(UNDO, f"undo {told(entry)}", undoes=entry.id), now, drafts)
+    forgotten = _done_beyond(entry)
+    groups = (
+        replace(g, caution=" ".join(filter(None, (_again(entry, g.group_id, forgotten), g.caution))))
+        if g.group_id in share
+        else g
+        for g in plan.groups
+    )
+    return replace(plan, groups=tuple(groups))
+
+
+def _left(journal: Journal, entry: Entry, name: str, wanted: frozenset[str]) -> _Changes:
+    """Return what an entry changed of these groups, or of all of its groups, and no undo has restored."""
+    changed = _changed(entry)
+    strange = wanted - groups_of(entry)
+    if strange:
+        raise SafetyRefused(f"{name} is not about {', '.join(sorted(strange))}", _SHOW)
+    if wanted:
+        changed = {group: rows for group, rows in changed.items() if group in wanted}
+    if not any(changed.values()):
+        raise SafetyRefused(f"{name} changed no committed offset that could be brought back", _SHOW)
+    undone = _undone(journal, entry)
+    left = {
+        group: {place: step for place, step in rows.items() if (group, *place) not in undone}
+        for group, rows in changed.items()
+    }
+    if not any(left.values()):
+        raise SafetyRefused(f"{name} has already been undone, by {', '.join(sorted(set(undone.values())))}")
+    return left
+
+
+def _done_beyond(entry: Entry) -> Mapping[str, int | None]:
+    """Return at most how many records beyond the start offsets were done when the change forgot them."""
+    if entry.command == DELETE:
+        found = entry.plan.get("done_beyond")
+        return found if isinstance(found, Mapping) else {}
+    return {group["group_id"]: group.get("done_beyond") for group in entry.plan["groups"]}
+
+
+def _again(entry: Entry, group_id: str, forgotten: Mapping[str, int | None]) -> str:
+    """Return what becomes of the records that were done beyond the start offsets of a share group."""
+    count = forgotten.get(group_id)
+    what = "how many is not known" if count is None else f"up to {count}"
+    if count == 0:
+        return f"{group_id} is a share group: {entry.id} forgot its delivery counts, which begin at 0."
+    return (
+        f"{group_id} is a share group: {entry.id} forgot which records beyond its start offsets were "
+        f"acknowledged or given up, and those are delivered again ({what})."
+    )
 
 
 def changed_groups(journal: Journal, entry_id: str) -> tuple[str, ...]:

@@ -32,6 +32,7 @@ _COLUMNS = (
     Column("operation"),
     Column("permission"),
 )
+_NO_UNDO = "undo: none"
 Names = list[str] | None
 Principals = Annotated[
     Names, option("--principal KIND:NAME", "Such as User:alice; 'User:*' is everyone. Repeatable.")
@@ -190,7 +191,10 @@ def remove(
         where = identity(admin, env)
         if execute and found:
             question = f"remove {len(found)} access rule(s)?"
-            Consent(execute, yes).ask(env, _removal(found, None, (), where), question)
+            back = [_undo(env, "cluster acl add", acl.words) for acl in found]
+            lasting = "kgroup cannot add all of these rules again"
+            grave = lasting if any(line.startswith(_NO_UNDO) for line in back) else None
+            Consent(execute, yes).ask(env, _removal(found, None, (), where), question, grave=grave)
             named = [acl.words for acl in found]
             with admin.change("cluster acl remove", {"acls": named}, {"acls": named}, named) as entry:
                 gone = admin.acls.remove(found)
@@ -223,7 +227,7 @@ def _undo(env: Env, verb: str, rule: Mapping[str, object]) -> str:
     elif kind in ("topic", "group", "transactional-id"):
         options.append(f"--{kind} {word(str(rule['name']))}")
     else:
-        return f"undo: none by kgroup for a rule about {rule['resource_type']} {rule['name']}"
+        return f"{_NO_UNDO} by kgroup for a rule about {rule['resource_type']} {rule['name']}"
     if str(rule["permission"]).lower() == "deny":
         options.append("--deny")
     elif verb.endswith("remove"):

@@ -156,7 +156,8 @@ def delete(
 ) -> ExitCode:
     """Delete committed offsets; the group may have members if none of them subscribes to the topic.
 
-    `reset-offsets --undo` restores them. For a share group, which must be empty, topics are deleted whole.
+    The plan shows what they have not read yet. `reset-offsets --undo` restores them once the group has no
+    members. For a share group, which must be empty, topics are deleted whole.
     """
     from kgroup.admin.change.offset_plans import Draft, OffsetsPlan, Purpose, make_plan
 
@@ -174,7 +175,7 @@ def delete(
                 name: {p: Draft(None) for p in _within(found.committed, scope)} for name, found in now.items()
             }
             purpose = Purpose("offsets delete", "delete offsets", reason, needs_empty=False)
-            return make_plan(purpose, now, drafts)
+            return admin.with_unread(make_plan(purpose, now, drafts), now)
 
         left_out = unseen_of(admin, named.groups) if all_topics else _hidden(admin, scope.topics)
         unseen = [*named.unseen, *left_out]

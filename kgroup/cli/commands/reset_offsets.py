@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from kgroup.admin.change.journal import LAST
 from kgroup.admin.models import ChangeStatus
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.env.session import open_admin
+from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.frame.changes import Consent, Execute, Reason, Yes
 from kgroup.cli.frame.declaring import argument, option
@@ -101,8 +101,8 @@ def command(
 
     Offsets outside the log move to its nearer end, times after the last record to its end. Refused (exit
     code 4) while a group has members; a group that does not exist needs --create. An offset that is there
-    already is left as it is, except with --to-current. The journal keeps what was there before, and --undo restores it. For a
-    share group the start offsets move; the plan says what Kafka forgets beyond them.
+    already is left as it is, except with --to-current. The journal keeps what was there before, and --undo
+    restores it. For a share group the start offsets move; the plan says what Kafka forgets beyond them.
     """
     from kgroup.admin.change.offset_plans import plan_document
 
@@ -143,7 +143,7 @@ def command(
                 unseen += unseen_of(admin, [spec.group] if spec.group else affected)
 
         def before() -> Sequence[str]:
-            notes = _remove_static(admin, affected, reason) if remove_static else ()
+            notes = _remove_static(env, admin, affected, reason, consent) if remove_static else ()
             if wait_empty or remove_static:
                 wait_until_empty(env, admin, affected)
             return notes
@@ -157,7 +157,8 @@ def command(
                 write_plan(plan_out, plan_document(made))
             return made
 
-        return run(env, admin, kept, Consent(execute, yes), before=before, unseen=unseen)
+        consent = Consent(execute, yes)
+        return run(env, admin, kept, consent, before=before, unseen=unseen)
 
 
 def _stored(admin: "Admin", kind: str, value: str, groups: list[str]) -> "Callable[[], OffsetsPlan]":
@@ -210,15 +211,21 @@ def _check_scope(kind: str, groups: Sequence[str], scoped: bool) -> None:
         )
 
 
-def _remove_static(admin: "Admin", groups: Sequence[str], reason: str | None) -> Sequence[str]:
+def _remove_static(
+    env: Env, admin: "Admin", groups: Sequence[str], reason: str | None, consent: Consent
+) -> Sequence[str]:
     """Remove every static member; one that still runs rejoins, and then the reset is refused."""
     from kgroup.admin.change.remove_members import Selection
+    from kgroup.cli.commands.remove_members import GRAVE, planned
 
     said = []
+    where = identity(admin, env)
     for described in admin.describe(groups, offsets=False).groups:
         static = tuple(member.instance_id for member in described.known_members if member.instance_id)
         if static:
             plan = admin.plan_remove_members(described.group_id, Selection(instance_ids=static), reason)
+            question = f"remove {len(static)} static member(s) of {described.group_id}?"
+            consent.ask(env, planned(plan, where), question, grave=GRAVE)
             done = admin.execute(plan)
             removed = [str(item.instance_id) for item in done.items if item.result == ChangeStatus.REMOVED]
             said.append(f"{described.group_id}: removed {', '.join(removed)}   journal {done.journal_id}")

@@ -59,7 +59,7 @@ def run(
     done = admin.execute_offsets(plan)
     result = _with_unseen(executed(done, where, csv=csv, notes=notes), unseen)
     if done.journal_id:
-        result = with_undo(result, undo_of_offsets(env, admin.journal, done.journal_id))
+        result = with_undo(result, undo_of_offsets(env, admin, done.journal_id))
     return show(env, result)
 
 

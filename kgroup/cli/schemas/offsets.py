@@ -46,6 +46,7 @@ _OFFSET_CHANGE = record(
     result=one_of("planned", "unchanged", "done", "refused", "failed"),
     error_code=_TEXT,
     effect=STRING,
+    lag=note(_COUNT, "of `offsets delete`: unread records; null: unknown"),
 )
 _OFFSET_CHANGES = record(
     plan=record(**each(STRING, "id spec actor"), **each(_TEXT, "reason undoes")),

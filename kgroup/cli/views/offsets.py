@@ -5,12 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from kgroup.admin.as_json import document
 from kgroup.admin.change.offset_changes import PLAN_STALE, OffsetsExecution
 from kgroup.admin.change.offset_plans import ABSENT, OffsetChange, OffsetsPlan, PlannedGroup
+from kgroup.admin.change.unread import not_seen
 from kgroup.admin.models import ChangeStatus, ItemError
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.output.messages import NOT_YET
 from kgroup.cli.output.result import Result
 from kgroup.cli.output.tables import Column, Table
-from kgroup.cli.output.wording import absent, of_code_name
+from kgroup.cli.output.wording import UNKNOWN, absent, of_code_name, of_seen
 from kgroup.domain import Document, first_of, grouped
 
 _GROUP = Column("group_id", "GROUP")
@@ -45,6 +46,8 @@ def planned(plan: OffsetsPlan, where: Mapping[str, object] | None, *, csv: bool 
         *map(_not_there, gone),
         *(_error(item) for item in failing),
     ]
+    by_group = grouped((item.group_id, item) for item in counted)
+    unseen = [error for name, items in by_group.items() for error in not_seen(name, items)]
     codes = [of_code_name(g.error_code) if g.error_code else ExitCode.REFUSED for g in plan.refused]
     codes += [ExitCode.NOT_FOUND] * len(gone)
     unchanged = [i for i in plan.items if i.result == ChangeStatus.UNCHANGED and i.group_id not in refused]
@@ -57,8 +60,8 @@ def planned(plan: OffsetsPlan, where: Mapping[str, object] | None, *, csv: bool 
         (head, *_tables(plan.items, with_results=bool(failing or unchanged)), *_cautions(plan), last),
         items="items",
         names=[f"{item.topic}:{item.partition}" for item in counted],
-        errors=errors,
-        exit_code=of_batch([*codes, *map(_exit_code, failing)], bool(counted or unchanged)),
+        errors=[*errors, *unseen],
+        exit_code=of_seen(of_batch([*codes, *map(_exit_code, failing)], bool(counted or unchanged)), unseen),
         cluster=where,
         main=_csv(plan, plan.items) if csv else None,
     )
@@ -138,6 +141,7 @@ def _row(item: OffsetChange) -> Document:
         "result": item.result,
         "error_code": item.error_code,
         "effect": item.effect,
+        "lag": item.lag,
     }
 
 
@@ -151,6 +155,9 @@ def _tables(items: Sequence[OffsetChange], *, with_results: bool) -> list[Table]
         return []
     several = len({item.group_id for item in items}) > 1
     columns = ((_GROUP,) if several else ()) + _ROWS
+    # A plan of `offsets delete` knows what it forgets; nothing else has a lag.
+    if any(item.lag is not None or item.lag_error for item in items):
+        columns += (Column("lag", right=True),)
     columns += (_RESULT,) if with_results else ()
     if any(item.error_code for item in items):
         columns += (Column("error_code", "ERROR"),)
@@ -163,6 +170,7 @@ def _tables(items: Sequence[OffsetChange], *, with_results: bool) -> list[Table]
             row["change"] = f"{row['change']:+d}" if row["change"] else "0"
         if row["new_offset"] is None and item.result in (ChangeStatus.PLANNED, ChangeStatus.DONE):
             row["new_offset"] = "deleted"
+            row["lag"] = UNKNOWN if item.lag is None else item.lag
         rows.append(row)
     return [Table(columns, rows)]
 
