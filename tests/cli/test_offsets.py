@@ -85,6 +85,16 @@ class TestExportAndImport:
         assert on_cluster(*argv, "--execute").code == ExitCode.PARTIAL
         assert offsets(cluster, f"{group}-x") == {(group, 2): 0}
 
+    @pytest.mark.parametrize("number", ["1.9", '"1"', "true", "1e400", str(2**63)])
+    @pytest.mark.parametrize("field", ["partition", "committed_offset"])
+    def test_numbers_that_are_none(self, on_cluster, tmp_path, field, number):
+        row = {"topic": '"t"', "partition": "0", "committed_offset": "1"} | {field: number}
+        text = ", ".join(f'"{name}": {value}' for name, value in row.items())
+        file = tmp_path / "f"
+        file.write_text(f'{{"groups": [{{"group_id": "g", "offsets": [{{{text}}}]}}]}}')
+        told = on_cluster("offsets", "import", str(file))
+        assert (told.code, "is not a committed offset" in told.err) == (ExitCode.USAGE, True)
+
     @pytest.mark.parametrize("text", ["", "a,b\n", "t,x,1\n", "{}", '{"data": {"groups": [{}]}}', "t,0,1\n"])
     def test_files_that_are_no_export(self, on_cluster, tmp_path, text):
         file = tmp_path / "f"

@@ -49,6 +49,8 @@ UNREAD = "unknown"
 """The state of a group that could not be read."""
 SAFETY_REFUSED = "SAFETY_REFUSED"
 """The code of a start offset that could be deleted only together with others."""
+NO_UNDO = "cannot be undone"
+"""How the effect of a change that has no undo begins."""
 _NOT_THERE = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
 _INACTIVE = frozenset({ABSENT, EMPTY, DEAD})
 
@@ -449,7 +451,7 @@ def _whole_topics(group: GroupNow, drafts: Drafts) -> Drafts:
         if drafts[place].after is None:
             checked[place] = Draft(None, would, SAFETY_REFUSED)
         elif place not in group.committed:
-            checked[place] = replace(drafts[place], effect=f"cannot be undone: {would}")
+            checked[place] = replace(drafts[place], effect=f"{NO_UNDO}: {would}")
     return checked
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
-from kgroup.admin.models import ChangeStatus, ItemError
+from kgroup.admin.models import SHARE, ChangeStatus, ItemError
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.session import identity
 from kgroup.cli.exit_codes import ExitCode, Failure
@@ -12,7 +12,7 @@ from kgroup.cli.frame.changes import Consent, undo_of_offsets, with_undo
 from kgroup.cli.frame.declaring import option
 from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.wording import of_seen
-from kgroup.domain import TopicPartition
+from kgroup.domain import TopicPartition, first_of
 
 if TYPE_CHECKING:
     from kgroup.admin.admin import Admin
@@ -55,12 +55,28 @@ def run(
         return show(env, shown)
     names = ", ".join(dict.fromkeys(item.group_id for item in plan.items))
     if count:
-        consent.ask(env, shown, f"{plan.spec}: change {count} committed offset(s) of {names}?")
+        question = f"{plan.spec}: change {count} committed offset(s) of {names}?"
+        consent.ask(env, shown, question, grave=_grave(plan))
     done = admin.execute_offsets(plan)
     result = _with_unseen(executed(done, where, csv=csv, notes=notes), unseen)
     if done.journal_id:
         result = with_undo(result, undo_of_offsets(env, admin, done.journal_id))
     return show(env, result)
+
+
+def _grave(plan: "OffsetsPlan") -> str | None:
+    """Return why no undo restores what a plan changes, if so."""
+    from kgroup.admin.change.offset_plans import ABSENT, NO_UNDO
+
+    forgotten = [
+        group.group_id
+        for group in plan.groups
+        if group.type == SHARE and group.state != ABSENT and group.caution and group.done_beyond != 0
+    ]
+    if forgotten:
+        return f"no undo restores which records {first_of(forgotten, 3)} acknowledged"
+    lasting = [str(item.tp) for item in plan.items if item.planned and item.effect.startswith(NO_UNDO)]
+    return f"the change of {first_of(lasting, 3)} {NO_UNDO}" if lasting else None
 
 
 def unseen_of(admin: "Admin", groups: Iterable[str]) -> Sequence[ItemError]:
