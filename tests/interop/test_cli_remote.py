@@ -136,18 +136,18 @@ def test_removal_by_instance_id(case: Case, away: Member, cli: Cli) -> None:
     """SM-66: a plan changes nothing; two removed and one unknown exit 5; all removed exits 0."""
     remove = ("remove-members", case.group, "-o", "json", "--instance-id")
     at = case.server.bootstrap
-    planned = _json(cli(*remove, "a,b,missing", bootstrap=at))
+    planned = _json(cli(*remove, "a,b,missing", bootstrap=at), exit_code=5)
     assert planned["executed"] is False
     assert _instances(case) == {"stays", "a", "b", "c"}
 
-    done = _json(cli(*remove, "a,b,missing", "--execute", bootstrap=at), exit_code=5)
+    done = _json(cli(*remove, "a,b,missing", "--execute", "--yes", bootstrap=at), exit_code=5)
     assert {row["instance_id"]: (row["result"], row["error_code"]) for row in done["items"]} == {
         "a": ("removed", None),
         "b": ("removed", None),
         "missing": ("not_found", "UNKNOWN_MEMBER_ID"),
     }
     assert _instances(case) == {"stays", "c"}
-    done = _json(cli(*remove, "c", "--execute", "--wait", "stable", bootstrap=at))
+    done = _json(cli(*remove, "c", "--execute", "--yes", "--wait", "stable", bootstrap=at))
     assert [row["result"] for row in done["items"]] == ["removed"]
     settle([away], case.partitions(f"{case.group}-t"))
     assert _instances(case) == {"stays"}
