@@ -248,7 +248,9 @@ class TestExecute:
         ran = on_cluster("reset-offsets", f"{group}-c", *argv)
         assert ran.code == ExitCode.REFUSED
         assert "--remove-static" in ran.err
-        ran = on_cluster("reset-offsets", f"{group}-c", *argv, "--remove-static")
+        refused = on_cluster("reset-offsets", f"{group}-c", *argv, "--remove-static")
+        assert (refused.code, "cannot be undone" in refused.err) == (ExitCode.REFUSED, True)
+        ran = on_cluster("reset-offsets", f"{group}-c", *argv, "--remove-static", "--yes")
         assert ran.code == ExitCode.OK, ran.err
         assert "removed s-0" in ran.out
         assert offsets(cluster, f"{group}-c") == {(group, 0): 10, (group, 1): 0}
