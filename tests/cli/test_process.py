@@ -156,7 +156,7 @@ def test_completion_knows_settings_changes_events_and_codes(cluster, tmp_path):
     assert offered("kgroup replay-log --events rewound,rebalance-s") == ["rewound,rebalance-started"]
     assert offered("kgroup explain KG30") == [f"KG30{n}" for n in range(1, 10)]
     state = tmp_path / "state"
-    reset = ("reset-offsets", "settle-new", "--topic", "settle-me", "--to-earliest", "--execute")
+    reset = ("reset-offsets", "settle-new", "--topic", "settle-me", "--to-earliest", "--create", "--execute")
     changed = run(*reset, "-b", cluster.bootstrap, env={**os.environ, "XDG_STATE_HOME": str(state)})
     assert changed.returncode == 0, changed.stderr
     for words in ("kgroup journal show j-", "kgroup reset-offsets --undo j-"):
