@@ -25,7 +25,7 @@ from kgroup.runtime.cleaning import clean
 from kgroup.runtime.clock import Clock, SystemClock
 from kgroup.runtime.complaints import Complaints, line_of
 from kgroup.runtime.credentials import Credentials
-from kgroup.runtime.partition_folders import all_there, discard, open_partition
+from kgroup.runtime.partition_folders import all_there, discard, ensure_room, open_partition
 from kgroup.runtime.placement import Placement
 from kgroup.runtime.settings import BrokerSettings
 from kgroup.runtime.settings_in_force import SettingsInForce, read_settings
@@ -60,7 +60,9 @@ class Cluster:
         kafka: Release = NEWEST,
     ) -> None:
         if brokers < 1:
-            raise ConfigError(f"a cluster needs at least one broker, not {brokers}")
+            raise ConfigError(
+                f"a cluster needs at least one broker, not {brokers}", "give a number from 1 on"
+            )
         self.brokers = brokers
         self.kafka = kafka
         static, self.group_config = read_settings(config or {}, kafka)
@@ -190,6 +192,7 @@ class Cluster:
         try:
             with self.catalog.together():
                 yield changes.replies
+                ensure_room(self.folder, len(changes.created))
                 remove_partitions(self.folder, changes.created)
         finally:
             self._changes = None

@@ -1,5 +1,6 @@
 """What only a process of its own shows: start-up imports, closed pipes, signals, completion."""
 
+import http.client
 import json
 import os
 import re
@@ -8,9 +9,10 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -154,7 +156,7 @@ def test_completion_knows_settings_changes_events_and_codes(cluster, tmp_path):
     assert offered("kgroup replay-log --events rewound,rebalance-s") == ["rewound,rebalance-started"]
     assert offered("kgroup explain KG30") == [f"KG30{n}" for n in range(1, 10)]
     state = tmp_path / "state"
-    reset = ("reset-offsets", "settle-new", "--topic", "settle-me", "--to-earliest", "--execute")
+    reset = ("reset-offsets", "settle-new", "--topic", "settle-me", "--to-earliest", "--create", "--execute")
     changed = run(*reset, "-b", cluster.bootstrap, env={**os.environ, "XDG_STATE_HOME": str(state)})
     assert changed.returncode == 0, changed.stderr
     for words in ("kgroup journal show j-", "kgroup reset-offsets --undo j-"):
@@ -312,6 +314,41 @@ def test_a_ready_file_is_there_while_clients_may_connect(tmp_path, kgroup):
         assert lines[-1] == f"kgroup: serving on {found['bootstrap']}\n"
         os.kill(found["pid"], 0)
         assert kgroup("list", "-b", found["bootstrap"]).code == 0
+    assert not ready.exists()
+
+
+def test_sigterm_ends_a_server_while_time_moves_far(tmp_path):
+    """With a deadline per ms, the move would take hours."""
+    ready = tmp_path / "at.json"
+    settings = ["--set", "offsets.retention.check.interval.ms=1", "--partitions", "1"]
+    argv = [*KGROUP, "serve", "--memory", "--port", "0", "--control", "0", "--ready-file", ready, *settings]
+    with ExitStack() as stack:
+        server = stack.enter_context(
+            subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        )
+        stack.callback(server.kill)
+        while not server.stdout.readline().startswith("kgroup: serving on"):
+            pass
+        found = json.loads(ready.read_text())
+        token = {"Authorization": f"Bearer {found['token']}"}
+        moving, asking = (
+            stack.enter_context(
+                closing(http.client.HTTPConnection(urlsplit(found["control"]).netloc, timeout=60))
+            )
+            for _ in range(2)
+        )
+
+        def now_ms():
+            asking.request("GET", "/now", headers=token)
+            return json.loads(asking.getresponse().read())["now_ms"]
+
+        began_ms = now_ms()
+        moving.request("POST", "/advance", json.dumps({"by": "300d"}), token)
+        while now_ms() < began_ms + 60_000:
+            pass
+        server.terminate()
+        _, err = server.communicate(timeout=60)
+        assert (server.returncode, err) == (0, "")
     assert not ready.exists()
 
 

@@ -197,7 +197,7 @@ def test_a_csv_with_an_endless_field(tmp_path: Path, on_cluster: Kgroup) -> None
 def test_a_byte_order_mark_belongs_to_no_name(tmp_path: Path, on_cluster: Kgroup) -> None:
     file = tmp_path / "offsets.csv"
     file.write_bytes(b"\xef\xbb\xbforders,0,0\n")
-    ran = on_cluster("offsets", "import", str(file), "--to", "bom", "-o", "json")
+    ran = on_cluster("offsets", "import", str(file), "--to", "bom", "--create", "-o", "json")
     assert ran.code == 0, ran.err
     assert [row["topic"] for row in ran.document["data"]["items"]] == ["orders"]
 

@@ -240,6 +240,7 @@ def _of_partition(broker: Dispatcher, name: str, key: StateKey) -> DescribeShare
         end = broker.cluster.log(name, key.partition)
         assert end is not None
         lag = end.end_offset - found.start_offset - found.delivery_complete_count
+        lag = (lag + 2**63) % 2**64 - 2**63  # a Java long: Kafka takes any start offset, and subtracts it
     return DescribeShareGroupOffsetsResponsePartition(
         partition_index=key.partition,
         start_offset=found.start_offset,

@@ -51,9 +51,13 @@ class PartitionCapture:
     def resume(cls, folder: Path) -> PartitionCapture:
         """Continue a recording, or begin one; StorageError if the folder cannot be used."""
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            return cls._resumed(folder)
         except OSError as error:
-            raise StorageError(f"cannot record into {folder}: {error.strerror}") from None
+            raise StorageError(f"cannot record into {error.filename or folder}: {error.strerror}") from None
+
+    @classmethod
+    def _resumed(cls, folder: Path) -> PartitionCapture:
+        folder.mkdir(parents=True, exist_ok=True)
         found = cls(folder)
         segments = sorted(folder.glob("*.log"))
         # A crash can leave the newest segment without a whole batch: the one before says where to continue.

@@ -29,6 +29,7 @@ from kgroup.history.sources.layout import (
     size_of,
     text_of,
 )
+from kgroup.log.files import replace_file
 from kgroup.storage.files import RemoteFile
 from kgroup.storage.location import Location
 from kgroup.storage.opening import open_store
@@ -348,5 +349,8 @@ def topics_text(names: Mapping[bytes, str]) -> str:
 
 
 def write_topics_file(folder: Path, names: Mapping[bytes, str]) -> None:
-    """Keep topic ids in a folder of segments."""
-    (folder / TOPICS_FILE).write_text(topics_text(names), encoding="utf-8")
+    """Keep topic ids in a folder of segments; StorageError if that fails, and the file is as it was."""
+    try:
+        replace_file(folder / TOPICS_FILE, topics_text(names))
+    except OSError as error:
+        raise StorageError(f"cannot write {folder / TOPICS_FILE}: {error.strerror}") from None

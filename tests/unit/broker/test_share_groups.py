@@ -261,6 +261,22 @@ def test_start_offsets_are_set_deleted_and_go_with_the_group(member: Member) -> 
     assert not any(shard.coordinator.states for shard in transport.dispatcher.share_state.shards if shard)
 
 
+@pytest.mark.parametrize("start", [-(2**63), -2, 2**63 - 1])
+def test_a_start_offset_of_no_log_is_described_with_a_javas_lag(member: Member, start: int) -> None:
+    """GroupMetadataManager.alterShareGroupOffsets checks no offset; the lag is subtracted in longs."""
+    records(member.transport, b"x")
+    member.beat(-1)
+    partition = AlterShareGroupOffsetsRequestPartition(partition_index=0, start_offset=start)
+    topic = AlterShareGroupOffsetsRequestTopic(topic_name="t", partitions=(partition,))
+    answer = member.transport.request(
+        member.coordinator, AlterShareGroupOffsetsRequest(group_id="g", topics=(topic,))
+    )
+    assert isinstance(answer, AlterShareGroupOffsetsResponse)
+    assert answer.responses[0].partitions[0].error_code == ErrorCode.NONE
+    lag = (1 - start + 2**63) % 2**64 - 2**63
+    assert offsets_of(member.transport) == {0: (start, lag)}
+
+
 def test_a_read_committed_group_reads_what_is_decided(member: Member) -> None:
     transport = member.transport
     configure(transport, "g", share_auto_offset_reset="earliest", share_isolation_level="read_committed")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import re
 from pathlib import Path
 
 import pytest
@@ -11,7 +14,7 @@ from kgroup.history.decode.scan import COMPRESSED, Scanner
 from kgroup.history.raw import raw_rows
 from kgroup.history.replay import replay
 from kgroup.history.sources.capture import DAY_MS, Capture, PartitionCapture
-from kgroup.history.sources.logs import segment_logs, topic_names_near
+from kgroup.history.sources.logs import segment_logs, topic_names_near, write_topics_file
 from kgroup.protocol.batches import Batch, end_marker_record
 
 from .incidents import KAFKA, log_of, text_of
@@ -193,3 +196,24 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file")
     with pytest.raises(StorageError, match="cannot record into"):
         PartitionCapture.resume(tmp_path / "taken" / "__consumer_offsets-0")
+
+
+def test_names_that_cannot_be_kept_leave_the_old_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_topics_file(tmp_path, {ID: "orders"})
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StorageError, match=r"topics\.json: No space left"):
+        write_topics_file(tmp_path, {ID: "payments"})
+    assert "orders" in (tmp_path / "topics.json").read_text()
+
+
+def test_a_segment_that_cannot_be_continued_is_named(tmp_path: Path) -> None:
+    taken = tmp_path / "__consumer_offsets-0" / "00000000000000000000.log"
+    taken.mkdir(parents=True)
+    with pytest.raises(StorageError, match=re.escape(f"cannot record into {taken}: Is a directory")):
+        PartitionCapture.resume(taken.parent)
