@@ -12,13 +12,13 @@ from typing import TypeAlias
 
 from kgroup.admin.diagnose.facts import HISTORY, LAG, Facts
 from kgroup.admin.discovery import ClusterView
-from kgroup.admin.models import SHARE, OffsetRow
+from kgroup.admin.models import CLASSIC, SHARE, OffsetRow
 from kgroup.admin.read.broker_clock import Clock, clock_of
-from kgroup.admin.read.offsets import ListedOffset, list_offsets
-from kgroup.admin.read.readable import TIMES
+from kgroup.admin.read.group_facts import NOT_READ
+from kgroup.admin.read.offsets import list_offsets
+from kgroup.admin.read.readable import CLOCK_UNSURE, TIMES
 from kgroup.admin.read.record_times import Age, Untimed, times_at
 from kgroup.admin.read.statuses import (
-    UNSEEN,
     WARN,
     Owner,
     PartitionFacts,
@@ -48,11 +48,11 @@ def judge(cluster: ClusterView, facts: Sequence[Facts]) -> None:
     times = times_at(cluster, wanted) if wanted else {}
     for each in judged:
         undecided = waiting[id(each)]
-        if undecided:
-            each.clock = each.clock or clock_of(cluster, each.now_ms, undecided)
-        fresh = _fresh(cluster, each)
+        begun = dict(_with_status(each, PartitionStatus.NOT_BEGUN))
+        if undecided or begun:
+            each.clock = each.clock or clock_of(cluster, each.now_ms, (*undecided, *begun))
         statuses = {place: _status(each, place, row, undecided, times) for place, row in undecided.items()}
-        _set(each, statuses | fresh | dict(_former(each)))
+        _set(each, statuses | _fresh(cluster, each, begun) | dict(_former(each)))
 
 
 def _set(facts: Facts, statuses: Mapping[TopicPartition, Status]) -> None:
@@ -65,9 +65,15 @@ def _set(facts: Facts, statuses: Mapping[TopicPartition, Status]) -> None:
 
 
 def _undecided(facts: Facts) -> Iterator[tuple[TopicPartition, OffsetRow]]:
-    """Yield the partitions whose status the history decides."""
+    """Yield the partitions whose status the history decides, or a clock that doctor knows better."""
     for place, row in zip(facts.places, facts.group.offsets, strict=True):
-        if row.status is not None and row.status.unseen is not None and row.status.unseen.look == HISTORY:
+        if row.status is not None and row.status.unseen in (NOT_READ, CLOCK_UNSURE):
+            yield place, row
+
+
+def _with_status(facts: Facts, name: PartitionStatus) -> Iterator[tuple[TopicPartition, OffsetRow]]:
+    for place, row in zip(facts.places, facts.group.offsets, strict=True):
+        if row.status is not None and row.status.name == name:
             yield place, row
 
 
@@ -86,7 +92,10 @@ def _samples(facts: Facts, undecided: Mapping[TopicPartition, OffsetRow]) -> lis
     read = [
         (place, row.committed_offset - 1)
         for place, row in zip(facts.places, facts.group.offsets, strict=True)
-        if row.committed_offset and place in facts.committed_ms
+        if row.committed_offset
+        and place in facts.committed_ms
+        # The time of a record that was deleted is not to be had.
+        and not (row.status is not None and row.status.name == PartitionStatus.PURGED)
     ]
     others = [at for at in read if at[0] not in undecided]
     newest = sorted(others or read, key=lambda at: -facts.committed_ms[at[0]])
@@ -158,9 +167,10 @@ def _progress(
     events = facts.history or ()
     began = max((e.timestamp_ms for e in events if e.kind == "rebalance-completed"), default=-1)
     at = facts.committed_ms.get(place, -1)
+    member_id = undecided[place].member_id
     if any(e.kind == "rewound" and began <= e.timestamp_ms >= at and place in e.partitions for e in events):
         return None
-    since = max(at, began)
+    since = max(at, _got_ms(facts, place, member_id))
     delays = [
         facts.committed_ms[where] - written
         for where, offset in _samples(facts, undecided)
@@ -171,7 +181,7 @@ def _progress(
         where
         for where, row in undecided.items()
         if others.get(where, -1) > max(since, waits_ms)
-        and row.member_id == undecided[place].member_id
+        and row.member_id == member_id
         and isinstance(first := times.get((where, row.committed_offset or 0)), int)
         and first <= waits_ms
     ]
@@ -179,8 +189,8 @@ def _progress(
         since,
         max(others.values(), default=-1),
         max((facts.committed_ms.get(where, -1) for where in _held_with(facts, place)), default=-1),
-        max(delays, default=0),
-        _loops(facts, max(at, waits_ms)),
+        max(0, *delays) if delays else 0,
+        _loops(facts, place, undecided[place].instance_id, max(at, waits_ms)),
         str(min(older)) if older else "",
     )
 
@@ -191,48 +201,63 @@ def _held_with(facts: Facts, place: TopicPartition) -> frozenset[TopicPartition]
     return next((member.holds for member in members if place in member.holds), frozenset({place}))
 
 
-def _loops(facts: Facts, since_ms: int) -> int:
-    """Return how many members joined after this moment and were gone again, while nothing was committed."""
+def _got_ms(facts: Facts, place: TopicPartition, member_id: str | None) -> int:
+    """Return since when this member owns a partition; -1 where that is before what the history has.
+
+    A classic group assigns anew with each generation; in the consumer protocol a partition stays where it is.
+    """
+    events = facts.history or ()
+    if facts.group.type == CLASSIC:
+        return max((e.timestamp_ms for e in events if e.kind == "rebalance-completed"), default=-1)
+    got = -1
+    for event in reversed(events):
+        if event.member_id != member_id or event.kind not in _OWNING:
+            continue
+        if place not in event.partitions:
+            break
+        got = event.timestamp_ms
+    return got
+
+
+_OWNING = ("member-reconciled", "member-revoking", "member-waiting", "member-left-for-now")
+"""Events that list what a member of the consumer protocol owns."""
+
+
+def _loops(facts: Facts, place: TopicPartition, instance_id: str | None, since_ms: int) -> int:
+    """Return how many owners of a partition ended after this moment, while nothing was committed."""
     if max(facts.committed_ms.values(), default=-1) > since_ms:
         return 0
-    joined: set[str | None] = set()
-    ended = 0
-    for event in facts.history or ():
-        if event.timestamp_ms < since_ms:
-            continue
-        if event.kind == "member-replaced":
-            ended += 1
-        elif event.kind == "member-joined":
-            joined.add(event.member_id)
-        elif event.kind == "member-left-or-expired" and event.member_id in joined:
-            ended += 1
-    return ended
+    return sum(
+        event.timestamp_ms >= since_ms
+        and (
+            (event.kind == "member-left-or-expired" and place in event.partitions)
+            or (event.kind == "member-replaced" and event.instance_id == instance_id)
+        )
+        for event in facts.history or ()
+    )
 
 
-def _fresh(cluster: ClusterView, facts: Facts) -> dict[TopicPartition, Status]:
+def _fresh(
+    cluster: ClusterView, facts: Facts, begun: Mapping[TopicPartition, OffsetRow]
+) -> dict[TopicPartition, Status]:
     """Return the statuses of partitions without a commit, by what came since their owner got them."""
-    begun = [
-        (place, row)
-        for place, row in zip(facts.places, facts.group.offsets, strict=True)
-        if row.status is not None and row.status.name == PartitionStatus.NOT_BEGUN
-    ]
-    began = max((e.timestamp_ms for e in facts.history or () if e.kind == "rebalance-completed"), default=-1)
     if not begun or HISTORY in facts.left_out:
         return {}
-    if began < 0:
-        what = "when its owner got it is not in its history, so neither is whether records came since"
-        return {place: unknown(Unseen(HISTORY, "NOT_SEEN", what)) for place, _ in begun}
-    found = {}
-    listed = list_offsets(cluster, dict.fromkeys((place for place, _ in begun), began))
-    for place, row in begun:
-        came = listed[place]
+    missed = facts.history is None or facts.state is None
+    since = {} if missed else {p: _got_ms(facts, p, row.member_id) for p, row in begun.items()}
+    known = {place: ms for place, ms in since.items() if ms >= 0}
+    listed = list_offsets(cluster, known) if known else {}
+    what = "when its owner got it is not in its history, so neither is whether records came since"
+    found = {place: unknown(Unseen(HISTORY, "NOT_SEEN", what)) for place in begun}
+    for place in known:
+        came, row = listed[place], begun[place]
         waited: int | Unseen = 0
         if isinstance(came, KgroupError):
             waited = Unseen(TIMES, code_name(came), f"{place}: {came.message}")
-        elif isinstance(came, ListedOffset) and came.offset >= 0:
+        elif came.offset >= 0:
             waited = facts.age_ms(came.timestamp_ms)
-        known = PartitionFacts(row.log_end_offset or 0, waited_ms=waited, owner=_owner(facts, row), start=-1)
-        found[place] = status_of(known)
+        seen = PartitionFacts(row.log_end_offset or 0, waited_ms=waited, owner=_owner(facts, row), start=-1)
+        found[place] = status_of(seen)
     return found
 
 
@@ -240,16 +265,18 @@ def _former(facts: Facts) -> Iterator[tuple[TopicPartition, Status]]:
     """Yield what the history says of partitions whatever else is known of them."""
     stopped = _read_of_late(facts)
     for place, row in zip(facts.places, facts.group.offsets, strict=True):
-        if row.status is None or row.status.weight == UNSEEN:
+        if row.status is None or row.status.name in (PartitionStatus.GONE, PartitionStatus.UNLEADERED):
             continue
         if place in facts.rebuilt and row.committed_offset is not None:
             known = PartitionFacts(row.log_end_offset or 0, rebuilt=True, committed=row.committed_offset)
             yield place, status_of(known)
-        elif row.status.name == PartitionStatus.UNSUBSCRIBED and row.work and place in stopped:
-            why = (
-                f"no member subscribes to it; it was read until {utc(stopped[place])}, and records wait since"
-            )
-            yield place, Status(PartitionStatus.UNSUBSCRIBED, WARN, why)
+        elif row.status.name == PartitionStatus.UNSUBSCRIBED and row.work:
+            if facts.history is None and HISTORY not in facts.left_out:
+                what = "whether a member read it of late is in its history, which is not known"
+                yield place, unknown(Unseen(HISTORY, "NOT_SEEN", what))
+            elif place in stopped:
+                why = f"no member subscribes to it, it was read until {utc(stopped[place])}, and records wait"
+                yield place, Status(PartitionStatus.UNSUBSCRIBED, WARN, why)
 
 
 def _read_of_late(facts: Facts) -> dict[TopicPartition, int]:

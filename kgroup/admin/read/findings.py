@@ -327,7 +327,7 @@ def _uncommitted(group: GroupDescription, topics: PartitionCounts) -> Iterator[P
     bare = [
         TopicPartition(row.topic, row.partition)
         for row in group.offsets
-        if row.committed_offset is None and row.member_id is not None and row.log_end_offset
+        if row.committed_offset is None and row.member_id is not None and row.log_end_offset and row.lag != 0
     ]
     if bare:
         have = "has" if len(bare) == 1 else "have"

@@ -9,8 +9,8 @@ from typing import TypeAlias
 from kgroup.admin.models import CLASSIC, REBALANCING, SHARE, GroupDescription, Member
 from kgroup.admin.read.members import partitions_of
 from kgroup.admin.read.offsets import ListedOffset
-from kgroup.admin.read.readable import LogView
-from kgroup.admin.read.statuses import PROMPT_MS, Owner, PartitionFacts, Status, Unseen, status_of
+from kgroup.admin.read.readable import CLOCK_UNSURE, LogView
+from kgroup.admin.read.statuses import Owner, PartitionFacts, Status, Unseen, status_of
 from kgroup.admin.refusals import code_name, is_gone
 from kgroup.domain import MemberStatus, OffsetAndMetadata, TopicPartition
 from kgroup.errors import KgroupError
@@ -25,7 +25,6 @@ NOT_READ = Unseen(
 _MEMBERS = Unseen("members", "NOT_SEEN", "the group's members are not known")
 _OWNERS = Unseen("assignments", "NOT_READABLE", "what some members own is not reported in a known form")
 _SUBSCRIPTIONS = Unseen("subscriptions", "NOT_READABLE", "what some members subscribe to is not known")
-_AGE = Unseen("record times", "NOT_LOOKED_AT", "for how long its records have waited was not looked at")
 
 Bounds: TypeAlias = tuple[ListedOffset | KgroupError | None, int | None, int | None]
 """The answer about a log's end, the log's start where it was asked for, and its end."""
@@ -55,12 +54,12 @@ class GroupFacts:
 
         Most partitions of groups that are behind are such: those of one owner, or topic, are judged once.
         """
-        start, recent = view.start, view.recent_from
+        start, waited = view.start, view.waited(offset)
         if not isinstance(start, int) or not start <= offset <= view.readable_at or self.unread is not None:
             return None
-        if owner is not None and not isinstance(recent, int):
+        if owner is not None and not isinstance(waited, int) and waited is not CLOCK_UNSURE:
             return None
-        young = isinstance(recent, int) and 0 <= recent <= offset
+        young = waited == 0
         key = (place.topic if owner is None else owner.member_id, young, self._settled(place, owner))
         found = self._waiting.get(key)
         if found is None:
@@ -90,8 +89,8 @@ class GroupFacts:
         if view is not None and begins is not None and log_end is not None:
             start = start if view.start is None else view.start
             stable = min(view.stable, log_end) if isinstance(view.stable, int) else view.stable
-            readable, waited = view.readable(begins), _waited(view, begins)
-            opened = _waited(view, stable) if isinstance(stable, int) else _AGE
+            readable, waited = view.readable(begins), view.waited(begins)
+            opened = view.waited(stable) if isinstance(stable, int) else waited
         return PartitionFacts(
             log_end if log_end is not None else _end_of(place, failure),
             exists=not (isinstance(failure, KgroupError) and is_gone(failure)),
@@ -152,16 +151,6 @@ def _end_of(place: TopicPartition, failure: object) -> Unseen:
     if isinstance(failure, KgroupError):
         return Unseen("log ends", code_name(failure), f"{place}: {failure.message}")
     return Unseen("log ends", "NOT_READ", f"{place}: the end of its log is not known")
-
-
-def _waited(view: LogView, offset: int) -> int | Unseen:
-    """Return 0 for unread records that just came: their age has no meaning yet."""
-    recent = view.recent_from
-    if recent is None:
-        return _AGE
-    if isinstance(recent, Unseen):
-        return recent
-    return 0 if 0 <= recent <= offset else PROMPT_MS
 
 
 def unreadable_of(facts: PartitionFacts, lag: int | None) -> int | None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import TopicDescription
+from kgroup.admin.read.broker_clock import Clock, clock_of
 from kgroup.admin.read.offsets import (
     EARLIEST,
     LATEST,
@@ -38,6 +39,14 @@ FIRST_BYTES, MORE_BYTES = 4 * 1024, 1024 * 1024
 """The size of an answer per partition: a first batch that does not fit holds records."""
 ROUNDS = 16
 """How many answers without a record to skip before giving up."""
+_AGE = Unseen("record times", "NOT_LOOKED_AT", "for how long its records have waited was not looked at")
+CLOCK_UNSURE = Unseen(
+    "clock",
+    "CLOCK_UNSURE",
+    "records wait, and for how long is not known: nothing was committed for a minute, or this machine's "
+    "clock is "
+    "ahead of the brokers'",
+)
 LOOK, TIMES = "readable records", "record times"
 AHEAD_MS = 60_000
 """A record stamped so far in the future has a wrong time, which does not show when it arrived."""
@@ -51,7 +60,8 @@ class LogView:
 
     A record can be read at or after each offset up to `readable_at`; none from `nothing_from` to
     `nothing_to`. `unread` is why neither is known. `recent_from` is the first offset written within the last
-    PROMPT_MS, -1 where none was.
+    PROMPT_MS, -1 where none was; `recent_at_most` the same by the newest of the brokers' records, where this
+    machine's clock may be ahead of theirs.
     """
 
     start: int | Unseen | None = None
@@ -61,6 +71,19 @@ class LogView:
     nothing_to: int = -1
     unread: Unseen | None = None
     recent_from: int | Unseen | None = None
+    recent_at_most: int | Unseen | None = None
+
+    def waited(self, offset: int) -> int | Unseen:
+        """Return the least age of the record at this offset, as far as it matters: 0, or PROMPT_MS."""
+        if self.recent_from is None:
+            return _AGE
+        ages = set()
+        for recent in (self.recent_from, self.recent_at_most):
+            if isinstance(recent, Unseen):
+                return recent
+            if recent is not None:
+                ages.add(0 if 0 <= recent <= offset else PROMPT_MS)
+        return ages.pop() if len(ages) == 1 else CLOCK_UNSURE
 
     def readable(self, offset: int) -> bool | Unseen:
         """Return whether a record can be read from this offset to the last stable offset."""
@@ -78,6 +101,7 @@ class Logs:
     """The logs of a cluster as far as they were looked at, for many groups: each is asked once a round."""
 
     cluster: ClusterView
+    clock: Clock | None = None
     views: dict[TopicPartition, LogView] = field(default_factory=dict)
 
     def look(
@@ -104,11 +128,24 @@ class Logs:
         self._list_stable(offsets, topics)
 
     def recent(
-        self, places: Collection[TopicPartition], topics: Answers[TopicDescription], now_ms: int
+        self, places: Collection[TopicPartition], topics: Answers[TopicDescription], here_ms: int
     ) -> None:
         """Find where the records of the last PROMPT_MS begin, of partitions not asked before."""
         asked = [place for place in places if self.views[place].recent_from is None]
-        listed = list_offsets(self.cluster, dict.fromkeys(asked, now_ms - PROMPT_MS), topics) if asked else {}
+        if not asked:
+            return
+        self.clock = self.clock or clock_of(self.cluster, here_ms, asked)
+        newest = self.clock.newest_ms
+        for place, seen in self._recent(asked, topics, max(here_ms, newest or 0)):
+            self.views[place].recent_from = seen
+        if not self.clock.sure and newest is not None:
+            for place, seen in self._recent(asked, topics, newest):
+                self.views[place].recent_at_most = seen
+
+    def _recent(
+        self, places: Collection[TopicPartition], topics: Answers[TopicDescription], now_ms: int
+    ) -> Iterator[tuple[TopicPartition, int | Unseen]]:
+        listed = list_offsets(self.cluster, dict.fromkeys(places, now_ms - PROMPT_MS), topics)
         for place, at in listed.items():
             seen: int | Unseen
             if isinstance(at, KgroupError):
@@ -118,7 +155,7 @@ class Logs:
                 seen = Unseen(TIMES, "FUTURE", what)
             else:
                 seen = at.offset
-            self.views[place].recent_from = seen
+            yield place, seen
 
     def _fetched(
         self, offsets: Positions, topics: Answers[TopicDescription], size: int
