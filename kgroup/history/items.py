@@ -228,14 +228,23 @@ class Seen:
         self.missing += share.missing + max(0, lost)
 
 
+NOT_READ: Final = "not read:"
+"""Begins the reason of a range of whole batches which a merge of copies leaves out."""
+
+
 @dataclass(frozen=True, slots=True)
 class BadRange:
-    """Bytes of a source that are no whole batch: `start` to `end` (exclusive) are positions in the source."""
+    """Bytes of a source that give no batch: `start` to `end` (exclusive) are positions in the source."""
 
     source: str
     start: int
     end: int
     reason: str
+
+    @property
+    def code(self) -> str:
+        """The name of its error."""
+        return "NOT_SEEN" if self.reason.startswith(NOT_READ) else "CORRUPT_MESSAGE"
 
     def __str__(self) -> str:
         return f"{self.source}: bytes {self.start} to {self.end}: {self.reason}"

@@ -95,10 +95,16 @@ def run(
     pause = max(0.1, parse_duration(every))
     source = opened_input(env, sources or [], since, storage_option)
     options = storage_options(env, storage_option)
+    noted = set[str]()
     with opened_spark(env, master, conf, sql=False) as context:
 
         def once() -> "RunReport":
-            return ingest(context, source, Store(out, options), split_bytes=split_size and split_size << 20)
+            found = source.looked_at()
+            for note in found.notes:
+                if note not in noted:
+                    noted.add(note)
+                    env.note(note)
+            return ingest(context, found, Store(out, options), split_bytes=split_size and split_size << 20)
 
         if follow:
             keep_following(
@@ -156,9 +162,7 @@ def _run_result(store: "Store", report: "RunReport", hosts: bool) -> Result:
     ran = [f"{w.host} ran {w.home}: {w.loops}" for w in report.workers if hosts]
     lines = [_summary(report), *ran, *(coverage_text(covered) for covered in coverage)]
     damaged = [*(each for _, each in bad), *(each for covered in shared for each in covered.bad)]
-    errors = [
-        ItemError("", "CORRUPT_MESSAGE", str(b), "what comes before and after it was read") for b in damaged
-    ]
+    errors = [ItemError("", b.code, str(b), "what comes before and after it was read") for b in damaged]
     errors += [ItemError("", "CORRUPT_MESSAGE", str(w), _WAITING) for w in report.waiting]
     errors += [
         ItemError("", code_name(error), f"deliveries of share groups: {place}: {error.message}", error.hint)

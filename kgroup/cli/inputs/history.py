@@ -348,7 +348,7 @@ def damage(story: "Story") -> tuple[list[ItemError], ExitCode]:
     read = any(covered.records for covered in story.coverage if covered.partition not in strangers)
     read = read or any(covered.records for covered in story.state_coverage)
     hint = "what comes before and after it was read" if read else None
-    errors = [ItemError(bad.source, "CORRUPT_MESSAGE", str(bad), hint) for bad in story.bad]
+    errors = [ItemError(bad.source, bad.code, str(bad), hint) for bad in story.bad]
     for covered in story.coverage:
         if covered.partition in strangers:
             text = f"{covered.source}: its {covered.records} records are not from __consumer_offsets"

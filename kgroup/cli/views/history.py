@@ -240,7 +240,7 @@ def show_raw(env: Env, source: Source, selection: Selection) -> ExitCode:
                 print(clean(f"{where}  {moment}  {row['type_name']}{tx}  {key}  {value}"))
         bad += log.bad
     source.check()
-    errors = [ItemError(b.source, "CORRUPT_MESSAGE", str(b)) for b in bad]
+    errors = [ItemError(b.source, b.code, str(b)) for b in bad]
     errors += [*source.failures, *untimed(without_time, "record")]
     if share and not source.state and source.admin is None:
         errors.append(unread_deliveries(", ".join(selection.patterns) or "share groups"))
