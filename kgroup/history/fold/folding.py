@@ -226,7 +226,12 @@ class Fold:
             self._block = block
 
     def _step(self, group: Group, batch: int, offset: int, timestamp_ms: int, out: list[Event]) -> _Open:
-        """Return the open step of a group, begun now if there is none."""
+        """Return the open step of a group, begun now if there is none.
+
+        Brokers write several requests into one batch, and stamp the records of each as they write them.
+        """
+        if group.open is not None and group.open.timestamp_ms != timestamp_ms:
+            self._close_step(group, out)
         if group.open is None:
             # Commits before a change are judged by the members there were before it.
             out += group.spans.close(group.state.group_id, self.log_partition, group.state)

@@ -42,6 +42,31 @@ def test_a_fold_goes_on_from_a_snapshot(name: str, cut: int) -> None:
     assert events + fold.finish() == expected
 
 
+def lingering(data: bytes, most: int) -> bytes:
+    """Return the log as a coordinator writes it that lingers: up to `most` writes in a batch."""
+    batches, found = list(batches_in(data)), list[bytes]()
+    waiting: list[LogRecord] = []
+    for at, read in enumerate(batches):
+        waiting += read.records
+        following = batches[at + 1] if at + 1 < len(batches) else None
+        # Within a millisecond nothing shows where one write ends.
+        if (
+            following is None
+            or len(waiting) >= most
+            or following.records[0].timestamp_ms == waiting[-1].timestamp_ms
+        ):
+            found.append(encode_batch(waiting, base_offset=read.last_offset + 1 - len(waiting)))
+            waiting = []
+    return b"".join(found)
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_the_story_does_not_depend_on_which_writes_share_a_batch(name: str) -> None:
+    apart = replay([MemoryLog(DATA[name])])
+    together = replay([MemoryLog(lingering(DATA[name], 50))])
+    assert text_of(together) == text_of(apart)
+
+
 def end_state(story: Story) -> dict[str, Any]:
     return {
         state.group_id: (state.view(), {p: c.offset for p, c in state.offsets.items()})
