@@ -8,11 +8,12 @@ import pytest
 
 from kgroup.cli.output.times import parse_span
 from kgroup.domain import offsets_partition_of
+from kgroup.durations import iso
 from kgroup.errors import ConfigError, ErrorCode, Unreachable
 from kgroup.history.decode.scan import Scanner
 from kgroup.history.sources.capture import PartitionCapture
 from kgroup.history.sources.live import LiveTopic
-from kgroup.protocol.batches import with_base_offset
+from kgroup.protocol.batches import with_base_offset, with_max_timestamp
 from tests.cli.conftest import Kgroup
 from tests.cli.live import Client
 
@@ -155,6 +156,39 @@ def test_a_capture_and_the_compacted_folder_of_its_broker_tell_what_the_capture_
     alone = kgroup("replay-log", "--files", str(tmp_path / "all" / "capture"), "-o", "ndjson").out
     both = kgroup("replay-log", "--files", str(tmp_path / "all"), "-o", "ndjson")
     assert both.code == 0 and both.out.startswith(alone.rstrip("\n").rpartition("\n")[0])
+
+
+def test_a_moment_before_the_log_begins_is_unknown_and_not_empty(kgroup: Kgroup, tmp_path: Path) -> None:
+    whole = SEGMENT.read_bytes()
+    first = list(Scanner("x").headers(whole, True))[3]
+    tail = tmp_path / "__consumer_offsets-6" / f"{first.base_offset:020d}.log"
+    tail.parent.mkdir()
+    tail.write_bytes(whole[first.position :])
+    for at in ("2026-01-01", str(first.base_offset - 1)):
+        for names in ((), (GROUP,), ("none",)):
+            ran = kgroup("replay-log", *names, "--files", str(tail), "--at", at, "-o", "json")
+            assert ran.code == 5 and ran.document["data"]["groups"] == []
+            assert [error["code"] for error in ran.document["errors"]] == ["NOT_SEEN"]
+            assert f"begins at offset {first.base_offset} (" in ran.err
+    ran = kgroup("replay-log", "--files", str(SEGMENT), "--at", "2026-01-01", "-o", "json")
+    assert ran.code == 0, "this log begins with the topic: there was nothing"
+    assert kgroup("replay-log", GROUP, "--files", str(tail), "--at", "2100-01-01").code == 0
+
+
+def test_a_batch_with_a_time_to_come_hides_nothing_of_the_state(kgroup: Kgroup, tmp_path: Path) -> None:
+    whole = SEGMENT.read_bytes()
+    headers = list(Scanner("x").headers(whole, True))
+    ahead, end = headers[1], headers[-1].max_timestamp_ms
+    file = tmp_path / SEGMENT.parent.name / SEGMENT.name
+    file.parent.mkdir()
+    wrong = with_max_timestamp(whole[ahead.position : ahead.end], 4_070_908_800_000)
+    file.write_bytes(whole[: ahead.position] + wrong + whole[ahead.end :])
+    at = str(iso(end))
+    ran = kgroup("replay-log", "--files", str(file), "--at", at, "-o", "json")
+    expected = kgroup("replay-log", "--files", str(SEGMENT), "--at", at, "-o", "json").document["data"]
+    assert ran.document["data"]["groups"] == expected["groups"]
+    assert "times go back: 1 batch that is stamped later comes before" in ran.err
+    assert f"at offset {ahead.base_offset} (2099-01-01" in ran.err
 
 
 LOST = "group-of-a-lost-partition"

@@ -66,6 +66,10 @@ class Manifest:
         spans = merged(self.spans)
         return {span["part"] for span in spans if may_hold(span["modulus"], span["part"], group)}
 
+    def beginnings(self) -> list[tuple[int, int, int]]:
+        """Return each partition with the first offset that was read, and its time."""
+        return [(span["part"], span["first_offset"], span["first_ms"]) for span in merged(self.spans)]
+
     def check_cluster(self, cluster: str | None) -> None:
         """Raise ConfigError if the input is of another cluster than what was read before."""
         known = {run.get("cluster_id") for run in self.runs} - {None}
