@@ -343,7 +343,7 @@ class Fold:
             unowned=unowned,
             given_up=given_up,
             removed=tuple(sorted(opened.removed)),
-            young=self.today.younger(opened.removed.values(), opened.timestamp_ms),
+            age=self.today.age(opened.removed.values(), opened.timestamp_ms),
             offsets=group.state.offsets,
             today=self.today,
             solid=group.solid,
@@ -363,7 +363,7 @@ class Fold:
             group.ownership.free_since.clear()
 
     def _report_removed(self, step: GroupStep, removed: Removed) -> None:
-        proven, cause = self.today.cause_of_removal(removed, step.young)
+        proven, cause = self.today.cause_of_removal(removed, step.age)
         places = step.removed
         step.report(
             Kind.OFFSETS_DELETED if proven else Kind.OFFSETS_EXPIRED_OR_DELETED,

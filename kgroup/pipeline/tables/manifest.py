@@ -18,7 +18,7 @@ from kgroup.pipeline.read.course import Course
 from kgroup.pipeline.read.posting import may_hold
 from kgroup.pipeline.schemas import Row
 
-FORMAT = 9
+FORMAT = 10
 """Increase it whenever a stored format changes, including the layouts of `history.fold.snapshot`."""
 _COUNTS = ("first_offset", "records", "missing", "complete_from", "complete_from_ms", "last_ms")
 _GAPS = ("gaps", "gap_end", "gap_ms")
