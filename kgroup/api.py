@@ -189,7 +189,7 @@ class Kafka:
         """
         with self.admin() as admin:
             story = admin.history(group)
-        damage = tuple(ItemError(bad.source, "CORRUPT_MESSAGE", str(bad)) for bad in story.bad)
+        damage = tuple(ItemError(bad.source, bad.code, str(bad)) for bad in story.bad)
         _refuse_gaps(damage, tuple(story.events))
         return tuple(story.events)
 

@@ -149,6 +149,14 @@ class TestExecute:
         out = on_cluster("blame", group).out
         assert f"done from this machine: journal {entry.id}, " in out and line in out
 
+    def test_blame_names_offsets_deleted_from_here(self, on_cluster, cluster):
+        cluster.commit("forgotten", "orders", {0: 5, 1: 6})
+        words = ("offsets", "delete", "forgotten", "--topic", "orders:1", "--reason", "INC-8", "--execute")
+        assert on_cluster(*words).code == ExitCode.OK
+        ran = on_cluster("blame", "forgotten", "-o", "json")
+        (blamed,) = [b for b in ran.group("forgotten")["blames"] if b["about"] == "deletion"]
+        assert [(e["command"], e["reason"]) for e in blamed["journal"]] == [("offsets delete", "INC-8")]
+
     def test_blame_says_that_a_rebalance_has_no_record_yet(self, on_cluster, cluster, group):
         """The last rebalance on record was told as the one that is stuck."""
         assert "now: " not in on_cluster("blame", group).out

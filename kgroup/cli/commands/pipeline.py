@@ -1,7 +1,7 @@
 """`kgroup pipeline`: the history of every group as tables, made and asked by Spark."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +15,7 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.frame.options import group as make_group
-from kgroup.cli.inputs.history import coverage_json, coverage_text
+from kgroup.cli.inputs.history import before_the_log, coverage_json, coverage_text
 from kgroup.cli.inputs.history_selection import Selection, note_span
 from kgroup.cli.inputs.locations import StorageOption, storage_options
 from kgroup.cli.inputs.pipeline_session import LOCAL, opened_input, opened_spark, opened_sql, opened_store
@@ -95,10 +95,16 @@ def run(
     pause = max(0.1, parse_duration(every))
     source = opened_input(env, sources or [], since, storage_option)
     options = storage_options(env, storage_option)
+    noted = set[str]()
     with opened_spark(env, master, conf, sql=False) as context:
 
         def once() -> "RunReport":
-            return ingest(context, source, Store(out, options), split_bytes=split_size and split_size << 20)
+            found = source.looked_at()
+            for note in found.notes:
+                if note not in noted:
+                    noted.add(note)
+                    env.note(note)
+            return ingest(context, found, Store(out, options), split_bytes=split_size and split_size << 20)
 
         if follow:
             keep_following(
@@ -156,9 +162,7 @@ def _run_result(store: "Store", report: "RunReport", hosts: bool) -> Result:
     ran = [f"{w.host} ran {w.home}: {w.loops}" for w in report.workers if hosts]
     lines = [_summary(report), *ran, *(coverage_text(covered) for covered in coverage)]
     damaged = [*(each for _, each in bad), *(each for covered in shared for each in covered.bad)]
-    errors = [
-        ItemError("", "CORRUPT_MESSAGE", str(b), "what comes before and after it was read") for b in damaged
-    ]
+    errors = [ItemError("", b.code, str(b), "what comes before and after it was read") for b in damaged]
     errors += [ItemError("", "CORRUPT_MESSAGE", str(w), _WAITING) for w in report.waiting]
     errors += [
         ItemError("", code_name(error), f"deliveries of share groups: {place}: {error.message}", error.hint)
@@ -221,7 +225,21 @@ def query(
     more = 0 < limit < len(rows)
     if more:
         env.note(f"there are more than {limit} rows; --limit 0 shows all")
-    return show(env, query_result(table, asked.schema, rows[:limit] if more else rows, at_ms, more))
+    result = query_result(table, asked.schema, rows[:limit] if more else rows, at_ms, more)
+    unknown = [] if at_ms is None else _unknown_then(store, group, at_ms)
+    code = ExitCode.PARTIAL if unknown else ExitCode.OK
+    return show(env, replace(result, errors=unknown, exit_code=code))
+
+
+def _unknown_then(store: "Store", group: str | None, at_ms: int) -> list[ItemError]:
+    """Return an error for each partition that the query reads and that begins after the moment."""
+    named = group is not None and not set("*?[") & set(group)
+    parts = store.manifest.parts_of(group) if named and group is not None else None
+    return [
+        before_the_log(part, first_offset, first_ms)
+        for part, first_offset, first_ms in store.manifest.beginnings()
+        if first_offset > 0 and at_ms < first_ms and (parts is None or part in parts)
+    ]
 
 
 @make(

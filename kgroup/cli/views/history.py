@@ -24,6 +24,8 @@ from kgroup.cli.inputs.history import (
     event_json,
     foreign,
     shortcomings,
+    time_notes,
+    unknown_then,
     unread_deliveries,
     unseen,
     untimed,
@@ -168,9 +170,14 @@ def show_state(env: Env, source: Source, selection: Selection, at: "At") -> Exit
     story = source.replay(selection, at)
     found = [description(state, partition, story.stored(state.group_id)) for partition, state in story.states]
     errors, code = damage(story)
-    missing = [] if found else unseen(story, selection)
+    unknown = unknown_then(story, selection.names)
+    missing = [] if found or unknown else unseen(story, selection)
     if missing and code is ExitCode.OK:
         code = ExitCode.NOT_FOUND
+    elif unknown:
+        errors, code = [*errors, *unknown], ExitCode.PARTIAL
+    for note in time_notes(story):
+        env.note(note)
     undecoded = [ItemError(g.group_id, e.code, e.message, e.hint) for g in found for e in g.errors]
     if undecoded:
         errors, code = [*errors, *undecoded], ExitCode.PARTIAL
@@ -241,7 +248,7 @@ def show_raw(env: Env, source: Source, selection: Selection) -> ExitCode:
                 print(clean(f"{where}  {moment}  {row['type_name']}{tx}  {key}  {value}"))
         bad += log.bad
     source.check()
-    errors = [ItemError(b.source, "CORRUPT_MESSAGE", str(b)) for b in bad]
+    errors = [ItemError(b.source, b.code, str(b)) for b in bad]
     errors += [*source.failures, *untimed(without_time, "record")]
     if share and not source.state and source.admin is None:
         errors.append(unread_deliveries(", ".join(selection.patterns) or "share groups"))

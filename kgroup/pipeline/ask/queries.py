@@ -127,17 +127,18 @@ def state_at(
 ) -> DataFrame:
     """Return the committed offset of every group, topic and partition at a moment, or at the end.
 
-    A moment lies after the last whole batch before the first one with a later timestamp, as in `replay-log
-    --at`. Offsets of a transaction count once its marker says so. Columns: `part`, `group_id`, `topic`,
-    `partition`, `offset`, `leader_epoch`, `metadata`, `commit_ts`, `log_offset`.
+    A moment lies after the last batch that is not stamped later, as in `replay-log --at`. Offsets of a
+    transaction count once its marker says so. Columns: `part`, `group_id`, `topic`, `partition`, `offset`,
+    `leader_epoch`, `metadata`, `commit_ts`, `log_offset`.
     """
     keys = ("part", "group_id", "topic", "partition")
     fields = ("offset", "leader_epoch", "metadata", "commit_ts", "log_offset")
     cuts: dict[int, int] = {}
     if time_ms is not None:
-        late = f.col("max_ts") > f.timestamp_millis(f.lit(time_ms))
-        batches = table(spark, store, "batches", ("part", "log_offset", "max_ts"), group).where(late)
-        cuts = dict(batches.groupBy("part").agg(f.min("log_offset")).collect())
+        in_time = f.col("max_ts") <= f.timestamp_millis(f.lit(time_ms))
+        ends = f.max(f.when(in_time, f.col("last_offset") + 1).otherwise(0))
+        batches = table(spark, store, "batches", ("part", "last_offset", "max_ts"), group)
+        cuts = dict(batches.groupBy("part").agg(ends).collect())
     columns = (*keys, *fields, "producer_id", "is_tombstone")
     commits = table(spark, store, "commits", columns, group, cuts)
     markers = table(spark, store, "markers", (), group, cuts)

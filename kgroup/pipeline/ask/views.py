@@ -16,11 +16,11 @@ MOMENT = "moment"
 
 STATE_AT = f"""
 WITH cuts AS (
-  SELECT part, min(log_offset) AS cut FROM batches WHERE max_ts > {MOMENT} GROUP BY part
+  SELECT part, max(last_offset) AS cut FROM batches WHERE {MOMENT} IS NULL OR max_ts <= {MOMENT} GROUP BY part
 ), seen AS (
-  SELECT c.* FROM commits c LEFT JOIN cuts ON cuts.part = c.part WHERE cut IS NULL OR c.log_offset < cut
+  SELECT c.* FROM commits c JOIN cuts ON cuts.part = c.part WHERE c.log_offset <= cut
 ), ends AS (
-  SELECT m.* FROM markers m LEFT JOIN cuts ON cuts.part = m.part WHERE cut IS NULL OR m.log_offset < cut
+  SELECT m.* FROM markers m JOIN cuts ON cuts.part = m.part WHERE m.log_offset <= cut
 ), ended AS (
   SELECT s.part, s.group_id, s.topic, s.partition, s.log_offset, e.committed,
     row_number() OVER (PARTITION BY s.part, s.log_offset ORDER BY e.log_offset) AS nth

@@ -18,7 +18,7 @@ from kgroup.pipeline.read.course import Course
 from kgroup.pipeline.read.posting import may_hold
 from kgroup.pipeline.schemas import Row
 
-FORMAT = 9
+FORMAT = 10
 """Increase it whenever a stored format changes, including the layouts of `history.fold.snapshot`."""
 _COUNTS = ("first_offset", "records", "missing", "complete_from", "complete_from_ms", "last_ms")
 _GAPS = ("gaps", "gap_end", "gap_ms")
@@ -65,6 +65,10 @@ class Manifest:
         """Return the partitions that may hold a group: one, unless few groups of a partition were read."""
         spans = merged(self.spans)
         return {span["part"] for span in spans if may_hold(span["modulus"], span["part"], group)}
+
+    def beginnings(self) -> list[tuple[int, int, int]]:
+        """Return each partition with the first offset that was read, and its time."""
+        return [(span["part"], span["first_offset"], span["first_ms"]) for span in merged(self.spans)]
 
     def check_cluster(self, cluster: str | None) -> None:
         """Raise ConfigError if the input is of another cluster than what was read before."""
