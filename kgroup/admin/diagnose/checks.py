@@ -12,7 +12,7 @@ from kgroup.admin.diagnose.expected import expected
 from kgroup.admin.diagnose.facts import SESSION_TIMEOUT, Facts
 from kgroup.admin.diagnose.full import full
 from kgroup.admin.diagnose.given_up import came_back, given_up, known_deliveries, rejected
-from kgroup.admin.diagnose.lost import lost
+from kgroup.admin.diagnose.lost import lost, matching_nothing
 from kgroup.admin.diagnose.restarts import slow_restarts
 from kgroup.admin.diagnose.restless import flapping, from_outside, restless
 from kgroup.admin.diagnose.stopped import stopped
@@ -56,6 +56,7 @@ _LOOKS: dict[str, Callable[[Facts], Iterator[tuple[str, str, Sequence[str]]]]] =
     "KG113": slow_restarts,
     "KG117": full,
     "KG120": from_outside,
+    "KG122": matching_nothing,
     "KG313": lost,
     "KG314": standing_still,
     "KG315": falling_behind,
@@ -67,7 +68,10 @@ _LOOKS: dict[str, Callable[[Facts], Iterator[tuple[str, str, Sequence[str]]]]] =
 
 def diagnoses(facts: Facts) -> Iterator[Diagnosis]:
     """Yield the description's findings, with evidence, and what the facts prove beyond it."""
+    outside = any(from_outside(facts))
     for found in facts.group.findings:
+        if found.code == "KG119" and outside:
+            continue  # somebody reads without a membership, and KG120 reports it
         evidence = tuple(_evidence(found.code, facts))
         yield Diagnosis(found.code, found.severity, found.message, found.hint, evidence)
     for check in (_stuck, _held_open, _of_partitions, _expiring):

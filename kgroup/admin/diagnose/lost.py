@@ -7,6 +7,7 @@ from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.read.findings import some
 from kgroup.admin.refusals import is_gone
+from kgroup.admin.shell import command
 from kgroup.domain import TopicPartition
 from kgroup.durations import utc
 from kgroup.errors import KgroupError
@@ -42,6 +43,25 @@ def look_for_their_topics(cluster: ClusterView, facts: Sequence[Facts]) -> None:
     gone = frozenset(name for name, at in found.items() if isinstance(at, KgroupError) and is_gone(at))
     for each in facts:
         each.gone_topics = gone
+
+
+def matching_nothing(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:
+    """Yield that a group reads nothing, as the patterns that its members subscribe to match no topic."""
+    members = facts.group.known_members
+    resolved = facts.state.regexes if facts.state is not None else {}
+    patterns = {member.subscribed_regex for member in members if member.subscribed_regex}
+    if (
+        patterns
+        and all(resolved.get(each) == () for each in patterns)
+        and not any(member.assignment for member in members)
+    ):
+        named = " ".join(sorted(filter(None, patterns)))
+        check = command("regex check", min(filter(None, patterns)))
+        yield (
+            f"the group reads nothing: its pattern matches no topic: {named}",
+            f"create the topic, or correct the pattern: {check}",
+            ["as the coordinator resolved it, for the topics that the members may describe"],
+        )
 
 
 def lost(facts: Facts) -> Iterator[tuple[str, str, list[str]]]:

@@ -81,10 +81,12 @@ def _unexplained(facts: Facts) -> tuple[list[Event], int]:
 
 def from_outside(facts: Facts) -> Iterator[Found]:
     """Yield that others than members commit again and again; a single change of an admin does not."""
+    # The log of a group that never had a member does not tell apart who commits.
+    alone = facts.state is not None and facts.state.kind == "simple"
     outside = [
         event
         for event in facts.recent
-        if event.kind in ("committed-outside", "committed-unowned")
+        if (event.kind in ("committed-outside", "committed-unowned") or (alone and event.kind == "committed"))
         and event.last_ms - event.timestamp_ms >= REPEATED_MS
     ]
     if outside:

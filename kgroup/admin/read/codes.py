@@ -243,6 +243,12 @@ CODES: dict[str, Code] = {
         "Give each application a group id of its own: a rebalance of one stops the other.",
         (_DESCRIBE,),
     ),
+    "KG122": Code(
+        ERROR,
+        "The patterns that the members subscribe to match no topic: the group reads nothing",
+        "Create the topic, or correct the pattern.",
+        ("kgroup regex check PATTERN", _DESCRIBE),
+    ),
     "KG201": Code(
         INFO,
         "Members of a consumer group still speak the classic protocol",
