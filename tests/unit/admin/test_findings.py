@@ -24,6 +24,7 @@ def found(group: object, committed: dict[str, int] | None = None, ends: int = 5)
     groups = Groups(fake).add(group)  # type: ignore[arg-type]
     groups.committed["g"] = COMMITTED if committed is None else committed
     groups.ends = {f"orders:{p}": ends for p in range(4)}
+    groups.starts = dict.fromkeys(groups.ends, 0)
     (described,) = Admin(fake, retry=fake.retry()).describe(["g"]).groups
     assert all(finding.severity == CODES[finding.code].severity for finding in described.findings)
     return {finding.code: finding.message for finding in described.findings}
