@@ -1,6 +1,7 @@
 """A whole cluster in one process: topics and their logs, the shards of `__consumer_offsets`, placement."""
 
 import logging
+import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -226,7 +227,11 @@ class Cluster:
             return opened.size
         if self.folder is None:
             return 0
-        return sum(path.stat().st_size for path in (self.folder / f"{topic}-{partition}").glob("*.log"))
+        try:
+            with os.scandir(self.folder / f"{topic}-{partition}") as files:
+                return sum(file.stat().st_size for file in files if file.name.endswith(".log"))
+        except FileNotFoundError:
+            return 0
 
     def create_topic(self, topic: CatalogTopic) -> list[Reply]:
         """Create a new topic; return replies to answers that waited for it."""
@@ -385,6 +390,8 @@ class Cluster:
             there = topic in self.catalog.settled
             folder = self.folder / f"{topic}-{partition}"
             opened = open_partition(folder, settings, self._files, was_there=there)
+            if topic in INTERNAL_TOPICS:  # a folder of these that is missing later is damage
+                opened.create()
         except DamagedLog as error:
             self._damaged[topic, partition] = error
             if topic not in INTERNAL_TOPICS:  # the loaders of these log it themselves
