@@ -6,7 +6,9 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
+from time import monotonic
 
 from kgroup.coordinator.metrics import Counters
 from kgroup.coordinator.outcome import Reply
@@ -35,6 +37,10 @@ from kgroup.runtime.topic_settings import TopicSettings
 
 log = logging.getLogger(__name__)
 
+CLOSING_S = 1.0
+"""How long the end of a cluster may take."""
+REMOVED_AT_ONCE = 100
+"""Folders of deleted partitions, before the loop has its turn."""
 OFFSETS_CONFIG = {"cleanup.policy": "compact", "compression.type": "producer"}
 
 
@@ -75,6 +81,9 @@ class Cluster:
         self._placed: dict[tuple[str, int], Placement] = {}
         self._changes: Changes | None = None
         self._damaged: dict[tuple[str, int], DamagedLog] = {}
+        self._doomed: dict[tuple[str, int], None] = {}  # folders of deleted topics, to be removed
+        self.later: Callable[[Callable[[], None]], None] | None = None
+        """Calls back in a later turn of the loop; None where nobody else waits."""
         self.torn_tails = 0
         self.shards: list[Shard | None] = []
         self.counters = Counters()
@@ -192,6 +201,8 @@ class Cluster:
             with self.catalog.together():
                 yield changes.replies
                 remove_partitions(self.folder, changes.created)
+                for created in changes.created if self._doomed else ():
+                    self._doomed.pop(created, None)
         finally:
             self._changes = None
         self._apply(changes)
@@ -204,7 +215,10 @@ class Cluster:
             opened = self._logs.pop(where, None)
             if opened is not None:
                 opened.close(gone=True)
-        discard(self.folder, changes.deleted)
+        doomed = not self._doomed
+        self._doomed |= {(name, p): None for name, count in changes.deleted.items() for p in range(count)}
+        if doomed:
+            self._discard()
         for name in changes.placed & self.catalog.topics.keys():
             self._place(self.catalog.topics[name])
         for name in changes.settings:
@@ -219,6 +233,20 @@ class Cluster:
                 changes.replies += shard.group_config_changed(group_id, settings, self.clock.now_ms())
         if changes.of_topics:
             changes.replies += self._topics_changed()
+
+    def _discard(self) -> None:
+        """Remove folders of deleted topics, some now and the others in later turns."""
+        while self._doomed:
+            self._discard_some()
+            if self._doomed and self.later is not None:
+                self.later(self._discard)
+                return
+
+    def _discard_some(self) -> None:
+        some = list(islice(self._doomed, REMOVED_AT_ONCE))
+        for each in some:
+            del self._doomed[each]
+        discard(self.folder, some)
 
     def size_of(self, topic: str, partition: int) -> int:
         """Return the bytes of a partition's segments, 0 if nothing was ever written. Raise OSError."""
@@ -329,8 +357,15 @@ class Cluster:
         self._release()
 
     def _release(self) -> None:
-        for opened in self._logs.values():
-            opened.close()
+        ends = monotonic() + CLOSING_S
+        # To note what a log holds, a few writes have to reach the disk. The logs of state come first; those
+        # that do not get their turn in time are read again when they are opened, as after a kill.
+        for _, opened in sorted(self._logs.items(), key=lambda each: each[0][0] not in INTERNAL_TOPICS):
+            opened.close(gone=monotonic() > ends)
+        while self._doomed and monotonic() < ends:
+            self._discard_some()
+        if self._doomed:
+            log.warning("%d folders of deleted partitions are still there", len(self._doomed))
         self._logs.clear()
         self.shards = []
         if self._directory is not None:

@@ -1,7 +1,7 @@
 """A data folder and the folders of partitions in it: opened, found missing, deleted."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 from kgroup.errors import StorageError
@@ -21,11 +21,10 @@ def all_there(data: Path, topic: CatalogTopic) -> bool:
     return all((data / f"{topic.name}-{number}").is_dir() for number in range(topic.partitions))
 
 
-def discard(data: Path | None, topics: Mapping[str, int]) -> None:
-    """Delete all partitions of deleted topics, given with their number; log one that stays."""
-    gone = ((name, number) for name, partitions in topics.items() for number in range(partitions))
+def discard(data: Path | None, partitions: Iterable[tuple[str, int]]) -> None:
+    """Delete partitions of deleted topics; log one that stays."""
     try:
-        remove_partitions(data, gone)
+        remove_partitions(data, partitions)
     except StorageError as error:
         log.error("%s", line_of(error))
 

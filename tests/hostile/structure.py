@@ -1,4 +1,4 @@
-"""Requests whose content is plain and whose structure is not: one big array, products, chains, stars, repeats.
+"""Requests of plain content whose structure is not plain: big arrays, products, chains, stars, repeats.
 
 The shapes come from the declared messages. For each request an array, or two, takes all the items; each
 field follows one rule for the whole request: a constant, the item's place, the next place, the place from
@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from kgroup.protocol import registry
@@ -98,6 +98,8 @@ class Case:
     big: tuple[str, ...]
     items: int
     seed: int
+    kept: tuple[tuple[str, Any], ...] = ()
+    """What is drawn for fields, of an earlier case; all others are drawn by the seed."""
 
     def __str__(self) -> str:
         arrays = " × ".join(self.big) or "no array"
@@ -125,34 +127,48 @@ def arrays_of(key: int, version: int) -> list[str]:
     return list(walk(cls, ""))
 
 
-def all_arrays() -> list[tuple[int, int, tuple[str, ...]]]:
-    """Return each API that has arrays, in its newest version, with each of them and each pair."""
-    found = []
-    for key in registry.KAFKA_APIS + registry.PRIVATE_APIS:
-        version = registry.request_class(key).VERSIONS[-1]
-        arrays = arrays_of(key, version)
-        found += [(key, version, (one,)) for one in arrays]
-        found += [(key, version, (a, b)) for at, a in enumerate(arrays) for b in arrays[at + 1 :]]
-    return found
+def drawn(chance: random.Random, items: int | None = None) -> Case:
+    """Return a case by chance: mostly a small one, now and then as big as the broker takes them."""
+    key, arrays = chance.choices(list(ARRAYS.items()), [len(found) for found in ARRAYS.values()])[0]
+    version = chance.choice(registry.request_class(key).VERSIONS[-3:])
+    arrays = arrays_of(key, version) or arrays
+    big = tuple(sorted(chance.sample(arrays, min(chance.choice((1, 1, 2)), len(arrays))), key=arrays.index))
+    most = chance.choices((60, 1000, 10_000, MOST_ITEMS), (900, 90, 9, 1))[0]
+    return Case(key, version, big, items or chance.randint(1, most), chance.randrange(1 << 31))
+
+
+def changed(case: Case, chance: random.Random, items: int | None = None) -> Case:
+    """Return a case with some of its fields drawn again: what cost most is what the next ones grow from."""
+    making = _Making(case)
+    making.request()
+    kept = {path: value for path, value in making.rules.items() if chance.random() > 0.15}
+    return replace(case, items=items or case.items, seed=chance.randrange(1 << 31), kept=tuple(kept.items()))
 
 
 def request(case: Case) -> Message:
     """Return the request of a case; the same case makes the same one."""
-    made = _Making(case).struct(registry.request_class(case.key), "")
-    assert isinstance(made, Message)
-    return made
+    return _Making(case).request()
 
 
 def frame(case: Case) -> bytes:
-    """Return it as it goes over the wire; with half the items where it would be too long."""
-    whole = encode_request(request(case), case.version, 1, "structure")
-    if len(whole) <= MOST_BYTES:
+    """Return it as it goes over the wire; with fewer items where the broker would not read it."""
+    making = _Making(case)
+    whole = encode_request(making.request(), case.version, 1, "structure")
+    if len(whole) <= MOST_BYTES and making.items <= MOST_ITEMS:
         return whole
-    return frame(Case(case.key, case.version, case.big, case.items // 2, case.seed))
+    return frame(replace(case, items=case.items // 2))
 
 
 def _is_sent(slot: Slot, version: int, flexible: bool) -> bool:
     return slot.since <= version <= slot.until and (slot.tag is None or flexible)
+
+
+ARRAYS = {
+    key: arrays
+    for key in registry.KAFKA_APIS + registry.PRIVATE_APIS
+    if (arrays := arrays_of(key, registry.request_class(key).VERSIONS[-1]))
+}
+"""The arrays of every API that has some, in its newest version."""
 
 
 class _Making:
@@ -162,15 +178,19 @@ class _Making:
         self._case = case
         self._flexible = case.version >= registry.request_class(case.key).FLEXIBLE
         self._chance = random.Random(case.seed)
-        self._rules: dict[str, Any] = {}
+        self.rules: dict[str, Any] = dict(case.kept)
+        self.items = 0
         self._width = self._chance.choice([0] * 7 + [100])
         self._places: dict[str, int] = {}
         # Arrays one inside the other share the items as factors, others as parts.
         nested = [p for p in case.big if any(p.startswith(f"{other}.") for other in case.big)]
         each = round(case.items ** (1 / 2)) if nested else case.items // max(len(case.big), 1)
-        self._counts = {
-            path: max(each, 1) if len(case.big) > 1 else max(case.items, 1) for path in case.big
-        }
+        self._counts = {path: max(each, 1) if len(case.big) > 1 else max(case.items, 1) for path in case.big}
+
+    def request(self) -> Message:
+        made = self.struct(registry.request_class(self._case.key), "")
+        assert isinstance(made, Message)
+        return made
 
     def struct(self, cls: type[Struct], before: str) -> Struct:
         given = {}
@@ -193,20 +213,29 @@ class _Making:
 
     def _rule(self, path: str, choices: tuple[Any, ...]) -> Any:
         """Return what was drawn for a field, once for the whole request."""
-        if path not in self._rules:
-            self._rules[path] = self._chance.choice(choices)
-        return self._rules[path]
+        if path not in self.rules:
+            self.rules[path] = self._chance.choice(choices)
+        return self.rules[path]
 
     def _value(self, path: str, name: str, shape: Shape) -> Any:
         if shape.kind == "array":
             assert shape.item is not None
-            # What nobody made big has one item or none, so that it is seen what an empty one leads to.
             leads_on = any(big.startswith(f"{path}.") for big in self._case.big)
-            count = self._counts.get(path, 1 if leads_on else self._rule(f"{path}#", (0, 1, 1)))
+            count = self._counts.get(path, 1 if leads_on else self._few(path))
+            self.items += count
             return tuple(self._item(path, name, shape.item, place, count) for place in range(count))
         if shape.struct is not None:
             return self.struct(shape.struct, f"{path}.")
         return self._leaf(path, name, shape)
+
+    def _few(self, path: str) -> int:
+        """Return how many items an array has that is not big: one odd item may be what all others lead to."""
+        first = not any(place for big, place in self._places.items() if self._counts.get(big, 1) > 1)
+        return int(
+            {"none": False, "one": True, "first": first, "others": not first}[
+                self._rule(f"{path}#", ("none", "one", "first", "others"))
+            ]
+        )
 
     def _item(self, path: str, name: str, shape: Shape, place: int, count: int) -> Any:
         before = self._places
@@ -221,6 +250,8 @@ class _Making:
             plain = self._rule(f"{path}=", PLAIN[name])
             if plain is not None or shape.nullable:
                 return plain
+        if shape.kind == "fixed" and path not in self._counts and self._rule(f"{path}!", (True, False)):
+            return False if shape.code == "?" else 0
         number = self._number(path)
         if shape.kind == "string":
             if self._rule(f"{path}@", (False,) * 9 + (True,)):

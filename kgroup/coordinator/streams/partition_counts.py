@@ -78,7 +78,9 @@ class PartitionCounts:
         while served:
             turn, place = heappop(served)
             subtopology = self._subtopologies[place]
-            fresh = [name for name in dict.fromkeys(subtopology.repartition_sink_topics) if name not in counts]
+            fresh = [
+                name for name in dict.fromkeys(subtopology.repartition_sink_topics) if name not in counts
+            ]
             if not fresh:
                 continue
             counts.update(dict.fromkeys(fresh, self._most_that_flows_in(subtopology, counts)))
