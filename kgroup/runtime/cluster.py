@@ -3,7 +3,7 @@
 import logging
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
@@ -201,8 +201,8 @@ class Cluster:
             with self.catalog.together():
                 yield changes.replies
                 remove_partitions(self.folder, changes.created)
-                for created in changes.created if self._doomed else ():
-                    self._doomed.pop(created, None)
+                for each in changes.created:
+                    self._doomed.pop(each, None)
         finally:
             self._changes = None
         self._apply(changes)
@@ -215,10 +215,7 @@ class Cluster:
             opened = self._logs.pop(where, None)
             if opened is not None:
                 opened.close(gone=True)
-        doomed = not self._doomed
-        self._doomed |= {(name, p): None for name, count in changes.deleted.items() for p in range(count)}
-        if doomed:
-            self._discard()
+        self._doom((name, p) for name, count in changes.deleted.items() for p in range(count))
         for name in changes.placed & self.catalog.topics.keys():
             self._place(self.catalog.topics[name])
         for name in changes.settings:
@@ -233,6 +230,13 @@ class Cluster:
                 changes.replies += shard.group_config_changed(group_id, settings, self.clock.now_ms())
         if changes.of_topics:
             changes.replies += self._topics_changed()
+
+    def _doom(self, partitions: Iterable[tuple[str, int]]) -> None:
+        """Have the folders of deleted partitions removed."""
+        under_way = bool(self._doomed)
+        self._doomed |= dict.fromkeys(partitions)
+        if not under_way:
+            self._discard()
 
     def _discard(self) -> None:
         """Remove folders of deleted topics, some now and the others in later turns."""

@@ -47,7 +47,7 @@ def create_topics(broker: Dispatcher, call: Call[CreateTopicsRequest]) -> Create
         for t in request.topics
     )
     if sum(sizes) > rules.MAX_NEW_PARTITIONS:
-        raise Refused(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+        raise Refused(ErrorCode.POLICY_VIOLATION, rules.TOO_MANY)
     results = {}
     with broker.together():
         for wanted in request.topics:
