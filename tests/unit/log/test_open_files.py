@@ -130,7 +130,7 @@ def test_a_log_that_fails_to_open_keeps_no_file(
 
     before = len(os.listdir("/proc/self/fd"))
     monkeypatch.setattr(os, "fsync", fail)
-    log = PartitionLog(tmp_path / "t-0", files=two_files)
+    log = PartitionLog(tmp_path / "t-0", files=two_files, fsync=True)
     with pytest.raises(StorageError, match="cannot be created"):
         log.create()
     assert list(tmp_path.iterdir()) == []
