@@ -59,7 +59,7 @@ def origins(resolved):
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("250", 0.25), ("250ms", 0.25), ("30s", 30), ("5m", 300), ("2h", 7200), ("1d", 86400)],
+    [("250ms", 0.25), ("30s", 30), ("5m", 300), ("2h", 7200), ("1d", 86400)],
 )
 def test_durations(text, seconds):
     assert parse_duration(text) == seconds
@@ -94,7 +94,7 @@ class TestPrecedence:
         config_file.write_text(CONTEXTS)
         config_file.chmod(0o600)
         assert settings(context="prod").timeout_s() == 5
-        assert settings(context="prod", timeout="250").timeout_s() == 0.25
+        assert settings(context="prod", timeout="250ms").timeout_s() == 0.25
         assert settings(context="prod", property_=["request.timeout.ms=7000"]).timeout_s() == 7
         assert settings(bootstrap_server="a:1").timeout_s() == 30
 

@@ -164,7 +164,7 @@ def _spec(kind: str, value: object, groups: Sequence[str]) -> "Spec":
 
     text = str(value)
     if kind == "--by-duration":
-        return reset.Spec(reset.TO_TIME, time_ago_ms(text))
+        return reset.Spec(reset.TO_TIME, time_ago_ms(text, "--by-duration"))
     if kind == "--to-datetime":
         return reset.Spec(reset.TO_TIME, parse_time(text))
     if kind == "--from-file":

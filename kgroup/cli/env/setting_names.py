@@ -5,6 +5,8 @@ from dataclasses import field
 
 from kgroup.domain import value
 from kgroup.durations import parse_duration
+from kgroup.errors import ConfigError
+from kgroup.numbers import INT32_MAX, whole_number
 
 BOOTSTRAP, LOCAL, ZOOKEEPER, CONTEXT, COMMAND_CONFIG, TIMEOUT = (
     "bootstrap.servers",
@@ -14,7 +16,7 @@ BOOTSTRAP, LOCAL, ZOOKEEPER, CONTEXT, COMMAND_CONFIG, TIMEOUT = (
     "command.config",
     "timeout",
 )
-REST = "rest.url"
+REST, REQUEST_TIMEOUT = "rest.url", "request.timeout.ms"
 FILE_SUFFIX = ".file"
 NOTIFY_SECRET, REST_PASSWORD, REST_TOKEN = "notify.secret", "rest.password", "rest.token"
 
@@ -41,9 +43,17 @@ class Resolved:
         return setting.value if setting else None
 
     def timeout_s(self) -> float:
-        """Return the time limit of one operation: --timeout, else request.timeout.ms, else 30 s."""
+        """Return the time limit of one operation: --timeout, else request.timeout.ms, else 30 s.
+
+        Raise ConfigError for one that no request can carry: brokers read 32 bits of milliseconds.
+        """
         chosen = self.settings[TIMEOUT]
-        request = self.settings.get("request.timeout.ms")
+        request = self.settings.get(REQUEST_TIMEOUT)
         if request is not None and request.rank < chosen.rank:
-            chosen = request
-        return parse_duration(chosen.value)
+            where = f"{REQUEST_TIMEOUT} ({request.origin})"
+            return whole_number(request.value.strip(), where, most=INT32_MAX) / 1000
+        where = chosen.origin if chosen.origin == "--timeout" else f"timeout ({chosen.origin})"
+        seconds = parse_duration(chosen.value, where)
+        if seconds * 1000 > INT32_MAX:
+            raise ConfigError(f"{where}: {chosen.value} is too long", "at most 24d")
+        return seconds

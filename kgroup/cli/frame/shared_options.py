@@ -55,7 +55,7 @@ def _shared(
         str | None,
         option(
             "--timeout DURATION",
-            "Give up after this long: 30s, 5m; a bare number is ms.  [default: 30s]",
+            "Give up after this long: 30s, 5m.  [default: 30s]",
             rich_help_panel=_HOW,
         ),
     ] = None,
