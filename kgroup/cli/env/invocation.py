@@ -56,11 +56,15 @@ class Env:
     quiet: bool = False
     verbose: bool = False
     debug: bool = False
+    changes: bool = False
+    """Whether the command changes the cluster: what it prints begins with which one that is."""
     _resolved: "list[Resolved]" = field(init=False, default_factory=list, repr=False, compare=False)
     _target: "list[Target]" = field(init=False, default_factory=list, repr=False, compare=False)
 
     @classmethod
-    def of(cls, command: str, options: Mapping[str, Any], environ: Mapping[str, str]) -> "Env":
+    def of(
+        cls, command: str, options: Mapping[str, Any], environ: Mapping[str, str], *, changes: bool = False
+    ) -> "Env":
         """Check and collect the shared options (names as in `options._shared`); ConfigError if unusable."""
         flags = {
             name: options[name]
@@ -99,6 +103,7 @@ class Env:
             quiet=options["quiet"],
             verbose=options["verbose"],
             debug=options["debug"],
+            changes=changes,
         )
 
     def settings(self) -> "Resolved":
@@ -119,6 +124,10 @@ class Env:
 
             self._target.append(target_of(self.settings()))
         return self._target[0]
+
+    def head(self) -> tuple[str, ...]:
+        """Return the first lines of what a command that changes the cluster prints for people."""
+        return (self.settings().cluster_line(),) if self.changes else ()
 
     def target_words(self) -> list[str]:
         """Return the options that name the cluster, for another command line; secrets hidden."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from kgroup.cli.env.config import LocalTarget, default_local_directory
 from kgroup.cli.env.invocation import Env
+from kgroup.cli.env.setting_names import KAFKAS_OWN
 from kgroup.domain import Document
 from kgroup.errors import ConfigError
 
@@ -52,7 +53,9 @@ def connection_of(env: Env, *, makes: bool = False) -> "ConnectionSettings | Pat
 
     Raise ConfigError for a folder without a cluster, unless the command `makes` one.
     """
-    target = env.target()
+    target, named = env.target(), env.settings().cluster()
+    if env.verbose or (named is not None and named.origin == KAFKAS_OWN):
+        env.note(env.settings().cluster_line())
     if not isinstance(target, LocalTarget):
         if target.connection.security.protocol != "PLAINTEXT":
             from kgroup.cli.env.exposure import warnings

@@ -17,6 +17,8 @@ BOOTSTRAP, LOCAL, ZOOKEEPER, CONTEXT, COMMAND_CONFIG, TIMEOUT = (
     "timeout",
 )
 REST, REQUEST_TIMEOUT = "rest.url", "request.timeout.ms"
+KAFKAS_OWN = "KAFKA_BOOTSTRAP_SERVERS"
+"""A variable of other tools, which names the cluster when nothing of kgroup's does."""
 FILE_SUFFIX = ".file"
 NOTIFY_SECRET, REST_PASSWORD, REST_TOKEN = "notify.secret", "rest.password", "rest.token"
 
@@ -37,6 +39,24 @@ class Resolved:
 
     settings: Mapping[str, Setting]
     names_cluster: bool = True
+
+    def cluster(self) -> Setting | None:
+        """Return the setting that names the cluster, None for the embedded one in the user's data folder.
+
+        Raise ConfigError where two name one.
+        """
+        local, remote = self.settings.get(LOCAL), self.settings.get(BOOTSTRAP)
+        if local and remote and local.rank == remote.rank:
+            raise ConfigError(f"{local.origin} and {remote.origin} both name a cluster", "give one of them")
+        return min(filter(None, (local, remote)), key=lambda s: s.rank, default=None)
+
+    def cluster_line(self) -> str:
+        """Return which cluster is used and why, for people: `cluster: broker:9092 (context prod)`."""
+        chosen = self.cluster()
+        if chosen is None:
+            return "cluster: embedded in the user's data folder (none is named)"
+        folder = chosen.value or "the user's data folder"
+        return f"cluster: {folder if chosen.name == BOOTSTRAP else f'embedded in {folder}'} ({chosen.origin})"
 
     def get(self, name: str) -> str | None:
         setting = self.settings.get(name)

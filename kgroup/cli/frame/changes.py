@@ -63,7 +63,7 @@ class Consent:
             env.output, columns=None, terminal=True, color=env.output.color and env.output.terminal
         )
         with redirect_stdout(sys.stderr):
-            print_blocks(replace(env, output=output), blocks, None)
+            print_blocks(replace(env, output=output), [*env.head(), *blocks], None)
         for error in plan.errors:
             print_error(error.message, error.hint)
         print(f"{clean(question)} [y/N] ", end="", file=sys.stderr, flush=True)

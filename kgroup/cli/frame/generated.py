@@ -15,6 +15,7 @@ from kgroup.cli.frame.tree import DESCRIPTION
 SHELLS = {"bash": "kgroup.bash", "zsh": "_kgroup", "fish": "kgroup.fish"}
 ENVIRONMENT = {
     "KGROUP_BOOTSTRAP_SERVER": "Brokers, as --bootstrap-server.",
+    "KAFKA_BOOTSTRAP_SERVERS": "Brokers, when nothing else names a cluster.",
     "KGROUP_LOCAL": "Folder of the embedded cluster, as --local.",
     "KGROUP_CONTEXT": "Context, as --context.",
     "KGROUP_COMMAND_CONFIG": "Java properties file, as --command-config.",

@@ -3,7 +3,7 @@
 import functools
 import inspect
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import typer
@@ -41,19 +41,15 @@ def command(
             p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (*own, *SHARED.parameters.values())
         ]
         durations = dict(_durations(parameters))
+        changes = any(p.name == "execute" for p in own) or path.endswith(" execute")
 
         @functools.wraps(fn)
         def run(**values: object) -> int:
-            typed = {option: values[name] for name, option in durations.items()}
+            checked = functools.partial(
+                _with_units, fn, {option: values[name] for name, option in durations.items()}
+            )
             shared = {name: values.pop(name) for name in SHARED.parameters}
-
-            def checked(env: Env, **given: object) -> ExitCode | None:
-                for option, text in typed.items():
-                    if isinstance(text, str):
-                        parse_duration(text, option)
-                return fn(env, **given)
-
-            return run_command(lambda: Env.of(path, shared, os.environ), checked, values)
+            return run_command(lambda: Env.of(path, shared, os.environ, changes=changes), checked, values)
 
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {p.name: p.annotation for p in parameters}
@@ -66,16 +62,30 @@ def command(
         for parameter in result.params:
             _read_strictly(parameter)
         if "_KGROUP_COMPLETE" in os.environ:
-            # Give parameters without a completion one by their metavar.
-            from kgroup.cli.frame.completions import complete, offer_for
-
-            for parameter in result.params:
-                offer = offer_for(result.path, parameter)
-                if offer is not None and parameter._custom_shell_complete is None:
-                    parameter._custom_shell_complete = complete(offer)
+            _offer_by_metavar(result)
         return result
 
     return decorate
+
+
+def _offer_by_metavar(command: KgroupCommand) -> None:
+    """Give parameters without a completion one by their metavar."""
+    from kgroup.cli.frame.completions import complete, offer_for
+
+    for parameter in command.params:
+        offer = offer_for(command.path, parameter)
+        if offer is not None and parameter._custom_shell_complete is None:
+            parameter._custom_shell_complete = complete(offer)
+
+
+def _with_units(
+    fn: Callable[..., ExitCode | None], typed: Mapping[str, object], env: Env, **values: object
+) -> ExitCode | None:
+    """Call the command once every duration in `typed`, by option, is one; raise ConfigError otherwise."""
+    for option, text in typed.items():
+        if isinstance(text, str):
+            parse_duration(text, option)
+    return fn(env, **values)
 
 
 def _durations(parameters: Iterable[inspect.Parameter]) -> Iterator[tuple[str, str]]:
