@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from typer.core import TyperCommand, TyperGroup
@@ -11,6 +10,8 @@ from typer.core import TyperCommand, TyperGroup
 from kgroup.cli.frame.registry import COMMANDS, PANELS, CommandEntry
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from typer._click import Command, HelpFormatter
     from typer._click import Context as AnyContext
     from typer._click.shell_completion import CompletionItem
@@ -30,6 +31,15 @@ class KgroupCommand(TyperCommand):
     path: str = ""
     examples: tuple[tuple[str, str], ...] = ()
     has_json: bool = True
+
+    def parse_args(self, ctx: AnyContext, args: list[str]) -> list[str]:
+        # A command that is being completed is typed in kgroup's own words.
+        if args and not ctx.resilient_parsing:
+            from kgroup.cli.frame.accepted import accepted
+
+            args = accepted(self, args)
+        rest: list[str] = super().parse_args(ctx, args)
+        return rest
 
     def format_options(self, ctx: AnyContext, formatter: HelpFormatter) -> None:
         panels: dict[str, list[tuple[str, str]]] = {}
@@ -102,8 +112,7 @@ class RootGroup(OptionsInFront):
     ) -> tuple[str | None, Command | None, list[str]]:
         # The parent class suggests from loaded commands; ours are known by name only.
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            near = get_close_matches(args[0], COMMANDS)
-            ctx.fail(f"no command {args[0]!r}" + (f"; did you mean {', '.join(near)}?" if near else ""))
+            ctx.fail(f"no command {args[0]!r}")
         return super().resolve_command(ctx, args)
 
 
@@ -112,6 +121,17 @@ def load(entry: CommandEntry) -> KgroupCommand | TyperGroup:
     module = importlib.import_module(entry.module)
     command: KgroupCommand | TyperGroup = module.command
     return command
+
+
+def command_at(words: Sequence[str]) -> tuple[KgroupCommand | None, int]:
+    """Return the runnable command that the first words name, and how many of them; None, 0 for no command."""
+    entry = COMMANDS.get(words[0]) if words else None
+    found: Command | None = load(entry) if entry else None
+    count = 1
+    while isinstance(found, TyperGroup) and count < len(words):
+        found = found.commands.get(words[count])
+        count += 1
+    return (found, count) if isinstance(found, KgroupCommand) else (None, 0)
 
 
 def walk() -> list[KgroupCommand]:

@@ -16,6 +16,7 @@ import kgroup
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.lazy import CONTEXT_SETTINGS, RootGroup
 from kgroup.cli.frame.running import output_failed
+from kgroup.cli.frame.wrong_usage import answered, names_a_kind
 from kgroup.cli.output.messages import print_error
 
 if TYPE_CHECKING:
@@ -91,6 +92,12 @@ def expand_local(argv: Sequence[str]) -> list[str]:
     return out
 
 
+def _main(argv: Sequence[str]) -> int:
+    result = root().main(args=expand_local(argv), prog_name="kgroup", standalone_mode=False)
+    sys.stdout.flush()
+    return int(result or ExitCode.OK)
+
+
 def run(argv: Sequence[str]) -> int:
     """Run one command line and return its exit code; raise nothing but SystemExit from completion."""
     if "_KGROUP_COMPLETE" in os.environ:
@@ -98,17 +105,16 @@ def run(argv: Sequence[str]) -> int:
 
         completion_init()
     try:
-        result = root().main(args=expand_local(argv), prog_name="kgroup", standalone_mode=False)
-        sys.stdout.flush()
-        return int(result or ExitCode.OK)
+        if names_a_kind(argv):
+            return answered(argv, UsageError("kgroup names no kind of thing before a group"), _main)
+        return _main(argv)
     except NoArgsIsHelpError as error:
         print(error.format_message())
         return ExitCode.USAGE
+    except UsageError as error:
+        return answered(argv, error, _main)
     except ClickException as error:
-        ctx = getattr(error, "ctx", None)
-        message = error.format_message().rstrip(".")
-        hint = f"{ctx.command_path if ctx else 'kgroup'} --help"
-        print_error(message[:1].lower() + message[1:], hint)
+        print_error(error.format_message())
         return ExitCode.USAGE
     except OSError as error:
         return output_failed(error)
