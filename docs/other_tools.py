@@ -10,11 +10,12 @@ HEAD = """\
 
 <!-- Written by `make docs` from the table in kgroup/cli/frame/peers.py. -->
 
-These lines of other tools can be typed at kgroup, without the tool's name or with it. What only reads is run, and kgroup says on stderr as
-which line. What changes something is answered with the line to type (exit code 2); it shows a plan, and `--execute` carries it out. Options
-that both have may stand anywhere.
+These lines of other tools can be typed at kgroup, without the tool's name or with it. What only reads is
+run, and kgroup says on stderr as which line. What changes something is answered with the line to type (exit
+code 2); it shows a plan, and `--execute` carries it out. Options that both have may stand anywhere.
 
-KIND is what kafkactl and kubectl write before a name: `group`, `consumer-group`, `cg`. [What Kafka's own tools do not do](kafka-tools.md).
+KIND is what kafkactl and kubectl write before a name: `group`, `consumer-group`, `cg`.
+[What Kafka's own tools do not do](kafka-tools.md).
 
 """
 ALSO = """\

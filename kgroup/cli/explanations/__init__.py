@@ -8,6 +8,7 @@ from kgroup.cli.explanations.entry import Entry
 from kgroup.cli.explanations.errors import ALIASES, ERRORS, THROWN
 from kgroup.cli.explanations.findings import REMEDIES
 from kgroup.cli.explanations.legacy import LEGACY
+from kgroup.cli.explanations.librdkafka import LIBRDKAFKA
 from kgroup.cli.explanations.states import STATES
 from kgroup.errors import ErrorCode
 from kgroup.numbers import is_whole
@@ -15,7 +16,7 @@ from kgroup.numbers import is_whole
 
 def entries() -> Mapping[str, Entry]:
     """Return every entry by its bare name (see `_bare`); error codes without a text included."""
-    known = {_bare(entry.name): entry for entry in (*ERRORS, *STATES, *LEGACY, *THROWN)}
+    known = {_bare(entry.name): entry for entry in (*LIBRDKAFKA, *LEGACY, *THROWN, *ERRORS, *STATES)}
     for code in ErrorCode:
         if code != ErrorCode.NONE:
             known.setdefault(
