@@ -46,10 +46,25 @@ def _unescape(text: str) -> str:
 
 
 def read_command_config(path: Path) -> dict[str, str]:
-    """Return a `--command-config` file's settings by name; raise ConfigError when it is unreadable."""
+    """Return a `--command-config` file's settings by name, those of Kafka's config providers resolved.
+
+    Raise ConfigError when it, or what a provider names, is unreadable.
+    """
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise ConfigError(f"cannot read the command config {path}: {reason}") from None
+        values = _of_bytes(path.read_bytes())
+    except OSError as error:
+        raise ConfigError(f"cannot read the command config {path}: {error.strerror}") from None
+    if "config.providers" not in values:
+        return values
+    from kgroup.cli.env.providers import resolved
+
+    return resolved(values, str(path), _of_bytes)
+
+
+def _of_bytes(data: bytes) -> dict[str, str]:
+    """Return the pairs of a file: ISO-8859-1, as Java reads it, unless all of it is UTF-8."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = data.decode("iso-8859-1")
     return parse_properties(text)
