@@ -21,8 +21,7 @@ Execute = Annotated[
     bool,
     option(
         "--execute",
-        "Make the change; without this nothing changes. A terminal shows the plan and asks first; "
-        "without a terminal this is the consent.",
+        "Make the change; only a terminal asks before it.",
     ),
 ]
 Yes = Annotated[bool, option("--yes", "Do not ask on a terminal.")]
@@ -30,7 +29,7 @@ Reason = Annotated[
     str | None,
     option(
         "--reason TEXT",
-        "Why; kept in the journal and, shortened, in what brokers store (commits, LeaveGroup).",
+        "Why; kept in the journal and, shortened, by brokers.",
     ),
 ]
 

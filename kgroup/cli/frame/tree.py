@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -105,6 +106,9 @@ def run(argv: Sequence[str]) -> int:
 
         completion_init()
     try:
+        if "--help-json" in argv:
+            words = takewhile(lambda word: not word.startswith("-"), argv)
+            return _main(["commands", *words, "-o", "json"])
         if names_a_kind(argv):
             return answered(argv, UsageError("kgroup names no kind of thing before a group"), _main)
         return _main(argv)
