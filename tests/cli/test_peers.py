@@ -119,3 +119,17 @@ def test_no_option_of_another_tool_is_taken_where_it_means_nothing():
     for word in ("--group", "--members", "--export", "--dry-run", "--all-topics"):
         assert accepted(command, [word]) == [word]
     assert wrong_usage.names_a_kind(["explain", "group"]) is False
+
+
+def test_no_secret_is_printed_with_a_line(called, capsys):
+    called("group list -X sasl.password=hunter2 -X client.id=me")
+    called("group delete g -X sasl.password=hunter2")
+    said = "".join(capsys.readouterr())
+    assert "hunter2" not in said and "sasl.password=********" in said and "client.id=me" in said
+
+
+def test_what_is_no_command_has_no_help(called, capsys):
+    assert called("bogus -h")[0] == ExitCode.USAGE
+    assert "no command 'bogus'" in capsys.readouterr().err
+    assert called("lag g --nope -h")[0] == ExitCode.OK
+    assert "Usage: kgroup lag" in capsys.readouterr().out

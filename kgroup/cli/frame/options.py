@@ -49,7 +49,11 @@ def command(
                 _with_units, fn, {option: values[name] for name, option in durations.items()}
             )
             shared = {name: values.pop(name) for name in SHARED.parameters}
-            return run_command(lambda: Env.of(path, shared, os.environ, changes=changes), checked, values)
+            ways = (f"{values[name]} (--{name})" for name in ("zookeeper", "rest") if values.get(name))
+            reached = next(ways, None) if path != "serve" else None
+            return run_command(
+                lambda: Env.of(path, shared, os.environ, changes=changes, reached=reached), checked, values
+            )
 
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {p.name: p.annotation for p in parameters}
@@ -85,6 +89,8 @@ def _with_units(
     for option, text in typed.items():
         if isinstance(text, str):
             parse_duration(text, option)
+    if env.verbose and env.reached:
+        env.note(env.cluster_line())
     return fn(env, **values)
 
 

@@ -317,6 +317,9 @@ _PASSED = {
         name: name
         for name in [
             "--command-config",
+            "--state",
+            "--type",
+            "--sort",
             "-X",
             "--timeout",
             "--local",
@@ -467,7 +470,9 @@ def _passed(ours: list[str], left: dict[str, list[str | None]]) -> tuple[list[st
     known, kept, dropped = _options_of(ours), list[str](), list[str]()
     for name, values in left.items():
         mine = _PASSED.get(name)
-        if name == "--export" and "--to-offset" in known:
+        if name in ("-h", "--help"):
+            kept.append("--help")
+        elif name == "--export" and "--to-offset" in known:
             kept += ["-o", "csv", "--no-headers"]
         elif mine in known and mine is not None:
             kept += [word for given in values for word in _in_our_words(mine, given)]

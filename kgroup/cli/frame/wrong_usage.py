@@ -25,7 +25,8 @@ _HELP = ("-h", "--help")
 
 def answered(argv: Sequence[str], error: UsageError, main: Callable[[Sequence[str]], int]) -> int:
     """Run a line that only reads and is another tool's, or say what is wrong and what to type."""
-    if any(word in _HELP for word in argv) and error.ctx is not None:
+    if any(word in _HELP for word in argv) and error.ctx is not None and hasattr(error.ctx.command, "path"):
+        # Of a command only: what is not a command has no help.
         print(error.ctx.get_help())
         return ExitCode.OK
     from kgroup.cli.frame.peers import NOT_BUILT, OPTIONS, hear
@@ -62,14 +63,21 @@ def names_a_kind(argv: Sequence[str]) -> bool:
         argv = behind_the_command(list(argv))
     if len(argv) < 2 or argv[1] not in KINDS:
         return False
-    names = [word for word in argv[2:] if not word.startswith("-")]
-    return argv[0] in ("describe", "delete") and bool(names) and argv[2] == names[0] or argv[0] == "list"
+    if argv[0] == "list":
+        return argv[1].endswith("groups") and not (len(argv) > 2 and not argv[2].startswith("-"))
+    return argv[0] in ("describe", "delete") and len(argv) > 2 and not argv[2].startswith("-")
 
 
 def _shown(heard: "Heard") -> str:
+    """Return kgroup's line, ready to paste; secrets of -X are hidden."""
     from kgroup.admin.shell import word
+    from kgroup.cli.env.known_settings import shown
 
-    return " ".join(["kgroup", *map(word, heard.argv)])
+    words = list(heard.argv)
+    for at in (at + 1 for at, option in enumerate(heard.argv) if option == "-X"):
+        name, equals, value = words[at].partition("=")
+        words[at] = f"{name}={shown(name, value)}" if equals else words[at]
+    return " ".join(["kgroup", *map(word, words)])
 
 
 def _remark(heard: "Heard") -> str:
