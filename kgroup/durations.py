@@ -62,6 +62,8 @@ def duration_ms(text: str, what: str = "") -> int:
 
 def _milliseconds(text: str) -> float | None:
     """Return the ms of a duration in any of its forms; None for other text."""
+    if text.startswith("-") and (positive := _milliseconds(text[1:])) is not None:
+        return -positive
     if weeks := _WEEKS.fullmatch(text):
         return int(weeks[1]) * _UNITS["w"]
     if _ISO.fullmatch(text):

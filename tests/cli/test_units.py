@@ -1,6 +1,7 @@
 """Durations have a unit, numbers are digits: for every option and setting of the command line."""
 
 import pytest
+from typer._click.types import IntParamType
 
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode
@@ -17,7 +18,7 @@ DURATIONS = sorted(
     (c.path, max(p.opts, key=len)) for c in walk() for p in c.params if p.metavar == "DURATION"
 )
 NUMBERS = sorted(
-    (c.path, max(p.opts, key=len)) for c in walk() for p in c.params if p.type.name == "whole number"
+    (c.path, max(p.opts, key=len)) for c in walk() for p in c.params if isinstance(p.type, IntParamType)
 )
 
 
@@ -29,7 +30,7 @@ def typed(path: str, option: str, text: str) -> list[str]:
         word
         for p in command.params
         if p.param_type_name == "option" and p.required
-        for word in (p.opts[0], "1" if p.type.name == "whole number" else "x")
+        for word in (p.opts[0], "1" if isinstance(p.type, IntParamType) else "x")
     ]
     return [*path.split(), *needed, *options, option, text]
 
