@@ -45,6 +45,8 @@ def parse_duration(text: str, what: str = "") -> float:
     """
     ms = _milliseconds(text.strip())
     where = f"{what}: " if what else ""
+    if ms is None and text.startswith("-") and _milliseconds(text[1:]) is not None:
+        ms = -1
     if ms is None:
         why = "has no unit" if is_whole(text.strip()) else "is not a duration"
         raise ConfigError(f"{where}{text!r} {why}", FORMS)
@@ -62,8 +64,6 @@ def duration_ms(text: str, what: str = "") -> int:
 
 def _milliseconds(text: str) -> float | None:
     """Return the ms of a duration in any of its forms; None for other text."""
-    if text.startswith("-") and (positive := _milliseconds(text[1:])) is not None:
-        return -positive
     if weeks := _WEEKS.fullmatch(text):
         return int(weeks[1]) * _UNITS["w"]
     if _ISO.fullmatch(text):

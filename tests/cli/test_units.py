@@ -70,7 +70,25 @@ def test_the_forms_of_a_duration(text, seconds):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "7", "1M", "5M", "1S", "30m1h", "-1s", "-PT2H", "PT-2H", "P1M", "PT", "1e5s", "1_0s", "١d", "1 h"]
+    [
+        "",
+        "7",
+        "1M",
+        "5M",
+        "1S",
+        "30m1h",
+        "-1s",
+        "-0s",
+        "--1s",
+        "-PT2H",
+        "PT-2H",
+        "P1M",
+        "PT",
+        "1e5s",
+        "1_0s",
+        "١d",
+        "1 h",
+    ]
     + ["36501d", "99999999999d", "9" * 90 + "d", "P" + "9" * 18 + "D"],
 )
 def test_what_is_no_duration(text):
