@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
-from kgroup.cli.frame.wrong_usage import KINDS
+from kgroup.cli.frame.registry import KINDS
 from kgroup.domain import value
 
 KCG, KCL, KAF, RPK, KAFKACTL, KUBECTL, ANY = (

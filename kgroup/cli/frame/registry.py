@@ -8,6 +8,8 @@ MIGRATE = "MIGRATE"
 INSPECT = "INSPECT"
 LOCAL = "LOCAL"
 PANELS = (READ, CHANGE, MIGRATE, INSPECT, LOCAL)
+KINDS = frozenset({"group", "groups", "consumer-group", "consumer-groups", "consumergroup", "cg"})
+"""What kafkactl and kubectl say before a group's name."""
 
 
 @value

@@ -10,7 +10,7 @@ from typer._click.exceptions import NoSuchOption, UsageError
 
 from kgroup.cli.env.escaping import clean
 from kgroup.cli.exit_codes import ExitCode
-from kgroup.cli.frame.registry import COMMANDS
+from kgroup.cli.frame.registry import COMMANDS, KINDS
 from kgroup.cli.output.messages import print_error
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from kgroup.cli.frame.peers import Heard
 
-KINDS = frozenset({"group", "groups", "consumer-group", "consumer-groups", "consumergroup", "cg"})
-"""What kafkactl and kubectl say before a group's name."""
 _HELP = ("-h", "--help")
 
 
