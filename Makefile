@@ -231,6 +231,7 @@ docs: setup ## Write man pages, completions and generated tables anew
 	$(BIN)/python docs/protocol_coverage.py
 	$(BIN)/python docs/requirements_coverage.py
 	$(BIN)/python docs/rights.py
+	$(BIN)/python docs/other_tools.py
 	$(BIN)/python docs/control_openapi.py
 	$(BIN)/python docs/broker_versions.py
 	$(BIN)/python docs/incidents.py

@@ -21,6 +21,7 @@ LINK = re.compile(r"\[[^\]\[]*\]\(([^()\s]+)\)")
         ("broker_versions.py", "broker-versions.md"),
         ("incidents.py", "incidents.md"),
         ("rights.py", "rights.md"),
+        ("other_tools.py", "other-tools.md"),
         ("control_openapi.py", "control.openapi.json"),
     ],
 )
