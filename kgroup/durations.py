@@ -4,14 +4,20 @@ import re
 from datetime import datetime, timedelta
 
 from kgroup.errors import ConfigError
+from kgroup.numbers import is_whole
 
 _EPOCH = datetime(1970, 1, 1)  # naive: always UTC here
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_UNITS = {"w": 604_800_000, "d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
+_PARTS = re.compile("".join(rf"(?:(?P<{unit}>[0-9]+(?:\.[0-9]+)?){unit})?" for unit in _UNITS))
+_WEEKS = re.compile(r"P([0-9]{1,9})W")
+LONGEST_MS = 36_500 * _UNITS["d"]
+FORMS = "write 250ms, 30s, 5m, 12h, 7d or 1h30m; or as ISO-8601: PT5M, P1W"
+"""How a duration is written, for errors and help."""
 
 # Java's Duration.parse: days and times, each with a sign of its own; no weeks, months or years.
 _ISO = re.compile(
-    r"(?P<sign>[-+]?)P(?:(?P<d>[-+]?\d+)D)?"
-    r"(?P<t>T(?:(?P<h>[-+]?\d+)H)?(?:(?P<m>[-+]?\d+)M)?(?:(?P<s>[-+]?\d+)(?:[.,](?P<f>\d{0,9}))?S)?)?",
+    r"(?P<sign>[-+]?)P(?:(?P<d>[-+]?[0-9]{1,18})D)?"
+    r"(?P<t>T(?:(?P<h>[-+]?[0-9]{1,18})H)?(?:(?P<m>[-+]?[0-9]{1,18})M)?(?:(?P<s>[-+]?[0-9]{1,18})(?:[.,](?P<f>[0-9]{0,9}))?S)?)?",
     re.IGNORECASE,
 )
 
@@ -26,36 +32,51 @@ def iso_duration_ms(text: str) -> int | None:
         return None
     if (match["t"] or "") in ("T", "t") or not any(match[unit] for unit in "dhms"):
         raise ConfigError(f"{text!r} is not a duration", "for example PT2H30M or P7D")
-    total = sum(
-        int(match[unit] or 0) * ms
-        for unit, ms in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000))
-    )
+    total = sum(int(match[unit] or 0) * ms for unit, ms in _UNITS.items() if unit in match.groupdict())
     fraction = int((match["f"] or "").ljust(9, "0")) // 1_000_000
     total += -fraction if (match["s"] or "").startswith("-") else fraction
     return -total if match["sign"] == "-" else total
 
 
-def parse_duration(text: str) -> float:
-    """Return the seconds of `250ms`, `30s`, `5m`, `2h`, `1d`; a bare number is ms. Raise ConfigError."""
-    value = text.strip().lower()
-    number = value.rstrip("hmsd")
-    unit = value[len(number) :] or "ms"
-    try:
-        seconds = float(number) * _UNITS[unit]
-    except (ValueError, KeyError):
-        raise ConfigError(f"{text!r} is not a duration", "write 250ms, 30s, 5m or 2h") from None
-    if not 0 <= seconds < float("inf"):
-        raise ConfigError(f"{text!r} is not a duration", "a duration is not negative and finite")
-    return seconds
+def parse_duration(text: str, what: str = "") -> float:
+    """Return the seconds of `250ms`, `30s`, `1h30m`, `7d`, `2w`, `PT5M` or `P1W`; raise ConfigError.
+
+    `what` is the option or setting that the error names. A number without a unit is none, nor is `1M`.
+    """
+    ms = _milliseconds(text.strip())
+    where = f"{what}: " if what else ""
+    if ms is None and text.startswith("-") and _milliseconds(text[1:]) is not None:
+        ms = -1
+    if ms is None:
+        why = "has no unit" if is_whole(text.strip()) else "is not a duration"
+        raise ConfigError(f"{where}{text!r} {why}", FORMS)
+    if ms < 0:
+        raise ConfigError(f"{where}{text!r} is not a duration", "a duration is not negative")
+    if ms > LONGEST_MS:
+        raise ConfigError(f"{where}{text!r} is too long", "at most 36500d, a hundred years")
+    return ms / 1000
 
 
-def duration_with_unit(text: str) -> float:
-    """Return the seconds of `parse_duration`; raise ConfigError for a bare number, too."""
-    seconds = parse_duration(text)
-    number = text.strip()
-    if not number[-1:].isalpha():
-        raise ConfigError(f"{text!r} has no unit", f"write {number}s, or {number}ms")
-    return seconds
+def duration_ms(text: str, what: str = "") -> int:
+    """Return the ms of a duration; raise ConfigError as `parse_duration`."""
+    return round(parse_duration(text, what) * 1000)
+
+
+def _milliseconds(text: str) -> float | None:
+    """Return the ms of a duration in any of its forms; None for other text."""
+    if weeks := _WEEKS.fullmatch(text):
+        return int(weeks[1]) * _UNITS["w"]
+    if _ISO.fullmatch(text):
+        try:
+            return iso_duration_ms(text)
+        except ConfigError:
+            return None
+    parts = _PARTS.fullmatch(text)
+    given = {unit: number for unit, number in parts.groupdict().items() if number} if parts else {}
+    # More digits could overflow a float.
+    if not given or any(len(number) > 40 for number in given.values()):
+        return None
+    return sum(float(number) * _UNITS[unit] for unit, number in given.items())
 
 
 def iso(ms: int) -> str | None:

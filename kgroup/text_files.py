@@ -24,6 +24,14 @@ def read_text(path: Path, what: str, *, largest: int = LARGEST, regular: bool = 
     No more than `largest` bytes are read. With `regular` a pipe or a device is refused.
     """
     try:
+        return read_bytes(path, what, largest=largest, regular=regular).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ConfigError(f"cannot read {what}: it is not UTF-8") from None
+
+
+def read_bytes(path: Path, what: str, *, largest: int = LARGEST, regular: bool = False) -> bytes:
+    """Return the content of a file, as `read_text`."""
+    try:
         # Opening a pipe would wait for its writer.
         if regular and not stat.S_ISREG(path.stat().st_mode):
             raise ConfigError(f"cannot read {what}: it is not a regular file")
@@ -33,10 +41,7 @@ def read_text(path: Path, what: str, *, largest: int = LARGEST, regular: bool = 
         raise ConfigError(f"cannot read {what}: {error.strerror}") from error
     if len(found) > largest:
         raise ConfigError(f"cannot read {what}: it has more than {largest >> 20} MiB")
-    try:
-        return found.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise ConfigError(f"cannot read {what}: it is not UTF-8") from None
+    return found
 
 
 def load_yaml(text: str, what: str, *, scalars: bool = True, hint: str | None = None) -> Any:

@@ -3,7 +3,7 @@
 import logging
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 from kgroup.errors import StorageError
@@ -44,11 +44,10 @@ def ensure_room(data: Path | None, partitions: int) -> None:
         ) from None
 
 
-def discard(data: Path | None, topics: Mapping[str, int]) -> None:
-    """Delete all partitions of deleted topics, given with their number; log one that stays."""
-    gone = ((name, number) for name, partitions in topics.items() for number in range(partitions))
+def discard(data: Path | None, partitions: Iterable[tuple[str, int]]) -> None:
+    """Delete partitions of deleted topics; log one that stays."""
     try:
-        remove_partitions(data, gone)
+        remove_partitions(data, partitions)
     except StorageError as error:
         log.error("%s", line_of(error))
 

@@ -30,8 +30,8 @@ class LoginModule:
         return self.class_name.rpartition(".")[2]
 
 
-def parse_jaas(text: str, *, closed: bool = True) -> LoginModule:
-    """Return the one login module of a text, which a semicolon has to end if it has to be `closed`.
+def parse_jaas(text: str) -> LoginModule:
+    """Return the one login module of a text, which a semicolon has to end.
 
     ValueError says what is wrong without quoting any of the text: it may be a part of a secret.
     """
@@ -48,7 +48,7 @@ def parse_jaas(text: str, *, closed: bool = True) -> LoginModule:
             raise ValueError(f'option {len(options) + 1} of the login module is not name="value"')
         options[three[0][1]] = three[2][1]
         at += 3
-    if at == len(tokens) and closed:
+    if at == len(tokens):
         raise ValueError("it does not end with a semicolon")
     if len(tokens) > at + 1:
         raise ValueError("it has more behind its login module, which a semicolon ends")

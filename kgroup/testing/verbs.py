@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict, TypeVar, Unpack
 from kgroup.admin.models import GroupDescription
 from kgroup.api import Kafka
 from kgroup.arguments import checked
-from kgroup.durations import duration_with_unit
+from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError, TimedOut
 
 if TYPE_CHECKING:
@@ -277,7 +277,7 @@ class Verbs(Kafka):
 
 def _seconds(duration: str | timedelta) -> float:
     if isinstance(duration, str):
-        return duration_with_unit(duration)
+        return parse_duration(duration)
     if duration < timedelta():
         raise ConfigError(f"{duration} is not a duration", "time only goes forward")
     return duration.total_seconds()

@@ -59,7 +59,7 @@ def origins(resolved):
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("250", 0.25), ("250ms", 0.25), ("30s", 30), ("5m", 300), ("2h", 7200), ("1d", 86400)],
+    [("250ms", 0.25), ("30s", 30), ("5m", 300), ("2h", 7200), ("1d", 86400)],
 )
 def test_durations(text, seconds):
     assert parse_duration(text) == seconds
@@ -75,26 +75,23 @@ class TestPrecedence:
     def test_flag_beats_x_beats_environment_beats_context_beats_default(self, config_file):
         config_file.write_text(CONTEXTS)
         config_file.chmod(0o600)
-        environ = {"KGROUP_BOOTSTRAP_SERVER": "env:1"}
-        context = {"context": "prod"}
-        assert origins(
-            settings(environ, **context, bootstrap_server="flag:1", property_=["bootstrap.servers=x:1"])
-        )["bootstrap.servers"] == ("flag:1", "--bootstrap-server")
-        assert origins(settings(environ, **context, property_=["bootstrap.servers=x:1"]))[
-            "bootstrap.servers"
-        ] == ("x:1", "-X")
-        assert origins(settings(environ, **context))["bootstrap.servers"] == (
-            "env:1",
-            "KGROUP_BOOTSTRAP_SERVER",
-        )
-        assert origins(settings(**context))["bootstrap.servers"] == ("a:9092,b:9093", "context prod")
-        assert origins(settings(**context))["client.id"] == ("kgroup", "default")
+        environ = {"KGROUP_BOOTSTRAP_SERVER": "env:1", "KAFKA_BOOTSTRAP_SERVERS": "other:1"}
+        x = {"property_": ["bootstrap.servers=x:1"]}
+        for resolved, where in (
+            (settings(environ, bootstrap_server="flag:1", **x), ("flag:1", "--bootstrap-server")),
+            (settings(environ, **x), ("x:1", "-X")),
+            (settings(environ), ("env:1", "KGROUP_BOOTSTRAP_SERVER")),
+            (settings(environ, context="prod"), ("a:9092,b:9093", "context prod")),
+            (settings(context="prod"), ("a:9092,b:9093", "context prod")),
+        ):
+            assert origins(resolved)["bootstrap.servers"] == where
+        assert origins(settings(context="prod"))["client.id"] == ("kgroup", "default")
 
     def test_the_timeout_of_a_context_and_of_a_flag(self, config_file):
         config_file.write_text(CONTEXTS)
         config_file.chmod(0o600)
         assert settings(context="prod").timeout_s() == 5
-        assert settings(context="prod", timeout="250").timeout_s() == 0.25
+        assert settings(context="prod", timeout="250ms").timeout_s() == 0.25
         assert settings(context="prod", property_=["request.timeout.ms=7000"]).timeout_s() == 7
         assert settings(bootstrap_server="a:1").timeout_s() == 30
 
@@ -128,7 +125,69 @@ class TestPrecedence:
             settings({"KGROUP_CONTEXT": "prod"}, bootstrap_server="elsewhere:9092"),
         ):
             assert resolved.get("sasl.password") is None
-        assert settings(bootstrap_server="elsewhere:9092", context="prod").get("sasl.password") == "hunter2"
+
+    def test_a_context_on_the_command_line_replaces_the_environment(self, config_file, tmp_path):
+        """A change that was meant for prod must not hit the cluster of a variable, and with prod's login."""
+        config_file.write_text(CONTEXTS)
+        config_file.chmod(0o600)
+        file = tmp_path / "other.properties"
+        file.write_text("bootstrap.servers=elsewhere:1\nsasl.username=mallory\nssl.ca.location=/x\n")
+        alone = origins(settings(context="prod"))
+        for environ in (
+            {"KGROUP_BOOTSTRAP_SERVER": "elsewhere:1"},
+            {"KGROUP_LOCAL": "/tmp/x"},
+            {"KGROUP_CONTEXT": "dev"},
+            {"KGROUP_COMMAND_CONFIG": str(file)},
+            {"KGROUP_REST_USERNAME": "mallory", "KGROUP_REST_PASSWORD": "x", "KGROUP_REST_TOKEN": "y"},
+            {"KAFKA_BOOTSTRAP_SERVERS": "elsewhere:1"},
+        ):
+            assert origins(settings(environ, context="prod")) == alone, environ
+
+    @pytest.mark.parametrize(
+        "options",
+        [
+            {"bootstrap_server": "elsewhere:1"},
+            {"local": ""},
+            {"property_": ["bootstrap.servers=elsewhere:1"]},
+            {"command_config": "FILE"},
+        ],
+    )
+    def test_a_context_and_another_cluster_exclude_each_other(self, options, config_file, tmp_path):
+        config_file.write_text(CONTEXTS)
+        config_file.chmod(0o600)
+        file = tmp_path / "other.properties"
+        file.write_text("bootstrap.servers=elsewhere:1\n")
+        options = {name: str(file) if value == "FILE" else value for name, value in options.items()}
+        with pytest.raises(ConfigError, match="^--context and .* both name a cluster$"):
+            settings(context="prod", **options)
+
+    @pytest.mark.parametrize("variable", ["KGROUP_BOOTSTRAP_SERVER", "KGROUP_LOCAL", "KGROUP_COMMAND_CONFIG"])
+    def test_variables_that_name_two_clusters_exclude_each_other(self, variable, config_file, tmp_path):
+        config_file.write_text(CONTEXTS)
+        config_file.chmod(0o600)
+        file = tmp_path / "other.properties"
+        file.write_text("bootstrap.servers=elsewhere:1\n")
+        with pytest.raises(ConfigError, match="^KGROUP_CONTEXT and .* both name a cluster$"):
+            settings({"KGROUP_CONTEXT": "prod", variable: str(file)})
+
+    def test_other_tools_variable_names_the_cluster_when_nothing_else_does(
+        self, config_file, cluster, kgroup, monkeypatch
+    ):
+        brokers = {"KAFKA_BOOTSTRAP_SERVERS": cluster.bootstrap}
+        monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", cluster.bootstrap)
+        ran = kgroup("list", "-o", "name")
+        assert ran.code == ExitCode.OK
+        assert f"cluster: {cluster.bootstrap} (KAFKA_BOOTSTRAP_SERVERS)" in ran.err
+        config_file.write_text(CONTEXTS)
+        config_file.chmod(0o600)
+        assert target_of(settings(brokers)) == LocalTarget(Path("~/kgroup-dev").expanduser())
+
+    def test_verbose_and_the_head_of_a_plan_say_which_cluster_and_why(self, on_cluster, cluster):
+        line = f"cluster: {cluster.bootstrap} (--bootstrap-server)"
+        assert line in on_cluster("list", "-v").err
+        assert line not in on_cluster("list").out
+        plan = on_cluster("delete", "none")
+        assert plan.out.splitlines()[0] == line, plan.err
 
 
 class TestTarget:

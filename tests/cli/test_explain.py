@@ -207,3 +207,16 @@ def test_the_failure_of_the_old_rebalance_is_known_by_its_class():
     """LC-72"""
     entry = lookup("kafka.common.ConsumerRebalanceFailedException".rpartition(".")[2])
     assert entry.name == "ConsumerRebalanceFailedException" and "gives up" in entry.meaning
+
+
+def test_the_errors_that_librdkafka_raises_itself_are_known():
+    """An engineer has them in a client's log; confluent_kafka prints them with and without ERR_."""
+    from confluent_kafka import KafkaError
+
+    raised = [KafkaError(code) for code in range(-199, -136)]
+    names = {error.name(): error.code() for error in raised if error.name().startswith("_")}
+    assert len(names) > 60
+    for name, code in names.items():
+        for text in (name, f"ERR_{name}", str(code)):
+            entry = lookup(text)
+            assert entry is not None and entry.name == name and f"({code})" in entry.meaning, text

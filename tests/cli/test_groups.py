@@ -69,7 +69,6 @@ class TestList:
             (["shop", "idle", "--type", "consumer"], []),
             (["shop", "idle", "--protocol-type", "consumer"], ["shop"]),
             (["shop", "idle", "--topic", "orders"], ["idle", "shop"]),
-            (["shop", "idle", "--topic", "pay"], []),
             (["shop", "idle", "--static-only"], ["shop"]),
             (["shop", "idle", "--sort=-members"], ["shop", "idle"]),
             (["shop", "idle", "--sort", "members", "--no-members"], ["idle", "shop"]),
@@ -263,3 +262,25 @@ class TestLocal:
         assert ran.code == ExitCode.USAGE
         assert "no cluster is named" in ran.err and "-b HOST:PORT" in ran.err
         assert not (tmp_path / "data" / "kgroup" / "cluster").exists()
+
+
+def test_a_state_that_no_group_has_is_no_filter(on_cluster):
+    ran = on_cluster("list", "--state", "Stabel")
+    assert ran.code == ExitCode.USAGE and ran.out == ""
+    assert "--state 'Stabel' is unknown" in ran.err and "Stable" in ran.err
+    assert on_cluster("list", "--state", "stable,EMPTY").code == ExitCode.OK
+
+
+def test_a_topic_that_is_not_there_is_not_one_that_nobody_reads(on_cluster, cluster):
+    ran = on_cluster("list", "--topic", "no-such-topic")
+    assert ran.code == ExitCode.NOT_FOUND and "there is no topic no-such-topic" in ran.err
+    cluster.create_topic("unread-by-all", 1)
+    ran = on_cluster("list", "--topic", "unread-by-all", "-o", "name")
+    assert (ran.code, ran.out) == (ExitCode.OK, "")
+
+
+def test_a_name_that_is_not_utf_8_is_told_in_words(on_cluster):
+    """Python keeps such bytes of an argument as lone surrogates."""
+    ran = on_cluster("lag", "\udcff\udcfe")
+    assert ran.code == ExitCode.USAGE
+    assert "is not UTF-8" in ran.err and "does not know how" not in ran.err

@@ -22,6 +22,7 @@ LINK = re.compile(r"\[[^\]\[]*\]\(([^()\s]+)\)")
         ("incidents.py", "incidents.md"),
         ("rights.py", "rights.md"),
         ("findings.py", "findings.md"),
+        ("other_tools.py", "other-tools.md"),
         ("control_openapi.py", "control.openapi.json"),
     ],
 )

@@ -239,7 +239,7 @@ def test_the_commands_show_static_members(
         app.goes("a", "one", LEAVES_FOR_NOW)
         away = ask("describe", app.group).group(app.group)
         assert [m["state"] for m in away["members"]] == ["left", "stable"]
-        checked = ask("doctor", app.group, "--patience", "0").group(app.group)
+        checked = ask("doctor", app.group, "--patience", "0s").group(app.group)
         (finding,) = (each for each in checked["findings"] if each["code"] == "KG103")
         assert finding["hint"] == "bring it back, or: wait for its session to end"
         refused = ask("remove-members", app.group, "--instance-id", "one")

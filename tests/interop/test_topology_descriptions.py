@@ -142,7 +142,7 @@ def test_a_description_that_the_broker_fails_to_read_is_an_error(peer: Peer, ask
     topology = shown.group("unread")["topology"]
     assert (topology["described"], topology["description"]) == ("error", None)
     assert shown.code == 5 and [error["code"] for error in shown.errors] == ["NOT_DESCRIBED"]
-    checked = ask("doctor", "unread", "--patience", "0")
+    checked = ask("doctor", "unread", "--patience", "0s")
     assert any(look.startswith("topology") for look in checked.group("unread")["skipped"])
 
 

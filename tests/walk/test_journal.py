@@ -63,7 +63,16 @@ READS = {
     | {"offsets export", "offsets-topic stats", "offsets-topic top", "offsets-topic decode", "config get"}
     | {"cluster status", "cluster topics", "cluster acl list", "cluster user list", "simulate"},
     "files, tables and settings of this machine": {"explain", "journal list", "journal show", "schema"}
-    | {"completion", "config show", "docs", "context list", "context use", "context show"}
+    | {
+        "completion",
+        "config show",
+        "docs",
+        "options",
+        "commands",
+        "context list",
+        "context use",
+        "context show",
+    }
     | {f"pipeline {n}" for n in ("run", "query", "sql", "events", "plot", "vacuum", "package")},
     "a cluster of its own": {"demo", "serve", "upgrade rehearse"},
     "as a consumer does: a member, no operator": {"member run"},

@@ -140,7 +140,7 @@ COMMANDS = (
 
 NOT_WALKED = {
     "offline": {"explain", "journal list", "journal show", "schema", "completion", "config show", "simulate"}
-    | {"context list", "context use", "context show", "docs"},
+    | {"context list", "context use", "context show", "docs", "options", "commands"},
     "asks about access rules, not about groups": {
         f"cluster acl {name}" for name in ("add", "list", "remove")
     },

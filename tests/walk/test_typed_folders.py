@@ -18,7 +18,18 @@ from tests.ran import ran
 USAGE = 2
 MAKES = {"cluster create-topic", "cluster user add", "serve", "demo"}
 OFFLINE = (
-    {"docs", "explain", "schema", "completion", "simulate", "config show", "journal list", "journal show"}
+    {
+        "docs",
+        "options",
+        "commands",
+        "explain",
+        "schema",
+        "completion",
+        "simulate",
+        "config show",
+        "journal list",
+        "journal show",
+    }
     | {f"context {name}" for name in ("list", "use", "show")}
     # Spark is not started for this: `run` reads its folder by the same function as the others.
     | {f"pipeline {name}" for name in ("run", "query", "sql", "events", "plot", "vacuum", "package")}

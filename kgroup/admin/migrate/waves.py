@@ -129,10 +129,7 @@ def _rule(name: str, given: Plain, where: str) -> Plain:
 def _seconds(given: object, at: str) -> float:
     if not isinstance(given, str):
         raise ConfigError(f"{at}: {given!r} is no duration", "with its unit, as in 30s or 5m")
-    try:
-        return parse_duration(given)
-    except ConfigError as error:
-        raise ConfigError(f"{at}: {error.message}", error.hint) from None
+    return parse_duration(given, at)
 
 
 def _mapping(given: object, what: str, known: Sequence[str]) -> Mapping[str, Plain]:

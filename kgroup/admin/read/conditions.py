@@ -14,6 +14,7 @@ from kgroup.admin.refusals import item_error
 from kgroup.client.retry import OutcomeUnknown, may_repeat
 from kgroup.domain import MemberStatus
 from kgroup.errors import BrokerRefused, ConfigError, ErrorCode, KgroupError, Unreachable
+from kgroup.numbers import whole_number
 
 GONE = "gone"
 SHORTEST_LOOK_S = 1.0
@@ -43,8 +44,8 @@ class Condition:
         kind, equals, value = text.strip().partition("=")
         if kind in ("stable", "empty", GONE, STATIC) and not equals:
             return cls(kind)
-        if kind in ("lag", "members") and value.isdigit():
-            return cls(kind, int(value))
+        if kind in ("lag", "members") and equals:
+            return cls(kind, whole_number(value, f"{kind}=N"))
         if kind == "member" and value:
             return cls(kind, name=value)
         raise ConfigError(f"{text!r} is not a condition to wait for", "one of " + ", ".join(KINDS))

@@ -167,6 +167,8 @@ WITHOUT_CLUSTER = frozenset(
         "context use",
         "completion",
         "docs",
+        "options",
+        "commands",
         "offsets-topic decode",
         "schema",
         "pipeline query",

@@ -39,7 +39,7 @@ def command(
     env: Env,
     out: Annotated[str, option("--out DIR|URL", "Folder, or URL, to record into.")],
     once: Annotated[bool, option("--once", "Record what is there now, then stop.")] = False,
-    every: Annotated[str, option("--every DURATION", "How often to look; a bare number is ms.")] = "1s",
+    every: Annotated[str, option("--every DURATION", "How often to poll.")] = "1s",
     upload_every: Annotated[
         str, option("--upload-every DURATION", "How often objects are put at a URL, at the least.")
     ] = "1m",
@@ -53,7 +53,7 @@ def command(
     Run it again with the same folder to continue where it stopped. Writes one compressed segment per day, in
     Kafka's own format; at a URL, an object whenever there is enough for one. Read them with replay-log.
     """
-    pause, often = max(0.05, parse_duration(every)), parse_duration(upload_every)
+    pause, often = max(0.05, parse_duration(every, "--every")), parse_duration(upload_every, "--upload-every")
     keeper = _keeper(env, out, storage_option)
     if once and stop_after is not None:
         raise ConfigError("--once and --stop-after exclude each other")

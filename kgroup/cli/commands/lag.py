@@ -12,8 +12,9 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.group_names import expand
-from kgroup.durations import parse_duration
+from kgroup.durations import duration_ms, parse_duration
 from kgroup.errors import ConfigError
+from kgroup.numbers import is_whole, whole_number
 
 if TYPE_CHECKING:
     from kgroup.cli.views.lagging import Limit
@@ -42,7 +43,11 @@ def command(
         bool, option("--time", "Also show lag in time: the age of the oldest unread record.")
     ] = False,
     fail_above: Annotated[
-        str | None, option("--fail-above N|DURATION", "Exit with 8 when a group's lag is above this.")
+        str | None,
+        option(
+            "--fail-above N|DURATION",
+            "Exit with 8 when a group's lag is above this: 300 is records, 300s or 5m is time.",
+        ),
     ] = None,
     sort: Sort = None,
     top: Top = None,
@@ -60,11 +65,10 @@ def command(
 
     pick = pick_of(sort, top)
     limit: Limit | None = None
-    if fail_above is not None and fail_above.strip().isdigit():
-        # A bare number is records here, not milliseconds.
-        limit = {"limit": int(fail_above), "unit": "records"}
+    if fail_above is not None and is_whole(fail_above):
+        limit = {"limit": whole_number(fail_above, "--fail-above"), "unit": "records"}
     elif fail_above is not None:
-        limit = {"limit": int(parse_duration(fail_above) * 1000), "unit": "ms"}
+        limit = {"limit": duration_ms(fail_above, "--fail-above"), "unit": "ms"}
     interval_s = parse_duration(rate) if rate is not None else None
     if interval_s == 0:
         raise ConfigError("--rate 0 measures nothing", "write 5s or 1m")

@@ -12,7 +12,7 @@ from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.rest import Rest, one_source
 from kgroup.cli.env.session import identity, open_admin
 from kgroup.cli.env.zookeeper import ZooKeeper, open_groups, refuse
-from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.exit_codes import ExitCode, Failure
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
 from kgroup.cli.inputs.group_names import matches
@@ -20,12 +20,25 @@ from kgroup.cli.output.result import Result, show
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import STATE_STYLES, UNKNOWN, of_seen
 from kgroup.domain import Document
-from kgroup.errors import ConfigError
+from kgroup.errors import BrokerRefused, ConfigError, ErrorCode
 
 if TYPE_CHECKING:
+    from kgroup.admin.admin import Admin
+
     Key = Callable[[GroupListing], tuple[object, ...]]
 
 TYPES = ("classic", "consumer", "share", "streams")
+STATES = (
+    "Stable",
+    "Empty",
+    "PreparingRebalance",
+    "CompletingRebalance",
+    "Assigning",
+    "Reconciling",
+    "NotReady",
+    "Dead",
+)
+"""Of groups of every type."""
 SORTS = ("group", "type", "protocol-type", "state", "members", "coordinator")
 _COLUMNS = (
     Column("group_id", "GROUP"),
@@ -55,7 +68,11 @@ def command(
     regex: Annotated[str | None, option("--regex PATTERN", "Only names that match this pattern.")] = None,
     state: Annotated[
         list[str] | None,
-        option("--state STATE", "Only groups in this state; repeatable, or comma-separated."),
+        option(
+            "--state STATE",
+            "|".join(STATES) + "; repeatable, or comma-separated.",
+            autocompletion=lambda: STATES,
+        ),
     ] = None,
     type_: Annotated[
         list[str] | None,
@@ -88,6 +105,9 @@ def command(
     for name in types:
         if name.lower() not in TYPES:
             raise ConfigError(f"--type {name!r} is unknown", "one of " + ", ".join(TYPES))
+    unknown = [name for name in states if name.lower() not in {state.lower() for state in STATES}]
+    if unknown:
+        raise ConfigError(f"--state {unknown[0]!r} is unknown", "one of " + ", ".join(STATES))
     wanted, kinds = {name.lower() for name in states}, {name.lower() for name in types}
     one_source(zookeeper, rest)
     if zookeeper is not None:
@@ -117,10 +137,22 @@ def command(
             from kgroup.cli.inputs.topic_readers import reading
 
             listing, found = reading(admin, listing, topic, static_only)
+            if topic is not None and not listing.groups:
+                _refuse_absent(admin, topic)
         if members:
             listing = admin.count_members(listing, found)
         where = identity(admin, env)
     return _show(env, listing, where, key, sort)
+
+
+def _refuse_absent(admin: "Admin", topic: str) -> None:
+    """Raise Failure (not found) for a topic that no group reads because there is none."""
+    found = admin.find_topics([topic])[topic]
+    if isinstance(found, BrokerRefused) and found.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        hint = "kgroup cluster topics shows them; a topic that may not be described looks the same"
+        raise Failure(
+            ExitCode.NOT_FOUND, ErrorCode.name_of(found.code), f"there is no topic {topic}", hint, topic
+        )
 
 
 _ONE_TYPE = "all groups there are of one type"

@@ -54,16 +54,14 @@ def command(
         list[str] | None, option("--instance ID", "Only events about this instance id.")
     ] = None,
     group_glob: Annotated[
-        list[str] | None, option("--group GLOB", "Same as the argument; repeatable.")
+        list[str] | None, option("--group GLOB", "Same as the argument; repeatable.", hidden=True)
     ] = None,
     raw: Annotated[bool, option("--raw", "Every record, decoded.")] = False,
     follow: Annotated[bool, option("--follow -f", "Keep reading as new records arrive.")] = False,
     stop_after: Annotated[
         str | None, option(STOP_AFTER, "With --follow: stop after this long.  [default: never]")
     ] = None,
-    verify: Annotated[
-        bool, option("--verify", "Compare the replayed state with what the cluster says now.")
-    ] = False,
+    verify: Annotated[bool, option("--verify", "Compare the replayed state with the cluster's now.")] = False,
     collapse_commits: Annotated[
         bool, option("--collapse-commits/--all-commits", "Show runs of commits as one line.")
     ] = True,
@@ -76,7 +74,7 @@ def command(
         Path | None, option("--scenario FILE", "Write what happened in one group as YAML that tests play.")
     ] = None,
     replace_names: Annotated[
-        bool, option("--replace-names", "With --scenario: other names for group, topics, members, hosts.")
+        bool, option("--replace-names", "With --scenario: other names for all it names.")
     ] = False,
     storage_option: StorageOption = None,
 ) -> ExitCode:

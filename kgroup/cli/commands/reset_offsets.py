@@ -56,7 +56,7 @@ def command(
     to_earliest: Annotated[bool, _where_to("--to-earliest", "The start of the log.")] = False,
     to_latest: Annotated[bool, _where_to("--to-latest", "The end of the log.")] = False,
     to_current: Annotated[
-        bool, _where_to("--to-current", "Where it is now; restarts the retention of the offsets.")
+        bool, _where_to("--to-current", "Where it is now; its retention restarts.")
     ] = False,
     to_offset: Annotated[int | None, _where_to("--to-offset N", "This offset, within the log.")] = None,
     shift_by: Annotated[
@@ -64,20 +64,18 @@ def command(
     ] = None,
     by_duration: Annotated[
         str | None,
-        _where_to("--by-duration P…|2h", "The first record from this long ago on (2h, or ISO 8601)."),
+        _where_to("--by-duration DURATION", "The first record of this long ago."),
     ] = None,
     to_datetime: Annotated[
         str | None,
-        _where_to(
-            "--to-datetime TIME", "The first record at or after this time; UTC unless it says otherwise."
-        ),
+        _where_to("--to-datetime TIME", "The first record from this time on; UTC by default."),
     ] = None,
     from_file: Annotated[
-        str | None, _where_to("--from-file FILE", "CSV: topic,partition,offset or group,…; - is stdin.")
+        str | None, _where_to("--from-file FILE", "CSV of [group,]topic,partition,offset; - is stdin.")
     ] = None,
     to_group: Annotated[str | None, _where_to("--to-group GROUP", "Where this other group is.")] = None,
     undo: Annotated[
-        str | None, _where_to("--undo LAST|ID", "Restore exactly what was there before this journal entry.")
+        str | None, _where_to("--undo LAST|ID", "What was there before this journal entry.")
     ] = None,
     topic: Topics = None,
     all_topics: Annotated[bool, option("--all-topics", "Every partition the group has committed.")] = False,
@@ -97,7 +95,7 @@ def command(
     groups: Annotated[list[str] | None, option("--group", "As GROUP.", hidden=True)] = None,
     dry_run: Annotated[bool, option("--dry-run", "The default.", hidden=True)] = False,
 ) -> ExitCode:
-    """Move the committed offsets of groups; shows the plan, and changes nothing without --execute.
+    """Move the committed offsets of groups; without --execute only the plan.
 
     Offsets outside the log move to its nearer end, times after the last record to its end. Refused (exit
     code 4) while a group has members; a group that does not exist needs --create. An offset that is there
@@ -192,7 +190,7 @@ def _spec(kind: str, value: object, groups: Sequence[str]) -> "Spec":
 
     text = str(value)
     if kind == "--by-duration":
-        return reset.Spec(reset.TO_TIME, time_ago_ms(text))
+        return reset.Spec(reset.TO_TIME, time_ago_ms(text, "--by-duration"))
     if kind == "--to-datetime":
         return reset.Spec(reset.TO_TIME, parse_time(text))
     if kind == "--from-file":

@@ -82,7 +82,7 @@ def command(
     ] = None,
     ready_file: Annotated[
         Path | None,
-        option("--ready-file FILE", "Write the addresses as JSON to FILE once clients may connect."),
+        option("--ready-file FILE", "Write the addresses as JSON once clients may connect."),
     ] = None,
     control: Annotated[
         int | None,

@@ -208,14 +208,12 @@ def target_of(resolved: Resolved, *, fetch: bool = True) -> Target:
 
     Without `fetch` it is only for display: secrets that are kept elsewhere are not fetched.
     """
-    local, remote = resolved.settings.get(LOCAL), resolved.settings.get(BOOTSTRAP)
-    if local and remote and local.rank == remote.rank:
-        raise ConfigError(f"{local.origin} and {remote.origin} both name a cluster", "give one of them")
-    if remote and (local is None or remote.rank < local.rank):
+    named = resolved.cluster()
+    if named is not None and named.name == BOOTSTRAP:
         from kgroup.client.settings import parse_bootstrap
 
-        return RemoteTarget(connection_to(parse_bootstrap(remote.value), resolved, fetch=fetch))
-    directory = local.value if local else ""
+        return RemoteTarget(connection_to(parse_bootstrap(named.value), resolved, fetch=fetch))
+    directory = named.value if named else ""
     return LocalTarget(Path(directory).expanduser() if directory else default_local_directory())
 
 

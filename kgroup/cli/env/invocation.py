@@ -59,11 +59,23 @@ class Env:
     debug: bool = False
     limit: Limit = field(default_factory=lambda: Limit(), compare=False)
     """When the command ends; it begins with the command."""
+    changes: bool = False
+    """Whether the command changes the cluster: what it prints begins with which one that is."""
+    reached: str | None = None
+    """The cluster where an option of the command itself names it, --rest or --zookeeper."""
     _resolved: "list[Resolved]" = field(init=False, default_factory=list, repr=False, compare=False)
     _target: "list[Target]" = field(init=False, default_factory=list, repr=False, compare=False)
 
     @classmethod
-    def of(cls, command: str, options: Mapping[str, Any], environ: Mapping[str, str]) -> "Env":
+    def of(
+        cls,
+        command: str,
+        options: Mapping[str, Any],
+        environ: Mapping[str, str],
+        *,
+        changes: bool = False,
+        reached: str | None = None,
+    ) -> "Env":
         """Check and collect the shared options (names as in `options._shared`); ConfigError if unusable."""
         flags = {
             name: options[name]
@@ -102,6 +114,8 @@ class Env:
             quiet=options["quiet"],
             verbose=options["verbose"],
             debug=options["debug"],
+            changes=changes,
+            reached=reached,
         )
 
     def settings(self) -> "Resolved":
@@ -122,6 +136,14 @@ class Env:
 
             self._target.append(target_of(self.settings()))
         return self._target[0]
+
+    def head(self) -> tuple[str, ...]:
+        """Return the first lines of what a command that changes the cluster prints for people."""
+        return (self.cluster_line(),) if self.changes else ()
+
+    def cluster_line(self) -> str:
+        """Return which cluster is used and why, for people."""
+        return f"cluster: {self.reached}" if self.reached else self.settings().cluster_line()
 
     def target_words(self) -> list[str]:
         """Return the options that name the cluster, for another command line; secrets hidden."""

@@ -1,5 +1,7 @@
 """Every setting there is: which are secret, which may be printed."""
 
+from collections.abc import Iterable, Iterator
+
 from kgroup.cli.env.setting_names import (
     BOOTSTRAP,
     COMMAND_CONFIG,
@@ -54,6 +56,22 @@ KNOWN = catalogue.KNOWN | {
 }
 
 
+def misspelt(names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield names of no setting that are nearly one, and that one.
+
+    Others are not named: a file for other clients holds many properties that kgroup does not have.
+    """
+    unknown = sorted(set(names) - KNOWN - {LOCAL, ZOOKEEPER, REST, CONTEXT, COMMAND_CONFIG, TIMEOUT})
+    if unknown:
+        from difflib import get_close_matches
+
+        for name in unknown:
+            near = get_close_matches(name, KNOWN, 1, _NEARLY)
+            if near:
+                yield name, near[0]
+
+
+_NEARLY = 0.87
 HIDDEN = "********"
 _HARMLESS = catalogue.HARMLESS | {
     BOOTSTRAP,

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from kgroup.text_files import read_text
+from kgroup.text_files import read_bytes
 
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _LINE = re.compile(r"(?P<key>(?:\\.|[^\\\s=:])*)[ \t\f]*[=:]?[ \t\f]*(?P<value>.*)", re.DOTALL)
@@ -46,5 +46,22 @@ def _unescape(text: str) -> str:
 
 
 def read_command_config(path: Path) -> dict[str, str]:
-    """Return a `--command-config` file's settings by name; raise ConfigError when it is unreadable."""
-    return parse_properties(read_text(path, f"the command config {path}"))
+    """Return a `--command-config` file's settings by name, those of Kafka's config providers resolved.
+
+    Raise ConfigError when it, or what a provider names, is unreadable.
+    """
+    values = _of_bytes(read_bytes(path, f"the command config {path}"))
+    if "config.providers" not in values:
+        return values
+    from kgroup.cli.env.providers import resolved
+
+    return resolved(values, str(path), _of_bytes)
+
+
+def _of_bytes(data: bytes) -> dict[str, str]:
+    """Return the pairs of a file: ISO-8859-1, as Java reads it, unless all of it is UTF-8."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = data.decode("iso-8859-1")
+    return parse_properties(text)

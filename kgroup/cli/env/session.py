@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from kgroup.cli.env.config import LocalTarget, default_local_directory
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.env.setting_names import DEFAULT, TIMEOUT
+from kgroup.cli.env.known_settings import misspelt
+from kgroup.cli.env.setting_names import DEFAULT, KAFKAS_OWN, TIMEOUT
 from kgroup.domain import Document
 from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError
@@ -81,6 +82,7 @@ def connection_of(env: Env, *, makes: bool = False) -> "ConnectionSettings | Pat
 
     Raise ConfigError for a folder without a cluster, unless the command `makes` one.
     """
+    _note_settings(env)
     target = env.target()
     if not isinstance(target, LocalTarget):
         if target.connection.security.protocol != "PLAINTEXT":
@@ -114,6 +116,17 @@ def connection_of(env: Env, *, makes: bool = False) -> "ConnectionSettings | Pat
     from kgroup.client.settings import ConnectionSettings, parse_bootstrap
 
     return ConnectionSettings(parse_bootstrap(served), request_timeout_s=env.settings().timeout_s())
+
+
+def _note_settings(env: Env) -> None:
+    """Report which cluster is used where that is asked for or not obvious, and settings that are misspelt."""
+    settings = env.settings()
+    for name, meant in misspelt(settings.settings):
+        origin = settings.settings[name].origin
+        env.note(f"warning: {origin}: no setting is called {name}; did you mean {meant}?")
+    named = settings.cluster()
+    if env.verbose or (named is not None and named.origin == KAFKAS_OWN):
+        env.note(settings.cluster_line())
 
 
 def _transport(env: Env, makes: bool) -> "Transport":

@@ -2,6 +2,7 @@
 
 Precedence: flag > -X > environment > context > default. A command-config file ranks directly below the place
 that named it, so `--command-config` overrides the environment and the environment overrides a context's file.
+A context on the command line replaces the environment: its login must not go to the cluster of a variable.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,6 +17,7 @@ from kgroup.cli.env.setting_names import (
     COMMAND_CONFIG,
     CONTEXT,
     DEFAULT,
+    KAFKAS_OWN,
     LOCAL,
     NOTIFY_SECRET,
     REST,
@@ -72,7 +74,7 @@ def resolve(
     settings: dict[str, Setting] = {}
     named = False
     for rank, layer in enumerate(_layers(options, dict(properties), environ)):
-        named = named or layer.origin.startswith("context ") or _name_a_cluster([layer])
+        named = named or layer.origin.startswith("context ") or bool(_names_of_clusters([layer]))
         for name, found in layer.values.items():
             origin = layer.origins.get(name, layer.origin)
             settings.setdefault(name, Setting(name, found, origin, rank))
@@ -85,34 +87,61 @@ def _layers(
     options: Mapping[str, str], properties: Mapping[str, str], environment: Mapping[str, str]
 ) -> Iterator[_Layer]:
     flags = {_FLAGS[k][0]: v for k, v in options.items()}
-    named = {e: environment[e] for e in _ENVIRONMENT if environment.get(e)}
-    environ = {_ENVIRONMENT[e]: v for e, v in named.items()}
     strong = [_Layer(flags, "flag", dict(_FLAGS.values())), _Layer(_checked(properties), "-X", {})]
     if COMMAND_CONFIG in flags:
         strong.append(_file_layer(Path(flags[COMMAND_CONFIG]).expanduser()))
+    by_flag = _names_of_clusters(strong)
+    named = {e: environment[e] for e in _ENVIRONMENT if environment.get(e)}
+    if CONTEXT in flags:
+        # A context on the command line is a cluster with its login: of the environment only what is for none.
+        _refuse_two("--context", by_flag)
+        named = {e: v for e, v in named.items() if _ENVIRONMENT[e] == NOTIFY_SECRET}
+    environ = {_ENVIRONMENT[e]: v for e, v in named.items()}
     weaker = [_Layer(environ, "environment", {_ENVIRONMENT[e]: e for e in named})]
     if COMMAND_CONFIG in environ and COMMAND_CONFIG not in flags:
         weaker.append(_file_layer(Path(environ[COMMAND_CONFIG]).expanduser()))
+    by_environment = _names_of_clusters(weaker)
+    if CONTEXT in environ and not by_flag:
+        _refuse_two("KGROUP_CONTEXT", by_environment)
     yield from (*strong, *weaker)
-    by_flag = _name_a_cluster(strong)
-    name = flags.get(CONTEXT)
-    if name is None and not by_flag:
-        name = environ.get(CONTEXT)
-    context = None
+    name = flags.get(CONTEXT) or (None if by_flag else environ.get(CONTEXT))
     # The default context is for its own cluster: its password must not go to one that a stronger layer names.
-    if name is not None or not (by_flag or _name_a_cluster(weaker)):
-        config = load_config()
-        wanted = name or config.current
-        context = config.context(wanted) if wanted else None
-    if context is not None:
-        yield _Layer(context.values(), f"context {context.name}", {})
-        if context.command_config and COMMAND_CONFIG not in flags | environ:
-            yield _file_layer(context.command_config)
+    if name is not None or not (by_flag or by_environment):
+        yield from _of_context(name, COMMAND_CONFIG not in flags | environ, environment.get(KAFKAS_OWN))
     yield _Layer(_DEFAULTS, DEFAULT, {})
 
 
-def _name_a_cluster(layers: list[_Layer]) -> bool:
-    return any(name in layer.values for layer in layers for name in (BOOTSTRAP, LOCAL, ZOOKEEPER, REST))
+def _of_context(name: str | None, with_file: bool, brokers: str | None) -> Iterator[_Layer]:
+    """Yield the layers of a context, by default the current one; without any, the brokers of other tools."""
+    config = load_config()
+    wanted = name or config.current
+    if wanted:
+        context = config.context(wanted)
+        yield _Layer(context.values(), f"context {context.name}", {})
+        if context.command_config and with_file:
+            yield _file_layer(context.command_config)
+    elif brokers:
+        yield _Layer({BOOTSTRAP: brokers}, KAFKAS_OWN, {})
+
+
+def _names_of_clusters(layers: list[_Layer]) -> list[str]:
+    """Return where a cluster is named: an option, a variable or a file."""
+    return [
+        layer.origins.get(name, f"{name} ({layer.origin})")
+        for layer in layers
+        for name in (BOOTSTRAP, LOCAL, ZOOKEEPER, REST)
+        if name in layer.values
+    ]
+
+
+def _refuse_two(context: str, others: list[str]) -> None:
+    """Raise ConfigError where a context and something else name a cluster: one would get the other's login.
+
+    --rest and --zookeeper are other ways to the context's cluster, whose properties hold the login for them.
+    """
+    others = [other for other in others if other not in ("--rest", "--zookeeper")]
+    if others:
+        raise ConfigError(f"{context} and {others[0]} both name a cluster", "give one of them")
 
 
 def _file_layer(path: Path) -> _Layer:

@@ -7,13 +7,15 @@ from difflib import get_close_matches
 from kgroup.cli.explanations.entry import Entry
 from kgroup.cli.explanations.errors import ALIASES, ERRORS, THROWN
 from kgroup.cli.explanations.legacy import LEGACY
+from kgroup.cli.explanations.librdkafka import LIBRDKAFKA
 from kgroup.cli.explanations.states import STATES
 from kgroup.errors import ErrorCode
+from kgroup.numbers import is_whole
 
 
 def entries() -> Mapping[str, Entry]:
     """Return every entry by its bare name (see `_bare`); error codes without a text included."""
-    known = {_bare(entry.name): entry for entry in (*ERRORS, *STATES, *LEGACY, *THROWN)}
+    known = {_bare(entry.name): entry for entry in (*LIBRDKAFKA, *LEGACY, *THROWN, *ERRORS, *STATES)}
     for code in ErrorCode:
         if code != ErrorCode.NONE:
             known.setdefault(
@@ -41,7 +43,7 @@ def lookup(term: str) -> Entry | None:
     """Return the entry for an error name or number, an exception in a log, or a state; or None."""
     known = entries()
     word = term.strip()
-    if word.removeprefix("-").isdigit():
+    if is_whole(word.removeprefix("-")):
         word = ErrorCode.name_of(int(word)) if int(word) in _CODES else word
     thrown = _THROWN.search(word)
     word = (thrown[1] or thrown[2]) if thrown else word

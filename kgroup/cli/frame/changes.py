@@ -23,8 +23,7 @@ Execute = Annotated[
     bool,
     option(
         "--execute",
-        "Make the change; without this nothing changes. A terminal shows the plan and asks first; "
-        "without a terminal this is the consent, except to what has no undo.",
+        "Make the change; a terminal asks before it.",
     ),
 ]
 Yes = Annotated[
@@ -34,7 +33,7 @@ Reason = Annotated[
     str | None,
     option(
         "--reason TEXT",
-        "Why; kept in the journal and, shortened, in what brokers store (commits, LeaveGroup).",
+        "Why; kept in the journal and, shortened, by brokers.",
     ),
 ]
 
@@ -71,7 +70,7 @@ class Consent:
             env.output, columns=None, terminal=True, color=env.output.color and env.output.terminal
         )
         with redirect_stdout(sys.stderr):
-            print_blocks(replace(env, output=output), blocks, None)
+            print_blocks(replace(env, output=output), [*env.head(), *blocks], None)
         for error in plan.errors:
             print_error(error.message, error.hint)
         print(f"{clean(question)} [y/N] ", end="", file=sys.stderr, flush=True)

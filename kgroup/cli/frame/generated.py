@@ -8,13 +8,38 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kgroup.cli.exit_codes import MEANINGS
-from kgroup.cli.frame.lazy import KgroupCommand, walk
+from kgroup.cli.frame.described import shared_options
+from kgroup.cli.frame.lazy import OF_EVERY_COMMAND, KgroupCommand, walk
 from kgroup.cli.frame.registry import COMMANDS, PANELS
+from kgroup.cli.frame.shared_options import shared_names
 from kgroup.cli.frame.tree import DESCRIPTION
 
+FOR_AGENTS = (
+    "- `kgroup commands -o json` has every command with its arguments, options, examples and schema;",
+    "  `kgroup COMMAND --help-json` has one, `kgroup options -o json` the options that all have.",
+    "- With `-o json` every command prints one document with `data`, `status`, `exit_code` and `errors`;",
+    "  `kgroup schema COMMAND` prints its JSON Schema.",
+    "- A command that changes something prints its plan and changes nothing without `--execute`.",
+    "- What could not be seen is null or `?`, never 0, and the exit code is then not 0.",
+    "- A duration has a unit: `30s`, `5m`, `7d`. Times are UTC.",
+)
+PAGES = {
+    "README": "the index of the documentation",
+    "exit-codes": "what each exit code means",
+    "json-output": "the JSON that scripts read",
+    "configuration": "contexts, environment, precedence",
+    "security": "TLS and SASL from a client.properties",
+    "offsets": "committed offsets: reset, undo, export, import",
+    "upgrades": "from the classic protocol to the consumer protocol (KIP-848)",
+    "replay-log": "what happened, from __consumer_offsets",
+    "states": "what the states of groups and members mean",
+    "testing": "clusters in a test's process",
+    "other-tools": "lines of kafka-consumer-groups.sh and others, and kgroup's",
+}
 SHELLS = {"bash": "kgroup.bash", "zsh": "_kgroup", "fish": "kgroup.fish"}
 ENVIRONMENT = {
     "KGROUP_BOOTSTRAP_SERVER": "Brokers, as --bootstrap-server.",
+    "KAFKA_BOOTSTRAP_SERVERS": "Brokers, when nothing else names a cluster.",
     "KGROUP_LOCAL": "Folder of the embedded cluster, as --local.",
     "KGROUP_CONTEXT": "Context, as --context.",
     "KGROUP_COMMAND_CONFIG": "Java properties file, as --command-config.",
@@ -43,7 +68,17 @@ def files() -> dict[str, str]:
     """Return every generated file by its path in the repository."""
     pages = {f"man/{man_name(c.path)}.1": _command_page(c) for c in walk()}
     scripts = {f"completions/{file}": completion_script(shell) for shell, file in SHELLS.items()}
-    return {"man/kgroup.1": _root_page(), **pages, **scripts}
+    return {"man/kgroup.1": _root_page(), **pages, **scripts, "llms.txt": _for_agents()}
+
+
+def _for_agents() -> str:
+    """Return llms.txt: what kgroup is, its commands and where its pages are, for language models."""
+    lines = [f"# kgroup\n\n> {DESCRIPTION.splitlines()[0]}\n", *FOR_AGENTS, "", "## Commands", ""]
+    for panel in PANELS:
+        lines += [f"- `kgroup {e.name}`: {e.help}" for e in COMMANDS.values() if e.panel == panel]
+    lines += ["", "## Exit codes", "", *(f"- {int(code)}: {text}" for code, text in MEANINGS.items())]
+    lines += ["", "## Pages", "", *(f"- [{name}](docs/{name}.md): {about}" for name, about in PAGES.items())]
+    return "\n".join(lines) + "\n"
 
 
 def _escape(text: str) -> str:
@@ -73,6 +108,14 @@ def _root_page() -> str:
         if entries:
             lines.append(f".SS {panel}")
             lines += [f".TP\n.B {_escape(e.name)}\n{_escape(e.help)}" for e in entries]
+    lines.append(f".SH OPTIONS\n{_escape('Every command has these, before or after its name.')}")
+    for shared_panel in dict.fromkeys(option["panel"] for option in shared_options()):
+        lines.append(f".SS {shared_panel}")
+        lines += [
+            f".TP\n.B {_escape(str(option['usage']))}\n{_escape(str(option['help']))}"
+            for option in shared_options()
+            if option["panel"] == shared_panel
+        ]
     lines += _entries("EXIT STATUS", [(str(int(code)), text) for code, text in MEANINGS.items()])
     lines += _entries("ENVIRONMENT", list(ENVIRONMENT.items()))
     lines.append(".SH SEE ALSO\n" + "\n".join(f".BR {_escape(man_name(c.path))} (1)" for c in walk()))
@@ -85,11 +128,14 @@ def _command_page(command: KgroupCommand) -> str:
     text = (command.help or "").strip()
     lines = list(_header(man_name(command.path), text.split("\n", 1)[0], f"kgroup {command.path} {pieces}"))
     lines.append(f".SH DESCRIPTION\n{_escape(text)}")
+    shared = frozenset(shared_names())
     for kind, title in (("argument", "ARGUMENTS"), ("option", "OPTIONS")):
-        records = [p.get_help_record(ctx) for p in command.get_params(ctx) if p.param_type_name == kind]
+        own = [p for p in command.get_params(ctx) if p.param_type_name == kind and p.name not in shared]
+        records = [p.get_help_record(ctx) for p in own]
         entries = [r for r in records if r is not None]
         if entries:
             lines += _entries(title, entries)
+    lines.append(f".PP\n{_escape(OF_EVERY_COMMAND)}")
     lines.append(".SH EXAMPLES")
     lines += [f".TP\n{_escape(comment)}\n.B {_escape(line)}" for line, comment in command.examples]
     lines.append(".SH SEE ALSO\n.BR kgroup (1)")

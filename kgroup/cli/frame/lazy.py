@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from typer.core import TyperCommand, TyperGroup
@@ -11,13 +10,18 @@ from typer.core import TyperCommand, TyperGroup
 from kgroup.cli.frame.registry import COMMANDS, PANELS, CommandEntry
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from typer._click import Command, HelpFormatter
     from typer._click import Context as AnyContext
     from typer._click.shell_completion import CompletionItem
 
 # Context settings of every command: help options a terminal user expects, and wide enough help.
 CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
-_PANEL_ORDER = ("Arguments", "Members", "Where to", "Options", "Cluster", "Connection", "Output")
+SCREEN = 40
+"""Lines of a command's help, at most."""
+OF_EVERY_COMMAND = "Every command also takes -b, -C, -X, -o, -q, -v, -h, --timeout, …: kgroup options"
+_PANEL_ORDER = ("Arguments", "Members", "Where to", "Options")
 
 
 class KgroupCommand(TyperCommand):
@@ -31,10 +35,35 @@ class KgroupCommand(TyperCommand):
     examples: tuple[tuple[str, str], ...] = ()
     has_json: bool = True
 
+    def parse_args(self, ctx: AnyContext, args: list[str]) -> list[str]:
+        # A command that is being completed is typed in kgroup's own words.
+        if args and not ctx.resilient_parsing:
+            from kgroup.cli.frame.accepted import accepted
+
+            args = accepted(self, args)
+        rest: list[str] = super().parse_args(ctx, args)
+        return rest
+
+    def format_help(self, ctx: AnyContext, formatter: HelpFormatter) -> None:
+        """Write at most a screen: as many examples as fit, at least one; the man page has all."""
+        self.format_usage(ctx, formatter)
+        self.format_help_text(ctx, formatter)
+        self.format_options(ctx, formatter)
+        if self.examples:
+            left = SCREEN - "".join(formatter.buffer).count("\n") - 3
+            shown = max(1, min(len(self.examples), left // 2))
+            with formatter.section(_title(shown, len(self.examples), self.path)):
+                for line, comment in self.examples[:shown]:
+                    formatter.write(f"{'':>{formatter.current_indent}}# {comment}\n")
+                    formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+
     def format_options(self, ctx: AnyContext, formatter: HelpFormatter) -> None:
+        from kgroup.cli.frame.shared_options import shared_names
+
         panels: dict[str, list[tuple[str, str]]] = {}
+        elsewhere = {*shared_names(), "help"}
         for param in self.get_params(ctx):
-            record = param.get_help_record(ctx)
+            record = None if param.name in elsewhere else param.get_help_record(ctx)
             if record is not None:
                 default = "Arguments" if param.param_type_name == "argument" else "Options"
                 panel = getattr(param, "rich_help_panel", None) or default
@@ -43,14 +72,25 @@ class KgroupCommand(TyperCommand):
         names += [name for name in panels if name not in _PANEL_ORDER]
         for name in names:
             with formatter.section(name):
-                formatter.write_dl(panels[name])
+                formatter.write_dl(panels[name], col_max=_least_lines(formatter, panels[name]))
+        formatter.write(f"\n{OF_EVERY_COMMAND}\n")
 
-    def format_epilog(self, ctx: AnyContext, formatter: HelpFormatter) -> None:
-        if self.examples:
-            with formatter.section("Examples"):
-                for line, comment in self.examples:
-                    formatter.write(f"{'':>{formatter.current_indent}}# {comment}\n")
-                    formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+
+def _title(shown: int, count: int, path: str) -> str:
+    rest = f" ({count - shown} more: man kgroup-{path.replace(' ', '-')})" if shown < count else ""
+    return f"Examples{rest}"
+
+
+def _least_lines(formatter: HelpFormatter, rows: list[tuple[str, str]]) -> int:
+    """Return the width of the first column that makes the list shortest."""
+
+    def lines(width: int) -> int:
+        trial = type(formatter)(width=formatter.width)
+        trial.current_indent = formatter.current_indent
+        trial.write_dl(rows, col_max=width)
+        return "".join(trial.buffer).count("\n")
+
+    return min((30, 26, 22, 18), key=lines)
 
 
 class OptionsInFront(TyperGroup):
@@ -102,8 +142,7 @@ class RootGroup(OptionsInFront):
     ) -> tuple[str | None, Command | None, list[str]]:
         # The parent class suggests from loaded commands; ours are known by name only.
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            near = get_close_matches(args[0], COMMANDS)
-            ctx.fail(f"no command {args[0]!r}" + (f"; did you mean {', '.join(near)}?" if near else ""))
+            ctx.fail(f"no command {args[0]!r}")
         return super().resolve_command(ctx, args)
 
 
@@ -112,6 +151,17 @@ def load(entry: CommandEntry) -> KgroupCommand | TyperGroup:
     module = importlib.import_module(entry.module)
     command: KgroupCommand | TyperGroup = module.command
     return command
+
+
+def command_at(words: Sequence[str]) -> tuple[KgroupCommand | None, int]:
+    """Return the runnable command that the first words name, and how many of them; None, 0 for no command."""
+    entry = COMMANDS.get(words[0]) if words else None
+    found: Command | None = load(entry) if entry else None
+    count = 1
+    while isinstance(found, TyperGroup) and count < len(words):
+        found = found.commands.get(words[count])
+        count += 1
+    return (found, count) if isinstance(found, KgroupCommand) else (None, 0)
 
 
 def walk() -> list[KgroupCommand]:

@@ -3,9 +3,13 @@
 import functools
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import typer
+
+# typer vendors click; these classes have no public name there.
+from typer._click.types import IntParamType, IntRange
 from typer.core import TyperGroup
 from typer.main import get_command
 
@@ -14,6 +18,12 @@ from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.lazy import CONTEXT_SETTINGS, KgroupCommand, OptionsInFront
 from kgroup.cli.frame.running import run_command
 from kgroup.cli.frame.shared_options import SHARED
+from kgroup.durations import parse_duration
+from kgroup.errors import ConfigError
+from kgroup.numbers import INT64_MAX, whole_number
+
+if TYPE_CHECKING:
+    from typer._click import Parameter
 
 
 def command(
@@ -27,14 +37,24 @@ def command(
     def decorate(fn: Callable[..., ExitCode | None]) -> KgroupCommand:
         own = list(inspect.signature(fn, eval_str=True).parameters.values())[1:]
 
-        @functools.wraps(fn)
-        def run(**values: object) -> int:
-            shared = {name: values.pop(name) for name in SHARED.parameters}
-            return run_command(lambda: Env.of(path, shared, os.environ), fn, values)
-
         parameters = [
             p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in (*own, *SHARED.parameters.values())
         ]
+        durations = dict(_durations(parameters))
+        changes = any(p.name == "execute" for p in own) or path.endswith(" execute")
+
+        @functools.wraps(fn)
+        def run(**values: object) -> int:
+            checked = functools.partial(
+                _with_units, fn, {option: values[name] for name, option in durations.items()}
+            )
+            shared = {name: values.pop(name) for name in SHARED.parameters}
+            ways = (f"{values[name]} (--{name})" for name in ("zookeeper", "rest") if values.get(name))
+            reached = next(ways, None) if path != "serve" else None
+            return run_command(
+                lambda: Env.of(path, shared, os.environ, changes=changes, reached=reached), checked, values
+            )
+
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {p.name: p.annotation for p in parameters}
         del run.__wrapped__
@@ -43,17 +63,62 @@ def command(
         result = get_command(app)
         assert isinstance(result, KgroupCommand)
         result.path, result.examples, result.has_json = path, examples, has_json
+        for parameter in result.params:
+            _read_strictly(parameter)
         if "_KGROUP_COMPLETE" in os.environ:
-            # Give parameters without a completion one by their metavar.
-            from kgroup.cli.frame.completions import complete, offer_for
-
-            for parameter in result.params:
-                offer = offer_for(result.path, parameter)
-                if offer is not None and parameter._custom_shell_complete is None:
-                    parameter._custom_shell_complete = complete(offer)
+            _offer_by_metavar(result)
         return result
 
     return decorate
+
+
+def _offer_by_metavar(command: KgroupCommand) -> None:
+    """Give parameters without a completion one by their metavar."""
+    from kgroup.cli.frame.completions import complete, offer_for
+
+    for parameter in command.params:
+        offer = offer_for(command.path, parameter)
+        if offer is not None and parameter._custom_shell_complete is None:
+            parameter._custom_shell_complete = complete(offer)
+
+
+def _with_units(
+    fn: Callable[..., ExitCode | None], typed: Mapping[str, object], env: Env, **values: object
+) -> ExitCode | None:
+    """Call the command once every duration in `typed`, by option, is one; raise ConfigError otherwise."""
+    for option, text in typed.items():
+        if isinstance(text, str):
+            parse_duration(text, option)
+    if env.verbose and env.reached:
+        env.note(env.cluster_line())
+    return fn(env, **values)
+
+
+def _durations(parameters: Iterable[inspect.Parameter]) -> Iterator[tuple[str, str]]:
+    """Yield the parameters that are durations by their metavar, with the option's longest spelling."""
+    for parameter in parameters:
+        declared = parameter.annotation.__metadata__[0]
+        if declared.metavar == "DURATION":
+            # typer takes the first spelling for a default until it reads the annotation.
+            yield parameter.name, max((declared.default, *declared.param_decls), key=len)
+
+
+def _read_strictly(parameter: "Parameter") -> None:
+    """Let a number be ASCII digits only: click's own reading also takes 1_000 and digits of any script."""
+    kind = parameter.type
+    if isinstance(kind, IntParamType):
+        # Without a range it is one object for all.
+        own = kind if isinstance(kind, IntRange) else IntParamType()
+        own._number_class = _whole  # type: ignore[misc, assignment]
+        own.name = "whole number"
+        parameter.type = own
+
+
+def _whole(text: str | int) -> int:
+    try:
+        return text if isinstance(text, int) else whole_number(text, "", least=-INT64_MAX)
+    except ConfigError as error:
+        raise ValueError from error
 
 
 def group(name: str, help_line: str, *commands: KgroupCommand | TyperGroup) -> TyperGroup:

@@ -8,6 +8,8 @@ MIGRATE = "MIGRATE"
 INSPECT = "INSPECT"
 LOCAL = "LOCAL"
 PANELS = (READ, CHANGE, MIGRATE, INSPECT, LOCAL)
+KINDS = frozenset({"group", "groups", "consumer-group", "consumer-groups", "consumergroup", "cg"})
+"""What kafkactl and kubectl say before a group's name."""
 
 
 @value
@@ -62,6 +64,8 @@ COMMANDS: dict[str, CommandEntry] = {
         ),
         CommandEntry("config", LOCAL, "Show kgroup's settings; get and set those of a group."),
         CommandEntry("context", LOCAL, "List, show or switch the named clusters."),
+        CommandEntry("options", LOCAL, "Show the options that every command has."),
+        CommandEntry("commands", LOCAL, "List the commands; in JSON with all their options."),
         CommandEntry("docs", LOCAL, "Print a page of the documentation."),
         CommandEntry("completion", LOCAL, "Print the completion script for a shell."),
         CommandEntry("schema", LOCAL, "Print the JSON Schema of a command's output."),

@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import re
 import sys
 import traceback
 from collections.abc import Callable, Mapping
@@ -11,7 +12,7 @@ from kgroup.cli.env.escaping import clean
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.exit_codes import ExitCode, of_error
 from kgroup.cli.output.messages import print_error
-from kgroup.errors import KgroupError
+from kgroup.errors import ConfigError, KgroupError
 
 
 def run_command(
@@ -37,13 +38,25 @@ def run_command(
             raise error
         if isinstance(error, OSError) and error.errno in _UNWRITABLE and error.filename is None:
             return output_failed(error)
-        said = f"{type(error).__name__}: {error}".rstrip(": ")
-        fault = KgroupError(
-            f"kgroup met something it does not know how to handle ({said})",
-            "the same command with --debug shows where; that is worth a bug report",
-        )
+        fault = _fault(error)
         fault.__cause__ = error
         return _report(fault, env)
+
+
+def _fault(error: Exception) -> KgroupError:
+    """Return what to say of an exception that nothing has handled."""
+    if isinstance(error, UnicodeEncodeError) and _NOT_UTF_8.search(str(error.object)):
+        # Python keeps the bytes of an argument that is not UTF-8 as these characters.
+        word = next(filter(_NOT_UTF_8.search, sys.argv), str(error.object))
+        return ConfigError(f"{word!r} is not UTF-8", "names in Kafka are UTF-8; what does the terminal send?")
+    said = f"{type(error).__name__}: {error}".rstrip(": ")
+    return KgroupError(
+        f"kgroup met something it does not know how to handle ({said})",
+        "the same command with --debug shows where; that is worth a bug report",
+    )
+
+
+_NOT_UTF_8 = re.compile("[\udc80-\udcff]")
 
 
 def _report(error: KgroupError, env: Env | None) -> int:

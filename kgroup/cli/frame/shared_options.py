@@ -49,7 +49,7 @@ def _shared(
         str | None,
         option(
             "--timeout DURATION",
-            "End the command after this long: 30s, 5m; a bare number is ms.  [default: 30s]",
+            "End the command after this long: 30s, 5m.  [default: 30s]",
             rich_help_panel=_HOW,
         ),
     ] = None,
@@ -113,8 +113,8 @@ def behind_the_command(args: list[str]) -> list[str]:
     while end < len(args) and args[end].startswith("-"):
         word = args[end]
         name = word.partition("=")[0] if word.startswith("--") else word[:2]
-        if name not in takes_value:
+        if name not in takes_value and word not in ("-h", "--help"):
             return args
         attached = word != name
-        end += 1 if attached or not takes_value[name] else 2
+        end += 1 if attached or not takes_value.get(name) else 2
     return [*args[end : end + 1], *args[:end], *args[end + 1 :]] if end < len(args) else args

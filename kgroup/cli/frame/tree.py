@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ import kgroup
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.lazy import CONTEXT_SETTINGS, RootGroup
 from kgroup.cli.frame.running import output_failed
+from kgroup.cli.frame.wrong_usage import answered, names_a_kind
 from kgroup.cli.output.messages import print_error
 
 if TYPE_CHECKING:
@@ -100,6 +102,21 @@ def _not_utf8(word: str) -> str | None:
     return None
 
 
+def _main(argv: Sequence[str]) -> int:
+    result = root().main(args=expand_local(argv), prog_name="kgroup", standalone_mode=False)
+    sys.stdout.flush()
+    return int(result or ExitCode.OK)
+
+
+def _asked(argv: Sequence[str]) -> int:
+    if "--help-json" in argv:
+        words = takewhile(lambda word: not word.startswith("-"), argv)
+        return _main(["commands", *words, "-o", "json"])
+    if names_a_kind(argv):
+        return answered(argv, UsageError("kgroup names no kind of thing before a group"), _main)
+    return _main(argv)
+
+
 def run(argv: Sequence[str]) -> int:
     """Run one command line and return its exit code."""
     try:
@@ -108,21 +125,17 @@ def run(argv: Sequence[str]) -> int:
 
             answer(root(), shell, argv, expand_local)
             return ExitCode.OK
-        for word in argv:
-            if (wrong := _not_utf8(word)) is not None:
-                print_error(f"{wrong} is not UTF-8", "names in Kafka are UTF-8")
-                return ExitCode.USAGE
-        result = root().main(args=expand_local(argv), prog_name="kgroup", standalone_mode=False)
-        sys.stdout.flush()
-        return int(result or ExitCode.OK)
+        if wrong := next(filter(None, map(_not_utf8, argv)), None):
+            print_error(f"{wrong} is not UTF-8", "names in Kafka are UTF-8")
+            return ExitCode.USAGE
+        return _asked(argv)
     except NoArgsIsHelpError as error:
         print(error.format_message())
         return ExitCode.USAGE
+    except UsageError as error:
+        return answered(argv, error, _main)
     except ClickException as error:
-        ctx = getattr(error, "ctx", None)
-        message = error.format_message().rstrip(".")
-        hint = f"{ctx.command_path if ctx else 'kgroup'} --help"
-        print_error(message[:1].lower() + message[1:], hint)
+        print_error(error.format_message())
         return ExitCode.USAGE
     except OSError as error:
         return output_failed(error)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from kgroup.admin.models import SHARE
 from kgroup.domain import Document, TopicPartition
 from kgroup.errors import ConfigError
+from kgroup.numbers import INT64_MAX, whole_number
 
 if TYPE_CHECKING:
     from kgroup.admin.change.offset_plans import CommittedOffset
@@ -41,13 +42,8 @@ def parse_csv(
             )
         if len(row) == 3 and not groups:
             raise ConfigError(f"{where} names no group", how)
-        numbers = []
-        for cell in row[-2:]:
-            try:
-                numbers.append(int(cell))
-            except ValueError:
-                raise ConfigError(f"{where}: {cell!r} is not a number") from None
-        partition, offset = numbers
+        # A headed file keeps a name's blanks; those around numbers are none.
+        partition, offset = (whole_number(cell.strip(), where, least=-INT64_MAX) for cell in row[-2:])
         for group in [row[0]] if len(row) == 4 else groups:
             found.setdefault(group, {})[TopicPartition(row[-3], partition)] = offset
     if not found:

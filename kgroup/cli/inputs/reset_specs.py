@@ -4,26 +4,20 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from kgroup.durations import iso_duration_ms, parse_duration
+from kgroup.durations import duration_ms
 from kgroup.errors import ConfigError
+from kgroup.numbers import INT32_MAX, whole_number
 
 if TYPE_CHECKING:
     from kgroup.admin.change.reset import Scope
 
 
-def duration_ms(text: str) -> int:
-    """Return the ms of an ISO-8601 duration (P1DT2H30M), or of 2h, 30m; raise ConfigError otherwise."""
-    found = iso_duration_ms(text.strip())
-    if found is not None:
-        return found
-    if text.strip().isdigit():
-        raise ConfigError(f"{text!r} has no unit", "for example PT2H30M or 2h")
-    return int(parse_duration(text) * 1000)
-
-
-def time_ago_ms(text: str) -> int:
-    """Return the moment a duration ago, in ms since 1970."""
-    return time.time_ns() // 1_000_000 - duration_ms(text)
+def time_ago_ms(text: str, what: str) -> int:
+    """Return the moment a duration ago, in ms since 1970; raise ConfigError for one before 1970."""
+    moment = time.time_ns() // 1_000_000 - duration_ms(text, what)
+    if moment < 0:
+        raise ConfigError(f"{what}: {text} ago is before 1970", "--to-earliest moves to the first record")
+    return moment
 
 
 def scope_of(topics: Iterable[str] | None, all_topics: bool) -> "Scope":
@@ -32,13 +26,12 @@ def scope_of(topics: Iterable[str] | None, all_topics: bool) -> "Scope":
 
     chosen: dict[str, frozenset[int] | None] = {}
     for text in topics or ():
-        topic, colon, numbers = text.partition(":")
-        listed = numbers.split(",") if colon else []
-        for number in listed:
-            if not number.strip().isdecimal():
-                hint = "as in --topic orders:0,1"
-                raise ConfigError(f"--topic {text!r}: {number!r} is not a partition", hint)
-        partitions = frozenset(map(int, listed)) if colon else None
+        topic, colon, listed = text.partition(":")
+        numbers = frozenset(
+            whole_number(number.strip(), f"--topic {text}", most=INT32_MAX)
+            for number in (listed.split(",") if colon else ())
+        )
+        partitions = numbers if colon else None
         before = chosen.get(topic, frozenset())
         chosen[topic] = None if before is None or partitions is None else before | partitions
     if chosen and all_topics:

@@ -70,7 +70,7 @@ def show(env: Env, result: Result) -> ExitCode:
         printers[env.output.format](env, result)
     else:
         main = result.main_table
-        print_blocks(env, result.blocks, None if main is None else main.columns)
+        print_blocks(env, (*env.head(), *result.blocks), None if main is None else main.columns)
     sys.stdout.flush()
     for error in result.errors:
         print_error(error.message, error.hint)

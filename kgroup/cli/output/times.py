@@ -5,10 +5,12 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from kgroup.durations import iso, parse_duration
+from kgroup.durations import duration_ms, iso
 from kgroup.errors import ConfigError
+from kgroup.numbers import is_whole, whole_number
 
-_CLOCK = re.compile(r"\d{1,2}:\d{2}(:\d{2})?")
+_CLOCK = re.compile(r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?")
+_AGO = re.compile(r"[0-9.]+[smhdw]|P", re.IGNORECASE)
 _DAY_MS = 86_400_000
 
 
@@ -18,10 +20,16 @@ def parse_time(text: str, now_ms: int | None = None) -> int:
     Supported are ISO-8601 (UTC by default), a clock time (its last occurrence), a duration with its unit
     (that long ago), and milliseconds since 1970.
     """
-    now = int(time.time() * 1000) if now_ms is None else now_ms
+    moment = _time(text, int(time.time() * 1000) if now_ms is None else now_ms)
+    if moment < 0:
+        raise ConfigError(f"{text!r} is before 1970", "the log has no older records")
+    return moment
+
+
+def _time(text: str, now: int) -> int:
     given = text.strip().removesuffix(" ago")
-    if given.isdigit() and len(given) >= 12:
-        return int(given)
+    if is_whole(given) and len(given) >= 12:
+        return whole_number(given, "a time in ms since 1970")
     if _CLOCK.fullmatch(given):
         parts = [int(part) for part in given.split(":")]
         if parts[0] > 23 or any(part > 59 for part in parts[1:]):
@@ -29,8 +37,8 @@ def parse_time(text: str, now_ms: int | None = None) -> int:
         seconds = sum(part * unit for part, unit in zip(parts, (3600, 60, 1), strict=False))
         last = now - now % _DAY_MS + seconds * 1000
         return last if last <= now else last - _DAY_MS
-    if given and given[0].isdigit() and given[-1] in "smhd" and "-" not in given:
-        return now - int(parse_duration(given) * 1000)
+    if _AGO.match(given):
+        return now - duration_ms(given)
     try:
         moment = datetime.fromisoformat(given)
     except ValueError:
@@ -66,8 +74,8 @@ class Span:
 
 def offset_or_time(text: str) -> tuple[int | None, int | None]:
     """Return an offset, which has fewer digits than a time in ms, or else a time; the other one is None."""
-    if text.isdigit() and len(text) < 13:
-        return int(text), None
+    if is_whole(text) and len(text) < 13:
+        return whole_number(text, "an offset"), None
     return None, parse_time(text)
 
 

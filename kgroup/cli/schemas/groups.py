@@ -54,6 +54,11 @@ _REGISTRATION = record(
     missing=note(array(STRING), "registered afterwards and not in the group"),
     settings=array(record(**SETTING_CHANGE)),
 )
+_PARAMETER: dict[str, Schema] = {
+    **each(STRING, "name usage help"),
+    **each(BOOLEAN, "required repeatable"),
+}
+_OPTION: dict[str, Schema] = {**_PARAMETER, "spellings": array(STRING), "takes_value": BOOLEAN}
 GROUPS: Mapping[str, Schema] = {
     "list": record(groups=array(schema_of(GroupListing))),
     "describe": record(groups=array(GROUP)),
@@ -129,6 +134,21 @@ LOCAL: Mapping[str, Schema] = {
         config_file=STRING,
         target=STRING,
         settings=note(array(record(setting=STRING, value=STRING, origin=STRING)), "secrets as `********`"),
+    ),
+    "options": record(options=array(record(**_OPTION, panel=STRING))),
+    "commands": record(
+        commands=array(
+            record(
+                command=STRING,
+                summary=STRING,
+                description=nullable(STRING),
+                usage=STRING,
+                arguments=array(record(**_PARAMETER)),
+                options=array(record(**_OPTION)),
+                examples=array(record(line=STRING, comment=STRING)),
+                schema=nullable(STRING),
+            )
+        )
     ),
     "context list": record(
         config_file=STRING,

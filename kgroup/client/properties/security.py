@@ -149,7 +149,7 @@ def _jaas(given: Given, mechanism: str) -> LoginModule:
     if text is None:
         return LoginModule(wanted, {})
     try:
-        found = parse_jaas(text, closed=False)
+        found = parse_jaas(text)
     except ValueError as error:
         raise ConfigError(f"{given.named(JAAS)}: {error}", _AS_JAVA) from None
     if not _CLASS.fullmatch(found.class_name):

@@ -158,7 +158,7 @@ def watching(ground: Ground) -> Outcome:
 
 
 def doctor(ground: Ground) -> Outcome:
-    told = ground.ask("doctor", *ground.groups, "--patience", "0")
+    told = ground.ask("doctor", *ground.groups, "--patience", "0s")
     skipped: set[str] = set()
     for name in ground.groups:
         group = told.group(name)

@@ -241,6 +241,7 @@ def test_an_export_of_a_group_that_may_be_read_warns(ask):
 def test_a_group_is_deleted_with_its_offsets_in_a_file(ask, tmp_path):
     world, file = World(), tmp_path / "kept.json"
     planned = ask(world, "delete", "idle")
+    assert planned.out.startswith("cluster: zk:2181/kafka (--zookeeper)\n")
     assert "Nothing changed. Add --execute." in planned.out and "/kafka/consumers/idle" in world.old.paths()
     told = ask(world, "delete", "idle", "--export", str(file), "--execute", "--yes", "-o", "json")
     assert [item["result"] for item in told.document["data"]["items"]] == ["deleted"]

@@ -17,7 +17,7 @@ from kgroup.broker.control.faults.sites import (
     selectors_of,
 )
 from kgroup.broker.rights.rule import Entry
-from kgroup.durations import duration_with_unit
+from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError, ErrorCode
 from kgroup.protocol import registry
 
@@ -93,7 +93,7 @@ class Rule:
     @property
     def delay_s(self) -> float:
         """The delay in seconds."""
-        return duration_with_unit(self.delay) if self.delay else 0.0
+        return parse_duration(self.delay) if self.delay else 0.0
 
     @property
     def api_keys(self) -> frozenset[int]:
@@ -291,6 +291,6 @@ _READERS: dict[str, Callable[[str, object], Entry]] = {
     "topic_id": _text_that(topic_id_of),
     "error": _error,
     "count": _count,
-    "delay": _text_that(duration_with_unit),
+    "delay": _text_that(parse_duration),
     "cut_after": _bytes,
 }

@@ -13,7 +13,7 @@ from kgroup.broker.control.faults.rules import Rule
 from kgroup.broker.control.nodes import of_nodes
 from kgroup.broker.control.waiting import until
 from kgroup.coordinator.sessions import MemberName
-from kgroup.durations import duration_with_unit
+from kgroup.durations import parse_duration
 from kgroup.errors import ConfigError, TimedOut
 
 Fields: TypeAlias = Mapping[str, object]
@@ -171,7 +171,7 @@ def _found(control: Control, given: Fields) -> FaultSet:
 
 
 def _seconds(given: Fields, name: str) -> float:
-    return duration_with_unit(str(given[name]))
+    return parse_duration(str(given[name]))
 
 
 def _int(value: object) -> int:

@@ -1,0 +1,73 @@
+"""Options of other tools that kgroup's commands take too, under kgroup's own names."""
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+# typer vendors click; these classes have no public name there.
+from typer._click.exceptions import UsageError
+
+if TYPE_CHECKING:
+    from kgroup.cli.frame.lazy import KgroupCommand
+
+_SECTIONS = {"--members": "members", "--offsets": "offsets", "--state": "summary"}
+_RENAMED = {"-y": "--yes", "-t": "--topic", "--format": "--output"}
+_OF_WHICH_ALL_ARE_SHOWN = frozenset({"lag", "describe", "offsets export"})
+"""Commands that show every topic unless one is named."""
+
+
+def accepted(command: "KgroupCommand", args: Sequence[str]) -> list[str]:
+    """Return the words of a command with what other tools call things in kgroup's own spelling.
+
+    An option that the command has keeps its meaning. Raise UsageError for --dry-run beside --execute.
+    """
+    own = {name: parameter for parameter in command.params for name in parameter.opts}
+    out, groups, sections, words = list[str](), list[str](), list[str](), list(args)
+    while words:
+        word = words.pop(0)
+        name = word.partition("=")[0]
+        if word == "--":
+            out += [word, *words]
+            break
+        if name in own:
+            out += _known(command, word, words, flag=bool(getattr(own[name], "is_flag", False)))
+        elif name in ("--group", "-g") and _takes_groups(command):
+            groups.append(word.partition("=")[2] if "=" in word else words.pop(0) if words else "")
+        elif name in _SECTIONS and "--section" in own:
+            sections.append(_SECTIONS[name])
+        else:
+            out += _other(command, word, own.keys(), args)
+    front = ["--section", ",".join(sections)] if sections else []
+    return [*groups, *front, *out]
+
+
+def _known(command: "KgroupCommand", word: str, words: list[str], *, flag: bool) -> list[str]:
+    """Return an option of the command with its value."""
+    if flag or "=" in word or (word[:2] != "--" and len(word) > 2):
+        return [word]
+    if command.path == "list" and word in ("--state", "--type") and (not words or words[0].startswith("-")):
+        return []  # Kafka's tool shows the column so; kgroup always does
+    return [word, words.pop(0)] if words else [word]
+
+
+def _takes_groups(command: "KgroupCommand") -> bool:
+    return any(
+        p.param_type_name == "argument" and "GROUP" in str(p.metavar or p.name).upper()
+        for p in command.params
+    )
+
+
+def _other(command: "KgroupCommand", word: str, known: Collection[str], args: Sequence[str]) -> list[str]:
+    """Return what an option that the command does not have means to it; unchanged where it means nothing."""
+    name, equals, value = word.partition("=")
+    if name == "--json":
+        return ["--output", "json"]
+    if name == "--export" and command.path == "reset-offsets":
+        return ["--output", "csv", "--no-headers"]
+    if name == "--dry-run" and "--execute" in known:
+        if "--execute" in args:
+            raise UsageError("--dry-run and --execute exclude each other")
+        return []
+    if name == "--all-topics" and command.path in _OF_WHICH_ALL_ARE_SHOWN:
+        return []
+    renamed = _RENAMED.get(name)
+    return [renamed + equals + value] if renamed in known and renamed else [word]

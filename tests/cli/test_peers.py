@@ -1,0 +1,135 @@
+"""Lines of other tools, from their documentation: they run, or are answered with the line to type.
+
+None runs as something else. No line starts a process: what a command would be called with is compared.
+"""
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from kgroup.cli.exit_codes import ExitCode
+from kgroup.cli.frame import options, peers, wrong_usage
+from kgroup.cli.frame.accepted import accepted
+from kgroup.cli.frame.lazy import command_at
+from kgroup.cli.frame.tree import run
+
+LINES = Path(__file__).parent.parent / "data" / "lines_of_other_tools.txt"
+
+
+def _rows():
+    for line in LINES.read_text(encoding="utf-8").splitlines():
+        for sign in () if line.startswith("# ") else (" > ", " ? "):
+            typed, found, ours = line.partition(sign)
+            if found:
+                yield typed, sign.strip(), ours
+                break
+
+
+ROWS = list(_rows())
+
+
+@pytest.fixture
+def called(monkeypatch):
+    """A function that runs a line and returns exit code and what its command would be called with."""
+    seen = []
+
+    def instead(make_env, fn, values):
+        env = make_env()
+        seen.append((env.command, env.flags, env.properties, env.output, env.verbose, values))
+        return 0
+
+    monkeypatch.setattr(options, "run_command", instead)
+
+    def call(line):
+        seen.clear()
+        return run(shlex.split(line)), list(seen)
+
+    return call
+
+
+def test_there_are_enough_lines():
+    assert len(ROWS) >= 150
+
+
+@pytest.mark.parametrize(("typed", "sign", "ours"), ROWS, ids=[row[0] for row in ROWS])
+def test_a_line_of_another_tool(typed, sign, ours, called, capsys):
+    code, did = called(typed)
+    out, err = capsys.readouterr()
+    if sign == ">":
+        assert (code, did) == called(ours)
+        assert out == capsys.readouterr().out
+        return
+    assert code == ExitCode.USAGE and not did
+    hint = err.partition("hint: ")[2]
+    if ours == "-":
+        assert "kgroup reads no records" in hint or "kgroup writes no records" in hint
+        return
+    assert hint.strip().partition("   (")[0] == f"kgroup {ours}"
+    assert called(ours)[0] == ExitCode.OK, "the line of the hint is not kgroup's"
+
+
+@pytest.mark.parametrize(
+    ("tool", "theirs", "ours"), [row[:3] for row in peers.forms()], ids=[row[1] for row in peers.forms()]
+)
+def test_the_table_names_commands_that_exist_and_is_reached(tool, theirs, ours):
+    words = [word for word in ours.split() if not word.startswith("-")]
+    command, _ = command_at(words)
+    assert command is not None or ours.startswith(("--", "NAME…"))
+    known = {name for p in command.params for name in p.opts} if command else {"--help", "--version"}
+    assert {word for word in ours.split() if word.startswith("-")} <= known | {"--help"}
+    heard = peers.hear([w.removesuffix("…").replace("KIND", "cg") for w in theirs.split()])
+    assert heard is not None and heard.theirs == theirs, "an earlier row takes it"
+
+
+def test_what_a_group_is_called_stays_a_group(called):
+    """A group may be called as another tool calls a kind of thing."""
+    for line in ("lag group", "describe groups", "delete cg", "watch groups", "coordinator group cg"):
+        assert called(line)[1], line
+
+
+def test_a_value_of_an_option_is_not_another_tools_option(called):
+    code, ((*_, values),) = called("reset-offsets g --reason --json --topic t --to-earliest")
+    assert code == ExitCode.OK and values["reason"] == "--json"
+
+
+def test_dry_run_and_execute_exclude_each_other(called, capsys):
+    assert called("delete g --dry-run --execute")[0] == ExitCode.USAGE
+    assert "exclude each other" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("list --brokers b:1", "did you mean -b, --bootstrap-server?"),
+        ("lag g --profile prod", "did you mean -C, --context?"),
+        ("list --config c.properties", "did you mean --command-config?"),
+        ("offsets export g --topics t", "did you mean --topic?"),
+        ("describ g", "did you mean describe"),
+        ("rebalance g", "kgroup --help"),
+    ],
+)
+def test_hints_by_meaning_before_spelling(typed, said, called, capsys):
+    assert called(typed)[0] == ExitCode.USAGE
+    assert said in capsys.readouterr().err
+
+
+def test_no_option_of_another_tool_is_taken_where_it_means_nothing():
+    command, _ = command_at(["explain"])
+    for word in ("--group", "--members", "--export", "--dry-run", "--all-topics"):
+        assert accepted(command, [word]) == [word]
+    assert wrong_usage.names_a_kind(["explain", "group"]) is False
+
+
+def test_no_secret_is_printed_with_a_line(called, capsys):
+    called("group list -X sasl.password=hunter2 -X client.id=me")
+    called("group delete g -X sasl.password=hunter2")
+    said = "".join(capsys.readouterr())
+    assert "hunter2" not in said and "sasl.password=********" in said and "client.id=me" in said
+
+
+def test_what_is_no_command_has_no_help(called, capsys):
+    assert called("bogus -h")[0] == ExitCode.USAGE
+    assert "no command 'bogus'" in capsys.readouterr().err
+    assert called("lag g --nope -h")[0] == ExitCode.OK
+    assert "Usage: kgroup lag" in capsys.readouterr().out
