@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from kgroup.admin.read.codes import CODES, STATUSES
+from kgroup.admin.codes import CODES, STATUSES
 
 HERE = Path(__file__).parent
 HEAD = """# Statuses and findings

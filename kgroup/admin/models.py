@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
-from kgroup.admin.read.statuses import Status
+from kgroup.admin.statuses import Status
 from kgroup.domain import MemberStatus, value
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 import jsonschema
 import pytest
 
-from kgroup.admin.read.codes import CODES
+from kgroup.admin.codes import CODES
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.explanations import entries, lookup, near
 from kgroup.cli.schemas import schema_for

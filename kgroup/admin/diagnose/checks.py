@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from kgroup.admin.codes import CODES, ERROR, WARN
 from kgroup.admin.diagnose.deliveries import falling_behind, standing_still
 from kgroup.admin.diagnose.expected import expected
 from kgroup.admin.diagnose.facts import SESSION_TIMEOUT, Facts
@@ -18,12 +19,11 @@ from kgroup.admin.diagnose.restless import flapping, from_outside, restless
 from kgroup.admin.diagnose.stopped import stopped
 from kgroup.admin.diagnose.unread import unread
 from kgroup.admin.diagnose.wording import SHOWN, name_of, removal_of, whereabouts
-from kgroup.admin.models import CLASSIC, COMPLETING, CONSUMER, Severity
-from kgroup.admin.read.codes import CODES, ERROR, WARN
+from kgroup.admin.models import CLASSIC, COMPLETING, CONSUMER, SHARE, Severity
 from kgroup.admin.read.findings import some
-from kgroup.admin.read.statuses import PartitionStatus
 from kgroup.admin.settings import OFFSETS_RETENTION
 from kgroup.admin.shell import command
+from kgroup.admin.statuses import PartitionStatus
 from kgroup.domain import MemberStatus, count_of, first_of
 from kgroup.durations import utc
 
@@ -261,6 +261,8 @@ def _of_partitions(facts: Facts) -> Iterator[Diagnosis]:
         if row.status is not None and not row.status.good
     ]
     for name, (code, message, hint) in _BY_STATUS.items():
+        if facts.group.type == SHARE and name == PartitionStatus.FALLING_BEHIND:
+            continue  # KG315 has the figures
         for weight in (ERROR, WARN):
             found = [(place, s.why) for place, s in rows if s.name == name and s.weight == weight]
             if found:

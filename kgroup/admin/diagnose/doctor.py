@@ -7,6 +7,7 @@ that the operator excludes does not (docs/decisions/0025-what-healthy-means.md).
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from kgroup.admin.codes import ERROR, INFO, WARN
 from kgroup.admin.diagnose.checks import Diagnosis, diagnoses
 from kgroup.admin.diagnose.deliveries import look_at_deliveries, undelivered
 from kgroup.admin.diagnose.facts import HISTORY, LOOKS, SETTINGS, Facts, gather, settle
@@ -14,14 +15,13 @@ from kgroup.admin.diagnose.full import look_at_the_limits
 from kgroup.admin.diagnose.given_up import look_at_delivery_limits
 from kgroup.admin.diagnose.lost import look_for_their_topics
 from kgroup.admin.diagnose.past import Past
-from kgroup.admin.diagnose.reading import judge
+from kgroup.admin.diagnose.reading import judge, judge_shares
 from kgroup.admin.diagnose.unread import look_at_the_unread
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import GroupDescription, ItemError
 from kgroup.admin.read.broker_clock import clock_of
-from kgroup.admin.read.codes import ERROR, INFO, WARN
 from kgroup.admin.read.describe import describe_each
-from kgroup.admin.read.statuses import WEIGHTS, PartitionStatus, Unseen, Weight
+from kgroup.admin.statuses import WEIGHTS, PartitionStatus, Unseen, Weight
 from kgroup.domain import grouped
 
 __all__ = ["LOOKS", "Checkup", "Diagnosis", "Examined", "Unseen", "examine_all"]
@@ -130,8 +130,9 @@ def _measure(cluster: ClusterView, facts: Sequence[Facts]) -> None:
 
 
 def _settled(cluster: ClusterView, facts: Sequence[Facts], patience_s: float) -> dict[str, Checkup]:
-    settle(cluster, facts, patience_s)
     look_at_deliveries(cluster, facts, patience_s)
+    judge_shares(facts)
+    settle(cluster, facts, patience_s)
     done = {}
     for each in facts:
         group = each.group

@@ -16,9 +16,9 @@ from kgroup.admin.models import CLASSIC, REBALANCING, SHARE, Description, GroupD
 from kgroup.admin.read.broker_clock import Clock
 from kgroup.admin.read.describe import describe, groups_only
 from kgroup.admin.read.open_transactions import OpenTransaction, open_transactions, unstable
-from kgroup.admin.read.statuses import Unseen
 from kgroup.admin.refusals import code_name
 from kgroup.admin.settings import OFFSETS_RETENTION, asked_once, group_settings, number_of
+from kgroup.admin.statuses import Unseen
 from kgroup.domain import OFFSETS_TOPIC, MemberStatus, TopicPartition, grouped, place_of
 from kgroup.errors import ErrorCode, KgroupError
 

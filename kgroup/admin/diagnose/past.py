@@ -9,7 +9,7 @@ from kgroup.admin.diagnose.facts import HISTORY, DeliveryLog, Facts
 from kgroup.admin.diagnose.recorded import Recorded, look_into, look_into_deliveries
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import SHARE
-from kgroup.admin.read.statuses import Unseen
+from kgroup.admin.statuses import Unseen
 from kgroup.client.transport import SocketTransport
 from kgroup.domain import SHARE_STATE_TOPIC, offsets_partition_of
 from kgroup.errors import BrokerRefused, ErrorCode, KgroupError

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
+from kgroup.admin.diagnose.deliveries import undelivered
 from kgroup.admin.diagnose.facts import HISTORY, LAG, Facts
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import CLASSIC, SHARE, OffsetRow
@@ -18,7 +19,9 @@ from kgroup.admin.read.group_facts import NOT_READ
 from kgroup.admin.read.offsets import list_offsets
 from kgroup.admin.read.readable import CLOCK_UNSURE, TIMES
 from kgroup.admin.read.record_times import Age, Untimed, times_at
-from kgroup.admin.read.statuses import (
+from kgroup.admin.refusals import code_name
+from kgroup.admin.statuses import (
+    READING,
     WARN,
     Owner,
     PartitionFacts,
@@ -29,7 +32,6 @@ from kgroup.admin.read.statuses import (
     status_of,
     unknown,
 )
-from kgroup.admin.refusals import code_name
 from kgroup.domain import TopicPartition
 from kgroup.durations import utc
 from kgroup.errors import KgroupError
@@ -53,6 +55,25 @@ def judge(cluster: ClusterView, facts: Sequence[Facts]) -> None:
             each.clock = each.clock or clock_of(cluster, each.now_ms, (*undecided, *begun))
         statuses = {place: _status(each, place, row, undecided, times) for place, row in undecided.items()}
         _set(each, statuses | _fresh(cluster, each, begun) | dict(_former(each)))
+
+
+def judge_shares(facts: Sequence[Facts]) -> None:
+    """Give the partitions of share groups the status that a second look at them shows."""
+    for each in facts:
+        if each.group.type != SHARE or LAG in each.left_out or not undelivered(each):
+            continue
+        still = each.still.lags if each.still is not None else {}
+        # One look shows nothing, which is reported.
+        _set(each, {p: _shared(p in still, each) for p, _ in _undecided(each) if each.patience_s > 0})
+
+
+def _shared(stands: bool, facts: Facts) -> Status:
+    if stands and facts.still is not None:
+        why = f"its members finished no record of it in {facts.still.seconds:.0f} s"
+        return Status(PartitionStatus.STALLED, WARN, why)
+    if facts.grown is not None:
+        return Status(PartitionStatus.FALLING_BEHIND, WARN, "more records come than its members finish")
+    return READING
 
 
 def _set(facts: Facts, statuses: Mapping[TopicPartition, Status]) -> None:
@@ -224,9 +245,7 @@ _OWNING = ("member-reconciled", "member-revoking", "member-waiting", "member-lef
 
 
 def _loops(facts: Facts, place: TopicPartition, instance_id: str | None, since_ms: int) -> int:
-    """Return how many owners of a partition ended after this moment, while nothing was committed."""
-    if max(facts.committed_ms.values(), default=-1) > since_ms:
-        return 0
+    """Return how many owners of a partition ended after this moment, that of its last commit or later."""
     return sum(
         event.timestamp_ms >= since_ms
         and (

@@ -10,7 +10,7 @@ from kgroup.admin.diagnose.facts import Facts
 from kgroup.admin.diagnose.wording import SHOWN, name_of, one_host, removal_of, whereabouts
 from kgroup.admin.models import OffsetRow
 from kgroup.admin.read.findings import some
-from kgroup.admin.read.statuses import PartitionStatus, Weight
+from kgroup.admin.statuses import PartitionStatus, Weight
 from kgroup.domain import TopicPartition
 from kgroup.durations import utc
 

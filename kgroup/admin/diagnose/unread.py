@@ -3,18 +3,18 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 
+from kgroup.admin.codes import ERROR
 from kgroup.admin.diagnose.facts import LAG, TRANSACTIONS, Facts, Going
 from kgroup.admin.diagnose.wording import SHOWN
 from kgroup.admin.discovery import ClusterView
 from kgroup.admin.models import SHARE
-from kgroup.admin.read.codes import ERROR
 from kgroup.admin.read.findings import some
 from kgroup.admin.read.offsets import list_offsets
 from kgroup.admin.read.open_transactions import open_transactions
 from kgroup.admin.read.record_times import record_times
-from kgroup.admin.read.statuses import PartitionStatus, Unseen
 from kgroup.admin.refusals import code_name
 from kgroup.admin.settings import topic_settings
+from kgroup.admin.statuses import PartitionStatus, Unseen
 from kgroup.domain import TopicPartition
 from kgroup.durations import utc
 from kgroup.errors import KgroupError

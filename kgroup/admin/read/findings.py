@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from kgroup.admin.codes import CODES
 from kgroup.admin.models import (
     CLASSIC,
     CONSUMER,
@@ -19,7 +20,6 @@ from kgroup.admin.models import (
     Member,
     Tasks,
 )
-from kgroup.admin.read.codes import CODES
 from kgroup.admin.read.members import partitions_of
 from kgroup.admin.shell import command, list_item, word
 from kgroup.domain import MemberStatus, TopicPartition, count_of, first_of, numbers_by_topic

@@ -10,8 +10,8 @@ from kgroup.admin.models import CLASSIC, REBALANCING, SHARE, GroupDescription, M
 from kgroup.admin.read.members import partitions_of
 from kgroup.admin.read.offsets import ListedOffset
 from kgroup.admin.read.readable import CLOCK_UNSURE, LogView
-from kgroup.admin.read.statuses import Owner, PartitionFacts, Status, Unseen, status_of
 from kgroup.admin.refusals import code_name, is_gone
+from kgroup.admin.statuses import Owner, PartitionFacts, Status, Unseen, status_of
 from kgroup.domain import MemberStatus, OffsetAndMetadata, TopicPartition
 from kgroup.errors import KgroupError
 from kgroup.patterns import Pattern, compile_regex, fault_of

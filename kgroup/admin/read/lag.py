@@ -23,8 +23,8 @@ from kgroup.admin.read.group_facts import COMMITS_UNREAD, GroupFacts, unreadable
 from kgroup.admin.read.members import partitions_of
 from kgroup.admin.read.offsets import EARLIEST, LATEST, Committed, ListedOffset, list_offsets
 from kgroup.admin.read.readable import LogView
-from kgroup.admin.read.statuses import READ, Status, status_of
 from kgroup.admin.refusals import code_name, is_gone
+from kgroup.admin.statuses import READ, Status, status_of
 from kgroup.domain import OffsetAndMetadata, TopicPartition, place_of
 from kgroup.errors import KgroupError
 

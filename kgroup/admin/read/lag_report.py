@@ -21,8 +21,8 @@ from kgroup.admin.models import (
 from kgroup.admin.read.describe import describe, describe_each
 from kgroup.admin.read.lag import counted
 from kgroup.admin.read.record_times import Age, Untimed, times_at
-from kgroup.admin.read.statuses import Status
 from kgroup.admin.refusals import code_name
+from kgroup.admin.statuses import Status
 from kgroup.domain import TopicPartition, value
 from kgroup.errors import KgroupError
 

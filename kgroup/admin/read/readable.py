@@ -24,8 +24,8 @@ from kgroup.admin.read.offsets import (
     list_offsets,
 )
 from kgroup.admin.read.record_times import cut_off, fetch
-from kgroup.admin.read.statuses import PROMPT_MS, Unseen
 from kgroup.admin.refusals import code_name, refused
+from kgroup.admin.statuses import PROMPT_MS, Unseen
 from kgroup.domain import TopicPartition
 from kgroup.durations import utc
 from kgroup.errors import DecodeError, ErrorCode, KgroupError

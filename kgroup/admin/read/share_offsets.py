@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import CommitUnread, ItemError, OffsetRow, TopicDescription
 from kgroup.admin.read.offsets import Committed
-from kgroup.admin.read.statuses import READ, PartitionStatus, Unseen, unknown
 from kgroup.admin.refusals import code_name, refused
+from kgroup.admin.statuses import READ, PartitionStatus, Unseen, unknown
 from kgroup.domain import OffsetAndMetadata, TopicPartition, place_of
 from kgroup.errors import ErrorCode, KgroupError
 from kgroup.security.rights import DESCRIBE, on_group, on_topic

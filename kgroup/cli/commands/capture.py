@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.env.session import LEAST_S, limit_of_logs, open_admin, stop_after_s
+from kgroup.cli.env.session import LEAST_S, limit_of_many, open_admin, stop_after_s
 from kgroup.cli.exit_codes import ExitCode, of_batch, of_error
 from kgroup.cli.frame.declaring import STOP_AFTER, option
 from kgroup.cli.frame.options import command as make
@@ -57,7 +57,7 @@ def command(
     keeper = _keeper(env, out, storage_option)
     if once and stop_after is not None:
         raise ConfigError("--once and --stop-after exclude each other")
-    with open_admin(env, stop_after_s=limit_of_logs(env) if once else stop_after_s(stop_after)) as admin:
+    with open_admin(env, stop_after_s=limit_of_many(env) if once else stop_after_s(stop_after)) as admin:
         recording = Recording(admin.transport, env.settings().timeout_s(), keeper)
         reporter = Reporter(env, recording)
         if not once:

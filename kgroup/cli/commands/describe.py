@@ -8,7 +8,7 @@ from kgroup.admin.as_json import document
 from kgroup.admin.models import Description, ItemError
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.rest import Rest, elsewhere
-from kgroup.cli.env.session import identity, open_admin
+from kgroup.cli.env.session import identity, limit_of_many, open_admin
 from kgroup.cli.env.zookeeper import ZooKeeper
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.frame.declaring import argument, option
@@ -95,7 +95,7 @@ def command(
             described = opened.groups.describe(named.groups)
             shown = _Shown(env, sections, (by, pick), named.unseen, opened.identity())
         return shown.show(iter([described]))
-    with open_admin(env) as admin:
+    with open_admin(env, stop_after_s=limit_of_many(env)) as admin:
         named = every(admin) if all_groups else expand(admin, group or [])
         shown = _Shown(env, sections, (by, pick), named.unseen, identity(admin, env))
         return shown.show(admin.describe_each(named.groups))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from kgroup.admin.models import ItemError
 from kgroup.admin.shell import command as line
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.env.session import identity, open_admin
+from kgroup.cli.env.session import identity, limit_of_many, open_admin
 from kgroup.cli.exit_codes import ExitCode, of_batch
 from kgroup.cli.frame.declaring import argument, option
 from kgroup.cli.frame.options import command as make
@@ -109,7 +109,7 @@ def command(
     if bool(group) == all_groups:
         raise ConfigError("name the groups to check, or --all-groups", "kgroup list shows the groups")
     window_ms, patience_s = int(parse_duration(window) * 1000), parse_duration(patience)
-    with open_admin(env) as admin:
+    with open_admin(env, stop_after_s=limit_of_many(env)) as admin:
         named = every(admin) if all_groups else expand(admin, group or [])
         found = admin.examine(named.groups, window_ms=window_ms, left_out=left_out, patience_s=patience_s)
         where = identity(admin, env)

@@ -6,7 +6,7 @@ from kgroup.cli.commands.describe import Sort, Top, pick_of
 from kgroup.cli.env import rest as by_rest
 from kgroup.cli.env.invocation import Env
 from kgroup.cli.env.rest import Rest, elsewhere
-from kgroup.cli.env.session import identity, open_admin
+from kgroup.cli.env.session import identity, limit_of_many, open_admin
 from kgroup.cli.env.zookeeper import ZooKeeper, refuse
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.declaring import argument, option
@@ -82,7 +82,7 @@ def command(
             measured = opened.groups.lag(named.groups, interval_s)
             where = opened.identity()
         return Shown(env, limit, by_topic, in_time, where, named).show(iter([measured]), pick)
-    with open_admin(env) as admin:
+    with open_admin(env, stop_after_s=limit_of_many(env)) as admin:
         named = expand(admin, group)
         shown = Shown(env, limit, by_topic, in_time, identity(admin, env), named)
         if interval_s is not None:  # all groups are polled twice, the same time apart

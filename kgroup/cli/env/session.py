@@ -29,8 +29,8 @@ def stop_after_s(text: str | None) -> float:
     return parse_duration(text) if text else float("inf")
 
 
-def limit_of_logs(env: Env) -> float | None:
-    """Return `open_admin`'s limit for a command that reads logs, which are long: none unless one was set."""
+def limit_of_many(env: Env) -> float | None:
+    """Return `open_admin`'s limit for a command about many groups or long logs: none unless one was set."""
     return float("inf") if env.settings().settings[TIMEOUT].origin == DEFAULT else None
 
 

@@ -81,7 +81,7 @@ def _bare(text: str) -> str:
 
 def statuses() -> Mapping[str, Entry]:
     """Return every status of a partition by its bare name."""
-    from kgroup.admin.read.codes import CODES, STATUSES
+    from kgroup.admin.codes import CODES, STATUSES
 
     return {
         _bare(status): Entry(
@@ -100,7 +100,7 @@ def statuses() -> Mapping[str, Entry]:
 def findings() -> Mapping[str, Entry]:
     """Return every finding by its bare code, with its remedy."""
     # Imported here: only a KGnnn needs the admin layer.
-    from kgroup.admin.read.codes import CODES
+    from kgroup.admin.codes import CODES
 
     return {
         _bare(code): Entry(

@@ -9,7 +9,7 @@ from kgroup.admin.models import EMPTY
 from kgroup.admin.read.conditions import raised
 from kgroup.admin.read.visibility import unseen_offsets
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.env.session import identity, limit_of_logs, open_admin, stop_after_s
+from kgroup.cli.env.session import identity, limit_of_many, open_admin, stop_after_s
 from kgroup.cli.exit_codes import ExitCode
 from kgroup.cli.frame.changes import Consent, Yes, undo_line, with_undo
 from kgroup.cli.frame.declaring import STOP_AFTER, argument, option
@@ -39,7 +39,7 @@ def show_plan(
     env: Env, group: str, direction: str, patterns: Sequence[str] | None, read_log: bool
 ) -> ExitCode:
     """Make the plan and print it; REFUSED when it is blocked."""
-    with open_admin(env, stop_after_s=limit_of_logs(env) if read_log else None) as admin:
+    with open_admin(env, stop_after_s=limit_of_many(env) if read_log else None) as admin:
         made = admin.plan_migration(group, direction, patterns=tuple(patterns or ()), read_log=read_log)
         where = identity(admin, env)
     return show(env, planned(made, where))
@@ -124,7 +124,7 @@ def _execute(env: Env, group: str, direction: str, choices: Choices) -> ExitCode
     from kgroup.admin.migrate.plan import plan_of
     from kgroup.cli.views.migration_watch import Pace, follow
 
-    ends_s = limit_of_logs(env) if choices.read_log else None
+    ends_s = limit_of_many(env) if choices.read_log else None
     if choices.watching:
         ends_s = stop_after_s(choices.stop_after)
     with open_admin(env, stop_after_s=ends_s) as admin:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kgroup.admin.models import ItemError
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.env.session import identity, limit_of_logs, open_admin
+from kgroup.cli.env.session import identity, limit_of_many, open_admin
 from kgroup.cli.exit_codes import ExitCode, name_of
 from kgroup.cli.inputs.history_selection import Selection
 from kgroup.cli.inputs.locations import storage_options
@@ -237,7 +237,7 @@ def opened(
         return
     from kgroup.history.sources.live import LiveLog, LiveTopic
 
-    with open_admin(env, stop_after_s=limit_of_logs(env) if ends_s is None else ends_s) as admin:
+    with open_admin(env, stop_after_s=limit_of_many(env) if ends_s is None else ends_s) as admin:
         topic = LiveTopic(admin.transport, env.settings().timeout_s())
         wanted = topic.partitions
         if selection.names is not None:

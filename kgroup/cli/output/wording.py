@@ -5,7 +5,7 @@ from base64 import b64decode
 from collections.abc import Iterable, Mapping
 
 from kgroup.admin.models import Assignment, ItemError, Member, Tasks
-from kgroup.admin.read.statuses import PartitionStatus
+from kgroup.admin.statuses import PartitionStatus
 from kgroup.cli.exit_codes import ExitCode, of_kafka_code
 from kgroup.domain import MemberStatus
 from kgroup.errors import ErrorCode

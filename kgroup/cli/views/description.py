@@ -17,7 +17,7 @@ from kgroup.admin.models import (
 from kgroup.admin.read.lag import readers_known, total
 from kgroup.admin.read.lag_report import PartitionLag
 from kgroup.admin.read.members import partitions_of
-from kgroup.admin.read.statuses import WEIGHTS
+from kgroup.admin.statuses import WEIGHTS
 from kgroup.cli.output.tables import Column, Table
 from kgroup.cli.output.wording import (
     STATE_STYLES,

@@ -11,7 +11,7 @@ from kgroup.admin.migrate.models import words
 from kgroup.admin.models import ItemError
 from kgroup.admin.refusals import item_error
 from kgroup.cli.env.invocation import Env
-from kgroup.cli.env.session import identity, limit_of_logs, open_admin
+from kgroup.cli.env.session import identity, limit_of_many, open_admin
 from kgroup.cli.exit_codes import ExitCode, Failure, of_batch
 from kgroup.cli.inputs.group_names import Named, every, expand, is_glob
 from kgroup.cli.inputs.topic_readers import reading
@@ -67,7 +67,7 @@ def plan(env: Env, question: Question) -> ExitCode:
     if question.wave_size is not None and question.waves is None:
         raise ConfigError("--wave-size is about the file of --waves", "add --waves FILE")
     if question.contexts is None:
-        with open_admin(env, stop_after_s=limit_of_logs(env) if question.read_log else None) as admin:
+        with open_admin(env, stop_after_s=limit_of_many(env) if question.read_log else None) as admin:
             planned = [_planned(admin, question, None)]
             where: Document | None = identity(admin, env)
         failed: list[ItemError] = []
@@ -83,7 +83,7 @@ def plan(env: Env, question: Question) -> ExitCode:
         planned, failed, where = [], [], None
         for number, name in enumerate(names):
             there = replace(env, flags={**env.flags, "context": name})
-            ends_s = limit_of_logs(there) if question.read_log else None
+            ends_s = limit_of_many(there) if question.read_log else None
             try:
                 with (
                     open_admin(there, stop_after_s=ends_s) as admin,

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from kgroup.admin.codes import CODES
 from kgroup.admin.models import Finding, GroupDescription
-from kgroup.admin.read.codes import CODES
 from kgroup.admin.read.findings import find as find_in_all
 from kgroup.admin.read.findings import subscribed
 from kgroup.admin.refusals import code_name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kgroup.admin.admin import Admin
-from kgroup.admin.read.codes import CODES
+from kgroup.admin.codes import CODES
 from kgroup.admin.read.findings import _CHECKS
 from tests.unit.admin.fake_cluster import FakeCluster
 from tests.unit.admin.groups import Groups, classic_group, classic_member, consumer_group, consumer_member

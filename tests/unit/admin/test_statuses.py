@@ -6,8 +6,8 @@ from dataclasses import fields, replace
 from random import Random
 from typing import Any
 
-from kgroup.admin.read import statuses
-from kgroup.admin.read.statuses import (
+from kgroup.admin import statuses
+from kgroup.admin.statuses import (
     ERROR,
     OK,
     UNSEEN,

@@ -6,7 +6,7 @@ ZooKeeper. A code, once released, keeps its meaning.
 
 from dataclasses import dataclass
 
-from kgroup.admin.read.statuses import PartitionStatus
+from kgroup.admin.statuses import PartitionStatus
 
 INFO, WARN, ERROR = "info", "warn", "error"
 
