@@ -144,7 +144,7 @@ def test_an_unknown_lag_looks_unknown_in_every_row(on_cluster, half_known, argv)
     """A row showed "-", which is none, where its member showed "?"."""
     command, *options = argv
     ran = on_cluster(command, half_known, *options, "-o", "csv", "--columns", "topic,lag")
-    assert ran.out.splitlines()[-1] == f"{half_known},?"
+    assert f"{half_known},?" in ran.out.splitlines()
 
 
 def test_an_unknown_age_looks_unknown_and_has_a_reason(on_cluster, cluster, topic):

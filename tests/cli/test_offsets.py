@@ -187,7 +187,7 @@ class TestDeleteGroups:
         (tmp_path / "taken").write_text("a file")
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "taken"))
         before = committed(cluster, group)
-        ran = on_cluster("delete", group, "--execute")
+        ran = on_cluster("delete", group, "--execute", "--yes")
         assert (ran.code, ran.out) == (ExitCode.USAGE, "")
         assert f"cannot make {tmp_path / 'taken'}" in ran.err and "--export" in ran.err
         assert committed(cluster, group) == before

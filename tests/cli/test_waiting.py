@@ -90,7 +90,7 @@ class TestWait:
         with socket.create_server(("127.0.0.1", 0)) as mute:
             where = f"127.0.0.1:{mute.getsockname()[1]}"
             argv = (command[0], group, command[1], "empty", "--stop-after", "1s", "-b", where, "-o", "json")
-            ran = kgroup(*argv, "--timeout", "1h")
+            ran = kgroup(*argv)
         assert ran.code == ExitCode.PARTIAL
         assert "did not answer ApiVersions in time" in ran.err
 

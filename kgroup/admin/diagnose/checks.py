@@ -19,7 +19,7 @@ from kgroup.admin.diagnose.restless import flapping, from_outside, restless
 from kgroup.admin.diagnose.stopped import stopped
 from kgroup.admin.diagnose.unread import unread
 from kgroup.admin.diagnose.wording import SHOWN, name_of, removal_of, whereabouts
-from kgroup.admin.models import CLASSIC, COMPLETING, CONSUMER, SHARE, Severity
+from kgroup.admin.models import CLASSIC, COMPLETING, CONSUMER, SHARE, STREAMS, Severity
 from kgroup.admin.read.findings import some
 from kgroup.admin.settings import OFFSETS_RETENTION
 from kgroup.admin.shell import command
@@ -126,7 +126,7 @@ def _stuck(facts: Facts) -> Iterator[Diagnosis]:
     if facts.rebalanced_throughout:
         yield _stuck_classic(facts)
         return
-    if facts.group.type != CONSUMER or facts.group.state not in ("Assigning", "Reconciling"):
+    if facts.group.type not in (CONSUMER, STREAMS) or facts.group.state not in ("Assigning", "Reconciling"):
         return
     started = _last(facts.history, "rebalance-started")
     completed = _last(facts.history, "rebalance-completed")

@@ -155,10 +155,11 @@ def _end_of(place: TopicPartition, failure: object) -> Unseen:
 
 def unreadable_of(facts: PartitionFacts, lag: int | None) -> int | None:
     """Return how many of a partition's lag are shown to hold no record: purged, compacted, or markers."""
-    if lag is None or isinstance(facts.committed, Unseen) or facts.shared:
-        return None if lag is None else 0
+    if lag is None or isinstance(facts.committed, Unseen):
+        return None
     if facts.readable is False and isinstance(facts.stable, int) and isinstance(facts.end, int):
         return lag - (facts.end - facts.stable)
-    if isinstance(facts.start, Unseen) or facts.committed is None:
+    # Which records of a share group are done beyond its start offset is not known.
+    if isinstance(facts.start, Unseen) or facts.committed is None or facts.shared:
         return 0
     return min(max(facts.start - facts.committed, 0), lag)

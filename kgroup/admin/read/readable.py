@@ -61,7 +61,7 @@ class LogView:
     A record can be read at or after each offset up to `readable_at`; none from `nothing_from` to
     `nothing_to`. `unread` is why neither is known. `recent_from` is the first offset written within the last
     PROMPT_MS, -1 where none was; `recent_at_most` the same by the newest of the brokers' records, where this
-    machine's clock may be ahead of theirs.
+    machine's clock may be ahead of theirs. `asked_at` is the farthest offset that was asked for.
     """
 
     start: int | Unseen | None = None
@@ -72,17 +72,20 @@ class LogView:
     unread: Unseen | None = None
     recent_from: int | Unseen | None = None
     recent_at_most: int | Unseen | None = None
+    asked_at: int = -1
 
     def waited(self, offset: int) -> int | Unseen:
         """Return the least age of the record at this offset, as far as it matters: 0, or PROMPT_MS."""
         if self.recent_from is None:
             return _AGE
         ages = set()
+        # The records right there may be compacted away.
+        first = max(offset, self.readable_at) if offset == self.asked_at else offset
         for recent in (self.recent_from, self.recent_at_most):
             if isinstance(recent, Unseen):
                 return recent
             if recent is not None:
-                ages.add(0 if 0 <= recent <= offset else PROMPT_MS)
+                ages.add(0 if 0 <= recent <= first else PROMPT_MS)
         return ages.pop() if len(ages) == 1 else CLOCK_UNSURE
 
     def readable(self, offset: int) -> bool | Unseen:

@@ -12,7 +12,7 @@ from kgroup.admin.discovery import Answers, ClusterView
 from kgroup.admin.models import CommitUnread, ItemError, OffsetRow, TopicDescription
 from kgroup.admin.read.offsets import Committed
 from kgroup.admin.refusals import code_name, refused
-from kgroup.admin.statuses import READ, PartitionStatus, Unseen, unknown
+from kgroup.admin.statuses import READ, Unseen, unknown
 from kgroup.domain import OffsetAndMetadata, TopicPartition, place_of
 from kgroup.errors import ErrorCode, KgroupError
 from kgroup.security.rights import DESCRIBE, on_group, on_topic
@@ -119,11 +119,11 @@ def share_rows(rows: Iterable[OffsetRow], found: ShareOffsets | None) -> tuple[O
 
 
 def _row(row: OffsetRow, found: ShareOffsets, place: TopicPartition) -> OffsetRow:
-    idle = row.status is not None and row.status.name == PartitionStatus.IDLE
     if place in found.lags:
         lag = found.lags[place]
+        nothing = row.lag is not None and row.unreadable == row.lag
         status = row.status if lag else READ
-        return replace(row, lag=lag, reason=None, status=status, unreadable=lag if idle else 0)
+        return replace(row, lag=lag, reason=None, status=status, unreadable=lag if nothing else 0)
     if place in found.failed:
         return _without_lag(row, CommitUnread(found.failed[place].message))
     if row.lag == 0 or row.gone:
