@@ -28,7 +28,7 @@ from kgroup.admin.refusals import code_name, refused
 from kgroup.admin.statuses import PROMPT_MS, Unseen
 from kgroup.domain import TopicPartition
 from kgroup.durations import utc
-from kgroup.errors import DecodeError, ErrorCode, KgroupError
+from kgroup.errors import ErrorCode, KgroupError
 from kgroup.security.rights import READ, on_topic
 
 if TYPE_CHECKING:
@@ -107,17 +107,19 @@ class Logs:
     clock: Clock | None = None
     views: dict[TopicPartition, LogView] = field(default_factory=dict)
 
-    def look(
-        self, offsets: Mapping[TopicPartition, Collection[int]], topics: Answers[TopicDescription]
-    ) -> None:
-        """Look at the logs of partitions from these offsets on: two requests per leader, mostly one.
+    def look(self, offsets: Offsets, topics: Answers[TopicDescription]) -> None:
+        """Look at the logs of partitions from these offsets on, mostly in one request per leader.
 
         A partition that cannot be read says why in its view; none is fatal for the others.
         """
-        for place in offsets:
+        pending = {}
+        for place, wanted in offsets.items():
             view = self.views.setdefault(place, LogView())
-            view.stable, view.unread = None, None
-        pending = {place: max(wanted) for place, wanted in offsets.items()}
+            view.stable, view.unread, view.nothing_from = None, None, -1
+            view.asked_at = max(wanted)
+            # What had a record behind it still has.
+            if view.asked_at > view.readable_at:
+                pending[place] = view.asked_at
         size = FIRST_BYTES
         for _ in range(ROUNDS):
             if not pending:
@@ -188,20 +190,11 @@ class Logs:
             if not isinstance(answer, KgroupError) and answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                 outside.append(place)
                 continue
-            if isinstance(answer, KgroupError) or answer.error_code:
-                error = (
-                    answer
-                    if isinstance(answer, KgroupError)
-                    else refused(
-                        answer.error_code, f"records of {place}", needs=[on_topic(READ, place.topic)]
-                    )
-                )
-                view.unread = Unseen(LOOK, code_name(error), f"{place}: {error.message}")
-                continue
             try:
+                answer = _records_of(place, answer)
                 found, after = first_readable(answer, offset)
-            except DecodeError as error:
-                view.unread = Unseen(LOOK, "NOT_READABLE", f"{place}: {error.message}")
+            except KgroupError as error:
+                view.unread = Unseen(LOOK, code_name(error), f"{place}: {error.message}")
                 continue
             if answer.last_stable_offset >= 0:
                 view.stable = answer.last_stable_offset
@@ -250,6 +243,15 @@ class Logs:
                     else Unseen(f"{attribute} offset", code_name(at), f"{place}: {at.message}")
                 )
                 setattr(self.views[place], attribute, seen)
+
+
+def _records_of(place: TopicPartition, answer: PartitionData | KgroupError) -> PartitionData:
+    """Return the answer with records; raise why there is none."""
+    if isinstance(answer, KgroupError):
+        raise answer
+    if answer.error_code:
+        raise refused(answer.error_code, f"records of {place}", needs=[on_topic(READ, place.topic)])
+    return answer
 
 
 def first_readable(answer: PartitionData, offset: int) -> tuple[int | None, int]:

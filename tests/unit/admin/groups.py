@@ -145,7 +145,8 @@ class Groups:
 
     Logs without an entry in `starts` are empty: they begin where they end. Logs without one in `stable` have
     no open transaction. `times` has the second of each record of a log, 1970 for all where there is no entry;
-    those of `unreadable` have no records, only markers. `started` has start offset and lag of share groups'
+    those of `unreadable` have no records, only markers, and those of `last_record` none from an offset on.
+    `started` has start offset and lag of share groups'
     partitions: (-1, None) where no start offset is set, a negative error code in the place of the lag where
     the broker reports one.
     """
@@ -162,6 +163,7 @@ class Groups:
         self.stable: dict[str, int] = {}
         self.times: dict[str, Sequence[int]] = {}
         self.unreadable: set[str] = set()
+        self.last_record: dict[str, int] = {}
         self.fake = fake
         fake.on(f.FetchRequest, self._records)
         fake.on(cgd.ConsumerGroupDescribeRequest, self._describe_consumer)
@@ -328,11 +330,12 @@ class Groups:
         stable, start = self.stable.get(name, end), self.starts.get(name, 0)
         if not start <= offset <= end:
             return f.PartitionData(partition_index=number, error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
+        last = 0 if name in self.unreadable else self.last_record.get(name, end)
         data = b"".join(
             encode_batch([LogRecord(None, b"v", timestamp_ms=1000 * self._second(name, at))], base_offset=at)
-            for at in range(offset, min(stable, offset + 3) if name not in self.unreadable else offset)
+            for at in range(offset, min(stable, offset + 3, last))
         )
-        if name in self.unreadable and offset < stable:
+        if last <= offset < stable:
             data = encode_batch([end_marker_record(True)], base_offset=stable - 1, control=True)
         return f.PartitionData(
             partition_index=number,
