@@ -85,8 +85,11 @@ def from_outside(facts: Facts) -> Iterator[Found]:
     alone = facts.state is not None and facts.state.kind == "simple"
     outside = [
         event
-        for event in facts.recent
-        if (event.kind in ("committed-outside", "committed-unowned") or (alone and event.kind == "committed"))
+        for event in facts.history or ()
+        if event.last_ms >= facts.since_ms
+        and (
+            event.kind in ("committed-outside", "committed-unowned") or (alone and event.kind == "committed")
+        )
         and event.last_ms - event.timestamp_ms >= REPEATED_MS
     ]
     if outside:

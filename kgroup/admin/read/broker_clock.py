@@ -30,6 +30,11 @@ class Clock:
         """Whether this machine's time is the brokers', as far as anything shows."""
         return self.newest_ms is None or self.here_ms - self.newest_ms <= AGREE_MS
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether the brokers have written what is still to come by this machine's clock."""
+        return self.newest_ms is not None and self.newest_ms - self.here_ms > BEHIND_MS
+
     def age_ms(self, written_ms: int) -> int:
         """Return the minimum age of a record that a coordinator wrote."""
         newest = self.here_ms if self.newest_ms is None else self.newest_ms
@@ -47,7 +52,7 @@ class Clock:
                 f"the newest record of {OFFSETS_TOPIC} is {apart:.0f} s old by this machine's clock: nothing "
                 "is committed, or this clock is ahead of the brokers'; ages are measured by their records"
             )
-        if apart * 1000 < -BEHIND_MS:
+        if self.is_behind:
             return f"this machine's clock is at least {-apart:.0f} s behind the brokers'"
         return None
 

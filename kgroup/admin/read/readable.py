@@ -44,8 +44,7 @@ CLOCK_UNSURE = Unseen(
     "clock",
     "CLOCK_UNSURE",
     "records wait, and for how long is not known: nothing was committed for a minute, or this machine's "
-    "clock is "
-    "ahead of the brokers'",
+    "clock is not the brokers'",
 )
 LOOK, TIMES = "readable records", "record times"
 AHEAD_MS = 60_000
@@ -72,6 +71,7 @@ class LogView:
     unread: Unseen | None = None
     recent_from: int | Unseen | None = None
     recent_at_most: int | Unseen | None = None
+    clock_is_behind: bool = False
     asked_at: int = -1
 
     def waited(self, offset: int) -> int | Unseen:
@@ -86,7 +86,9 @@ class LogView:
                 return recent
             if recent is not None:
                 ages.add(0 if 0 <= recent <= first else PROMPT_MS)
-        return ages.pop() if len(ages) == 1 else CLOCK_UNSURE
+        # A clock behind the brokers' shows only the least age: what looks young may be old.
+        unsure = len(ages) > 1 or (self.clock_is_behind and ages == {0})
+        return CLOCK_UNSURE if unsure else ages.pop()
 
     def readable(self, offset: int) -> bool | Unseen:
         """Return whether a record can be read from this offset to the last stable offset."""
@@ -143,6 +145,7 @@ class Logs:
         newest = self.clock.newest_ms
         for place, seen in self._recent(asked, topics, max(here_ms, newest or 0)):
             self.views[place].recent_from = seen
+            self.views[place].clock_is_behind = self.clock.is_behind
         if not self.clock.sure and newest is not None:
             for place, seen in self._recent(asked, topics, newest):
                 self.views[place].recent_at_most = seen
