@@ -1,4 +1,4 @@
-"""The status of a partition: one judgement, which every command reads (docs/statuses.md).
+"""The status of a partition: one judgement, which every command reads (docs/findings.md).
 
 `status_of` is pure and total: it asks the rules of `RULES` in order, and the first that holds names the
 status. A rule that needs an unseen fact ends in `unknown`, which names the fact. So seeing less never turns a

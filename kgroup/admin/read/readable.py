@@ -1,5 +1,5 @@
 """What can be read of the logs: where they begin, where readers of committed records stop, and whether any
-record is left from an offset on (docs/statuses.md).
+record is left from an offset on (docs/findings.md).
 
 The distance to the end of a log counts offsets. Control records, aborted and compacted records have offsets
 too, and nobody reads them.
