@@ -1,0 +1,103 @@
+"""The exam itself: states in batches, each in a cluster of its own, and the faults that the judges find."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from .asking import Asked, asked
+from .judging import Answers, Fault, faults
+from .machine import Machine
+from .playing import Group, played
+from .states import DIMENSIONS, State, drawn
+
+BATCH = 100
+VIEWS = (
+    *((visibility, "right") for visibility in DIMENSIONS["visibility"]),
+    ("all", "ahead"),
+    ("all", "behind"),
+)
+"""Who looks at each batch: one after the other, the one who sees all first."""
+
+
+@dataclass
+class Marks:
+    """What was found: faults by state, and how much was asked."""
+
+    states: int = 0
+    found: list[tuple[State, Fault]] = field(default_factory=list)
+    pairs: Counter[tuple[str, str]] = field(default_factory=Counter)
+    wrong: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+
+def batches(seeds: Iterable[int]) -> Iterator[list[State]]:
+    """The states of these seeds, as many as one cluster has."""
+    batch: list[State] = []
+    for seed in seeds:
+        batch.append(drawn(seed))
+        if len(batch) == BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def examined(
+    states: Sequence[State], views: Sequence[tuple[str, str]] = VIEWS, alone: int = 5
+) -> Iterator[tuple[State, list[Fault]]]:
+    """Play these states in one cluster, ask who looks, and yield each state with its faults."""
+    machine = Machine()
+    try:
+        groups = played(machine, states)
+        names = [group.name for group in groups]
+        looked: list[Asked] = []
+        for number, (visibility, clock) in enumerate(views):
+            looked.append(asked(machine, names, visibility, clock, names[:alone] if not number else ()))
+        for group in groups:
+            yield from _judged(group, looked)
+    finally:
+        machine.close()
+
+
+def _judged(group: Group, looked: Sequence[Asked]) -> Iterator[tuple[State, list[Fault]]]:
+    full: Answers | None = None
+    for each in looked:
+        state = group.state.but(visibility=each.visibility, clock=each.clock)
+        yield state, list(faults(group, each, full))
+        if full is None:
+            full = Answers.of(group.name, each)
+
+
+def replayed(state: State) -> list[Fault]:
+    """The faults of one state, alone in its cluster."""
+    seen = (("all", "right"),)
+    view = (state.visibility, state.clock)
+    for found, bad in examined([state], seen if view in seen else (*seen, view), alone=1):
+        if (found.visibility, found.clock) == view:
+            return bad
+    raise AssertionError("every state is looked at")
+
+
+def shrunk(state: State, still: Callable[[State], bool]) -> State:
+    """The same fault with the fewest dimensions that differ from the sound default."""
+    for name in list(state.odd):
+        smaller = state.but(**{name: DIMENSIONS[name][0]})
+        if still(smaller):
+            state = smaller
+    if state.seed and still(State(state.values, 0)):
+        state = State(state.values, 0)
+    return state
+
+
+def marked(seeds: Iterable[int], views: Sequence[tuple[str, str]] = VIEWS) -> Marks:
+    """Mark the answers about the states of these seeds."""
+    marks = Marks()
+    for batch in batches(seeds):
+        for state, bad in examined(batch, views):
+            marks.states += 1
+            marks.pairs.update(state.pairs)
+            if bad:
+                marks.wrong.update(state.pairs)
+            marks.found += [(state, fault) for fault in bad]
+    return marks
