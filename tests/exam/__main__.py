@@ -8,7 +8,7 @@ import sys
 import time
 from collections import Counter, defaultdict
 
-from .exam import Marks, marked, replayed, shrunk
+from .exam import VIEWS, Marks, marked, replayed, shrunk
 from .judging import JUDGES, Fault
 from .states import State
 
@@ -22,17 +22,33 @@ def main() -> int:
     options.add_argument("--count", type=int, default=1000, help="how many states")
     options.add_argument("--first", type=int, default=1, help="the first seed")
     options.add_argument("--replay", help="one state, as a failure prints it")
+    options.add_argument("--mutants", action="store_true", help="remove each rule and check, one by one")
+    options.add_argument("--full-sight", action="store_true", help="one viewer only, who sees all")
     options.add_argument("--no-shrink", action="store_true", help="print failures as they were found")
     given = options.parse_args()
     if given.replay is not None:
         bad = replayed(State.parse(given.replay))
         print(*(f"{fault.judge}: {fault.why}" for fault in bad), sep="\n")
         return 1 if bad else 0
+    if given.mutants:
+        return mutants()
     began = time.perf_counter()
-    marks = marked(range(given.first, given.first + given.count))
+    views = VIEWS[:1] if given.full_sight else VIEWS
+    marks = marked(range(given.first, given.first + given.count), views)
     print(f"{marks.states} answers about {given.count} states, {time.perf_counter() - began:.0f} s")
     report(marks, shrink=not given.no_shrink)
     return 1 if marks.found else 0
+
+
+def mutants() -> int:
+    """Print of each mutant whether the exam fails with it."""
+    from .mutants import chosen, survivors
+
+    alive = 0
+    for name, lives in survivors(chosen()):
+        print(f"{'LIVES' if lives else 'found'}  {name}", flush=True)
+        alive += lives
+    return 1 if alive else 0
 
 
 def kind_of(fault: Fault) -> str:

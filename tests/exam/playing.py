@@ -84,7 +84,8 @@ class Part:
 
     def readable(self, offset: int) -> list[Entry]:
         """What a reader of committed records gets from this offset on."""
-        return [e for e in self.entries if e.kind == "data" and max(offset, self.start) <= e.offset < self.stable]
+        first, stable = max(offset, self.start), self.stable
+        return [e for e in self.entries if first <= e.offset < stable and e.kind == "data"]
 
 
 @dataclass
@@ -390,6 +391,7 @@ class Group:
         assert code == 0, answer
         written = max((e.ms for e in part.entries if e.offset < offset), default=self.machine.now_ms)
         part.commits.append(Commit(offset, self.machine.now_ms, written, member is not None))
+        part.rebuilt = False
         if member is None:
             self.outside_ms.append(self.machine.now_ms)
 

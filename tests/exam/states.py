@@ -110,6 +110,8 @@ def possible(state: State) -> State:
     if state.commits == "outside" and state.owner != "none":
         # A group with members refuses a commit of none.
         state = state.but(commits="fresh")
+    if state.commits == "other-id" and state.log in ("deleted", "recreated"):
+        state = state.but(commits="fresh")
     if state.protocol == "classic" and state.owner == "left":
         # A classic static member that stops says nothing: it is a dead one.
         state = state.but(owner="dead-static")

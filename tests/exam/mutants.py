@@ -1,0 +1,75 @@
+"""Each rule and each check removed by hand: the exam must notice, or it examines nothing there."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from unittest import mock
+
+from .asking import asked
+from .judging import Fault, faults
+from .machine import Machine
+from .playing import Group, played
+from .states import State, drawn
+
+STATUSES = "kgroup.admin.read.statuses"
+TABLES = (
+    ("kgroup.admin.read.findings", "_CHECKS"),
+    ("kgroup.admin.diagnose.checks", "_LOOKS"),
+    ("kgroup.admin.diagnose.checks", "_BY_STATUS"),
+)
+"""The tables of checks by code, or by status."""
+OTHERS = (("kgroup.admin.diagnose.checks", "stopped"), ("kgroup.admin.diagnose.checks", "unread"))
+"""Checks that stand in no table."""
+ELSEWHERE = frozenset(
+    {
+        "KG105", "KG106", "KG107", "KG108", "KG109", "KG113", "KG116", "KG117", "KG118", "KG201", "KG211",
+        "KG303", "KG304", "KG313", "KG314", "KG315", "KG316", "KG317", "KG318",
+    }
+)  # fmt: off
+"""Codes about what no state of the exam has yet, or that are information: other tests show them."""
+
+
+def mutants() -> Iterator[tuple[str, mock._patch[object]]]:
+    """Yield each mutant's name, and the patch that makes it."""
+    rules = import_module(STATUSES).RULES
+    for rule in rules:
+        left = tuple(each for each in rules if each is not rule)
+        yield f"status{rule.__name__}", mock.patch(f"{STATUSES}.RULES", left)
+    for module, name in TABLES:
+        table = getattr(import_module(module), name)
+        for key in table:
+            if key not in ELSEWHERE:
+                rest = {k: v for k, v in table.items() if k != key}
+                yield f"{name}[{key}]", mock.patch(f"{module}.{name}", rest)
+    for module, name in OTHERS:
+        yield name, mock.patch(f"{module}.{name}", lambda *_: iter(()))
+
+
+def survivors(states: Sequence[State]) -> Iterator[tuple[str, bool]]:
+    """Yield each mutant with whether these states let it live: no fault is found that is not there without."""
+    machine = Machine()
+    with contextlib.closing(machine):
+        groups = played(machine, states)
+        before = _found(machine, groups)
+        for name, patch in mutants():
+            with patch:
+                yield name, _found(machine, groups) <= before
+
+
+def _found(machine: Machine, groups: Sequence[Group]) -> set[tuple[str, Fault]]:
+    answers = asked(machine, [group.name for group in groups], "all", "right")
+    return {(group.name, fault) for group in groups for fault in faults(group, answers, None)}
+
+
+def chosen(count: int = 150) -> list[State]:
+    """States of every kind: drawn, and each value of each dimension alone."""
+    from .states import PLAYED, DIMENSIONS, SOUND, possible
+
+    single = [
+        possible(State(SOUND.but(**{name: value}).values, seed))
+        for seed, name in enumerate(PLAYED)
+        for value in DIMENSIONS[name]
+    ]
+    return [*single, *(drawn(seed) for seed in range(50_000, 50_000 + count - len(single)))]
