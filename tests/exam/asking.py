@@ -6,7 +6,6 @@ import contextlib
 import io
 import json
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +17,8 @@ import kgroup.client.transport
 from kgroup.broker.embedded import EmbeddedTransport
 from kgroup.cli.frame.tree import run
 from kgroup.client.retry import Retry
+from kgroup.errors import Unreachable
+from kgroup.protocol.codec import Message
 
 from .machine import NOW_MS, Machine
 
@@ -33,7 +34,18 @@ class Door:
 
     def __init__(self, inner: EmbeddedTransport) -> None:
         self._inner = inner
-        self.request, self.versions, self.nodes = inner.request, inner.versions, inner.nodes
+        self.versions = inner.versions
+
+    def nodes(self) -> Mapping[int, tuple[str, int]]:
+        """Return the brokers that are up."""
+        down = self._inner.cluster.down
+        return {node: at for node, at in self._inner.nodes().items() if node not in down}
+
+    def request(self, node: int | None, message: Message, **options: Any) -> Message:
+        """Return a broker's answer; raise Unreachable for one that is down."""
+        if node in self._inner.cluster.down:
+            raise Unreachable(f"broker {node} does not answer", "")
+        return self._inner.request(node, message, **options)
 
     def end_within(self, seconds: float) -> None:
         """Do nothing: there is no waiting for a network."""
@@ -141,5 +153,7 @@ def asked(
     return found
 
 
-if __name__ == "__main__":
-    sys.exit("python -m tests.exam")
+def asked_twice(machine: Machine, groups: Sequence[str]) -> Ran:
+    """Have the doctor look at these groups for two seconds of the machine's time."""
+    with seen(machine, "all", "right"):
+        return ran("doctor", *groups, "--patience", "2s")

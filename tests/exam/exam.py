@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from .asking import Asked, asked
-from .judging import Answers, Fault, faults
+from .asking import Asked, asked, asked_twice
+from .judging import Answers, Fault, faults, stuck
 from .machine import Machine
 from .playing import Group, played
 from .states import DIMENSIONS, State, drawn
@@ -56,6 +56,11 @@ def examined(
             looked.append(asked(machine, names, visibility, clock, names[:alone] if not number else ()))
         for group in groups:
             yield from _judged(group, looked)
+        waiting = [g for g in groups if g.moving and g.classic and g.state.membership == "stuck"]
+        if waiting:
+            later = asked_twice(machine, [group.name for group in waiting])
+            for group in waiting:
+                yield group.state, list(stuck(group, later))
     finally:
         machine.close()
 
@@ -73,10 +78,8 @@ def replayed(state: State) -> list[Fault]:
     """The faults of one state, alone in its cluster."""
     seen = (("all", "right"),)
     view = (state.visibility, state.clock)
-    for found, bad in examined([state], seen if view in seen else (*seen, view), alone=1):
-        if (found.visibility, found.clock) == view:
-            return bad
-    raise AssertionError("every state is looked at")
+    looked = examined([state], seen if view in seen else (*seen, view), alone=1)
+    return [fault for found, bad in looked if (found.visibility, found.clock) == view for fault in bad]
 
 
 def shrunk(state: State, still: Callable[[State], bool]) -> State:

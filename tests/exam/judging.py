@@ -110,7 +110,8 @@ def _doctor(group: Group, found: Answers, truth: Truth) -> Iterator[Fault]:
     for expected in truth.broken:
         if not expected & codes:
             yield Fault("doctor", f"none of {sorted(expected)} among {sorted(codes)}")
-    if not truth.broken and truth.sick is False and _calm(truth):
+    there = all(part.exists for part in group.parts.values())
+    if not truth.broken and truth.sick is False and _calm(truth) and there:
         noise = sorted(
             f"{each['code']} {each['message'][:80]}"
             for each in found.doctor["findings"]
@@ -118,6 +119,14 @@ def _doctor(group: Group, found: Answers, truth: Truth) -> Iterator[Fault]:
         )
         if noise and group.state.membership == "stable" and group.members:
             yield Fault("doctor", f"alarm in a sound state: {noise}")
+
+
+def stuck(group: Group, ran: Ran) -> Iterator[Fault]:
+    """Yield what is wrong about a classic group that rebalanced during all of a longer look."""
+    doctor = ran.by_group().get(group.name)
+    codes = {each["code"] for each in doctor["findings"]} if doctor else set()
+    if doctor is None or doctor["verdict"] != "sick" or "KG112" not in codes:
+        yield Fault("doctor", f"a rebalance that waits for members all the while: {sorted(codes)}")
 
 
 def _calm(truth: Truth) -> bool:

@@ -23,15 +23,21 @@ NOW_MS = 1_800_000_000_000
 """The moment at which the commands look."""
 BEGIN_MS = NOW_MS - 7_200_000
 HOUR_MS = 3_600_000
+FULL = 3
+"""As many members as a group may have."""
 SETTINGS = {
     "group.initial.rebalance.delay.ms": "100",
     "group.max.session.timeout.ms": str(HOUR_MS),
     "group.consumer.max.session.timeout.ms": str(HOUR_MS),
     "group.consumer.session.timeout.ms": str(HOUR_MS),
     "group.consumer.assignment.interval.ms": "0",
+    "group.max.size": str(FULL),
+    "group.consumer.max.size": str(FULL),
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "super.users": "User:root",
 }
+DOWN = 1
+"""The broker that may be down: it leads each topic's second partition."""
 PREFIX = "x"
 """Every topic and group of the exam begins so."""
 
@@ -52,11 +58,11 @@ class Slot:
 
 
 class Machine:
-    """A cluster of one broker, and what is planned to happen in it."""
+    """A cluster of three brokers, and what is planned to happen in it; the first coordinates every group."""
 
     def __init__(self) -> None:
         self.clock = ManualClock(BEGIN_MS)
-        self.cluster = Cluster(config=SETTINGS, offsets_partitions=1, seed=45, clock=self.clock)
+        self.cluster = Cluster(config=SETTINGS, brokers=3, offsets_partitions=1, seed=45, clock=self.clock)
         self.transport = EmbeddedTransport(self.cluster)
         self._planned: list[tuple[int, int, Callable[[], None]]] = []
         self._order = count()
@@ -162,6 +168,7 @@ class Machine:
 
     def seen_by(self, visibility: str) -> EmbeddedTransport:
         """A transport for one who lacks the rights that `visibility` names; for "all", who has them all."""
-        if visibility == "all":
+        self.cluster.down = {DOWN} if visibility == "broker" else set()
+        if visibility in ("all", "broker"):
             return self.transport
         return EmbeddedTransport(self.cluster, Principal("User", visibility))

@@ -141,7 +141,8 @@ class Group:
         """The members: the first owns the subject."""
         state = self.state
         both = (self.main, self.side)
-        instance = f"{self.name}-a" if state.owner in ("dead-static", "left") else None
+        static = state.owner in ("dead-static", "left") or state.membership == "shared-id"
+        instance = f"{self.name}-a" if static else None
         first = Member("a", both, instance)
         members = [first] if state.others == "alone" else [first, Member("b", both)]
         if state.subscription == "two-applications":
@@ -563,15 +564,29 @@ class Group:
 
     def _unrest(self) -> None:
         """Members that come and go, or a rebalance that goes on while the commands look."""
-        if self.state.membership == "rebalance":
-            self._at(2_000, self._third)
+        membership = self.state.membership
+        if membership in ("rebalance", "stuck", "full"):
+            self._at({"rebalance": 2_000, "stuck": 200_000, "full": 600_000}[membership], self._third)
+            return
+        if membership == "shared-id":
+            for round_ in range(4):
+                self._at(200_000 - round_ * 40_000, self._taken_over)
             return
         for round_ in range(4):
             self._at(200_000 - round_ * 40_000, self._third)
             self._at(200_000 - round_ * 40_000 - 15_000, self._third_goes)
 
+    def _taken_over(self) -> None:
+        """Another process joins with the instance id of the first member, which is fenced."""
+        member = next(m for m in self.members if m.instance is not None)
+        member.member_id = ""
+        answer = self._send_join(member).of(JoinGroupResponse)
+        assert answer.error_code == 0, answer
+        member.member_id, member.epoch = answer.member_id, answer.generation_id
+
     def _third(self) -> None:
-        self.moving = self.state.membership == "rebalance"
+        self.moving = self.state.membership in ("rebalance", "stuck")
+        settles = not self.moving
         member = Member("c", (self.side,))
         if self.classic:
             slot = self._send_join(member)
@@ -579,7 +594,7 @@ class Group:
             member.member_id = answer.member_id
             slots = [(member, self._send_join(member))]
             self.members.append(member)
-            if self.state.membership == "flapping":
+            if settles:
                 slots += [(m, self._send_join(m)) for m in self.members[:-1]]
                 self.machine.at(self.machine.now_ms + 200, lambda: self._sync(slots))
         else:
@@ -587,7 +602,7 @@ class Group:
             member.epoch = 0
             self.members.append(member)
             self._beat(member, first=True)
-            if self.state.membership == "flapping":
+            if settles:
                 self._settle()
 
     def _third_goes(self) -> None:

@@ -26,11 +26,11 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
         "deleted",
         "recreated",
     ),
-    "membership": ("stable", "flapping", "rebalance"),
+    "membership": ("stable", "flapping", "rebalance", "stuck", "full", "shared-id"),
     "since": ("45", "5", "20", "120", "400", "1200"),
     "others": ("busy", "quiet", "alone"),
     "delay": ("prompt", "lazy"),
-    "visibility": ("all", "history", "read", "topics", "groups", "settings"),
+    "visibility": ("all", "history", "read", "topics", "groups", "settings", "broker"),
     "clock": ("right", "ahead", "behind"),
 }
 """The values of each dimension; the first is the sound one. `since`: seconds since what went wrong did."""
@@ -115,6 +115,9 @@ def possible(state: State) -> State:
     if state.protocol == "classic" and state.owner == "left":
         # A classic static member that stops says nothing: it is a dead one.
         state = state.but(owner="dead-static")
+    if state.membership == "shared-id" and state.protocol == "consumer":
+        # A second process with a member's instance id is refused while that one lives.
+        state = state.but(membership="flapping")
     if state.membership != "stable" and (state.owner == "none" or state.others == "alone"):
         state = state.but(membership="stable")
     return state

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from kgroup.domain import TopicPartition
 
-from .machine import NOW_MS
+from .machine import FULL, NOW_MS
 from .playing import POLL_MS, Group, Part
 
 PROMPT_MS, SUSPECT_MS, OPEN_MS = 15_000, 30_000, 15_000
@@ -29,11 +29,12 @@ class Truth:
     waits: frozenset[TopicPartition]
     work: frozenset[TopicPartition]
     broken: tuple[frozenset[str], ...]
+    stuck: bool = False
 
     @property
     def sick(self) -> bool | None:
         """Whether the verdict is an error; None near a bound."""
-        must = any(all(w == "error" for _, w in said) for said in self.statuses.values())
+        must = self.stuck or any(all(w == "error" for _, w in said) for said in self.statuses.values())
         may = any(any(w == "error" for _, w in said) for said in self.statuses.values())
         return True if must else None if may else False
 
@@ -52,7 +53,9 @@ def truth_of(group: Group) -> Truth:
         if part.exists and waiting:
             if NOW_MS - waiting[0].ms >= PROMPT_MS - NEAR:
                 waits.add(place)
-    return Truth(statuses, frozenset(waits), frozenset(work), tuple(_broken(group)))
+    # A classic group that rebalances is stuck only by a second look, after a while.
+    stuck = group.moving and group.state.membership == "stuck" and not group.classic
+    return Truth(statuses, frozenset(waits), frozenset(work), tuple(_broken(group)), stuck)
 
 
 def _in_scope(group: Group, part: Part) -> bool:
@@ -121,7 +124,7 @@ def _of_settled(group: Group, part: Part) -> list[Said]:
         return [("absent", "warn")]
     if committed is None:
         since = owner.got_ms[part.place]
-        came = [e.ms for e in waiting if e.ms >= since]
+        came = [e.ms for e in waiting if e.ms > since]
         if not came:
             return [("not-begun", "info")]
         return [("not-begun", w) for w in _around(NOW_MS - came[0], POLL_MS, "info", "error")]
@@ -187,6 +190,12 @@ def _broken(group: Group) -> list[frozenset[str]]:
         found.append(frozenset({"KG120"}))
     if state.membership == "flapping" and group.members:
         found.append(frozenset({"KG111"}))
+    if state.membership == "stuck" and group.moving and not group.classic:
+        found.append(frozenset({"KG112"}))
+    if state.membership == "full" and len(group.members) == FULL:
+        found.append(frozenset({"KG117"}))
+    if state.membership == "shared-id" and group.members:
+        found.append(frozenset({"KG110"}))
     if any(m.left for m in group.members):
         found.append(frozenset({"KG103"}))
     return found
