@@ -111,9 +111,7 @@ def seen(machine: Machine, visibility: str, clock: str) -> Iterator[None]:
         patched.enter_context(
             mock.patch.object(kgroup.client.transport, "SocketTransport", lambda connection: Door(transport))
         )
-        patched.enter_context(
-            mock.patch.object(time, "time_ns", lambda: (machine.now_ms + skew) * 1_000_000)
-        )
+        patched.enter_context(mock.patch.object(time, "time_ns", lambda: (machine.now_ms + skew) * 1_000_000))
         where = {"KGROUP_CONFIG": f"{home}/none.toml", "XDG_CONFIG_HOME": home, "HOME": home}
         patched.enter_context(mock.patch.dict(os.environ, where))
         yield

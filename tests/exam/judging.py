@@ -9,7 +9,7 @@ from typing import Any
 from kgroup.domain import TopicPartition
 
 from .asking import Asked, Ran
-from .machine import NOW_MS
+from .machine import DOWN, NOW_MS
 from .playing import Group
 from .truth import Said, Truth, truth_of
 
@@ -90,6 +90,8 @@ def faults(group: Group, asked: Asked, full: Answers | None) -> Iterator[Fault]:
         yield from _statuses(group, found, truth)
     else:
         yield from _knocked_out(found, full, asked)
+        if asked.visibility == "broker":
+            yield from _leaderless(group, found)
     yield from _commands(group, found, truth, asked)
 
 
@@ -139,7 +141,9 @@ def _errors(truth: Truth) -> str:
 
 
 def _shown(truth: Truth) -> str:
-    return "; ".join(f"{p}: {'|'.join('/'.join(s) for s in sorted(said))}" for p, said in truth.statuses.items())
+    return "; ".join(
+        f"{p}: {'|'.join('/'.join(s) for s in sorted(said))}" for p, said in truth.statuses.items()
+    )
 
 
 def _statuses(group: Group, found: Answers, truth: Truth) -> Iterator[Fault]:
@@ -151,12 +155,14 @@ def _statuses(group: Group, found: Answers, truth: Truth) -> Iterator[Fault]:
             if said is None:
                 yield Fault("statuses", f"{command}: no row of {_kind(place)}: {_words(expected)}")
             elif said not in expected:
-                if command != "doctor" and said == (UNKNOWN, UNKNOWN):
-                    if found.unseen.get(place) == "history" and place in truth.waits:
-                        continue
+                waits = found.unseen.get(place) == "history" and place in truth.waits
+                if command != "doctor" and waits:
+                    continue
                 if command != "doctor" and _decided_by_history(said, expected):
                     continue
-                yield Fault("statuses", f"{command}: {_kind(place)} is {'/'.join(said)}, not {_words(expected)}")
+                yield Fault(
+                    "statuses", f"{command}: {_kind(place)} is {'/'.join(said)}, not {_words(expected)}"
+                )
     for place, said in found.said.items():
         # While it rebalances, what its members subscribe to may be shown or not.
         if place not in truth.statuses and not (group.moving and place in group.parts):
@@ -171,6 +177,15 @@ def _decided_by_history(said: Said, expected: frozenset[Said]) -> bool:
         return weight == "info"
     # An offset of a former topic looks as any other one without the history.
     return "recreated" in names
+
+
+def _leaderless(group: Group, found: Answers) -> Iterator[Fault]:
+    """Yield partitions that the broker leads that is down, and that are not called so."""
+    for command, rows in (("doctor", found.said), ("describe", found.described), ("lag", found.lagged)):
+        for place, said in rows.items():
+            led = group.machine.cluster.leader_of(*place) == DOWN and group.parts[place].exists
+            if led and said[0] != "unleadered":
+                yield Fault("statuses", f"{command} without its leader: {_kind(place)} is {'/'.join(said)}")
 
 
 def _words(expected: frozenset[Said]) -> str:
@@ -198,9 +213,7 @@ def _commands(group: Group, found: Answers, truth: Truth, asked: Asked) -> Itera
             a, b = left[place], right[place]
             history = one == "doctor" and (b[0] == UNKNOWN or _decided_by_history(b, frozenset({a})))
             if a != b and not history:
-                yield Fault(
-                    "commands", f"{_kind(place)}: {one} says {'/'.join(a)}, {other} {'/'.join(b)}"
-                )
+                yield Fault("commands", f"{_kind(place)}: {one} says {'/'.join(a)}, {other} {'/'.join(b)}")
     if asked.visibility != "all":
         if found.over == "ok" and truth.work:
             yield Fault("commands", "lag --fail-above 0 passes although records wait")
@@ -224,7 +237,9 @@ def _commands(group: Group, found: Answers, truth: Truth, asked: Asked) -> Itera
         yield Fault("commands", f"wait --for lag=0 held: {found.held}; {_works(truth)}")
     for lag, wait in (asked.alone[group.name],) if group.name in asked.alone else ():
         if (lag.code == 0) != (wait.code == 0) or (not bare and (lag.code == 0) == bool(truth.work)):
-            yield Fault("commands", f"lag --fail-above 0 ends with {lag.code}, wait with {wait.code}: {_works(truth)}")
+            yield Fault(
+                "commands", f"lag --fail-above 0 ends with {lag.code}, wait with {wait.code}: {_works(truth)}"
+            )
 
 
 def _works(truth: Truth) -> str:
@@ -249,7 +264,9 @@ def _knocked_out(found: Answers, full: Answers, asked: Asked) -> Iterator[Fault]
         for place, said in rows.items():
             was = before.get(place)
             if was is None and said[1] != UNKNOWN:
-                yield Fault("knock-out", f"{command} without {label}: {_kind(place)} appears as {'/'.join(said)}")
+                yield Fault(
+                    "knock-out", f"{command} without {label}: {_kind(place)} appears as {'/'.join(said)}"
+                )
             if was is not None and said != was and said[1] != UNKNOWN:
                 yield Fault(
                     "knock-out",

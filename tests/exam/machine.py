@@ -112,9 +112,7 @@ class Machine:
 
     def create_topic(self, name: str, partitions: int, **config: str) -> None:
         configs = tuple(CreatableTopicConfig(name=k.replace("_", "."), value=v) for k, v in config.items())
-        wanted = CreatableTopic(
-            name=name, num_partitions=partitions, replication_factor=1, configs=configs
-        )
+        wanted = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=configs)
         answer = self.transport.request(0, CreateTopicsRequest(topics=(wanted,)))
         assert [each.error_code for each in answer.topics] == [0], answer  # type: ignore[attr-defined]
 
@@ -134,9 +132,7 @@ class Machine:
     def _grant(self) -> None:
         def may(user: str, kind: ResourceType, name: str, *operations: Operation) -> Iterable[Acl]:
             for each in operations:
-                yield Acl(
-                    kind, name, PatternType.PREFIXED, f"User:{user}", "*", each, Permission.ALLOW
-                )
+                yield Acl(kind, name, PatternType.PREFIXED, f"User:{user}", "*", each, Permission.ALLOW)
 
         o, t, g = Operation, ResourceType.TOPIC, ResourceType.GROUP
         rules: list[Acl] = []

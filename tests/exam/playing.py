@@ -76,7 +76,9 @@ class Part:
     @property
     def stable(self) -> int:
         """The last stable offset."""
-        return min((e.offset for e in self.entries if e.kind == "open" and e.offset >= self.start), default=self.end)
+        return min(
+            (e.offset for e in self.entries if e.kind == "open" and e.offset >= self.start), default=self.end
+        )
 
     @property
     def committed(self) -> int | None:
@@ -173,7 +175,10 @@ class Group:
         slots: list[tuple[Member, Slot]] = []
         for member in members:
             slot = self._send_join(member)
-            if isinstance(slot.answer, JoinGroupResponse) and slot.answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+            if (
+                isinstance(slot.answer, JoinGroupResponse)
+                and slot.answer.error_code == ErrorCode.MEMBER_ID_REQUIRED
+            ):
                 member.member_id = slot.answer.member_id
                 slot = self._send_join(member)
             slots.append((member, slot))
@@ -223,7 +228,7 @@ class Group:
         self.rebalances.append(self.machine.now_ms)
 
     def _plan_of_leader(self, members: Sequence[Member]) -> dict[str, frozenset[Place]]:
-        """What the leader assigns, as it knows the topics: one member has the main topic, the other the side."""
+        """What the leader assigns: one member has the main topic, the other one the side."""
         known = [place for place in self.parts if place.partition < 2]
         plan: dict[str, set[Place]] = {m.name: set() for m in members}
         for place in known:
@@ -266,7 +271,8 @@ class Group:
         names = {topic_id: topic for topic, topic_id in ids.items()}
         owned = tuple(
             cgh.TopicPartitions(
-                topic_id=ids[topic], partitions=tuple(p.partition for p in sorted(member.owned) if p.topic == topic)
+                topic_id=ids[topic],
+                partitions=tuple(p.partition for p in sorted(member.owned) if p.topic == topic),
             )
             for topic in ids
             if any(p.topic == topic for p in member.owned)
@@ -326,9 +332,14 @@ class Group:
         if kind == "data":
             log.append(records, timestamp_ms=now)
         else:
-            producer = 9_000 + abs(hash(place)) % 1000
+            producer = 9_000
             log.append(
-                records, timestamp_ms=now, producer_id=producer, producer_epoch=0, base_sequence=0, transactional=True
+                records,
+                timestamp_ms=now,
+                producer_id=producer,
+                producer_epoch=0,
+                base_sequence=0,
+                transactional=True,
             )
             if kind != "open":
                 log.append(
@@ -468,7 +479,9 @@ class Group:
             if batch.last_offset < last and batch.base_offset >= first:
                 log._batches[number] = rebuild_batch(batch, batch.records[-1:])
         kept = {Batch(raw).last_offset for raw in log._batches}
-        part.entries = [e for e in part.entries if e.offset < first or e.offset in kept or e.offset > last - 10]
+        part.entries = [
+            e for e in part.entries if e.offset < first or e.offset in kept or e.offset > last - 10
+        ]
 
     def _grow(self) -> None:
         self.machine.cluster.add_partitions(self.main, 3)
@@ -480,7 +493,7 @@ class Group:
 
     def _delete(self) -> None:
         self.machine.cluster.delete_topic(self.main)
-        for place, part in self.parts.items():
+        for place in self.parts:
             if place.topic == self.main:
                 self.parts[place] = Part(place, exists=False)
         if self.state.log == "recreated":

@@ -1,4 +1,4 @@
-"""What is true of a state, by what was played: a status for each partition, and what is broken in the group."""
+"""What is true of a state, by what was played: each partition's status, and what is broken in the group."""
 
 from __future__ import annotations
 
@@ -50,9 +50,8 @@ def truth_of(group: Group) -> Truth:
         waiting = part.readable(part.committed if part.committed is not None else part.start)
         if part.exists and (waiting or part.stable < part.end):
             work.add(place)
-        if part.exists and waiting:
-            if NOW_MS - waiting[0].ms >= PROMPT_MS - NEAR:
-                waits.add(place)
+        if part.exists and waiting and NOW_MS - waiting[0].ms >= PROMPT_MS - NEAR:
+            waits.add(place)
     # A classic group that rebalances is stuck only by a second look, after a while.
     stuck = group.moving and group.state.membership == "stuck" and not group.classic
     return Truth(statuses, frozenset(waits), frozenset(work), tuple(_broken(group)), stuck)
@@ -64,7 +63,7 @@ def _in_scope(group: Group, part: Part) -> bool:
     if group.moving and group.classic:
         return False  # what members subscribe to is not shown meanwhile
     if not part.exists:
-        # Brokers omit what a member of a consumer group has of a topic that is gone; a pattern does not match it.
+        # Brokers omit what a consumer group's member has of a topic that is gone; no pattern matches it.
         return any(m.regex is None and part.place.topic in m.topics for m in group.members) and (
             group.classic and group.owner(part.place) is not None
         )
@@ -139,7 +138,9 @@ def _of_reader(group: Group, part: Part) -> list[Said]:
         return []
     waiting = part.readable(committed)
     waited = NOW_MS - waiting[0].ms
-    since = max(part.commits[-1].ms, max(owner.got_ms.values()) if group.classic else owner.got_ms[part.place])
+    since = max(
+        part.commits[-1].ms, max(owner.got_ms.values()) if group.classic else owner.got_ms[part.place]
+    )
     began = max(since, waiting[0].ms)
     alone = NOW_MS - began
     rest = [p for p in group.parts.values() if p is not part and p.commits and p.exists]
@@ -147,8 +148,10 @@ def _of_reader(group: Group, part: Part) -> list[Said]:
     delays = [p.commits[-1].ms - p.commits[-1].written_ms for p in (*rest, part)]
     found: list[Said] = []
     for usual in {min(delays), max(delays)}:
-        for slack in (-NEAR, 0, NEAR):
-            found.append(_reading(waited + slack, alone + slack, newest - began + slack, usual))
+        found += [
+            _reading(waited + slack, alone + slack, newest - began + slack, usual)
+            for slack in (-NEAR, 0, NEAR)
+        ]
     older = [
         p
         for p in rest
