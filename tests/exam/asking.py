@@ -151,6 +151,15 @@ def asked(
     return found
 
 
+def asked_shortly(machine: Machine, groups: Sequence[str], visibility: str) -> Asked:
+    """Ask only the doctor, and what it is compared with."""
+    with seen(machine, visibility, "right"):
+        rows = ran("describe", *groups)
+        none = Ran((), 0, "{}", "")
+        doctor = ran("doctor", *groups, "--patience", "0s")
+    return Asked(visibility, "right", doctor, rows, rows, none, none)
+
+
 def asked_twice(machine: Machine, groups: Sequence[str]) -> Ran:
     """Have the doctor look at these groups for two seconds of the machine's time."""
     with seen(machine, "all", "right"):

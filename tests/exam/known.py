@@ -5,6 +5,29 @@ import re
 KNOWN: tuple[re.Pattern[str], ...] = tuple(
     map(
         re.compile,
-        (),
+        (
+            # A clock that is off decides whether records are recent, and how long a transaction is open.
+            r"without clock behind: .* is (reading|held-back|idle)",
+            r"without clock behind: (healthy|sick)",
+            r"without clock ahead: .*(not-begun|held-back)/error",
+            r"without clock ahead: sick",
+            # A commit for a former topic, where the description's status is unknown.
+            r"not recreated/error",
+            r"healthy, although .*recreated",
+            # A pattern of the consumer protocol that matches nothing.
+            r"none of \['KG122', 'KG303'\]",
+            # Consumers with assign() alone.
+            r"none of \['KG120'\]",
+            # Without the history: the graver weight becomes the lighter one, not unknown.
+            r"without history: .*(not-begun|unsubscribed)/info",
+            # The time since which an owner has a partition is that of the group's last complete rebalance.
+            r"KG306",
+            r"not-begun",
+            r"reading/ok, not stalled",
+            r"healthy, although .*stalled",
+            # Generations of members that never had the partition; the delay of a purged partition.
+            r"stalled/error, not",
+            r"sick by \['KG310'\]",
+        ),
     )
 )

@@ -64,9 +64,7 @@ def _in_scope(group: Group, part: Part) -> bool:
         return False  # what members subscribe to is not shown meanwhile
     if not part.exists:
         # Brokers omit what a consumer group's member has of a topic that is gone; no pattern matches it.
-        return any(m.regex is None and part.place.topic in m.topics for m in group.members) and (
-            group.classic and group.owner(part.place) is not None
-        )
+        return group.classic and group.owner(part.place) is not None
     if group.owner(part.place) is not None:
         return True
     return any(subscribes(group, m, part.place.topic) for m in group.members)
@@ -158,7 +156,7 @@ def _of_reader(group: Group, part: Part) -> list[Said]:
         if group.owner(p.place) is owner and p.readable(p.committed or 0) and p.commits[-1].ms > began
     ]
     if older and any(p.readable(p.committed or 0)[0].ms <= waiting[0].ms for p in older):
-        return [("falling-behind", "warn")]
+        found.append(("falling-behind", "warn"))
     return list(dict.fromkeys(found))
 
 
