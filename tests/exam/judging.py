@@ -18,6 +18,26 @@ UNKNOWN = "unknown"
 CRASHES = ("Traceback", "does not know how to handle", "internal error")
 
 
+CODES = {
+    ("gone", "warn"): frozenset({"KG302", "KG303", "KG313"}),
+    ("recreated", "error"): frozenset({"KG319"}),
+    ("beyond-end", "error"): frozenset({"KG301"}),
+    ("purged", "error"): frozenset({"KG308"}),
+    ("purged", "warn"): frozenset({"KG308"}),
+    ("held-back", "error"): frozenset({"KG311"}),
+    ("unsubscribed", "info"): frozenset({"KG305"}),
+    ("unsubscribed", "warn"): frozenset({"KG305"}),
+    ("unread", "error"): frozenset({"KG104"}),
+    ("unread", "warn"): frozenset({"KG119"}),
+    ("absent", "warn"): frozenset({"KG103"}),
+    ("not-begun", "error"): frozenset({"KG306"}),
+    ("stalled", "error"): frozenset({"KG310"}),
+    ("stalled", "warn"): frozenset({"KG310"}),
+    ("falling-behind", "warn"): frozenset({"KG320"}),
+}
+"""The findings of which one names a status."""
+
+
 @dataclass(frozen=True)
 class Fault:
     """One answer that is not right: which judge says so, and why."""
@@ -107,9 +127,9 @@ def _doctor(group: Group, found: Answers, truth: Truth) -> Iterator[Fault]:
         yield Fault("doctor", f"{verdict}, although {_errors(truth)}")
     if truth.sick is False and verdict == "sick":
         yield Fault("doctor", f"sick by {errors}, and nothing is an error: {_shown(truth)}")
-    if verdict == UNKNOWN and not group.moving:
+    if verdict == UNKNOWN and not group.moving and not (group.share and truth.work):
         yield Fault("doctor", f"unknown, and nothing is hidden: {found.doctor['skipped']}")
-    for expected in truth.broken:
+    for expected in (*truth.broken, *_named(truth)):
         if not expected & codes:
             yield Fault("doctor", f"none of {sorted(expected)} among {sorted(codes)}")
     there = all(part.exists for part in group.parts.values())
@@ -129,6 +149,14 @@ def stuck(group: Group, ran: Ran) -> Iterator[Fault]:
     codes = {each["code"] for each in doctor["findings"]} if doctor else set()
     if doctor is None or doctor["verdict"] != "sick" or "KG112" not in codes:
         yield Fault("doctor", f"a rebalance that waits for members all the while: {sorted(codes)}")
+
+
+def _named(truth: Truth) -> Iterator[frozenset[str]]:
+    """Yield the codes by which a finding names each status that is not good."""
+    for said in set(truth.statuses.values()):
+        codes = {CODES.get(each) for each in said}
+        if len(codes) == 1 and (found := codes.pop()):
+            yield found
 
 
 def _calm(truth: Truth) -> bool:
@@ -184,6 +212,8 @@ def _leaderless(group: Group, found: Answers) -> Iterator[Fault]:
     for command, rows in (("doctor", found.said), ("describe", found.described), ("lag", found.lagged)):
         for place, said in rows.items():
             led = group.machine.cluster.leader_of(*place) == DOWN and group.parts[place].exists
+            # The coordinator of a share group reports what is not done by itself.
+            led = led and not (group.share and said == ("idle", "ok"))
             if led and said[0] != "unleadered":
                 yield Fault("statuses", f"{command} without its leader: {_kind(place)} is {'/'.join(said)}")
 

@@ -13,6 +13,8 @@ KNOWN: tuple[re.Pattern[str], ...] = tuple(
             r"without clock ahead: sick",
             # A commit for a former topic, where the description's status is unknown.
             r"not recreated/error",
+            r"recreated/error, with it",
+            r"none of \['KG319'\]",
             r"healthy, although .*recreated",
             # A pattern of the consumer protocol that matches nothing.
             r"none of \['KG122', 'KG303'\]",

@@ -31,6 +31,9 @@ SETTINGS = {
     "group.consumer.max.session.timeout.ms": str(HOUR_MS),
     "group.consumer.session.timeout.ms": str(HOUR_MS),
     "group.consumer.assignment.interval.ms": "0",
+    "group.share.max.session.timeout.ms": str(HOUR_MS),
+    "group.share.session.timeout.ms": str(HOUR_MS),
+    "group.share.assignment.interval.ms": "0",
     "group.max.size": str(FULL),
     "group.consumer.max.size": str(FULL),
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -92,18 +95,26 @@ class Machine:
 
     # requests
 
-    def ask(self, request: Message, answer: type[R], version: int | None = None, who: str = "app") -> R:
+    def ask(
+        self, request: Message, answer: type[R], version: int | None = None, who: str = "app", node: int = 0
+    ) -> R:
         """The answer to a request that is answered at once."""
-        return self.begin(request, version, who).of(answer)
+        slot = self.begin(request, version, who, node)
+        for _ in range(100):
+            # What the brokers do for it among themselves takes a moment.
+            if slot.answer is not None:
+                break
+            self.transport.run_until(self.now_ms + 1)
+        return slot.of(answer)
 
-    def begin(self, request: Message, version: int | None = None, who: str = "app") -> Slot:
+    def begin(self, request: Message, version: int | None = None, who: str = "app", node: int = 0) -> Slot:
         """Send a request; its answer may come later."""
         served = self.transport.versions(0, request.API)
         assert served is not None
         chosen = min(served[-1], type(request).VERSIONS[-1]) if version is None else version
         slot = Slot()
         body = type(request).decode(request.encode(chosen), chosen)
-        call = Call(body, chosen, who, "/10.0.0.1", 0, slot.put)
+        call = Call(body, chosen, who, "/10.0.0.1", node, slot.put)
         if (answer := self.transport.dispatcher.handle(call)) is not None:
             slot.put(cast(Message, answer))
         return slot

@@ -87,11 +87,13 @@ def _found(machine: Machine, groups: Sequence[Group], view: str) -> set[tuple[st
     return found
 
 
-def chosen(count: int = 80) -> list[State]:
+def chosen(count: int = 160) -> list[State]:
     """States of every kind: drawn, and each value of each dimension alone."""
     single = [
-        possible(State(SOUND.but(**{name: value}).values, seed))
+        possible(State(SOUND.but(**{name: value, "protocol": protocol}).values, seed))
+        for protocol in ("classic", "consumer")
         for seed, name in enumerate(PLAYED)
         for value in DIMENSIONS[name]
+        if name != "protocol"
     ]
     return [*single, *(drawn(seed) for seed in range(50_000, 50_000 + count - len(single)))]

@@ -34,6 +34,7 @@ from kgroup.protocol.messages.sync_group import (
 from kgroup.protocol.subscription import Assignment, Subscription
 
 from .machine import HOUR_MS, NOW_MS, PREFIX, Machine, Slot
+from .sharing import ShareMember
 from .states import State
 
 POLL_MS = 300_000
@@ -101,6 +102,7 @@ class Member:
     owned: frozenset[Place] = frozenset()
     got_ms: dict[Place, int] = field(default_factory=dict)
     left: bool = False
+    sharing: ShareMember | None = None
     stops_ms: int = NOW_MS + HOUR_MS
     """From when on it commits nothing any more."""
 
@@ -162,14 +164,36 @@ class Group:
     def classic(self) -> bool:
         return self.state.protocol == "classic"
 
+    @property
+    def share(self) -> bool:
+        return self.state.protocol == "share"
+
     def owner(self, place: Place) -> Member | None:
         return next((m for m in self.members if place in m.owned), None)
 
     def _join(self) -> None:
         if self.classic:
             self._join_classic(self.members)
+        elif self.share:
+            self._join_share()
         else:
             self._join_consumer()
+
+    def _join_share(self) -> None:
+        self.machine.cluster.configure_group(self.name, {"share.auto.offset.reset": "earliest"})
+        for number, member in enumerate(self.members):
+            member.member_id = f"{self.name}-{number:022d}"[-22:]
+            member.sharing = ShareMember(self.machine, self.name, member.member_id, member.topics)
+            member.sharing.beat()
+        self.machine.at(self.machine.now_ms + 2_000, self._share_settles)
+
+    def _share_settles(self) -> None:
+        for member in self.members:
+            assert member.sharing is not None
+            member.sharing.beat()
+            # Several read a partition; one of them does it here.
+            taken = frozenset().union(*(m.owned for m in self.members))
+            self._owns(member, frozenset(p for p in self.parts if p.topic in member.topics) - taken)
 
     def _join_classic(self, members: Sequence[Member]) -> None:
         slots: list[tuple[Member, Slot]] = []
@@ -313,6 +337,8 @@ class Group:
                 LeaveGroupRequest(group_id=self.name, members=(identity,)), LeaveGroupResponse
             )
             assert answer.error_code == 0, answer
+        elif member.sharing is not None:
+            member.sharing.beat(-1)
         else:
             self._beat(member, epoch=-2 if for_now else -1)
         if for_now:
@@ -363,6 +389,13 @@ class Group:
     def _reads(self, member: Member, place: Place) -> None:
         """Commit what can be read, if the member still does."""
         part = self.parts[place]
+        if member.sharing is not None:
+            if self.machine.now_ms < member.stops_ms and place in member.owned and part.exists:
+                for where, last in member.sharing.read(place).items():
+                    read = self.parts[where]
+                    written = max(e.ms for e in read.entries if e.offset <= last)
+                    read.commits.append(Commit(last + 1, self.machine.now_ms, written, True))
+            return
         if place not in member.owned or self.machine.now_ms >= member.stops_ms or not part.exists:
             return
         if place == self.subject and self.state.commits == "none":

@@ -8,7 +8,7 @@ from itertools import combinations
 from random import Random
 
 DIMENSIONS: Mapping[str, tuple[str, ...]] = {
-    "protocol": ("classic", "consumer"),
+    "protocol": ("classic", "consumer", "share"),
     "subscription": ("names", "pattern", "pattern-of-nothing", "two-applications", "assign"),
     "owner": ("live", "slow", "dead-static", "left", "hung", "none"),
     "commits": ("fresh", "old", "none", "outside", "other-id"),
@@ -102,6 +102,13 @@ def drawn(seed: int) -> State:
 
 def possible(state: State) -> State:
     """The state without what cannot be in a cluster together."""
+    if state.protocol == "share":
+        # It has no owners, no commits and no patterns.
+        owner = state.owner if state.owner in ("hung", "none") else "live"
+        subscription = state.subscription if state.subscription == "two-applications" else "names"
+        log = state.log if state.log in ("idle", "bursts", "trimmed", "emptied") else "growing"
+        state = state.but(owner=owner, subscription=subscription, log=log, commits="fresh")
+        state = state.but(membership="stable", delay="prompt")
     if state.subscription == "assign":
         # A consumer with assign() is no member: nobody joins, and its commits come from outside.
         state = state.but(owner="none", commits="outside", membership="stable", others="busy")

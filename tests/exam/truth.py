@@ -86,6 +86,8 @@ def _status(group: Group, part: Part) -> list[Said]:
         return [("recreated", "error")]
     if committed is not None and committed > part.end:
         return [("beyond-end", "error")]
+    if group.share:
+        return _of_share(group, part)
     owner = group.owner(part.place)
     first = part.start if committed is None else committed
     waiting = part.readable(first)
@@ -98,6 +100,20 @@ def _status(group: Group, part: Part) -> list[Said]:
         opened = NOW_MS - next(e.ms for e in part.entries if e.kind == "open" and e.offset >= part.stable)
         return [("held-back", weight) for weight in _around(opened, OPEN_MS, "info", "error")]
     return _of_owner(group, part)
+
+
+def _of_share(group: Group, part: Part) -> list[Said]:
+    """Of a share group no answer shows who reads what: whether it goes on is for a second look to say."""
+    waiting = part.readable(part.start if part.committed is None else part.committed)
+    if not waiting:
+        return (
+            [("idle", "ok"), ("purged", "error")] if part.start > (part.committed or 0) else [("idle", "ok")]
+        )
+    if part.committed is not None and part.start > part.committed:
+        return [("purged", "error")]
+    if not group.members:
+        return [("unread", "warn")]
+    return [("reading", "ok"), ("unknown", "unknown")]
 
 
 def _of_owner(group: Group, part: Part) -> list[Said]:
@@ -193,6 +209,8 @@ def _broken(group: Group) -> list[frozenset[str]]:
         found.append(frozenset({"KG111"}))
     if state.membership == "stuck" and group.moving and not group.classic:
         found.append(frozenset({"KG112"}))
+    if group.moving:
+        found.append(frozenset({"KG102", "KG112"} if group.classic else {"KG101"}))
     if state.membership == "full" and len(group.members) == FULL:
         found.append(frozenset({"KG117"}))
     if state.membership == "shared-id" and group.members:
