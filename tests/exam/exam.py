@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from .asking import Asked, asked, asked_twice
-from .judging import Answers, Fault, faults, stuck
+from .judging import Answers, Fault, faults, needs_time, stuck
 from .machine import Machine
 from .playing import Group, played
 from .states import DIMENSIONS, State, drawn
@@ -56,7 +56,7 @@ def examined(
             looked.append(asked(machine, names, visibility, clock, names[:alone] if not number else ()))
         for group in groups:
             yield from _judged(group, looked)
-        waiting = [g for g in groups if g.moving and g.classic and g.state.membership == "stuck"]
+        waiting = [group for group in groups if needs_time(group)]
         if waiting:
             later = asked_twice(machine, [group.name for group in waiting])
             for group in waiting:

@@ -143,11 +143,23 @@ def _doctor(group: Group, found: Answers, truth: Truth) -> Iterator[Fault]:
             yield Fault("doctor", f"alarm in a sound state: {noise}")
 
 
+def needs_time(group: Group) -> bool:
+    """Return whether only a second look shows that a group is stuck, or that its members finish nothing."""
+    if group.share:
+        hung = group.state.owner == "hung" and bool(group.members)
+        return hung and group.subject in truth_of(group).work
+    return group.moving and group.classic and group.state.membership == "stuck"
+
+
 def stuck(group: Group, ran: Ran) -> Iterator[Fault]:
-    """Yield what is wrong about a classic group that rebalanced during all of a longer look."""
+    """Yield what is wrong about a group in which nothing went on during all of a longer look."""
     doctor = ran.by_group().get(group.name)
     codes = {each["code"] for each in doctor["findings"]} if doctor else set()
-    if doctor is None or doctor["verdict"] != "sick" or "KG112" not in codes:
+    if group.share:
+        if "KG314" not in codes or doctor is None or doctor["verdict"] == UNKNOWN:
+            verdict = doctor["verdict"] if doctor else "no answer"
+            yield Fault("doctor", f"share group that finishes nothing: {verdict} {sorted(codes)}")
+    elif doctor is None or doctor["verdict"] != "sick" or "KG112" not in codes:
         yield Fault("doctor", f"a rebalance that waits for members all the while: {sorted(codes)}")
 
 

@@ -27,6 +27,8 @@ KNOWN: tuple[re.Pattern[str], ...] = tuple(
             r"not-begun",
             r"reading/ok, not stalled",
             r"healthy, although .*stalled",
+            # A share group's status by a second look.
+            r"share group that finishes nothing: unknown \['KG",
             # Generations of members that never had the partition; the delay of a purged partition.
             r"stalled/error, not",
             r"sick by \['KG310'\]",
