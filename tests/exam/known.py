@@ -29,6 +29,8 @@ KNOWN: tuple[re.Pattern[str], ...] = tuple(
             r"healthy, although .*stalled",
             # A share group's status by a second look.
             r"share group that finishes nothing: unknown \['KG",
+            # A crash loop while others go on.
+            r"none of \['KG310'\]",
             # Generations of members that never had the partition; the delay of a purged partition.
             r"stalled/error, not",
             r"sick by \['KG310'\]",

@@ -119,6 +119,7 @@ class Group:
         self.rebalances: list[int] = []
         self.moving = False
         self.outside_ms: list[int] = []
+        self.ends: list[int] = []
         config = {"cleanup_policy": "compact"} if state.log == "compacted" else {}
         self._make(self.main, 2, config)
         self._make(self.side, 1, {})
@@ -555,6 +556,9 @@ class Group:
             return
         if owner in ("dead-static", "left", "hung"):
             self._at(since, self._stop)
+        elif owner == "looping":
+            for ago in range(since, 2_000, -max(10_000, since // 8)):
+                self._at(ago, self._restart)
         elif owner == "none":
             self._at(since + 5, self._all_leave)
 
@@ -566,6 +570,24 @@ class Group:
                 member = next(m for m in self.members if m.instance is not None)
                 member.stops_ms = self.machine.now_ms
             self._leave(member, for_now=True)
+
+    def _restart(self) -> None:
+        """The subject's owner fails on a record, leaves, and is started again."""
+        old = self.owner(self.subject)
+        if old is None:
+            return
+        self.ends.append(self.machine.now_ms)
+        at, fresh = self.members.index(old), Member(old.name, old.topics, regex=old.regex)
+        fresh.stops_ms = self.machine.now_ms
+        self._leave(old)
+        self.members.insert(at, fresh)
+        if self.classic:
+            self._join_classic(self.members)
+            return
+        fresh.member_id = f"{self.name}-{self.machine.now_ms % 10**9:022d}"[-22:]
+        fresh.epoch = 0
+        self._beat(fresh, first=True)
+        self._settle()
 
     def _all_leave(self) -> None:
         for member in list(self.members):

@@ -10,7 +10,7 @@ from random import Random
 DIMENSIONS: Mapping[str, tuple[str, ...]] = {
     "protocol": ("classic", "consumer", "share"),
     "subscription": ("names", "pattern", "pattern-of-nothing", "two-applications", "assign"),
-    "owner": ("live", "slow", "dead-static", "left", "hung", "none"),
+    "owner": ("live", "slow", "dead-static", "left", "hung", "looping", "none"),
     "commits": ("fresh", "old", "none", "outside", "other-id"),
     "log": (
         "growing",
@@ -122,6 +122,8 @@ def possible(state: State) -> State:
     if state.protocol == "classic" and state.owner == "left":
         # A classic static member that stops says nothing: it is a dead one.
         state = state.but(owner="dead-static")
+    if state.owner == "looping":
+        state = state.but(membership="stable")
     if state.membership == "shared-id" and state.protocol == "consumer":
         # A second process with a member's instance id is refused while that one lives.
         state = state.but(membership="flapping")

@@ -11,6 +11,8 @@ from .playing import POLL_MS, Group, Part
 
 PROMPT_MS, SUSPECT_MS, OPEN_MS = 15_000, 30_000, 15_000
 TIMES = 10
+LOOPS = 3
+"""Generations of an owner that end at the same record make a loop."""
 NEAR = 1_500
 """Commands may judge either way so near to a bound: a state is seen within some time, not at one moment."""
 Said = tuple[str, str]
@@ -166,6 +168,12 @@ def _of_reader(group: Group, part: Part) -> list[Said]:
             _reading(waited + slack, alone + slack, newest - began + slack, usual)
             for slack in (-NEAR, 0, NEAR)
         ]
+    ended = sum(ms >= max(part.commits[-1].ms, waiting[0].ms) for ms in group.ends)
+    if ended >= LOOPS and part.place.topic == group.main and waited > PROMPT_MS + NEAR:
+        found = [("stalled", "error")]
+    elif group.ends:
+        # So soon it may be a restart as others are.
+        found += [("stalled", "error"), ("stalled", "warn"), ("reading", "ok")]
     older = [
         p
         for p in rest
