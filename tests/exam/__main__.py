@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 import time
@@ -21,6 +22,7 @@ def main() -> int:
     options = argparse.ArgumentParser(prog="python -m tests.exam", description=__doc__)
     options.add_argument("--count", type=int, default=1000, help="how many states")
     options.add_argument("--first", type=int, default=1, help="the first seed")
+    options.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
     options.add_argument("--replay", help="one state, as a failure prints it")
     options.add_argument("--mutants", action="store_true", help="remove each rule and check, one by one")
     options.add_argument("--full-sight", action="store_true", help="one viewer only, who sees all")
@@ -34,8 +36,17 @@ def main() -> int:
         return mutants()
     began = time.perf_counter()
     views = VIEWS[:1] if given.full_sight else VIEWS
-    marks = marked(range(given.first, given.first + given.count), views)
-    print(f"{marks.states} answers about {given.count} states, {time.perf_counter() - began:.0f} s")
+    played = -(-given.count // len(views))
+
+    def note(marks: Marks) -> None:
+        passed = time.perf_counter() - began
+        print(
+            f"{marks.states} states, {len(marks.found)} faults, {passed:.0f} s", file=sys.stderr, flush=True
+        )
+
+    marks = marked(range(given.first, given.first + played), views, given.jobs, note)
+    words = f"{marks.states} states: {played} groups, each asked about by {len(views)} who see more or less"
+    print(f"{words}; {time.perf_counter() - began:.0f} s")
     report(marks, shrink=not given.no_shrink)
     return 1 if marks.found else 0
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
+from functools import partial
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -12,7 +15,8 @@ from .machine import Machine
 from .playing import Group, played
 from .states import DIMENSIONS, State, drawn
 
-BATCH = 100
+Note = Callable[["Marks"], object]
+BATCH = 50
 VIEWS = (
     *((visibility, "right") for visibility in DIMENSIONS["visibility"]),
     ("all", "ahead"),
@@ -93,14 +97,24 @@ def shrunk(state: State, still: Callable[[State], bool]) -> State:
     return state
 
 
-def marked(seeds: Iterable[int], views: Sequence[tuple[str, str]] = VIEWS) -> Marks:
-    """Mark the answers about the states of these seeds."""
+def marked(
+    seeds: Iterable[int], views: Sequence[tuple[str, str]] = VIEWS, jobs: int = 1, note: Note = lambda _: None
+) -> Marks:
+    """Mark the answers about the states of these seeds, in several processes; `note` gets what is done."""
     marks = Marks()
-    for batch in batches(seeds):
-        for state, bad in examined(batch, views):
-            marks.states += 1
-            marks.pairs.update(state.pairs)
-            if bad:
-                marks.wrong.update(state.pairs)
-            marks.found += [(state, fault) for fault in bad]
+    work = partial(_examined, views=views)
+    with ProcessPoolExecutor(jobs) if jobs > 1 else nullcontext() as pool:
+        done = map(work, batches(seeds)) if pool is None else pool.map(work, batches(seeds))
+        for batch in done:
+            for state, bad in batch:
+                marks.states += 1
+                marks.pairs.update(state.pairs)
+                if bad:
+                    marks.wrong.update(state.pairs)
+                marks.found += [(state, fault) for fault in bad]
+            note(marks)
     return marks
+
+
+def _examined(batch: Sequence[State], views: Sequence[tuple[str, str]]) -> list[tuple[State, list[Fault]]]:
+    return list(examined(batch, views))

@@ -14,6 +14,7 @@ from kgroup.log.memory import MemoryLog
 from kgroup.protocol.batches import Batch, LogRecord, end_marker_record, rebuild_batch
 from kgroup.protocol.group_records import OffsetCommitKey, OffsetCommitValue
 from kgroup.protocol.messages import consumer_group_heartbeat as cgh
+from kgroup.protocol.messages import streams_group_heartbeat as sgh
 from kgroup.protocol.messages.join_group import (
     JoinGroupRequest,
     JoinGroupRequestProtocol,
@@ -31,6 +32,7 @@ from kgroup.protocol.messages.sync_group import (
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
+from kgroup.protocol.streams_records import Subtopology
 from kgroup.protocol.subscription import Assignment, Subscription
 
 from .machine import HOUR_MS, NOW_MS, PREFIX, Machine, Slot
@@ -292,6 +294,9 @@ class Group:
         self.rebalances.append(self.machine.now_ms)
 
     def _beat(self, member: Member, *, first: bool = False, epoch: int | None = None) -> None:
+        if self.state.protocol == "streams":
+            self._beat_streams(member, first=first, epoch=epoch)
+            return
         ids = {topic: self.machine.topic_id(topic) for topic in (self.main, self.side) if self._there(topic)}
         names = {topic_id: topic for topic, topic_id in ids.items()}
         owned = tuple(
@@ -325,6 +330,43 @@ class Group:
                 for each in answer.assignment.topic_partitions
                 for number in each.partitions
                 if each.topic_id in names
+            )
+            self._owns(member, given)
+
+    def _beat_streams(self, member: Member, *, first: bool, epoch: int | None) -> None:
+        """The same of a streams group: a subtopology reads each topic, and owned are its tasks."""
+        topics = {"0": self.main, "1": self.side}
+        tasks = tuple(
+            sgh.TaskIds(
+                subtopology_id=part,
+                partitions=tuple(p.partition for p in sorted(member.owned) if p.topic == topic),
+            )
+            for part, topic in topics.items()
+            if any(p.topic == topic for p in member.owned)
+        )
+        parts = tuple(Subtopology(subtopology_id=p, source_topics=(topic,)) for p, topic in topics.items())
+        request = sgh.StreamsGroupHeartbeatRequest(
+            group_id=self.name,
+            member_id=member.member_id,
+            member_epoch=member.epoch if epoch is None else epoch,
+            instance_id=member.instance,
+            rebalance_timeout_ms=POLL_MS if first else -1,
+            topology=sgh.Topology(epoch=0, subtopologies=parts) if first else None,
+            process_id=f"{self.name}-{member.name}" if first else None,
+            active_tasks=() if first else tasks,
+            standby_tasks=(),
+            warmup_tasks=(),
+        )
+        answer = self.machine.ask(
+            request, sgh.StreamsGroupHeartbeatResponse, who=f"{self.name}-{member.name}"
+        )
+        assert answer.error_code == 0, answer
+        if epoch is not None:
+            return
+        member.epoch = answer.member_epoch
+        if answer.active_tasks is not None:
+            given = frozenset(
+                Place(topics[t.subtopology_id], n) for t in answer.active_tasks for n in t.partitions
             )
             self._owns(member, given)
 

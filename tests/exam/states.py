@@ -8,7 +8,7 @@ from itertools import combinations
 from random import Random
 
 DIMENSIONS: Mapping[str, tuple[str, ...]] = {
-    "protocol": ("classic", "consumer", "share"),
+    "protocol": ("classic", "consumer", "share", "streams"),
     "subscription": ("names", "pattern", "pattern-of-nothing", "two-applications", "assign"),
     "owner": ("live", "slow", "dead-static", "left", "hung", "looping", "none"),
     "commits": ("fresh", "old", "none", "outside", "other-id"),
@@ -109,6 +109,10 @@ def possible(state: State) -> State:
         log = state.log if state.log in ("idle", "bursts", "trimmed", "emptied") else "growing"
         state = state.but(owner=owner, subscription=subscription, log=log, commits="fresh")
         state = state.but(membership="stable", delay="prompt")
+    if state.protocol == "streams":
+        # Its members have one topology, and without a source topic the group is not ready.
+        there = state.log not in ("deleted", "recreated", "grown")
+        state = state.but(subscription="names", log=state.log if there else "growing")
     if state.subscription == "assign":
         # A consumer with assign() is no member: nobody joins, and its commits come from outside.
         state = state.but(owner="none", commits="outside", membership="stable", others="busy")
