@@ -19,7 +19,7 @@ CRASHES = ("Traceback", "does not know how to handle", "internal error")
 
 
 CODES = {
-    ("gone", "warn"): frozenset({"KG302", "KG303", "KG313"}),
+    ("not-begun", "info"): frozenset({"KG306"}),
     ("recreated", "error"): frozenset({"KG319"}),
     ("beyond-end", "error"): frozenset({"KG301"}),
     ("purged", "error"): frozenset({"KG308"}),
@@ -129,7 +129,8 @@ def _doctor(group: Group, found: Answers, truth: Truth) -> Iterator[Fault]:
         yield Fault("doctor", f"sick by {errors}, and nothing is an error: {_shown(truth)}")
     if verdict == UNKNOWN and not group.moving and not (group.share and truth.work):
         yield Fault("doctor", f"unknown, and nothing is hidden: {found.doctor['skipped']}")
-    for expected in (*truth.broken, *_named(truth)):
+    dead = any(not part.exists and part.commits for part in group.parts.values())
+    for expected in (*truth.broken, *_named(truth), *([frozenset({"KG302"})] if dead else [])):
         if not expected & codes:
             yield Fault("doctor", f"none of {sorted(expected)} among {sorted(codes)}")
     there = all(part.exists for part in group.parts.values())

@@ -130,6 +130,9 @@ class Group:
         self.phase_ms = self.by.choice([100, 1_000, 3_000])
         self.since_ms = int(state.since) * 1000
         self.subject = Place(self.main, 0)
+        if state.subscription == "other-topic":
+            # What a tool committed long before; nobody reads it.
+            self._at(6_000_000, lambda: self.commit(self.subject, 0, None))
         if state.subscription != "assign":
             self.members = self._cast()
             self._at(JOINED_MS, self._join)
@@ -155,6 +158,8 @@ class Group:
         if state.subscription == "two-applications":
             first.topics, members[1].topics = (self.main,), (self.side,)
         for member in members:
+            if state.subscription == "other-topic":
+                member.topics = (self.side,)
             if state.subscription == "pattern-of-nothing":
                 member.topics, member.regex = (), f"{self.name}-no-such.*"
             elif state.subscription == "pattern":
@@ -500,7 +505,9 @@ class Group:
         elif state.commits == "outside":
             self._at(self.since_ms - 1, self._one_outside)
         if state.commits == "other-id":
-            self._at(self.since_ms + 2_000, self._with_other_id)
+            # After a deletion, its offset is still there: the coordinator was down when it happened.
+            gone = state.log == "deleted"
+            self._at(self.since_ms + (-2_000 if gone else 2_000), self._with_other_id)
         if state.membership != "stable":
             self._unrest()
 
@@ -657,9 +664,9 @@ class Group:
     def _with_other_id(self) -> None:
         """A commit of before the topic was made again, which the coordinator was down to see deleted."""
         part = self.parts[self.subject]
-        if not part.exists or not part.commits:
+        if not part.commits and part.exists:
             return
-        last = part.commits[-1]
+        last = part.commits[-1] if part.commits else Commit(BASE, 0, 0, True)
         shard = self.machine.cluster.shards[offsets_partition_of(self.name, 1)]
         assert shard is not None
         key = OffsetCommitKey(group=self.name, topic=self.main, partition=0)

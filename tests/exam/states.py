@@ -9,7 +9,7 @@ from random import Random
 
 DIMENSIONS: Mapping[str, tuple[str, ...]] = {
     "protocol": ("classic", "consumer", "share", "streams"),
-    "subscription": ("names", "pattern", "pattern-of-nothing", "two-applications", "assign"),
+    "subscription": ("names", "pattern", "pattern-of-nothing", "two-applications", "other-topic", "assign"),
     "owner": ("live", "slow", "dead-static", "left", "hung", "looping", "none"),
     "commits": ("fresh", "old", "none", "outside", "other-id"),
     "log": (
@@ -47,10 +47,9 @@ class State:
     seed: int = 0
 
     def __getattr__(self, name: str) -> str:
-        try:
-            return self.values[_PLACE[name]]
-        except KeyError:
-            raise AttributeError(name) from None
+        if name not in DIMENSIONS:
+            raise AttributeError(name)
+        return self.values[_PLACE[name]]
 
     def but(self, **values: str) -> State:
         """The same state with other values of some dimensions."""
@@ -121,8 +120,10 @@ def possible(state: State) -> State:
     if state.commits == "outside" and state.owner != "none":
         # A group with members refuses a commit of none.
         state = state.but(commits="fresh")
-    if state.commits == "other-id" and state.log in ("deleted", "recreated"):
+    if state.commits == "other-id" and state.log == "recreated":
         state = state.but(commits="fresh")
+    if state.subscription == "other-topic" and state.owner in ("none", "left", "looping"):
+        state = state.but(owner="live")
     if state.protocol == "classic" and state.owner == "left":
         # A classic static member that stops says nothing: it is a dead one.
         state = state.but(owner="dead-static")
