@@ -503,7 +503,9 @@ class Group:
         if state.subscription == "assign":
             self._outsider(self.since_ms if state.owner == "hung" else 0)
         elif state.commits == "outside":
-            self._at(self.since_ms - 1, self._one_outside)
+            # An administrator's change is one commit, a reader that is no member makes many.
+            for number in range(4 if self.since_ms > 30_000 else 1):
+                self._at(self.since_ms - 1 - 6_000 * number, self._one_outside)
         if state.commits == "other-id":
             # After a deletion, its offset is still there: the coordinator was down when it happened.
             gone = state.log == "deleted"
