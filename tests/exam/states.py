@@ -129,7 +129,7 @@ def possible(state: State) -> State:
         state = state.but(owner="dead-static")
     if state.owner == "looping":
         state = state.but(membership="stable")
-    if state.membership == "shared-id" and state.protocol == "consumer":
+    if state.membership == "shared-id" and state.protocol != "classic":
         # A second process with a member's instance id is refused while that one lives.
         state = state.but(membership="flapping")
     if state.membership != "stable" and (state.owner == "none" or state.others == "alone"):
