@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 
 from .exam import VIEWS, Marks, marked, replayed, shrunk
 from .judging import JUDGES, Fault
+from .known import is_known
 from .states import State
 
 KINDS = 40
@@ -26,6 +27,7 @@ def main() -> int:
     options.add_argument("--replay", help="one state, as a failure prints it")
     options.add_argument("--mutants", action="store_true", help="remove each rule and check, one by one")
     options.add_argument("--full-sight", action="store_true", help="one viewer only, who sees all")
+    options.add_argument("--new", action="store_true", help="only what is not known (known.py)")
     options.add_argument("--no-shrink", action="store_true", help="print failures as they were found")
     given = options.parse_args()
     if given.replay is not None:
@@ -47,6 +49,8 @@ def main() -> int:
     marks = marked(range(given.first, given.first + played), views, given.jobs, note)
     words = f"{marks.states} states: {played} groups, each asked about by {len(views)} who see more or less"
     print(f"{words}; {time.perf_counter() - began:.0f} s")
+    if given.new:
+        marks.found = [(s, f) for s, f in marks.found if not is_known(f.judge, f.why)]
     report(marks, shrink=not given.no_shrink)
     return 1 if marks.found else 0
 

@@ -19,23 +19,24 @@ CRASHES = ("Traceback", "does not know how to handle", "internal error")
 
 
 CODES = {
-    ("not-begun", "info"): frozenset({"KG306"}),
-    ("recreated", "error"): frozenset({"KG319"}),
-    ("beyond-end", "error"): frozenset({"KG301"}),
-    ("purged", "error"): frozenset({"KG308"}),
-    ("purged", "warn"): frozenset({"KG308"}),
-    ("held-back", "error"): frozenset({"KG311"}),
-    ("unsubscribed", "info"): frozenset({"KG305"}),
-    ("unsubscribed", "warn"): frozenset({"KG305"}),
-    ("unread", "error"): frozenset({"KG104"}),
-    ("unread", "warn"): frozenset({"KG119"}),
-    ("absent", "warn"): frozenset({"KG103"}),
-    ("not-begun", "error"): frozenset({"KG306"}),
-    ("stalled", "error"): frozenset({"KG310"}),
-    ("stalled", "warn"): frozenset({"KG310"}),
-    ("falling-behind", "warn"): frozenset({"KG320"}),
+    ("not-begun", "info"): "KG306",
+    ("recreated", "error"): "KG319",
+    ("beyond-end", "error"): "KG301",
+    ("purged", "error"): "KG308",
+    ("purged", "warn"): "KG308",
+    ("held-back", "error"): "KG311",
+    ("unsubscribed", "info"): "KG305",
+    ("unsubscribed", "warn"): "KG305",
+    ("unread", "error"): "KG104",
+    ("unread", "warn"): "KG119",
+    ("absent", "warn"): "KG103",
+    ("not-begun", "error"): "KG306",
+    ("stalled", "error"): "KG310",
+    ("stalled", "warn"): "KG310",
+    ("falling-behind", "warn"): "KG320",
 }
-"""The findings of which one names a status."""
+"""The finding that names a status."""
+WEIGHTS = ("info", "warn", "error")
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,7 @@ def _doctor(group: Group, found: Answers, truth: Truth) -> Iterator[Fault]:
         return
     verdict = found.doctor["verdict"]
     codes = {each["code"] for each in found.doctor["findings"]}
+    grave = {(each["code"], each["severity"]) for each in found.doctor["findings"]}
     errors = sorted(each["code"] for each in found.doctor["findings"] if each["severity"] == "error")
     if truth.sick is True and verdict != "sick":
         yield Fault("doctor", f"{verdict}, although {_errors(truth)}")
@@ -130,7 +132,11 @@ def _doctor(group: Group, found: Answers, truth: Truth) -> Iterator[Fault]:
     if verdict == UNKNOWN and not group.moving and not (group.share and truth.work):
         yield Fault("doctor", f"unknown, and nothing is hidden: {found.doctor['skipped']}")
     dead = any(not part.exists and part.commits for part in group.parts.values())
-    for expected in (*truth.broken, *_named(truth), *([frozenset({"KG302"})] if dead else [])):
+    for code, weight in _named(truth):
+        if code in codes and not grave & {(code, w) for w in WEIGHTS[WEIGHTS.index(weight) :]}:
+            yield Fault("doctor", f"{code} is among the findings, and none of them is of weight {weight}")
+    named = [frozenset({code}) for code, _ in _named(truth)]
+    for expected in (*truth.broken, *named, *([frozenset({"KG302"})] if dead else [])):
         if not expected & codes:
             yield Fault("doctor", f"none of {sorted(expected)} among {sorted(codes)}")
     there = all(part.exists for part in group.parts.values())
@@ -164,12 +170,12 @@ def stuck(group: Group, ran: Ran) -> Iterator[Fault]:
         yield Fault("doctor", f"a rebalance that waits for members all the while: {sorted(codes)}")
 
 
-def _named(truth: Truth) -> Iterator[frozenset[str]]:
-    """Yield the codes by which a finding names each status that is not good."""
+def _named(truth: Truth) -> Iterator[tuple[str, str]]:
+    """Yield the code of the finding that names each status that is not good, and its least weight."""
     for said in set(truth.statuses.values()):
         codes = {CODES.get(each) for each in said}
         if len(codes) == 1 and (found := codes.pop()):
-            yield found
+            yield found, min((weight for _, weight in said), key=WEIGHTS.index)
 
 
 def _calm(truth: Truth) -> bool:

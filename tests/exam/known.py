@@ -31,9 +31,18 @@ KNOWN: tuple[re.Pattern[str], ...] = tuple(
             r"share group that finishes nothing: unknown \['KG",
             # A crash loop while others go on.
             r"none of \['KG310'\]",
+            # A streams group whose members do not confirm; a share group's purged records.
+            r"none of \['KG112'\] among \['KG101'",
+            r"healthy, although \{\}",
+            r"records wait in none",
             # Generations of members that never had the partition; the delay of a purged partition.
             r"stalled/error, not",
             r"sick by \['KG310'\]",
         ),
     )
 )
+
+
+def is_known(judge: str, why: str) -> bool:
+    """Return whether an answer is wrong in a way that stands here."""
+    return any(known.search(f"{judge}: {why}") for known in KNOWN)

@@ -122,6 +122,7 @@ class Group:
         self.moving = False
         self.outside_ms: list[int] = []
         self.ends: list[int] = []
+        self.hot_ms = NOW_MS
         config = {"cleanup_policy": "compact"} if state.log == "compacted" else {}
         self._make(self.main, 2, config)
         self._make(self.side, 1, {})
@@ -446,6 +447,8 @@ class Group:
             return
         if place not in member.owned or self.machine.now_ms >= member.stops_ms or not part.exists:
             return
+        if self.state.owner == "hot" and place.topic == self.main and self.machine.now_ms > self.hot_ms:
+            return
         if place == self.subject and self.state.commits == "none":
             return
         if place == self.subject and self.state.commits == "old" and part.commits:
@@ -607,6 +610,11 @@ class Group:
             return
         if owner in ("dead-static", "left", "hung"):
             self._at(since, self._stop)
+        elif owner == "hot":
+            self.hot_ms = NOW_MS - since
+            self._at(since, lambda: self.produce(self.subject, 5_000))
+            for ago in range(since - 1_000, 0, -2_000):
+                self._at(ago, self._hot)
         elif owner == "looping":
             for ago in range(since, 2_000, -max(10_000, since // 8)):
                 self._at(ago, self._restart)
@@ -621,6 +629,12 @@ class Group:
                 member = next(m for m in self.members if m.instance is not None)
                 member.stops_ms = self.machine.now_ms
             self._leave(member, for_now=True)
+
+    def _hot(self) -> None:
+        """Read a little of very much."""
+        part, member = self.parts[self.subject], self.owner(self.subject)
+        if member is not None:
+            self.commit(self.subject, (part.committed or 0) + 5, member)
 
     def _restart(self) -> None:
         """The subject's owner fails on a record, leaves, and is started again."""
@@ -702,6 +716,7 @@ class Group:
         answer = self._send_join(member).of(JoinGroupResponse)
         assert answer.error_code == 0, answer
         member.member_id, member.epoch = answer.member_id, answer.generation_id
+        self.ends.append(self.machine.now_ms)
 
     def _third(self) -> None:
         self.moving = self.state.membership in ("rebalance", "stuck")

@@ -175,11 +175,13 @@ def _of_reader(group: Group, part: Part) -> list[Said]:
         # So soon it may be a restart as others are.
         found += [("stalled", "error"), ("stalled", "warn"), ("reading", "ok")]
     older = [
-        p
+        p.readable(p.commits[-1].offset)[0].ms - waiting[0].ms
         for p in rest
         if group.owner(p.place) is owner and p.readable(p.committed or 0) and p.commits[-1].ms > began
     ]
-    if older and any(p.readable(p.committed or 0)[0].ms <= waiting[0].ms for p in older):
+    if older and min(older) < -NEAR and waited > PROMPT_MS + NEAR and not group.ends:
+        return [("falling-behind", "warn")]
+    if older and min(older) <= NEAR:
         found.append(("falling-behind", "warn"))
     return list(dict.fromkeys(found))
 
