@@ -140,7 +140,8 @@ def _doctor(group: Group, found: Answers, truth: Truth) -> Iterator[Fault]:
         if not expected & codes:
             yield Fault("doctor", f"none of {sorted(expected)} among {sorted(codes)}")
     there = all(part.exists for part in group.parts.values())
-    if not truth.broken and truth.sick is False and _calm(truth) and there:
+    quiet = there and not group.ends
+    if not truth.broken and truth.sick is False and _calm(truth) and quiet:
         noise = sorted(
             f"{each['code']} {each['message'][:80]}"
             for each in found.doctor["findings"]

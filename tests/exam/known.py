@@ -31,6 +31,8 @@ KNOWN: tuple[re.Pattern[str], ...] = tuple(
             r"share group that finishes nothing: unknown \['KG",
             # A crash loop while others go on.
             r"none of \['KG310'\]",
+            # Records of now, behind compacted ones.
+            r"(describe|lag): main-0 is unknown/unknown, not reading/ok",
             # A streams group whose members do not confirm; a share group's purged records.
             r"none of \['KG112'\] among \['KG101'",
             r"healthy, although \{\}",
