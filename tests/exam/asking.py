@@ -109,7 +109,7 @@ def seen(machine: Machine, visibility: str, clock: str) -> Iterator[None]:
     with tempfile.TemporaryDirectory() as home, contextlib.ExitStack() as patched:
         patched.callback(setattr, Retry.__init__, "__defaults__", defaults)
         patched.enter_context(
-            mock.patch.object(kgroup.client.transport, "SocketTransport", lambda connection: Door(transport))
+            mock.patch.object(kgroup.client.transport, "SocketTransport", lambda *_, **__: Door(transport))
         )
         patched.enter_context(mock.patch.object(time, "time_ns", lambda: (machine.now_ms + skew) * 1_000_000))
         where = {"KGROUP_CONFIG": f"{home}/none.toml", "XDG_CONFIG_HOME": home, "HOME": home}
