@@ -126,7 +126,8 @@ def _doctor(group: Group, found: Answers, truth: Truth) -> Iterator[Fault]:
     grave = {(each["code"], each["severity"]) for each in found.doctor["findings"]}
     errors = sorted(each["code"] for each in found.doctor["findings"] if each["severity"] == "error")
     if truth.sick is True and verdict != "sick":
-        yield Fault("doctor", f"{verdict}, although {_errors(truth)}")
+        why = _errors(truth) if not truth.error else f"{truth.broken} is broken"
+        yield Fault("doctor", f"{verdict}, although {why}")
     if truth.sick is False and verdict == "sick":
         yield Fault("doctor", f"sick by {errors}, and nothing is an error: {_shown(truth)}")
     if verdict == UNKNOWN and not group.moving and not (group.share and truth.work):
@@ -262,6 +263,8 @@ def _commands(group: Group, found: Answers, truth: Truth, asked: Asked) -> Itera
         for place in left.keys() & right.keys():
             a, b = left[place], right[place]
             history = one == "doctor" and (b[0] == UNKNOWN or _decided_by_history(b, frozenset({a})))
+            # One that looked for the history in vain knows less than one that says nothing of it.
+            history = history or (one == "doctor" and a[0] == UNKNOWN and asked.visibility == "history")
             if a != b and not history:
                 yield Fault("commands", f"{_kind(place)}: {one} says {'/'.join(a)}, {other} {'/'.join(b)}")
     if asked.visibility != "all":

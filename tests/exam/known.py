@@ -17,7 +17,7 @@ KNOWN: tuple[re.Pattern[str], ...] = tuple(
             r"none of \['KG319'\]",
             r"healthy, although .*recreated",
             # A pattern of the consumer protocol that matches nothing.
-            r"none of \['KG122', 'KG303'\]",
+            r"none of \['KG122'\]",
             # Consumers with assign() alone.
             r"none of \['KG120'\]",
             # Without the history: the graver weight becomes the lighter one, not unknown.
@@ -35,7 +35,7 @@ KNOWN: tuple[re.Pattern[str], ...] = tuple(
             r"(describe|lag): main-0 is unknown/unknown, not reading/ok",
             # A streams group whose members do not confirm; a share group's purged records.
             r"none of \['KG112'\] among \['KG101'",
-            r"healthy, although \{\}",
+            r"(healthy|unknown), although .* is broken",
             r"records wait in none",
             # Generations of members that never had the partition; the delay of a purged partition.
             r"stalled/error, not",

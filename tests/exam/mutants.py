@@ -15,7 +15,7 @@ from .states import DIMENSIONS, PLAYED, SOUND, State, drawn, possible
 
 VIEWS = ("all", "broker")
 """Who looks: one who sees all, and one while a broker is down."""
-STATUSES = "kgroup.admin.read.statuses"
+LAG = "kgroup.admin.read.lag"
 TABLES = (
     ("kgroup.admin.read.findings", "_CHECKS"),
     ("kgroup.admin.diagnose.checks", "_LOOKS"),
@@ -52,10 +52,11 @@ ELSEWHERE = frozenset(
 
 def mutants() -> Iterator[tuple[str, mock._patch[object]]]:
     """Yield each mutant's name, and the patch that makes it."""
-    rules = import_module(STATUSES).RULES
+    statuses = import_module(LAG).status_of.__module__
+    rules = import_module(statuses).RULES
     for rule in rules:
         left = tuple(each for each in rules if each is not rule)
-        yield f"status{rule.__name__}", mock.patch(f"{STATUSES}.RULES", left)
+        yield f"status{rule.__name__}", mock.patch(f"{statuses}.RULES", left)
     for module, name in TABLES:
         table = getattr(import_module(module), name)
         for key in table:

@@ -31,12 +31,13 @@ class Truth:
     waits: frozenset[TopicPartition]
     work: frozenset[TopicPartition]
     broken: tuple[frozenset[str], ...]
-    stuck: bool = False
+    error: bool = False
+    """Whether an invariant is broken that is an error."""
 
     @property
     def sick(self) -> bool | None:
         """Whether the verdict is an error; None near a bound."""
-        must = self.stuck or any(all(w == "error" for _, w in said) for said in self.statuses.values())
+        must = self.error or any(all(w == "error" for _, w in said) for said in self.statuses.values())
         may = any(any(w == "error" for _, w in said) for said in self.statuses.values())
         return True if must else None if may else False
 
@@ -55,8 +56,9 @@ def truth_of(group: Group) -> Truth:
         if part.exists and waiting and NOW_MS - waiting[0].ms >= PROMPT_MS - NEAR:
             waits.add(place)
     # A classic group that rebalances is stuck only by a second look, after a while.
-    stuck = group.moving and group.state.membership == "stuck" and not group.classic
-    return Truth(statuses, frozenset(waits), frozenset(work), tuple(_broken(group)), stuck)
+    error = group.moving and group.state.membership == "stuck" and not group.classic
+    error = error or frozenset({"KG122"}) in _broken(group)
+    return Truth(statuses, frozenset(waits), frozenset(work), tuple(_broken(group)), error)
 
 
 def _in_scope(group: Group, part: Part) -> bool:
@@ -211,7 +213,7 @@ def _broken(group: Group) -> list[frozenset[str]]:
     if state.subscription == "two-applications" and len(group.members) > 1 and not hidden:
         found.append(frozenset({"KG121"}))
     if state.subscription == "pattern-of-nothing" and group.members and not group.classic:
-        found.append(frozenset({"KG303", "KG122"}))
+        found.append(frozenset({"KG122"}))
     late = [ms for ms in group.outside_ms if ms > NOW_MS - 3_600_000]
     if len(late) > 1 and late[-1] - late[0] > 10_000:
         found.append(frozenset({"KG120"}))
