@@ -151,10 +151,10 @@ def asked(
     return found
 
 
-def asked_shortly(machine: Machine, groups: Sequence[str], visibility: str) -> Asked:
-    """Ask only the doctor, and what it is compared with."""
+def asked_shortly(machine: Machine, groups: Sequence[str], visibility: str, rows: Ran | None = None) -> Asked:
+    """Ask only the doctor, and describe, with whose `rows` it is compared."""
     with seen(machine, visibility, "right"):
-        rows = ran("describe", *groups)
+        rows = rows or ran("describe", *groups)
         none = Ran((), 0, "{}", "")
         doctor = ran("doctor", *groups, "--patience", "0s")
     return Asked(visibility, "right", doctor, rows, rows, none, none)

@@ -7,12 +7,23 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from unittest import mock
 
-from .asking import asked_shortly
+from .asking import Asked, asked_shortly
 from .judging import Answers, Fault, faults
 from .machine import Machine
 from .playing import Group, played
-from .states import DIMENSIONS, PLAYED, SOUND, State, drawn, possible
+from .states import DIMENSIONS, PLAYED, SOUND, State, possible
 
+DOUBLE = (
+    "owner=none commits=outside since=120",
+    "log=deleted commits=other-id",
+    "log=open since=120",
+    "commits=none since=1200",
+    "owner=hung commits=other-id since=400 others=alone",
+    "owner=looping since=120",
+    "owner=none log=trimmed",
+    "protocol=streams",
+)
+"""States without which a check would not be missed."""
 VIEWS = ("all", "broker")
 """Who looks: one who sees all, and one while a broker is down."""
 LAG = "kgroup.admin.read.lag"
@@ -72,29 +83,39 @@ def survivors(states: Sequence[State]) -> Iterator[tuple[str, bool]]:
     machine = Machine()
     with contextlib.closing(machine):
         groups = played(machine, states)
-        before = {view: _found(machine, groups, view) for view in VIEWS}
+        names = [group.name for group in groups]
+        whole = {view: asked_shortly(machine, names, view) for view in VIEWS}
+        before = {view: _found(groups, answers) for view, answers in whole.items()}
         for name, patch in mutants():
+            # A check that is removed changes no row.
+            ruled = name.startswith("status_")
             with patch:
-                yield name, not any(_found(machine, groups, view) - before[view] for view in VIEWS)
+                lives = all(
+                    _found(
+                        groups, asked_shortly(machine, names, view, None if ruled else whole[view].describe)
+                    )
+                    <= before[view]
+                    for view in (VIEWS if ruled else VIEWS[:1])
+                )
+            yield name, lives
 
 
-def _found(machine: Machine, groups: Sequence[Group], view: str) -> set[tuple[str, Fault]]:
-    names = [group.name for group in groups]
-    answers = asked_shortly(machine, names, view)
+def _found(groups: Sequence[Group], answers: Asked) -> set[tuple[str, Fault]]:
     found: set[tuple[str, Fault]] = set()
     for group in groups:
-        full = None if view == "all" else Answers.of(group.name, answers)
+        full = None if answers.visibility == "all" else Answers.of(group.name, answers)
         found |= {(group.name, fault) for fault in faults(group, answers, full)}
     return found
 
 
-def chosen(count: int = 160) -> list[State]:
-    """States of every kind: drawn, and each value of each dimension alone."""
+def chosen() -> list[State]:
+    """States in which one dimension is not sound, and some in which two are not."""
     single = [
-        possible(State(SOUND.but(**{name: value, "protocol": protocol}).values, seed))
+        possible(SOUND.but(**{name: value, "protocol": protocol}))
         for protocol in ("classic", "consumer")
-        for seed, name in enumerate(PLAYED)
+        for name in PLAYED
         for value in DIMENSIONS[name]
         if name != "protocol"
     ]
-    return [*single, *(drawn(seed) for seed in range(50_000, 50_000 + count - len(single)))]
+    double = [State.parse(text) for text in DOUBLE]
+    return list(dict.fromkeys([*single, *double]))

@@ -164,10 +164,12 @@ def _of_reader(group: Group, part: Part) -> list[Said]:
     rest = [p for p in group.parts.values() if p is not part and p.commits and p.exists]
     newest = max((p.commits[-1].ms for p in rest if group.owner(p.place) is not None), default=-1)
     delays = [p.commits[-1].ms - p.commits[-1].written_ms for p in (*rest, part)]
+    own = [p.commits[-1].ms for p in rest if group.owner(p.place) is owner]
+    silent = max(own, default=-1) <= began
     found: list[Said] = []
     for usual in {min(delays), max(delays)}:
         found += [
-            _reading(waited + slack, alone + slack, newest - began + slack, usual)
+            _reading(waited + slack, alone + slack, newest - began + slack, usual, silent)
             for slack in (-NEAR, 0, NEAR)
         ]
     ended = sum(ms >= max(part.commits[-1].ms, waiting[0].ms) for ms in group.ends)
@@ -188,12 +190,16 @@ def _of_reader(group: Group, part: Part) -> list[Said]:
     return list(dict.fromkeys(found))
 
 
-def _reading(waited: int, alone: int, others: int, usual: int) -> Said:
+def _reading(waited: int, alone: int, others: int, usual: int, silent: bool) -> Said:
+    """The status of one whose owner commits nothing; `silent`: of no other partition either."""
+    suspect = max(SUSPECT_MS, TIMES * usual)
     if waited < PROMPT_MS:
         return "reading", "ok"
     if others > min(max(PROMPT_MS, TIMES * usual), POLL_MS) or alone > POLL_MS:
         return "stalled", "error"
-    if alone > max(SUSPECT_MS, TIMES * usual):
+    if silent and alone > 2 * suspect:
+        return "stalled", "error"
+    if alone > suspect:
         return "stalled", "warn"
     return "reading", "ok"
 
@@ -212,7 +218,8 @@ def _broken(group: Group) -> list[frozenset[str]]:
     hidden = group.moving and group.classic  # no answer shows what members subscribe to meanwhile
     if state.subscription == "two-applications" and len(group.members) > 1 and not hidden:
         found.append(frozenset({"KG121"}))
-    if state.subscription == "pattern-of-nothing" and group.members and not group.classic:
+    reads = any(m.owned or m.regex is None for m in group.members)
+    if state.subscription == "pattern-of-nothing" and group.members and not group.classic and not reads:
         found.append(frozenset({"KG122"}))
     late = [ms for ms in group.outside_ms if ms > NOW_MS - 3_600_000]
     if len(late) > 1 and late[-1] - late[0] > 10_000:
