@@ -9,6 +9,8 @@ KNOWN: tuple[re.Pattern[str], ...] = tuple(
             # How long a transaction is open, by a clock that is behind.
             r"without clock behind: .* is held-back/info",
             r"without clock behind: healthy",
+            # Whether records are new, by such a clock.
+            r"(describe|lag) without clock behind: .* is reading/ok, with it unknown",
             # Consumers with assign() alone.
             r"none of \['KG120'\]",
             # Records of now, behind compacted ones.

@@ -21,6 +21,7 @@ DOUBLE = (
     "owner=hung commits=other-id since=400 others=alone",
     "owner=looping since=120",
     "owner=none log=trimmed",
+    "membership=rebalance owner=hung since=45",
     "protocol=streams",
 )
 """States without which a check would not be missed."""
