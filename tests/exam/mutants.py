@@ -22,6 +22,8 @@ DOUBLE = (
     "owner=looping since=120",
     "owner=none log=trimmed",
     "membership=rebalance owner=hung since=45",
+    "protocol=consumer commits=none log=recreated since=120",
+    "subscription=pattern-of-nothing membership=flapping",
     "protocol=streams",
 )
 """States without which a check would not be missed."""
