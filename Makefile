@@ -139,6 +139,10 @@ incidents: setup ## Incidents with known truth, every command asked; INCIDENTS=r
 	$(BIN)/pytest -q -n 2 --dist loadgroup -m interop tests/incidents
 	$(BIN)/python docs/incidents.py
 
+.PHONY: exam
+exam: setup ## States of groups that a program makes up, every command asked: make exam COUNT=20000 FIRST=seed
+	$(BIN)/python -m tests.exam --count $(COUNT) --first $(FIRST)
+
 .PHONY: differential
 differential: setup ## Made-up programs on Kafka's own coordinator and on ours: make differential SEEDS=10000 STREAMS=1 KAFKA=4.4.0
 	@$(BIN)/python -m tests.differential --kafka $(KAFKA) --first $(FIRST) --seeds $(SEEDS) $(if $(STREAMS),--streams)

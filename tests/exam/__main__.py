@@ -1,0 +1,102 @@
+"""python -m tests.exam --count 20000 [--first SEED] | --replay TEXT: the generated exam."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import time
+from collections import Counter, defaultdict
+
+from .exam import VIEWS, Marks, marked, replayed, shrunk
+from .judging import JUDGES, Fault
+from .known import is_known
+from .states import State
+
+KINDS = 40
+"""How many kinds of faults are shrunk and shown."""
+
+
+def main() -> int:
+    """Run the exam as the command line says."""
+    options = argparse.ArgumentParser(prog="python -m tests.exam", description=__doc__)
+    options.add_argument("--count", type=int, default=1000, help="how many states")
+    options.add_argument("--first", type=int, default=1, help="the first seed")
+    options.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes")
+    options.add_argument("--replay", help="one state, as a failure prints it")
+    options.add_argument("--mutants", action="store_true", help="remove each rule and check, one by one")
+    options.add_argument("--full-sight", action="store_true", help="one viewer only, who sees all")
+    options.add_argument("--new", action="store_true", help="only what is not known (known.py)")
+    options.add_argument("--no-shrink", action="store_true", help="print failures as they were found")
+    given = options.parse_args()
+    if given.replay is not None:
+        bad = replayed(State.parse(given.replay))
+        print(*(f"{fault.judge}: {fault.why}" for fault in bad), sep="\n")
+        return 1 if bad else 0
+    if given.mutants:
+        return mutants()
+    began = time.perf_counter()
+    views = VIEWS[:1] if given.full_sight else VIEWS
+    played = -(-given.count // len(views))
+
+    def note(marks: Marks) -> None:
+        passed = time.perf_counter() - began
+        print(
+            f"{marks.states} states, {len(marks.found)} faults, {passed:.0f} s", file=sys.stderr, flush=True
+        )
+
+    marks = marked(range(given.first, given.first + played), views, given.jobs, note)
+    words = f"{marks.states} states: {played} groups, each asked about by {len(views)} who see more or less"
+    print(f"{words}; {time.perf_counter() - began:.0f} s")
+    if given.new:
+        marks.found = [(s, f) for s, f in marks.found if not is_known(f.judge, f.why)]
+    report(marks, shrink=not given.no_shrink)
+    return 1 if marks.found else 0
+
+
+def mutants() -> int:
+    """Print of each mutant whether the exam fails with it."""
+    from .mutants import chosen, survivors
+
+    alive = 0
+    for name, lives in survivors(chosen()):
+        print(f"{'LIVES' if lives else 'found'}  {name}", flush=True)
+        alive += lives
+    return 1 if alive else 0
+
+
+def kind_of(fault: Fault) -> str:
+    """What faults of one kind have in common: numbers and ids are left out."""
+    return fault.judge + ": " + re.sub(r"x\d{4}[-\w]*|\b\d[\d.]*\b|member-id \S+", "#", fault.why)[:160]
+
+
+def report(marks: Marks, *, shrink: bool) -> None:
+    """Print counts per judge, the pairs that fail most, and one smallest state of each kind of fault."""
+    counts = Counter(fault.judge for _, fault in marks.found)
+    print(*(f"{judge}: {counts[judge]}" for judge in JUDGES), sep="   ")
+    print(f"{len(marks.pairs)} pairs of values met; most often wrong:")
+    for pair, wrong in marks.wrong.most_common(8):
+        print(f"  {wrong} of {marks.pairs[pair]}: {' with '.join(pair)}")
+    kinds: defaultdict[str, list[tuple[State, Fault]]] = defaultdict(list)
+    for state, fault in marks.found:
+        kinds[kind_of(fault)].append((state, fault))
+    for kind, those in sorted(kinds.items(), key=lambda each: -len(each[1]))[:KINDS]:
+        state, fault = min(those, key=lambda each: len(each[0].odd))
+        if shrink:
+            state = shrunk(state, lambda s, kind=kind: kind in map(kind_of, _safely(s)))  # type: ignore[misc]
+        print(f"{len(those)} x {fault.judge}: {fault.why}\n    --replay '{state}'")
+    if len(kinds) > KINDS:
+        print(f"and {len(kinds) - KINDS} kinds more")
+
+
+def _safely(state: State) -> list[Fault]:
+    """The faults of a state; none where the smaller state cannot be played."""
+    try:
+        return replayed(state)
+    except AssertionError:
+        return []
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,166 @@
+"""The commands, called in this process by their command lines; time and transport are the machine's."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from unittest import mock
+
+import kgroup.client.transport
+from kgroup.broker.embedded import EmbeddedTransport
+from kgroup.cli.frame.tree import run
+from kgroup.client.retry import Retry
+from kgroup.errors import Unreachable
+from kgroup.protocol.codec import Message
+
+from .machine import NOW_MS, Machine
+
+SKEW_MS = {"right": 0, "ahead": 300_000, "behind": -300_000}
+SOCKETS = kgroup.client.transport.SocketTransport
+ALWAYS = ("-b", "exam:9092", "-o", "json")
+
+
+class Door:
+    """What commands take for a connection: it leads into the machine, and closing it closes nothing."""
+
+    concurrent = False
+
+    def __init__(self, inner: EmbeddedTransport) -> None:
+        self._inner = inner
+        self.versions = inner.versions
+
+    def nodes(self) -> Mapping[int, tuple[str, int]]:
+        """Return the brokers that are up."""
+        down = self._inner.cluster.down
+        return {node: at for node, at in self._inner.nodes().items() if node not in down}
+
+    def request(self, node: int | None, message: Message, **options: Any) -> Message:
+        """Return a broker's answer; raise Unreachable for one that is down."""
+        if node in self._inner.cluster.down:
+            raise Unreachable(f"broker {node} does not answer", "")
+        return self._inner.request(node, message, **options)
+
+    def end_within(self, seconds: float) -> None:
+        """Do nothing: there is no waiting for a network."""
+
+    def close(self) -> None:
+        """Do nothing: the machine lives on."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One command: how it ended, and what it printed."""
+
+    argv: tuple[str, ...]
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        try:
+            return json.loads(self.out)
+        except json.JSONDecodeError:
+            return {}
+
+    def by_group(self) -> Mapping[str, Any]:
+        """What the document says of each group."""
+        return {g["group_id"]: g for g in ((self.document.get("data") or {}).get("groups") or ())}
+
+
+@dataclass
+class Asked:
+    """All answers of all commands about the groups of a machine, to one who sees so much."""
+
+    visibility: str
+    clock: str
+    doctor: Ran
+    describe: Ran
+    lag: Ran
+    above: Ran
+    wait: Ran
+    alone: dict[str, tuple[Ran, Ran]] = field(default_factory=dict)
+    """Of some groups `lag --fail-above 0` and `wait` alone: their exit codes."""
+
+
+@contextlib.contextmanager
+def seen(machine: Machine, visibility: str, clock: str) -> Iterator[None]:
+    """Let the commands see the machine as this one does, by a clock that is right or wrong."""
+    transport = machine.seen_by(visibility)
+
+    def sleep(seconds: float) -> None:
+        transport.run_until(machine.now_ms + max(int(seconds * 1000), 1))
+
+    def now() -> float:
+        return machine.now_ms / 1000
+
+    skew = SKEW_MS[clock]
+    defaults = Retry.__init__.__defaults__
+    assert defaults is not None
+    mine = {time.monotonic: now, time.sleep: sleep}
+    Retry.__init__.__defaults__ = tuple(mine.get(each, each) if callable(each) else each for each in defaults)
+    with tempfile.TemporaryDirectory() as home, contextlib.ExitStack() as patched:
+        patched.callback(setattr, Retry.__init__, "__defaults__", defaults)
+        patched.enter_context(
+            mock.patch.object(kgroup.client.transport, "SocketTransport", lambda *_, **__: Door(transport))
+        )
+        patched.enter_context(mock.patch.object(time, "time_ns", lambda: (machine.now_ms + skew) * 1_000_000))
+        where = {"KGROUP_CONFIG": f"{home}/none.toml", "XDG_CONFIG_HOME": home, "HOME": home}
+        patched.enter_context(mock.patch.dict(os.environ, where))
+        yield
+
+
+def ran(*argv: str) -> Ran:
+    """Run one command line."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            code = run((*argv, *ALWAYS))
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+    return Ran(argv, code, out.getvalue(), err.getvalue())
+
+
+def asked(
+    machine: Machine, groups: Sequence[str], visibility: str, clock: str, alone: Sequence[str] = ()
+) -> Asked:
+    """Ask every command about these groups."""
+    with seen(machine, visibility, clock):
+        found = Asked(
+            visibility,
+            clock,
+            describe=ran("describe", *groups),
+            lag=ran("lag", *groups),
+            above=ran("lag", *groups, "--fail-above", "0"),
+            wait=ran("wait", *groups, "--for", "lag=0", "--stop-after", "1ms"),
+            doctor=ran("doctor", *groups, "--patience", "0s"),
+        )
+        for group in alone:
+            found.alone[group] = (
+                ran("lag", group, "--fail-above", "0"),
+                ran("wait", group, "--for", "lag=0", "--stop-after", "1ms"),
+            )
+    assert machine.now_ms - NOW_MS < 5_000, machine.now_ms - NOW_MS
+    return found
+
+
+def asked_shortly(machine: Machine, groups: Sequence[str], visibility: str, rows: Ran | None = None) -> Asked:
+    """Ask only the doctor, and describe, with whose `rows` it is compared."""
+    with seen(machine, visibility, "right"):
+        rows = rows or ran("describe", *groups)
+        none = Ran((), 0, "{}", "")
+        doctor = ran("doctor", *groups, "--patience", "0s")
+    return Asked(visibility, "right", doctor, rows, rows, none, none)
+
+
+def asked_twice(machine: Machine, groups: Sequence[str]) -> Ran:
+    """Have the doctor look at these groups for two seconds of the machine's time."""
+    with seen(machine, "all", "right"):
+        return ran("doctor", *groups, "--patience", "2s")

@@ -1,0 +1,335 @@
+"""What is wrong in the commands' answers about one state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from kgroup.domain import TopicPartition
+
+from .asking import Asked, Ran
+from .machine import DOWN, NOW_MS
+from .playing import Group
+from .truth import Said, Truth, truth_of
+
+JUDGES = ("doctor", "statuses", "commands", "knock-out", "crash")
+UNKNOWN = "unknown"
+CRASHES = ("Traceback", "does not know how to handle", "internal error")
+
+
+CODES = {
+    ("not-begun", "info"): "KG306",
+    ("recreated", "error"): "KG319",
+    ("beyond-end", "error"): "KG301",
+    ("purged", "error"): "KG308",
+    ("purged", "warn"): "KG308",
+    ("held-back", "error"): "KG311",
+    ("unsubscribed", "info"): "KG305",
+    ("unsubscribed", "warn"): "KG305",
+    ("unread", "error"): "KG104",
+    ("unread", "warn"): "KG119",
+    ("absent", "warn"): "KG103",
+    ("not-begun", "error"): "KG306",
+    ("stalled", "error"): "KG310",
+    ("stalled", "warn"): "KG310",
+    ("falling-behind", "warn"): "KG320",
+}
+"""The finding that names a status."""
+WEIGHTS = ("info", "warn", "error")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One answer that is not right: which judge says so, and why."""
+
+    judge: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What the commands say of one group to one viewer: rows by partition, and verdicts."""
+
+    doctor: Any
+    said: dict[TopicPartition, Said]
+    described: dict[TopicPartition, Said]
+    lagged: dict[TopicPartition, Said]
+    unseen: dict[TopicPartition, str]
+    over: str
+    held: bool | None
+
+    @classmethod
+    def of(cls, name: str, asked: Asked) -> Answers:
+        doctor = asked.doctor.by_group().get(name)
+        said = {
+            _place(text): (alike["status"], alike["weight"])
+            for alike in (doctor or {}).get("statuses", ())
+            for text in alike["partitions"]
+        }
+        described, unseen = _rows(asked.describe, name)
+        lagged, more = _rows(asked.lag, name)
+        verdict = (asked.above.document.get("data") or {}).get("verdict") or {}
+        over = "over" if name in verdict.get("over", ()) else "ok"
+        if any(each["group_id"] == name for each in verdict.get("unknown", ())):
+            over = UNKNOWN
+        if name not in asked.above.by_group():
+            over = "absent"
+        waited = asked.wait.by_group().get(name)
+        return cls(
+            doctor, said, described, lagged, unseen | more, over, None if waited is None else waited["held"]
+        )
+
+
+def _place(text: str) -> TopicPartition:
+    topic, _, number = text.rpartition("-")
+    return TopicPartition(topic, int(number))
+
+
+def _rows(ran: Ran, name: str) -> tuple[dict[TopicPartition, Said], dict[TopicPartition, str]]:
+    rows: dict[TopicPartition, Said] = {}
+    unseen: dict[TopicPartition, str] = {}
+    for row in ran.by_group().get(name, {}).get("offsets", ()):
+        place = TopicPartition(row["topic"], row["partition"])
+        status = row["status"]
+        rows[place] = (status["name"], status["weight"]) if status else ("none", "none")
+        if status and status["unseen"]:
+            unseen[place] = status["unseen"]["look"]
+    return rows, unseen
+
+
+def faults(group: Group, asked: Asked, full: Answers | None) -> Iterator[Fault]:
+    """Yield what is wrong; `full` is what one with all rights and a right clock was answered."""
+    for ran in (asked.doctor, asked.describe, asked.lag, asked.above, asked.wait):
+        for words in CRASHES:
+            if words in ran.err or words in ran.out:
+                at = (ran.err + ran.out).index(words)
+                yield Fault("crash", f"{ran.argv[0]}: {(ran.err + ran.out)[at : at + 200]!r}")
+    found, truth = Answers.of(group.name, asked), truth_of(group)
+    if full is None:
+        yield from _doctor(group, found, truth)
+        yield from _statuses(group, found, truth)
+    else:
+        yield from _knocked_out(found, full, asked)
+        if asked.visibility == "broker":
+            yield from _leaderless(group, found)
+    yield from _commands(group, found, truth, asked)
+
+
+def _doctor(group: Group, found: Answers, truth: Truth) -> Iterator[Fault]:
+    if found.doctor is None:
+        if truth.statuses:
+            yield Fault("doctor", "no answer about the group")
+        return
+    verdict = found.doctor["verdict"]
+    codes = {each["code"] for each in found.doctor["findings"]}
+    grave = {(each["code"], each["severity"]) for each in found.doctor["findings"]}
+    errors = sorted(each["code"] for each in found.doctor["findings"] if each["severity"] == "error")
+    if truth.sick is True and verdict != "sick":
+        why = _errors(truth) if not truth.error else f"{truth.broken} is broken"
+        yield Fault("doctor", f"{verdict}, although {why}")
+    if truth.sick is False and verdict == "sick":
+        yield Fault("doctor", f"sick by {errors}, and nothing is an error: {_shown(truth)}")
+    if verdict == UNKNOWN and not group.moving and not (group.share and truth.work):
+        yield Fault("doctor", f"unknown, and nothing is hidden: {found.doctor['skipped']}")
+    dead = any(not part.exists and part.commits for part in group.parts.values())
+    for code, weight in _named(truth):
+        if code in codes and not grave & {(code, w) for w in WEIGHTS[WEIGHTS.index(weight) :]}:
+            yield Fault("doctor", f"{code} is among the findings, and none of them is of weight {weight}")
+    named = [frozenset({code}) for code, _ in _named(truth)]
+    if group.outside_ms and not group.members:
+        # That somebody else commits says why records wait without members.
+        named = [each | {"KG120"} if "KG119" in each else each for each in named]
+    for expected in (*truth.broken, *named, *([frozenset({"KG302"})] if dead else [])):
+        if not expected & codes:
+            yield Fault("doctor", f"none of {sorted(expected)} among {sorted(codes)}")
+    there = all(part.exists for part in group.parts.values())
+    quiet = there and not group.ends
+    if not truth.broken and truth.sick is False and _calm(truth) and quiet:
+        noise = sorted(
+            f"{each['code']} {each['message'][:80]}"
+            for each in found.doctor["findings"]
+            if each["severity"] != "info"
+        )
+        if noise and group.state.membership == "stable" and group.members:
+            yield Fault("doctor", f"alarm in a sound state: {noise}")
+
+
+def needs_time(group: Group) -> bool:
+    """Return whether only a second look shows that a group is stuck, or that its members finish nothing."""
+    if group.share:
+        hung = group.state.owner == "hung" and bool(group.members)
+        return hung and group.subject in truth_of(group).work
+    return group.moving and group.classic and group.state.membership == "stuck"
+
+
+def stuck(group: Group, ran: Ran) -> Iterator[Fault]:
+    """Yield what is wrong about a group in which nothing went on during all of a longer look."""
+    doctor = ran.by_group().get(group.name)
+    codes = {each["code"] for each in doctor["findings"]} if doctor else set()
+    if group.share:
+        if "KG314" not in codes or doctor is None or doctor["verdict"] == UNKNOWN:
+            verdict = doctor["verdict"] if doctor else "no answer"
+            yield Fault("doctor", f"share group that finishes nothing: {verdict} {sorted(codes)}")
+    elif doctor is None or doctor["verdict"] != "sick" or "KG112" not in codes:
+        yield Fault("doctor", f"a rebalance that waits for members all the while: {sorted(codes)}")
+
+
+def _named(truth: Truth) -> Iterator[tuple[str, str]]:
+    """Yield the code of the finding that names each status that is not good, and its least weight."""
+    for said in set(truth.statuses.values()):
+        codes = {CODES.get(each) for each in said}
+        if len(codes) == 1 and (found := codes.pop()):
+            yield found, min((weight for _, weight in said), key=WEIGHTS.index)
+
+
+def _calm(truth: Truth) -> bool:
+    return all(w == "ok" for said in truth.statuses.values() for _, w in said)
+
+
+def _errors(truth: Truth) -> str:
+    bad = {str(p): sorted(s) for p, s in truth.statuses.items() if all(w == "error" for _, w in s)}
+    return f"{bad}"
+
+
+def _shown(truth: Truth) -> str:
+    return "; ".join(
+        f"{p}: {'|'.join('/'.join(s) for s in sorted(said))}" for p, said in truth.statuses.items()
+    )
+
+
+def _statuses(group: Group, found: Answers, truth: Truth) -> Iterator[Fault]:
+    for place, expected in truth.statuses.items():
+        for command, rows in (("doctor", found.said), ("describe", found.described), ("lag", found.lagged)):
+            said = rows.get(place)
+            if command == "doctor" and found.doctor is None:
+                continue
+            if said is None:
+                yield Fault("statuses", f"{command}: no row of {_kind(place)}: {_words(expected)}")
+            elif said not in expected:
+                waits = found.unseen.get(place) == "history" and place in truth.waits
+                if command != "doctor" and waits:
+                    continue
+                if command != "doctor" and _decided_by_history(said, expected):
+                    continue
+                yield Fault(
+                    "statuses", f"{command}: {_kind(place)} is {'/'.join(said)}, not {_words(expected)}"
+                )
+    for place, said in found.said.items():
+        # While it rebalances, what its members subscribe to may be shown or not.
+        if place not in truth.statuses and not (group.moving and place in group.parts):
+            yield Fault("statuses", f"doctor: {_kind(place)} is {'/'.join(said)}, and is none of the group's")
+
+
+def _decided_by_history(said: Said, expected: frozenset[Said]) -> bool:
+    """Whether only the history shows the graver weight or status, which doctor alone reads."""
+    name, weight = said
+    names = {n for n, _ in expected}
+    if name in names and name in ("not-begun", "unsubscribed"):
+        return weight == "info"
+    # An offset of a former topic looks as any other one without the history.
+    return "recreated" in names
+
+
+def _leaderless(group: Group, found: Answers) -> Iterator[Fault]:
+    """Yield partitions that the broker leads that is down, and that are not called so."""
+    for command, rows in (("doctor", found.said), ("describe", found.described), ("lag", found.lagged)):
+        for place, said in rows.items():
+            led = group.machine.cluster.leader_of(*place) == DOWN and group.parts[place].exists
+            # The coordinator of a share group reports what is not done by itself.
+            led = led and not (group.share and said == ("idle", "ok"))
+            if led and said[0] != "unleadered":
+                yield Fault("statuses", f"{command} without its leader: {_kind(place)} is {'/'.join(said)}")
+
+
+def _words(expected: frozenset[Said]) -> str:
+    return "|".join("/".join(each) for each in sorted(expected))
+
+
+def _kind(place: TopicPartition) -> str:
+    return f"{place.topic.rpartition('-')[2]}-{place.partition}"
+
+
+def _commands(group: Group, found: Answers, truth: Truth, asked: Asked) -> Iterator[Fault]:
+    """Two commands that look at the same state may say unknown, and never something else than the other."""
+    pairs = (
+        ("describe", found.described, "lag", found.lagged),
+        ("doctor", found.said, "describe", found.described),
+        ("doctor", found.said, "lag", found.lagged),
+    )
+    for one, left, other, right in pairs:
+        if one == "doctor" and found.doctor is None:
+            continue
+        if set(left) != set(right):
+            missing = sorted(map(_kind, set(left) ^ set(right)))
+            yield Fault("commands", f"{one} and {other} have not the same rows: {missing}")
+        for place in left.keys() & right.keys():
+            a, b = left[place], right[place]
+            history = one == "doctor" and (b[0] == UNKNOWN or _decided_by_history(b, frozenset({a})))
+            # One that looked for the history in vain knows less than one that says nothing of it.
+            history = history or (one == "doctor" and a[0] == UNKNOWN and asked.visibility == "history")
+            if a != b and not history:
+                yield Fault("commands", f"{_kind(place)}: {one} says {'/'.join(a)}, {other} {'/'.join(b)}")
+    if asked.visibility != "all":
+        if found.over == "ok" and truth.work:
+            yield Fault("commands", "lag --fail-above 0 passes although records wait")
+        if found.held and truth.work:
+            yield Fault("commands", "wait --for lag=0 holds although records wait")
+        return
+    beyond = any("beyond-end" in {n for n, _ in said} for said in truth.statuses.values())
+    bare = any(
+        part.exists and part.committed is None and part.end > part.start
+        for place, part in group.parts.items()
+        if place in truth.statuses
+    )
+    if group.moving or beyond or not truth.statuses or found.over == "absent":
+        return
+    if all(n == "gone" for said in truth.statuses.values() for n, _ in said):
+        return
+    wanted = "over" if truth.work else "ok"
+    if found.over != wanted and not bare:
+        yield Fault("commands", f"lag --fail-above 0 is {found.over}, not {wanted}: {_works(truth)}")
+    if found.held is not None and found.held != (not truth.work) and not bare:
+        yield Fault("commands", f"wait --for lag=0 held: {found.held}; {_works(truth)}")
+    for lag, wait in (asked.alone[group.name],) if group.name in asked.alone else ():
+        if (lag.code == 0) != (wait.code == 0) or (not bare and (lag.code == 0) == bool(truth.work)):
+            yield Fault(
+                "commands", f"lag --fail-above 0 ends with {lag.code}, wait with {wait.code}: {_works(truth)}"
+            )
+
+
+def _works(truth: Truth) -> str:
+    return f"records wait in {sorted(map(_kind, truth.work)) or 'none'}"
+
+
+def _knocked_out(found: Answers, full: Answers, asked: Asked) -> Iterator[Fault]:
+    """Seeing less leaves a status, or makes it unknown; never a verdict more certain."""
+    label = asked.visibility if asked.visibility != "all" else f"clock {asked.clock}"
+    if found.doctor is not None and full.doctor is not None:
+        less, more = found.doctor["verdict"], full.doctor["verdict"]
+        if less not in (more, UNKNOWN):
+            errors = sorted(e["code"] for e in found.doctor["findings"] if e["severity"] == "error")
+            yield Fault("knock-out", f"without {label}: {less} {errors}, with it {more}")
+        if less == UNKNOWN and not found.doctor["skipped"]:
+            yield Fault("doctor", f"without {label}: unknown, and nothing is named")
+    for command, rows, before in (
+        ("doctor", found.said, full.said),
+        ("describe", found.described, full.described),
+        ("lag", found.lagged, full.lagged),
+    ):
+        for place, said in rows.items():
+            was = before.get(place)
+            if was is None and said[1] != UNKNOWN:
+                yield Fault(
+                    "knock-out", f"{command} without {label}: {_kind(place)} appears as {'/'.join(said)}"
+                )
+            if was is not None and was[0] == "recreated" and asked.visibility == "history":
+                continue  # the verdict is unknown, and nothing else shows that a topic was made again
+            if was is not None and said != was and said[1] != UNKNOWN:
+                yield Fault(
+                    "knock-out",
+                    f"{command} without {label}: {_kind(place)} is {'/'.join(said)}, with it {'/'.join(was)}",
+                )
+
+
+__all__ = ["JUDGES", "NOW_MS", "Answers", "Fault", "faults"]

@@ -1,0 +1,186 @@
+"""The embedded cluster in this process: its time moves from one planned action to the next."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable
+from itertools import count
+from typing import TypeVar, cast
+
+from kgroup.broker.call import Call
+from kgroup.broker.embedded import EmbeddedTransport
+from kgroup.domain import OFFSETS_TOPIC, offsets_partition_of
+from kgroup.log.interface import Log
+from kgroup.protocol.codec import Message
+from kgroup.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from kgroup.runtime.clock import ManualClock
+from kgroup.runtime.cluster import Cluster
+from kgroup.security.acls import Acl, Operation, PatternType, Permission, ResourceType
+from kgroup.security.principals import Principal
+
+R = TypeVar("R", bound=Message)
+NOW_MS = 1_800_000_000_000
+"""The moment at which the commands look."""
+BEGIN_MS = NOW_MS - 7_200_000
+HOUR_MS = 3_600_000
+FULL = 3
+"""As many members as a group may have."""
+SETTINGS = {
+    "group.initial.rebalance.delay.ms": "100",
+    "group.max.session.timeout.ms": str(HOUR_MS),
+    "group.consumer.max.session.timeout.ms": str(HOUR_MS),
+    "group.consumer.session.timeout.ms": str(HOUR_MS),
+    "group.consumer.assignment.interval.ms": "0",
+    "group.streams.max.session.timeout.ms": str(HOUR_MS),
+    "group.streams.session.timeout.ms": str(HOUR_MS),
+    "group.streams.assignment.interval.ms": "0",
+    "group.streams.initial.rebalance.delay.ms": "0",
+    "group.streams.max.size": str(FULL),
+    "group.share.max.session.timeout.ms": str(HOUR_MS),
+    "group.share.session.timeout.ms": str(HOUR_MS),
+    "group.share.assignment.interval.ms": "0",
+    "group.max.size": str(FULL),
+    "group.consumer.max.size": str(FULL),
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:root",
+}
+DOWN = 1
+"""The broker that may be down: it leads each topic's second partition."""
+PREFIX = "x"
+"""Every topic and group of the exam begins so."""
+
+
+class Slot:
+    """Where the answer to a request that may wait arrives."""
+
+    def __init__(self) -> None:
+        self.answer: Message | None = None
+
+    def put(self, answer: Message | None) -> None:
+        self.answer = answer
+
+    def of(self, kind: type[R]) -> R:
+        """The answer; it must be there, of this class."""
+        assert isinstance(self.answer, kind), self.answer
+        return self.answer
+
+
+class Machine:
+    """A cluster of three brokers, and what is planned to happen in it; the first coordinates every group."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock(BEGIN_MS)
+        self.cluster = Cluster(config=SETTINGS, brokers=3, offsets_partitions=1, seed=45, clock=self.clock)
+        self.transport = EmbeddedTransport(self.cluster)
+        self._planned: list[tuple[int, int, Callable[[], None]]] = []
+        self._order = count()
+        self._grant()
+
+    def close(self) -> None:
+        self.transport.close()
+
+    # time
+
+    def at(self, ms: int, act: Callable[[], None]) -> None:
+        """Plan an action, or do it now if its time has come."""
+        heapq.heappush(self._planned, (ms, next(self._order), act))
+
+    def run(self, until_ms: int = NOW_MS) -> None:
+        """Let the planned happen, each at its own time."""
+        while self._planned and self._planned[0][0] <= until_ms:
+            ms, _, act = heapq.heappop(self._planned)
+            if ms > self.clock.now_ms():
+                self.transport.run_until(ms)
+            act()
+        self.transport.run_until(until_ms)
+
+    @property
+    def now_ms(self) -> int:
+        return self.clock.now_ms()
+
+    # requests
+
+    def ask(
+        self, request: Message, answer: type[R], version: int | None = None, who: str = "app", node: int = 0
+    ) -> R:
+        """The answer to a request that is answered at once."""
+        slot = self.begin(request, version, who, node)
+        for _ in range(100):
+            # What the brokers do for it among themselves takes a moment.
+            if slot.answer is not None:
+                break
+            self.transport.run_until(self.now_ms + 1)
+        return slot.of(answer)
+
+    def begin(self, request: Message, version: int | None = None, who: str = "app", node: int = 0) -> Slot:
+        """Send a request; its answer may come later."""
+        served = self.transport.versions(0, request.API)
+        assert served is not None
+        chosen = min(served[-1], type(request).VERSIONS[-1]) if version is None else version
+        slot = Slot()
+        body = type(request).decode(request.encode(chosen), chosen)
+        call = Call(body, chosen, who, "/10.0.0.1", node, slot.put)
+        if (answer := self.transport.dispatcher.handle(call)) is not None:
+            slot.put(cast(Message, answer))
+        return slot
+
+    # topics and logs
+
+    def create_topic(self, name: str, partitions: int, **config: str) -> None:
+        configs = tuple(CreatableTopicConfig(name=k.replace("_", "."), value=v) for k, v in config.items())
+        wanted = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=configs)
+        answer = self.transport.request(0, CreateTopicsRequest(topics=(wanted,)))
+        assert [each.error_code for each in answer.topics] == [0], answer  # type: ignore[attr-defined]
+
+    def log(self, topic: str, partition: int) -> Log:
+        found = self.cluster.log(topic, partition)
+        assert found is not None
+        return found
+
+    def topic_id(self, topic: str) -> bytes:
+        return self.cluster.catalog.topics[topic].topic_id
+
+    def offsets_log(self, group: str) -> Log:
+        return self.log(OFFSETS_TOPIC, offsets_partition_of(group, 1))
+
+    # who may see what
+
+    def _grant(self) -> None:
+        def may(user: str, kind: ResourceType, name: str, *operations: Operation) -> Iterable[Acl]:
+            for each in operations:
+                yield Acl(kind, name, PatternType.PREFIXED, f"User:{user}", "*", each, Permission.ALLOW)
+
+        o, t, g = Operation, ResourceType.TOPIC, ResourceType.GROUP
+        rules: list[Acl] = []
+        for user in ("history", "read", "topics", "groups", "settings"):
+            if user != "groups":
+                rules += may(user, g, PREFIX, o.DESCRIBE, o.DESCRIBE_CONFIGS)
+            if user != "history":
+                rules += may(user, t, OFFSETS_TOPIC, o.READ, o.DESCRIBE, o.DESCRIBE_CONFIGS)
+            if user != "topics":
+                seen = (o.DESCRIBE,) if user == "read" else (o.READ, o.DESCRIBE)
+                rules += may(user, t, PREFIX, *seen)
+                if user != "settings":
+                    rules += may(user, t, PREFIX, o.DESCRIBE_CONFIGS)
+            cluster = [o.DESCRIBE] + ([o.DESCRIBE_CONFIGS] if user != "settings" else [])
+            rules += [
+                Acl(
+                    ResourceType.CLUSTER,
+                    "kafka-cluster",
+                    PatternType.LITERAL,
+                    f"User:{user}",
+                    "*",
+                    each,
+                    Permission.ALLOW,
+                )
+                for each in cluster
+            ]
+        assert self.cluster.acls is not None
+        self.cluster.acls.add(rules)
+
+    def seen_by(self, visibility: str) -> EmbeddedTransport:
+        """A transport for one who lacks the rights that `visibility` names; for "all", who has them all."""
+        self.cluster.down = {DOWN} if visibility == "broker" else set()
+        if visibility in ("all", "broker"):
+            return self.transport
+        return EmbeddedTransport(self.cluster, Principal("User", visibility))

@@ -1,0 +1,124 @@
+"""Each rule and each check removed by hand: the exam must notice, or it examines nothing there."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from unittest import mock
+
+from .asking import Asked, asked_shortly
+from .judging import Answers, Fault, faults
+from .machine import Machine
+from .playing import Group, played
+from .states import DIMENSIONS, PLAYED, SOUND, State, possible
+
+DOUBLE = (
+    "owner=none commits=outside since=120",
+    "log=deleted commits=other-id",
+    "log=open since=120",
+    "commits=none since=1200",
+    "owner=hung commits=other-id since=400 others=alone",
+    "owner=looping since=120",
+    "owner=none log=trimmed",
+    "membership=rebalance owner=hung since=45",
+    "protocol=consumer commits=none log=recreated since=120",
+    "subscription=pattern-of-nothing membership=flapping",
+    "protocol=streams",
+)
+"""States without which a check would not be missed."""
+VIEWS = ("all", "broker")
+"""Who looks: one who sees all, and one while a broker is down."""
+LAG = "kgroup.admin.read.lag"
+TABLES = (
+    ("kgroup.admin.read.findings", "_CHECKS"),
+    ("kgroup.admin.diagnose.checks", "_LOOKS"),
+    ("kgroup.admin.diagnose.checks", "_BY_STATUS"),
+)
+"""The tables of checks by code, or by status."""
+OTHERS = (("kgroup.admin.diagnose.checks", "stopped"), ("kgroup.admin.diagnose.checks", "unread"))
+"""Checks that stand in no table."""
+ELSEWHERE = frozenset(
+    {
+        "KG105",
+        "KG106",
+        "KG107",
+        "KG108",
+        "KG109",
+        "KG113",
+        "KG116",
+        "KG117",
+        "KG118",
+        "KG201",
+        "KG211",
+        "KG303",
+        "KG304",
+        "KG313",
+        "KG314",
+        "KG315",
+        "KG316",
+        "KG317",
+        "KG318",
+    }
+)
+"""Codes about what no state of the exam has yet, or that are information: other tests show them."""
+
+
+def mutants() -> Iterator[tuple[str, mock._patch[object]]]:
+    """Yield each mutant's name, and the patch that makes it."""
+    statuses = import_module(LAG).status_of.__module__
+    rules = import_module(statuses).RULES
+    for rule in rules:
+        left = tuple(each for each in rules if each is not rule)
+        yield f"status{rule.__name__}", mock.patch(f"{statuses}.RULES", left)
+    for module, name in TABLES:
+        table = getattr(import_module(module), name)
+        for key in table:
+            if key not in ELSEWHERE:
+                rest = {k: v for k, v in table.items() if k != key}
+                yield f"{name}[{key}]", mock.patch(f"{module}.{name}", rest)
+    for module, name in OTHERS:
+        yield name, mock.patch(f"{module}.{name}", lambda *_: iter(()))
+
+
+def survivors(states: Sequence[State]) -> Iterator[tuple[str, bool]]:
+    """Yield each mutant with whether it lives: no fault is found in these states that is not always there."""
+    machine = Machine()
+    with contextlib.closing(machine):
+        groups = played(machine, states)
+        names = [group.name for group in groups]
+        whole = {view: asked_shortly(machine, names, view) for view in VIEWS}
+        before = {view: _found(groups, answers) for view, answers in whole.items()}
+        for name, patch in mutants():
+            # A check that is removed changes no row.
+            ruled = name.startswith("status_")
+            with patch:
+                lives = all(
+                    _found(
+                        groups, asked_shortly(machine, names, view, None if ruled else whole[view].describe)
+                    )
+                    <= before[view]
+                    for view in (VIEWS if ruled else VIEWS[:1])
+                )
+            yield name, lives
+
+
+def _found(groups: Sequence[Group], answers: Asked) -> set[tuple[str, Fault]]:
+    found: set[tuple[str, Fault]] = set()
+    for group in groups:
+        full = None if answers.visibility == "all" else Answers.of(group.name, answers)
+        found |= {(group.name, fault) for fault in faults(group, answers, full)}
+    return found
+
+
+def chosen() -> list[State]:
+    """States in which one dimension is not sound, and some in which two are not."""
+    single = [
+        possible(SOUND.but(**{name: value, "protocol": protocol}))
+        for protocol in ("classic", "consumer")
+        for name in PLAYED
+        for value in DIMENSIONS[name]
+        if name != "protocol"
+    ]
+    double = [State.parse(text) for text in DOUBLE]
+    return list(dict.fromkeys([*single, *double]))

@@ -1,0 +1,755 @@
+"""A state, played on the machine by the requests that real clients send; what happened is kept as facts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import NamedTuple
+
+from kgroup.coordinator.outcome import Outcome, Record
+from kgroup.domain import TopicPartition, offsets_partition_of
+from kgroup.errors import ErrorCode
+from kgroup.log.memory import MemoryLog
+from kgroup.protocol.batches import Batch, LogRecord, end_marker_record, rebuild_batch
+from kgroup.protocol.group_records import OffsetCommitKey, OffsetCommitValue
+from kgroup.protocol.messages import consumer_group_heartbeat as cgh
+from kgroup.protocol.messages import streams_group_heartbeat as sgh
+from kgroup.protocol.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
+from kgroup.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from kgroup.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from kgroup.protocol.messages.sync_group import (
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
+)
+from kgroup.protocol.streams_records import Subtopology
+from kgroup.protocol.subscription import Assignment, Subscription
+
+from .machine import HOUR_MS, NOW_MS, PREFIX, Machine, Slot
+from .sharing import ShareMember
+from .states import State
+
+POLL_MS = 300_000
+STATIC_SESSION_MS = 1_800_000
+JOINED_MS, BASE_MS, FED_MS = 1_800_000, 1_750_000, 300_000
+"""How long ago the members joined, the first records were written, and the feed began."""
+BASE = 20
+DELAY_MS = {"prompt": 300, "lazy": 20_000}
+Place = TopicPartition
+
+
+class Entry(NamedTuple):
+    """An offset of a log: `data`, a `marker`, or one of an `aborted` or `open` transaction."""
+
+    offset: int
+    kind: str
+    ms: int
+
+
+class Commit(NamedTuple):
+    offset: int
+    ms: int
+    written_ms: int
+    """When the newest record that it covers was written."""
+    member: bool
+
+
+@dataclass
+class Part:
+    """What is true of one partition."""
+
+    place: Place
+    entries: list[Entry] = field(default_factory=list)
+    start: int = 0
+    end: int = 0
+    exists: bool = True
+    rebuilt: bool = False
+    commits: list[Commit] = field(default_factory=list)
+
+    @property
+    def stable(self) -> int:
+        """The last stable offset."""
+        return min(
+            (e.offset for e in self.entries if e.kind == "open" and e.offset >= self.start), default=self.end
+        )
+
+    @property
+    def committed(self) -> int | None:
+        return self.commits[-1].offset if self.commits else None
+
+    def readable(self, offset: int) -> list[Entry]:
+        """What a reader of committed records gets from this offset on."""
+        first, stable = max(offset, self.start), self.stable
+        return [e for e in self.entries if first <= e.offset < stable and e.kind == "data"]
+
+
+@dataclass
+class Member:
+    name: str
+    topics: tuple[str, ...]
+    instance: str | None = None
+    regex: str | None = None
+    member_id: str = ""
+    epoch: int = -1
+    owned: frozenset[Place] = frozenset()
+    got_ms: dict[Place, int] = field(default_factory=dict)
+    left: bool = False
+    sharing: ShareMember | None = None
+    stops_ms: int = NOW_MS + HOUR_MS
+    """From when on it commits nothing any more."""
+
+
+class Group:
+    """One state on its way: members, partitions, and what they do."""
+
+    def __init__(self, machine: Machine, state: State, name: str) -> None:
+        self.machine, self.state, self.name = machine, state, name
+        self.by = Random(state.seed)
+        self.main, self.side = f"{name}-main", f"{name}-side"
+        self.parts: dict[Place, Part] = {}
+        self.members: list[Member] = []
+        self.rebalances: list[int] = []
+        self.moving = False
+        self.outside_ms: list[int] = []
+        self.ends: list[int] = []
+        self.hot_ms = NOW_MS
+        config = {"cleanup_policy": "compact"} if state.log == "compacted" else {}
+        self._make(self.main, 2, config)
+        self._make(self.side, 1, {})
+        self.delay_ms = DELAY_MS[state.delay]
+        self.period_ms = self.by.choice([5_000, 10_000, 30_000])
+        self.phase_ms = self.by.choice([100, 1_000, 3_000])
+        self.since_ms = int(state.since) * 1000
+        self.subject = Place(self.main, 0)
+        if state.subscription == "other-topic":
+            # What a tool committed long before; nobody reads it.
+            self._at(6_000_000, lambda: self.commit(self.subject, 0, None))
+        if state.subscription != "assign":
+            self.members = self._cast()
+            self._at(JOINED_MS, self._join)
+        self._plan()
+
+    def _at(self, ago_ms: float, act: Callable[[], None]) -> None:
+        self.machine.at(NOW_MS - int(ago_ms), act)
+
+    def _make(self, topic: str, partitions: int, config: Mapping[str, str]) -> None:
+        self.machine.create_topic(topic, partitions, **config)
+        for number in range(partitions):
+            place = Place(topic, number)
+            self.parts[place] = Part(place)
+
+    def _cast(self) -> list[Member]:
+        """The members: the first owns the subject."""
+        state = self.state
+        both = (self.main, self.side)
+        static = state.owner in ("dead-static", "left") or state.membership == "shared-id"
+        instance = f"{self.name}-a" if static else None
+        first = Member("a", both, instance)
+        members = [first] if state.others == "alone" else [first, Member("b", both)]
+        if state.subscription == "two-applications":
+            first.topics, members[1].topics = (self.main,), (self.side,)
+        for member in members:
+            if state.subscription == "other-topic":
+                member.topics = (self.side,)
+            if state.subscription == "pattern-of-nothing":
+                member.topics, member.regex = (), f"{self.name}-no-such.*"
+            elif state.subscription == "pattern":
+                member.regex = f"{self.name}-.*"
+        return members
+
+    # members
+
+    @property
+    def classic(self) -> bool:
+        return self.state.protocol == "classic"
+
+    @property
+    def share(self) -> bool:
+        return self.state.protocol == "share"
+
+    def owner(self, place: Place) -> Member | None:
+        return next((m for m in self.members if place in m.owned), None)
+
+    def _join(self) -> None:
+        if self.classic:
+            self._join_classic(self.members)
+        elif self.share:
+            self._join_share()
+        else:
+            self._join_consumer()
+
+    def _join_share(self) -> None:
+        self.machine.cluster.configure_group(self.name, {"share.auto.offset.reset": "earliest"})
+        for number, member in enumerate(self.members):
+            member.member_id = f"{self.name}-{number:022d}"[-22:]
+            member.sharing = ShareMember(self.machine, self.name, member.member_id, member.topics)
+            member.sharing.beat()
+        self.machine.at(self.machine.now_ms + 2_000, self._share_settles)
+
+    def _share_settles(self) -> None:
+        for member in self.members:
+            assert member.sharing is not None
+            member.sharing.beat()
+            # Several read a partition; one of them does it here.
+            taken = frozenset().union(*(m.owned for m in self.members))
+            self._owns(member, frozenset(p for p in self.parts if p.topic in member.topics) - taken)
+
+    def _join_classic(self, members: Sequence[Member]) -> None:
+        slots: list[tuple[Member, Slot]] = []
+        for member in members:
+            slot = self._send_join(member)
+            if (
+                isinstance(slot.answer, JoinGroupResponse)
+                and slot.answer.error_code == ErrorCode.MEMBER_ID_REQUIRED
+            ):
+                member.member_id = slot.answer.member_id
+                slot = self._send_join(member)
+            slots.append((member, slot))
+        self.machine.at(self.machine.now_ms + 200, lambda: self._sync(slots))
+
+    def _send_join(self, member: Member) -> Slot:
+        subscription = Subscription(member.topics, owned=tuple(sorted(member.owned))).encode(1)
+        request = JoinGroupRequest(
+            group_id=self.name,
+            session_timeout_ms=STATIC_SESSION_MS * 2,
+            rebalance_timeout_ms=POLL_MS,
+            member_id=member.member_id,
+            group_instance_id=member.instance,
+            protocol_type="consumer",
+            protocols=(JoinGroupRequestProtocol(name="range", metadata=subscription),),
+        )
+        return self.machine.begin(request, who=f"{self.name}-{member.name}")
+
+    def _sync(self, slots: Sequence[tuple[Member, Slot]]) -> None:
+        joined = [(member, slot.of(JoinGroupResponse)) for member, slot in slots]
+        plan = self._plan_of_leader([member for member, _ in joined])
+        waiting: list[tuple[Member, Slot]] = []
+        for member, answer in sorted(joined, key=lambda each: each[1].leader == each[1].member_id):
+            assert answer.error_code == 0, answer
+            member.member_id, member.epoch = answer.member_id, answer.generation_id
+        for member, answer in sorted(joined, key=lambda each: each[1].leader == each[1].member_id):
+            leads = answer.leader == answer.member_id
+            given = tuple(
+                SyncGroupRequestAssignment(
+                    member_id=m.member_id, assignment=Assignment(tuple(sorted(plan[m.name]))).encode(1)
+                )
+                for m, _ in joined
+            )
+            request = SyncGroupRequest(
+                group_id=self.name,
+                generation_id=answer.generation_id,
+                member_id=answer.member_id,
+                group_instance_id=member.instance,
+                protocol_type="consumer",
+                protocol_name="range",
+                assignments=given if leads else (),
+            )
+            waiting.append((member, self.machine.begin(request, who=f"{self.name}-{member.name}")))
+        for member, slot in waiting:
+            assert slot.of(SyncGroupResponse).error_code == 0, slot.answer
+            self._owns(member, plan[member.name])
+        self.rebalances.append(self.machine.now_ms)
+
+    def _plan_of_leader(self, members: Sequence[Member]) -> dict[str, frozenset[Place]]:
+        """What the leader assigns: one member has the main topic, the other one the side."""
+        known = [place for place in self.parts if place.partition < 2]
+        plan: dict[str, set[Place]] = {m.name: set() for m in members}
+        for place in known:
+            takers = [m for m in members if place.topic in m.topics]
+            if takers:
+                taker = takers[0] if place.topic == self.main else takers[-1]
+                plan[taker.name].add(place)
+        return {name: frozenset(places) for name, places in plan.items()}
+
+    def _owns(self, member: Member, places: frozenset[Place]) -> None:
+        for place in places:
+            # Whoever goes on with a partition of a classic group got it with the generation.
+            if self.classic or place not in member.owned:
+                member.got_ms[place] = self.machine.now_ms
+        member.owned = places
+
+    def _join_consumer(self) -> None:
+        for number, member in enumerate(self.members):
+            member.member_id = f"{self.name}-{number:022d}"[-22:]
+            member.epoch = 0
+            self._beat(member, first=True)
+        self._settle()
+        # The first is the one that owns the subject.
+        if self.owner(self.subject) is not self.members[0] and self.owner(self.subject) is not None:
+            self._swap()
+
+    def _swap(self) -> None:
+        """Give the cast by what the coordinator assigned: only a member's role in the state has a name."""
+        self.members.reverse()
+
+    def _settle(self) -> None:
+        for _ in range(4):
+            for member in self.members:
+                if not member.left:
+                    self._beat(member)
+        self.rebalances.append(self.machine.now_ms)
+
+    def _beat(self, member: Member, *, first: bool = False, epoch: int | None = None) -> None:
+        if self.state.protocol == "streams":
+            self._beat_streams(member, first=first, epoch=epoch)
+            return
+        ids = {topic: self.machine.topic_id(topic) for topic in (self.main, self.side) if self._there(topic)}
+        names = {topic_id: topic for topic, topic_id in ids.items()}
+        owned = tuple(
+            cgh.TopicPartitions(
+                topic_id=ids[topic],
+                partitions=tuple(p.partition for p in sorted(member.owned) if p.topic == topic),
+            )
+            for topic in ids
+            if any(p.topic == topic for p in member.owned)
+        )
+        request = cgh.ConsumerGroupHeartbeatRequest(
+            group_id=self.name,
+            member_id=member.member_id,
+            member_epoch=member.epoch if epoch is None else epoch,
+            instance_id=member.instance,
+            rebalance_timeout_ms=POLL_MS if first else -1,
+            subscribed_topic_names=(() if member.regex else member.topics) if first else None,
+            subscribed_topic_regex=member.regex if first else None,
+            topic_partitions=() if first else owned,
+        )
+        answer = self.machine.ask(
+            request, cgh.ConsumerGroupHeartbeatResponse, who=f"{self.name}-{member.name}"
+        )
+        assert answer.error_code == 0, answer
+        if epoch is not None:
+            return
+        member.epoch = answer.member_epoch
+        if answer.assignment is not None:
+            given = frozenset(
+                Place(names[each.topic_id], number)
+                for each in answer.assignment.topic_partitions
+                for number in each.partitions
+                if each.topic_id in names
+            )
+            self._owns(member, given)
+
+    def _beat_streams(self, member: Member, *, first: bool, epoch: int | None) -> None:
+        """The same of a streams group: a subtopology reads each topic, and owned are its tasks."""
+        topics = {"0": self.main, "1": self.side}
+        tasks = tuple(
+            sgh.TaskIds(
+                subtopology_id=part,
+                partitions=tuple(p.partition for p in sorted(member.owned) if p.topic == topic),
+            )
+            for part, topic in topics.items()
+            if any(p.topic == topic for p in member.owned)
+        )
+        parts = tuple(Subtopology(subtopology_id=p, source_topics=(topic,)) for p, topic in topics.items())
+        request = sgh.StreamsGroupHeartbeatRequest(
+            group_id=self.name,
+            member_id=member.member_id,
+            member_epoch=member.epoch if epoch is None else epoch,
+            instance_id=member.instance,
+            rebalance_timeout_ms=POLL_MS if first else -1,
+            topology=sgh.Topology(epoch=0, subtopologies=parts) if first else None,
+            process_id=f"{self.name}-{member.name}" if first else None,
+            active_tasks=() if first else tasks,
+            standby_tasks=(),
+            warmup_tasks=(),
+        )
+        answer = self.machine.ask(
+            request, sgh.StreamsGroupHeartbeatResponse, who=f"{self.name}-{member.name}"
+        )
+        assert answer.error_code == 0, answer
+        if epoch is not None:
+            return
+        member.epoch = answer.member_epoch
+        if answer.active_tasks is not None:
+            given = frozenset(
+                Place(topics[t.subtopology_id], n) for t in answer.active_tasks for n in t.partitions
+            )
+            self._owns(member, given)
+
+    def _there(self, topic: str) -> bool:
+        return topic in self.machine.cluster.catalog.topics
+
+    def _leave(self, member: Member, *, for_now: bool = False) -> None:
+        if self.classic:
+            identity = MemberIdentity(member_id=member.member_id, group_instance_id=member.instance)
+            answer = self.machine.ask(
+                LeaveGroupRequest(group_id=self.name, members=(identity,)), LeaveGroupResponse
+            )
+            assert answer.error_code == 0, answer
+        elif member.sharing is not None:
+            member.sharing.beat(-1)
+        else:
+            self._beat(member, epoch=-2 if for_now else -1)
+        if for_now:
+            member.left = True
+            return
+        member.owned = frozenset()
+        self.members = [m for m in self.members if m is not member]
+
+    # records and commits
+
+    def produce(self, place: Place, count: int = 1, kind: str = "data") -> None:
+        part, now = self.parts[place], self.machine.now_ms
+        if not part.exists:
+            return
+        log = self.machine.log(*place)
+        records = [LogRecord(f"k{n}".encode(), b"v") for n in range(count)]
+        if kind == "data":
+            log.append(records, timestamp_ms=now)
+        else:
+            producer = 9_000
+            log.append(
+                records,
+                timestamp_ms=now,
+                producer_id=producer,
+                producer_epoch=0,
+                base_sequence=0,
+                transactional=True,
+            )
+            if kind != "open":
+                log.append(
+                    [end_marker_record(kind == "transactional")],
+                    timestamp_ms=now,
+                    producer_id=producer,
+                    producer_epoch=0,
+                    transactional=True,
+                    control=True,
+                )
+        shown = "data" if kind == "transactional" else kind
+        part.entries += [Entry(part.end + n, shown, now) for n in range(count)]
+        part.end += count
+        if kind in ("transactional", "aborted"):
+            part.entries.append(Entry(part.end, "marker", now))
+            part.end += 1
+        assert part.end == log.end_offset
+        if (owner := self.owner(place)) is not None:
+            self.machine.at(now + self.delay_ms, lambda: self._reads(owner, place))
+
+    def _reads(self, member: Member, place: Place) -> None:
+        """Commit what can be read, if the member still does."""
+        part = self.parts[place]
+        if member.sharing is not None:
+            if self.machine.now_ms < member.stops_ms and place in member.owned and part.exists:
+                for where, last in member.sharing.read(place).items():
+                    read = self.parts[where]
+                    written = max(e.ms for e in read.entries if e.offset <= last)
+                    read.commits.append(Commit(last + 1, self.machine.now_ms, written, True))
+            return
+        if place not in member.owned or self.machine.now_ms >= member.stops_ms or not part.exists:
+            return
+        if self.state.owner == "hot" and place.topic == self.main and self.machine.now_ms > self.hot_ms:
+            return
+        if place == self.subject and self.state.commits == "none":
+            return
+        if place == self.subject and self.state.commits == "old" and part.commits:
+            return
+        ripe = [
+            e.offset + 1
+            for e in part.readable(part.committed or part.start)
+            if e.ms <= self.machine.now_ms - self.delay_ms
+        ]
+        if not ripe:
+            return
+        to = max(ripe)
+        if self.state.owner == "slow" and place == self.subject and part.committed:
+            to = min(part.committed + max((to - part.committed) // 2, 1), to)
+        self.commit(place, to, member)
+
+    def commit(self, place: Place, offset: int, member: Member | None) -> None:
+        part = self.parts[place]
+        topic = OffsetCommitRequestTopic(
+            name=place.topic,
+            partitions=(
+                OffsetCommitRequestPartition(partition_index=place.partition, committed_offset=offset),
+            ),
+        )
+        request = OffsetCommitRequest(
+            group_id=self.name,
+            generation_id_or_member_epoch=-1 if member is None else member.epoch,
+            member_id="" if member is None else member.member_id,
+            group_instance_id=None if member is None else member.instance,
+            topics=(topic,),
+        )
+        answer = self.machine.ask(request, OffsetCommitResponse, 9)
+        code = answer.topics[0].partitions[0].error_code
+        if member is not None and code in (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION):
+            return  # it commits again with its next poll
+        assert code == 0, answer
+        written = max((e.ms for e in part.entries if e.offset < offset), default=self.machine.now_ms)
+        part.commits.append(Commit(offset, self.machine.now_ms, written, member is not None))
+        part.rebuilt = False
+        if member is None:
+            self.outside_ms.append(self.machine.now_ms)
+
+    # the plan
+
+    def _plan(self) -> None:
+        state = self.state
+        for place in self.parts:
+            self._at(BASE_MS, lambda place=place: self.produce(place, BASE))  # type: ignore[misc]
+        if state.others == "busy":
+            for place in self.parts:
+                if place != self.subject:
+                    self._feed(place, FED_MS, 0)
+        self._log()
+        self._owner()
+        if state.subscription == "assign":
+            self._outsider(self.since_ms if state.owner == "hung" else 0)
+        elif state.commits == "outside":
+            # An administrator's change is one commit, a reader that is no member makes many.
+            for number in range(4 if self.since_ms > 30_000 else 1):
+                self._at(self.since_ms - 1 - 6_000 * number, self._one_outside)
+        if state.commits == "other-id":
+            # After a deletion, its offset is still there: the coordinator was down when it happened.
+            gone = state.log == "deleted"
+            self._at(self.since_ms + (-2_000 if gone else 2_000), self._with_other_id)
+        if state.membership != "stable":
+            self._unrest()
+
+    def _feed(self, place: Place, begin_ms: int, end_ms: int, count: int = 1) -> None:
+        for ago in range(begin_ms, end_ms, -self.period_ms):
+            self._at(ago - self.period_ms + self.phase_ms, lambda: self.produce(place, count))
+
+    def _log(self) -> None:
+        """What happens to the subject's log."""
+        subject, since = self.subject, self.since_ms
+        many = 10 if self.state.owner == "slow" else 1
+        match self.state.log:
+            case "growing" | "trimmed" | "emptied" | "grown":
+                self._feed(subject, FED_MS, 0, many)
+            case "bursts":
+                self._at(since + 1_000, lambda: self.produce(subject, 50))
+            case "compacted":
+                for ago in range(6):
+                    self._at(since - ago, lambda: self.produce(subject, 10))
+                self._at(since - 10, lambda: self._compact(20))
+            case "control-only":
+                self._at(since + 30_000, lambda: self.produce(subject, 5, "transactional"))
+            case "open":
+                self._at(since, lambda: self.produce(subject, 5, "open"))
+            case "aborted":
+                self._at(since, lambda: self.produce(subject, 5, "aborted"))
+            case "deleted" | "recreated":
+                self._at(since, self._delete)
+        if self.state.log == "trimmed":
+            self._at(0, lambda: self._purge(3))
+        elif self.state.log == "emptied":
+            self._at(0, lambda: self._purge(None))
+        elif self.state.log == "grown":
+            self._at(since, self._grow)
+
+    def _purge(self, more: int | None) -> None:
+        """Retention deletes beyond what is committed, or everything."""
+        part = self.parts[self.subject]
+        if not part.exists:
+            return
+        to = part.end if more is None else min((part.committed or 0) + more, part.end)
+        self.machine.log(*self.subject).delete_before(to)
+        part.start = max(part.start, to)
+
+    def _compact(self, first: int) -> None:
+        """The cleaner leaves only the last batch of what came since."""
+        part, log = self.parts[self.subject], self.machine.log(*self.subject)
+        assert isinstance(log, MemoryLog)
+        last = log._last_offsets[-1]
+        for number, raw in enumerate(log._batches):
+            batch = Batch(raw)
+            if batch.last_offset < last and batch.base_offset >= first:
+                log._batches[number] = rebuild_batch(batch, batch.records[-1:])
+        kept = {Batch(raw).last_offset for raw in log._batches}
+        part.entries = [
+            e for e in part.entries if e.offset < first or e.offset in kept or e.offset > last - 10
+        ]
+
+    def _grow(self) -> None:
+        self.machine.cluster.add_partitions(self.main, 3)
+        place = Place(self.main, 2)
+        self.parts[place] = Part(place)
+        if not self.classic and self.members:
+            self._settle()
+        self.produce(place, 10)
+
+    def _delete(self) -> None:
+        self.machine.cluster.delete_topic(self.main)
+        for place in self.parts:
+            if place.topic == self.main:
+                self.parts[place] = Part(place, exists=False)
+        if self.state.log == "recreated":
+            self.machine.at(self.machine.now_ms + 1_000, self._again)
+
+    def _again(self) -> None:
+        """Make the topic again; a reader with names goes on at its old position, in a log that is shorter."""
+        self.machine.create_topic(self.main, 2)
+        for number in range(2):
+            place = Place(self.main, number)
+            self.parts[place] = Part(place)
+            self.produce(place, 5)
+        owner = self.owner(self.subject)
+        if self.classic and owner is not None and self.machine.now_ms < owner.stops_ms:
+            self.commit(self.subject, BASE, owner)
+        elif not self.classic and self.members:
+            for member in self.members:
+                member.owned = frozenset(p for p in member.owned if p.topic != self.main)
+            self._settle()
+
+    # owners
+
+    def _owner(self) -> None:
+        owner, since = self.state.owner, self.since_ms
+        if not self.members:
+            return
+        if owner in ("dead-static", "left", "hung"):
+            self._at(since, self._stop)
+        elif owner == "hot":
+            self.hot_ms = NOW_MS - since
+            self._at(since, lambda: self.produce(self.subject, 5_000))
+            for ago in range(since - 1_000, 0, -2_000):
+                self._at(ago, self._hot)
+        elif owner == "looping":
+            for ago in range(since, 2_000, -max(10_000, since // 8)):
+                self._at(ago, self._restart)
+        elif owner == "none":
+            self._at(since + 5, self._all_leave)
+
+    def _stop(self) -> None:
+        member = self.owner(self.subject) or self.members[0]
+        member.stops_ms = self.machine.now_ms
+        if self.state.owner == "left":
+            if member.instance is None:  # the coordinator gave the subject to the other one
+                member = next(m for m in self.members if m.instance is not None)
+                member.stops_ms = self.machine.now_ms
+            self._leave(member, for_now=True)
+
+    def _hot(self) -> None:
+        """Read a little of very much."""
+        part, member = self.parts[self.subject], self.owner(self.subject)
+        if member is not None:
+            self.commit(self.subject, (part.committed or 0) + 5, member)
+
+    def _restart(self) -> None:
+        """The subject's owner fails on a record, leaves, and is started again."""
+        old = self.owner(self.subject)
+        if old is None:
+            return
+        self.ends.append(self.machine.now_ms)
+        at, fresh = self.members.index(old), Member(old.name, old.topics, regex=old.regex)
+        fresh.stops_ms = self.machine.now_ms
+        self._leave(old)
+        self.members.insert(at, fresh)
+        if self.classic:
+            self._join_classic(self.members)
+            return
+        fresh.member_id = f"{self.name}-{self.machine.now_ms % 10**9:022d}"[-22:]
+        fresh.epoch = 0
+        self._beat(fresh, first=True)
+        self._settle()
+
+    def _all_leave(self) -> None:
+        for member in list(self.members):
+            self._leave(member)
+
+    # commits from elsewhere
+
+    def _outsider(self, until_ms: int) -> None:
+        """A consumer with assign() reads everything, and commits every five seconds."""
+
+        def reads() -> None:
+            for place, part in self.parts.items():
+                if part.exists and part.readable(part.committed or 0):
+                    self.commit(place, part.readable(0)[-1].offset + 1, None)
+
+        for ago in range(BASE_MS - 5_000, until_ms, -5_000):
+            if ago < FED_MS or ago > BASE_MS - 20_000:
+                self._at(ago, reads)
+
+    def _one_outside(self) -> None:
+        part = self.parts[self.subject]
+        if part.exists and not self.members:
+            self.commit(self.subject, part.end, None)
+
+    def _with_other_id(self) -> None:
+        """A commit of before the topic was made again, which the coordinator was down to see deleted."""
+        part = self.parts[self.subject]
+        if not part.commits and part.exists:
+            return
+        last = part.commits[-1] if part.commits else Commit(BASE, 0, 0, True)
+        shard = self.machine.cluster.shards[offsets_partition_of(self.name, 1)]
+        assert shard is not None
+        key = OffsetCommitKey(group=self.name, topic=self.main, partition=0)
+        value = OffsetCommitValue(
+            offset=last.offset, commit_timestamp=self.machine.now_ms, topic_id=bytes(15) + b"\x07"
+        )
+        shard._settle(Outcome(records=[Record(key, value)]), self.machine.now_ms)
+        part.commits.append(last._replace(ms=self.machine.now_ms))
+        part.rebuilt = True
+
+    # membership
+
+    def _unrest(self) -> None:
+        """Members that come and go, or a rebalance that goes on while the commands look."""
+        membership = self.state.membership
+        if membership in ("rebalance", "stuck", "full"):
+            self._at({"rebalance": 2_000, "stuck": 200_000, "full": 600_000}[membership], self._third)
+            return
+        if membership == "shared-id":
+            for round_ in range(4):
+                self._at(200_000 - round_ * 40_000, self._taken_over)
+            return
+        for round_ in range(4):
+            self._at(200_000 - round_ * 40_000, self._third)
+            self._at(200_000 - round_ * 40_000 - 15_000, self._third_goes)
+
+    def _taken_over(self) -> None:
+        """Another process joins with the instance id of the first member, which is fenced."""
+        member = next(m for m in self.members if m.instance is not None)
+        member.member_id = ""
+        answer = self._send_join(member).of(JoinGroupResponse)
+        assert answer.error_code == 0, answer
+        member.member_id, member.epoch = answer.member_id, answer.generation_id
+        self.ends.append(self.machine.now_ms)
+
+    def _third(self) -> None:
+        self.moving = self.state.membership in ("rebalance", "stuck")
+        settles = not self.moving
+        member = Member("c", (self.side,))
+        if self.classic:
+            slot = self._send_join(member)
+            answer = slot.of(JoinGroupResponse)
+            member.member_id = answer.member_id
+            slots = [(member, self._send_join(member))]
+            self.members.append(member)
+            if settles:
+                slots += [(m, self._send_join(m)) for m in self.members[:-1]]
+                self.machine.at(self.machine.now_ms + 200, lambda: self._sync(slots))
+        else:
+            member.member_id = f"{self.name}-{self.machine.now_ms % 10**9:022d}"[-22:]
+            member.epoch = 0
+            self.members.append(member)
+            self._beat(member, first=True)
+            if settles:
+                self._settle()
+
+    def _third_goes(self) -> None:
+        self._leave(self.members[-1])
+        if self.classic:
+            slots = [(m, self._send_join(m)) for m in self.members]
+            self.machine.at(self.machine.now_ms + 200, lambda: self._sync(slots))
+        else:
+            self._settle()
+
+
+def played(machine: Machine, states: Sequence[State]) -> list[Group]:
+    """The groups of these states, when their time has come."""
+    groups = [Group(machine, state, f"{PREFIX}{number:04d}") for number, state in enumerate(states)]
+    machine.run()
+    return groups

@@ -1,0 +1,142 @@
+"""The dimensions of a state, and states drawn from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from random import Random
+
+DIMENSIONS: Mapping[str, tuple[str, ...]] = {
+    "protocol": ("classic", "consumer", "share", "streams"),
+    "subscription": ("names", "pattern", "pattern-of-nothing", "two-applications", "other-topic", "assign"),
+    "owner": ("live", "slow", "dead-static", "left", "hung", "looping", "hot", "none"),
+    "commits": ("fresh", "old", "none", "outside", "other-id"),
+    "log": (
+        "growing",
+        "idle",
+        "bursts",
+        "trimmed",
+        "emptied",
+        "compacted",
+        "control-only",
+        "open",
+        "aborted",
+        "grown",
+        "deleted",
+        "recreated",
+    ),
+    "membership": ("stable", "flapping", "rebalance", "stuck", "full", "shared-id"),
+    "since": ("45", "5", "20", "120", "400", "1200"),
+    "others": ("busy", "quiet", "alone"),
+    "delay": ("prompt", "lazy"),
+    "visibility": ("all", "history", "read", "topics", "groups", "settings", "broker"),
+    "clock": ("right", "ahead", "behind"),
+}
+"""The values of each dimension; the first is the sound one. `since`: seconds since what went wrong did."""
+SEEN = ("visibility", "clock")
+"""The dimensions of who looks: one played state is looked at in each of their ways."""
+PLAYED = tuple(name for name in DIMENSIONS if name not in SEEN)
+
+
+@dataclass(frozen=True)
+class State:
+    """One value of each dimension, and the seed of what they leave open."""
+
+    values: tuple[str, ...]
+    seed: int = 0
+
+    def __getattr__(self, name: str) -> str:
+        if name not in DIMENSIONS:
+            raise AttributeError(name)
+        return self.values[_PLACE[name]]
+
+    def but(self, **values: str) -> State:
+        """The same state with other values of some dimensions."""
+        found = list(self.values)
+        for name, value in values.items():
+            found[_PLACE[name]] = value
+        return State(tuple(found), self.seed)
+
+    @property
+    def odd(self) -> dict[str, str]:
+        """The dimensions that differ from the sound default."""
+        return {n: v for n, v in zip(DIMENSIONS, self.values, strict=True) if v != DIMENSIONS[n][0]}
+
+    @property
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """The pairs of values that meet in this state."""
+        yield from combinations((f"{n}={v}" for n, v in zip(DIMENSIONS, self.values, strict=True)), 2)
+
+    def __str__(self) -> str:
+        return " ".join([*(f"{n}={v}" for n, v in self.odd.items()), f"seed={self.seed}"])
+
+    @classmethod
+    def parse(cls, text: str) -> State:
+        """The state that `str` gave; ValueError for a dimension or a value that does not exist."""
+        found, seed = SOUND, 0
+        for part in text.split():
+            name, _, value = part.partition("=")
+            if name == "seed":
+                seed = int(value)
+                continue
+            if value not in DIMENSIONS.get(name, ()):
+                raise ValueError(f"{part!r} is no value of a dimension")
+            found = found.but(**{name: value})
+        return State(found.values, seed)
+
+
+_PLACE = {name: number for number, name in enumerate(DIMENSIONS)}
+SOUND = State(tuple(values[0] for values in DIMENSIONS.values()))
+
+
+def drawn(seed: int) -> State:
+    """One state: about half of its dimensions are sound, and what cannot meet is changed to what can."""
+    by = Random(seed)
+    values = {n: by.choice(v) if by.random() < 0.55 else v[0] for n, v in DIMENSIONS.items()}
+    values["since"] = by.choice(DIMENSIONS["since"])
+    values |= dict.fromkeys(SEEN, "all") | {"clock": "right"}
+    return possible(State(tuple(values.values()), seed))
+
+
+def possible(state: State) -> State:
+    """The state without what cannot be in a cluster together."""
+    if state.protocol == "share":
+        # It has no owners, no commits and no patterns.
+        owner = state.owner if state.owner in ("hung", "none") else "live"
+        subscription = state.subscription if state.subscription == "two-applications" else "names"
+        log = state.log if state.log in ("idle", "bursts", "trimmed", "emptied") else "growing"
+        state = state.but(owner=owner, subscription=subscription, log=log, commits="fresh")
+        state = state.but(membership="stable", delay="prompt")
+    if state.protocol == "streams":
+        # Its members have one topology, and without a source topic the group is not ready.
+        there = state.log not in ("deleted", "recreated", "grown")
+        state = state.but(subscription="names", log=state.log if there else "growing")
+    if state.subscription == "assign":
+        # A consumer with assign() is no member: nobody joins, and its commits come from outside.
+        state = state.but(owner="none", commits="outside", membership="stable", others="busy")
+    if state.subscription in ("pattern-of-nothing", "two-applications") and state.others == "alone":
+        state = state.but(others="busy")
+    if state.commits == "outside" and state.owner != "none":
+        # A group with members refuses a commit of none.
+        state = state.but(commits="fresh")
+    if state.commits == "other-id" and state.log == "recreated":
+        state = state.but(commits="fresh")
+    if state.subscription == "other-topic" and state.owner in ("none", "left", "looping"):
+        state = state.but(owner="live")
+    if state.protocol == "classic" and state.owner == "left":
+        # A classic static member that stops says nothing: it is a dead one.
+        state = state.but(owner="dead-static")
+    if state.owner == "hot":
+        # One partition has so much to read that its reader does not get to the next.
+        plain = state.protocol in ("classic", "consumer") and state.subscription in ("names", "pattern")
+        state = state.but(owner="hot" if plain else "live", log="growing", commits="fresh")
+        state = state.but(membership="stable", delay="prompt", others="busy")
+    if state.owner == "looping":
+        state = state.but(membership="stable")
+    if state.membership == "shared-id" and state.protocol != "classic":
+        # A second process with a member's instance id is refused while that one lives.
+        state = state.but(membership="flapping")
+    if state.membership != "stable" and (state.owner == "none" or state.others == "alone"):
+        state = state.but(membership="stable")
+    return state

@@ -1,0 +1,40 @@
+"""A sample of the generated exam; `make exam COUNT=20000` runs as many states as wanted."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from .exam import VIEWS, examined
+from .known import is_known
+from .states import State, drawn
+
+COUNT = 40
+
+
+def test_the_commands_say_what_is_true_of_states_that_a_program_makes_up() -> None:
+    found = {
+        f"{fault.judge}: {fault.why}\n  python -m tests.exam --replay '{state}'"
+        for state, bad in examined([drawn(seed) for seed in range(COUNT)], VIEWS)
+        for fault in bad
+        if not is_known(fault.judge, fault.why)
+    }
+    assert not found, "\n".join(sorted(found))
+
+
+def test_the_exam_does_not_know_how_kgroup_judges() -> None:
+    """Nothing of what it examines: the command line is called by its front door."""
+    for path in Path(__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            names += [each.name for each in node.names] if isinstance(node, ast.Import) else []
+            for name in names:
+                assert not name.startswith("kgroup.admin"), f"{path.name} imports {name}"
+                assert not name.startswith("kgroup.cli.") or name == "kgroup.cli.frame.tree", path.name
+
+
+@pytest.mark.parametrize("seed", [3, 17, 99])
+def test_a_state_is_replayed_from_its_text(seed: int) -> None:
+    assert State.parse(str(drawn(seed))) == drawn(seed)

@@ -1,0 +1,239 @@
+"""What is true of a state, by what was played: each partition's status, and what is broken in the group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kgroup.domain import TopicPartition
+
+from .machine import FULL, NOW_MS
+from .playing import POLL_MS, Group, Part
+
+PROMPT_MS, SUSPECT_MS, OPEN_MS = 15_000, 30_000, 15_000
+TIMES = 10
+LOOPS = 3
+"""Generations of an owner that end at the same record make a loop."""
+NEAR = 1_500
+"""Commands may judge either way so near to a bound: a state is seen within some time, not at one moment."""
+Said = tuple[str, str]
+"""A status and its weight."""
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The statuses that each partition may have, and what the group's verdict must say.
+
+    `waits`: records wait for 15 s or more with a live owner, where only the history decides. `work`: whether
+    something can be read that is not. `broken` are the codes of invariants, one of each set must be found.
+    """
+
+    statuses: dict[TopicPartition, frozenset[Said]]
+    waits: frozenset[TopicPartition]
+    work: frozenset[TopicPartition]
+    broken: tuple[frozenset[str], ...]
+    error: bool = False
+    """Whether an invariant is broken that is an error."""
+
+    @property
+    def sick(self) -> bool | None:
+        """Whether the verdict is an error; None near a bound."""
+        must = self.error or any(all(w == "error" for _, w in said) for said in self.statuses.values())
+        may = any(any(w == "error" for _, w in said) for said in self.statuses.values())
+        return True if must else None if may else False
+
+
+def truth_of(group: Group) -> Truth:
+    """What is true now."""
+    places = {p: part for p, part in group.parts.items() if _in_scope(group, part)}
+    waits, work = set(), set()
+    statuses = {}
+    for place, part in places.items():
+        said = _status(group, part)
+        statuses[place] = frozenset(said)
+        waiting = part.readable(part.committed if part.committed is not None else part.start)
+        if part.exists and (waiting or part.stable < part.end):
+            work.add(place)
+        if part.exists and waiting and NOW_MS - waiting[0].ms >= PROMPT_MS - NEAR:
+            waits.add(place)
+    # A classic group that rebalances is stuck only by a second look, after a while.
+    error = group.moving and group.state.membership == "stuck" and not group.classic
+    error = error or frozenset({"KG122"}) in _broken(group)
+    return Truth(statuses, frozenset(waits), frozenset(work), tuple(_broken(group)), error)
+
+
+def _in_scope(group: Group, part: Part) -> bool:
+    if part.committed is not None:
+        return True
+    if group.moving and group.classic:
+        return False  # what members subscribe to is not shown meanwhile
+    if not part.exists:
+        # Brokers omit what a consumer group's member has of a topic that is gone; no pattern matches it.
+        return group.classic and group.owner(part.place) is not None
+    if group.owner(part.place) is not None:
+        return True
+    return any(subscribes(group, m, part.place.topic) for m in group.members)
+
+
+def subscribes(group: Group, member: object, topic: str) -> bool:
+    """Whether a member reads a topic: a pattern of the classic protocol is names by then."""
+    topics, regex = member.topics, member.regex  # type: ignore[attr-defined]
+    if regex is not None and not group.classic:
+        return regex == f"{group.name}-.*" and topic.startswith(f"{group.name}-")
+    return topic in topics
+
+
+def _status(group: Group, part: Part) -> list[Said]:
+    committed = part.committed
+    if not part.exists:
+        return [("gone", "warn")]
+    if part.rebuilt and committed is not None:
+        return [("recreated", "error")]
+    if committed is not None and committed > part.end:
+        return [("beyond-end", "error")]
+    if group.share:
+        return _of_share(group, part)
+    owner = group.owner(part.place)
+    first = part.start if committed is None else committed
+    waiting = part.readable(first)
+    if committed is not None and committed != part.end and part.start > committed:
+        weight = "warn" if owner is not None and not waiting else "error"
+        return [("purged", weight)]
+    if first == part.end or (not waiting and part.stable == part.end):
+        return [("idle", "ok")]
+    if not waiting:
+        opened = NOW_MS - next(e.ms for e in part.entries if e.kind == "open" and e.offset >= part.stable)
+        return [("held-back", weight) for weight in _around(opened, OPEN_MS, "info", "error")]
+    return _of_owner(group, part)
+
+
+def _of_share(group: Group, part: Part) -> list[Said]:
+    """Of a share group no answer shows who reads what: whether it goes on is for a second look to say."""
+    waiting = part.readable(part.start if part.committed is None else part.committed)
+    if not waiting:
+        return (
+            [("idle", "ok"), ("purged", "error")] if part.start > (part.committed or 0) else [("idle", "ok")]
+        )
+    if part.committed is not None and part.start > part.committed:
+        return [("purged", "error")]
+    if not group.members:
+        return [("unread", "warn")]
+    return [("reading", "ok"), ("unknown", "unknown")]
+
+
+def _of_owner(group: Group, part: Part) -> list[Said]:
+    if group.moving:
+        # A member of a consumer group may go on meanwhile with what stays its own.
+        return [("moving", "info"), *([] if group.classic else _of_settled(group, part))]
+    return _of_settled(group, part)
+
+
+def _of_settled(group: Group, part: Part) -> list[Said]:
+    owner, committed = group.owner(part.place), part.committed
+    waiting = part.readable(part.start if committed is None else committed)
+    if not group.members:
+        return [("unread", "warn")]
+    if owner is None:
+        if any(subscribes(group, m, part.place.topic) for m in group.members):
+            return [("unread", "error")]
+        read = [c for c in part.commits if c.member and c.ms > NOW_MS - 3_600_000]
+        return [("unsubscribed", "warn" if read else "info")]
+    if owner.left:
+        return [("absent", "warn")]
+    if committed is None:
+        since = owner.got_ms[part.place]
+        came = [e.ms for e in waiting if e.ms > since]
+        if not came:
+            return [("not-begun", "info")]
+        return [("not-begun", w) for w in _around(NOW_MS - came[0], POLL_MS, "info", "error")]
+    return _of_reader(group, part)
+
+
+def _of_reader(group: Group, part: Part) -> list[Said]:
+    """Whether the owner goes on: by how long records wait, beside what the group did meanwhile."""
+    owner = group.owner(part.place)
+    committed = part.committed
+    if owner is None or committed is None:
+        return []
+    waiting = part.readable(committed)
+    waited = NOW_MS - waiting[0].ms
+    since = max(
+        part.commits[-1].ms, max(owner.got_ms.values()) if group.classic else owner.got_ms[part.place]
+    )
+    began = max(since, waiting[0].ms)
+    alone = NOW_MS - began
+    rest = [p for p in group.parts.values() if p is not part and p.commits and p.exists]
+    newest = max((p.commits[-1].ms for p in rest if group.owner(p.place) is not None), default=-1)
+    delays = [p.commits[-1].ms - p.commits[-1].written_ms for p in (*rest, part)]
+    own = [p.commits[-1].ms for p in rest if group.owner(p.place) is owner]
+    silent = max(own, default=-1) <= began
+    found: list[Said] = []
+    for usual in {min(delays), max(delays)}:
+        found += [
+            _reading(waited + slack, alone + slack, newest - began + slack, usual, silent)
+            for slack in (-NEAR, 0, NEAR)
+        ]
+    ended = sum(ms >= max(part.commits[-1].ms, waiting[0].ms) for ms in group.ends)
+    if ended >= LOOPS and part.place.topic == group.main and waited > PROMPT_MS + NEAR:
+        found = [("stalled", "error")]
+    elif group.ends:
+        # So soon it may be a restart as others are.
+        found += [("stalled", "error"), ("stalled", "warn"), ("reading", "ok")]
+    older = [
+        p.readable(p.commits[-1].offset)[0].ms - waiting[0].ms
+        for p in rest
+        if group.owner(p.place) is owner and p.readable(p.committed or 0) and p.commits[-1].ms > began
+    ]
+    if older and min(older) < -NEAR and waited > PROMPT_MS + NEAR and not group.ends:
+        return [("falling-behind", "warn")]
+    if older and min(older) <= NEAR:
+        found.append(("falling-behind", "warn"))
+    return list(dict.fromkeys(found))
+
+
+def _reading(waited: int, alone: int, others: int, usual: int, silent: bool) -> Said:
+    """The status of one whose owner commits nothing; `silent`: of no other partition either."""
+    suspect = max(SUSPECT_MS, TIMES * usual)
+    if waited < PROMPT_MS:
+        return "reading", "ok"
+    if others > min(max(PROMPT_MS, TIMES * usual), POLL_MS) or alone > POLL_MS:
+        return "stalled", "error"
+    if silent and alone > 2 * suspect:
+        return "stalled", "error"
+    if alone > suspect:
+        return "stalled", "warn"
+    return "reading", "ok"
+
+
+def _around(ms: int, bound: int, below: str, above: str) -> list[str]:
+    """The weight on this side of a bound, or both where it is near."""
+    if abs(ms - bound) <= NEAR:
+        return [below, above]
+    return [above if ms > bound else below]
+
+
+def _broken(group: Group) -> list[frozenset[str]]:
+    """The invariants that are broken, by the codes of which one must be among the findings."""
+    found = []
+    state = group.state
+    hidden = group.moving and group.classic  # no answer shows what members subscribe to meanwhile
+    if state.subscription == "two-applications" and len(group.members) > 1 and not hidden:
+        found.append(frozenset({"KG121"}))
+    reads = any(m.owned or m.regex is None for m in group.members)
+    if state.subscription == "pattern-of-nothing" and group.members and not group.classic and not reads:
+        found.append(frozenset({"KG122"}))
+    late = [ms for ms in group.outside_ms if ms > NOW_MS - 3_600_000]
+    if len(late) > 1 and late[-1] - late[0] > 10_000:
+        found.append(frozenset({"KG120"}))
+    if state.membership == "flapping" and group.members:
+        found.append(frozenset({"KG111"}))
+    if state.membership == "stuck" and group.moving and not group.classic:
+        found.append(frozenset({"KG112"}))
+    if group.moving:
+        found.append(frozenset({"KG102", "KG112"} if group.classic else {"KG101"}))
+    if state.membership == "full" and len(group.members) == FULL:
+        found.append(frozenset({"KG117"}))
+    if state.membership == "shared-id" and group.members:
+        found.append(frozenset({"KG110"}))
+    if any(m.left for m in group.members):
+        found.append(frozenset({"KG103"}))
+    return found
