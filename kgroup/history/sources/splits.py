@@ -150,6 +150,8 @@ class SplitReader:
     """How far each file was read: the end of the last whole batch."""
     cut: str = ""
     """The file that ends inside a batch, if none of the batches after it was read."""
+    place: tuple[str, int] | None = None
+    """The name of the file, and the byte in it, where the last batch begins that was read."""
     stopped: bool = False
     """Whether batches after that file were skipped, because offsets are missing between."""
 
@@ -211,6 +213,8 @@ class SplitReader:
                         return
                     self.cut = ""
                     yield chunk, fresh
+                if headers:
+                    self.place = piece.file.name, origin + headers[-1].position
                 if final and not done and scanner.consumed < len(chunk):
                     self.cut = piece.path
                 done = done or final

@@ -17,7 +17,7 @@ from pyspark.sql.window import Window
 
 from kgroup.pipeline.schemas import TABLES, in_micros, plain
 from kgroup.pipeline.tables.place import Place
-from kgroup.pipeline.tables.store import OPEN_EVENTS, Store, may_hold, number_in
+from kgroup.pipeline.tables.store import OPEN_EVENTS, Store, may_hold, number_in, with_all_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -104,7 +104,7 @@ class _Fetch:
                     if self.group is None or may_hold(each, (self.group,))
                 ]
                 for found in file.iter_batches(row_groups=chosen, columns=sorted(needed)):
-                    rows = pa.Table.from_batches([found])
+                    rows = with_all_columns(name, pa.Table.from_batches([found]))
                     if self.group is not None:
                         rows = rows.filter(pc.equal(rows.column("group_id"), self.group))
                     part = pa.repeat(pa.scalar(number_in(name, "part"), pa.int32()), rows.num_rows)

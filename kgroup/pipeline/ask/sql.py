@@ -124,7 +124,10 @@ def _dataset(store: Store, name: str) -> ds.Dataset | pa.Table:
         return schema.empty_table()
     table = delta.opened(store.place, name, store.manifest.versions[name])
     assert table is not None
-    return table.to_pyarrow_dataset()
+    found = table.to_pyarrow_dataset()
+    # What an older kgroup did not write is null.
+    lacks = [field for field in schema if field.name not in found.schema.names]
+    return found.replace_schema(pa.schema([*found.schema, *lacks])) if lacks else found
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import heapq
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -22,7 +23,9 @@ from kgroup.pipeline.spark.workers import Move, Shuffle, Worker, this_worker
 from kgroup.pipeline.tables.delivering import Delivered, deliver
 from kgroup.pipeline.tables.folding import FoldShares, digest
 from kgroup.pipeline.tables.left import StateFile
+from kgroup.pipeline.tables.manifest import FOLDED, FORMATS
 from kgroup.pipeline.tables.place import Place
+from kgroup.pipeline.tables.refolding import StoredSplit, stored_splits
 from kgroup.pipeline.tables.store import BY_GROUP, DELIVERIES, STATE, Run, Store, number_in
 from kgroup.pipeline.tables.upkeep import kept_small
 from kgroup.pipeline.tables.writing import TableFile, TableWriter
@@ -92,7 +95,9 @@ class ReadSplits:
 
     def _read(self, number: int) -> Iterator[Posted]:
         split = self.splits[number]
-        rows = SplitRows(split, self.tables, self.shares, **self.choice)
+        # What lies in the tables is folded again, and not written again.
+        tables = frozenset[str]() if isinstance(split, StoredSplit) else self.tables
+        rows = SplitRows(split, tables, self.shares, **self.choice)
         with TableWriter(self.place, self.run, self.token, split.part, f"{split.number:05d}") as writer:
             for each in rows.everything():
                 if isinstance(each, list):
@@ -114,6 +119,7 @@ class ReadSplits:
             "bytes": rows.reader.bytes_read,
             "summary": None if summary is None else asdict(summary),
             "read": rows.reader.files_read,
+            "place": rows.reader.place,
             "cut": rows.reader.cut,
             "stopped": rows.reader.stopped,
             "waits": split.waits,
@@ -143,7 +149,8 @@ def ingest(
     """
     origin = (sources if isinstance(sources, Input) else Segments.of(sources)).looked_at()
     cores = context.defaultParallelism
-    whole = origin.plan(_MAX_SPLIT_BYTES, store.manifest.last_offsets())
+    manifest = store.manifest
+    whole = origin.plan(_MAX_SPLIT_BYTES, manifest.last_offsets(), places=manifest.places)
     # One split per core, within bounds; fewer splits mean less to fold.
     per_core = min(_MAX_SPLIT_BYTES, max(_MIN_SPLIT_BYTES, -(-sum(split.size for split in whole) // cores)))
     return fill(Shuffle(context), origin, store, split_bytes or per_core, shares, tables, **choice)
@@ -167,9 +174,15 @@ def fill(
         given = {uuid_text(i): name for i, name in origin.topic_names().items()}
         job = _Job(move, store, run, tables, choice, given, shares)
         waits = tables == ROWS  # no later run continues one that keeps only some tables
-        done = job([replace(split, waits=waits) for split in origin.plan(split_bytes, after)])
+        places, stored = dict(manifest.places), _fold_again(store, run) if manifest.outdated else []
+
+        def planned_splits(whole: frozenset[int] = frozenset()) -> list[Split]:
+            new = [replace(split, waits=waits) for split in origin.plan(split_bytes, after, whole, places)]
+            return _after(stored, new)
+
+        done = job(planned_splits())
         if again := _overlapping(done.reads):
-            done = job([replace(s, waits=waits) for s in origin.plan(split_bytes, after, again)])
+            done = job(planned_splits(again))
         kept, waiting = _up_to_cuts(done.reads, after)
         if len(kept) < len(done.reads):
             # Some of the folded splits have to wait.
@@ -188,14 +201,16 @@ def fill(
             delivered.miss_the_topic()
         unread = tuple(delivered.unread)
         read_before = manifest.read_before(run.number).issuperset(read_files)
-        if not spans and not delivered.news and read_before:
+        if not spans and not delivered.news and read_before and not run.widened:
             return RunReport(None, {}, len(done.splits), size, 0, workers, waiting, unread)
         for span in spans:
             del span["names"]
         manifest.learn(done.names)
         manifest.names |= given
         manifest.spans += spans
+        manifest.places |= {read["part"]: read["place"] for read in done.reads if read["place"]}
         about = {"sources": origin.labels, "files": read_files, "bytes_read": size, "cluster_id": cluster}
+        about["resumed"] = _resumed(done.splits)
         files = [*done.files, *delivered.files]
         run.publish(files, about)
     kept_small(store, move)
@@ -245,8 +260,9 @@ class _Job:
         read = ReadSplits(*about, self.tables, shares, self.choice, frozenset(known), splits)
         courses = {part: course for part, course in manifest.courses().items() if part in sizes}
         states: dict[int, list[StateFile]] = {part: [] for part in sizes}
+        gone = set(run.gone.get(STATE, ()))
         for path, bounds in self.store.bounds(STATE, "key_hash").items():
-            if (part := number_in(path, "part")) in states:
+            if path not in gone and (part := number_in(path, "part")) in states:
                 states[part].append(StateFile(path, *bounds))
         fold = FoldShares(*about, shares, manifest.names, self.given, courses, states)
         results = self.move(read, fold, _pieces(splits), shares.tasks) if splits else []
@@ -255,6 +271,30 @@ class _Job:
         files = [TableFile(**file) for row in results for file in row.get("files", ())]
         names: dict[str, str] = next((row["names"] for row in results if "names" in row), {})
         return _Done(splits, reads, files, names)
+
+
+def _fold_again(store: Store, run: Run) -> list[Split]:
+    """Return splits with all that was read, for a run that replaces what an older kgroup has folded."""
+    stored, manifest = stored_splits(store), run.manifest
+    for table in FOLDED:
+        run.gone[table] = store.names(table)
+        manifest.formats[table] = FORMATS[table]
+    manifest.spans = []
+    return stored
+
+
+def _after(stored: Sequence[Split], new: Sequence[Split]) -> list[Split]:
+    """Return the new splits after the stored ones of their partitions."""
+    counts = Counter(split.part for split in stored)
+    return [*stored, *(replace(split, number=split.number + counts[split.part]) for split in new)]
+
+
+def _resumed(splits: Sequence[Split]) -> list[Row]:
+    """Return the files that were not read from their first byte, and the byte where reading began."""
+    starts: dict[str, int] = {}
+    for piece in (piece for split in splits for piece in split.pieces):
+        starts[piece.path] = min(piece.start, starts.get(piece.path, piece.start))
+    return [{"file": path, "start": start} for path, start in sorted(starts.items()) if start]
 
 
 def _pieces(splits: Sequence[Split]) -> list[list[int]]:
