@@ -13,7 +13,7 @@ from __future__ import annotations
 import fcntl
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -66,19 +66,16 @@ class Store:
     def empty(self) -> bool:
         return not self.manifest.runs
 
-    def names(self, table: str, group: str | None = None, cuts: Mapping[int, int] | None = None) -> list[str]:
-        """Return the valid files of a table, relative to the place.
+    def names(self, table: str, group: str | None = None) -> list[str]:
+        """Return the valid files of a table, relative to the place; with `group`, those that may hold it."""
+        parts = self.parts_with(table, group)
+        return [
+            name for name in sorted(self.sizes(table)) if parts is None or number_in(name, "part") in parts
+        ]
 
-        With `group`, those of partitions that may hold it; with `cuts`, those with a row before the log
-        offset that is the cut of its partition.
-        """
-        if group is not None and table != DELIVERIES:
-            parts = self.manifest.parts_of(group)
-            return [name for name in self.names(table, cuts=cuts) if number_in(name, "part") in parts]
-        if cuts:
-            bounds = self.bounds(table, "log_offset")
-            return [n for n in self.names(table) if bounds[n][0] < cuts.get(number_in(n, "part"), 1 << 63)]
-        return sorted(self.sizes(table))
+    def parts_with(self, table: str, group: str | None) -> set[int] | None:
+        """Return the partitions of a table that may hold a group; None for all of them."""
+        return None if group is None or table == DELIVERIES else self.manifest.parts_of(group)
 
     def sizes(self, table: str) -> dict[str, int]:
         """Return the valid files of a table, with their bytes."""
@@ -119,7 +116,8 @@ class Store:
                 later = (start for run, start in reads.get(row["source"], ()) if run > row["run"])
                 if row["start"] < 0 or all(start > row["start"] for start in later):
                     found.append((part, BadRange(row["source"], row["start"], row["end"], row["reason"])))
-        return sorted(found, key=lambda entry: (entry[0], entry[1].source, entry[1].start))
+        # What is known of a file before it is read is noted by each run.
+        return sorted(set(found), key=lambda entry: (entry[0], entry[1].source, entry[1].start))
 
     @contextmanager
     def run(self, kind: str = RUN) -> Iterator[Run]:
@@ -146,6 +144,12 @@ class Store:
                 raise
             finally:
                 self._files = {}
+
+    def check_free(self) -> None:
+        """Raise Occupied while another run of this machine writes: before anything is started for one."""
+        if self.place.folder is not None and (self.place.folder / "lock").exists():
+            with _alone(self.place):
+                pass
 
     def _load(self) -> Manifest:
         found = recorded(self.place)
