@@ -151,7 +151,7 @@ class SplitReader:
     cut: str = ""
     """The file that ends inside a batch, if none of the batches after it was read."""
     place: tuple[str, int] | None = None
-    """The name of the file, and the byte in it, where the last batch begins that was read."""
+    """The name of the file, and the byte in it, where the last batch begins that was found."""
     stopped: bool = False
     """Whether batches after that file were skipped, because offsets are missing between."""
 
@@ -206,6 +206,7 @@ class SplitReader:
                 done = _end_at(piece.end, origin, headers, scanner)
                 if headers:
                     self.positions[piece.path] = origin + headers[-1].end
+                    self.place = piece.file.name, origin + headers[-1].position
                 read_to = self.next_offset
                 if fresh := self._fresh(headers):
                     if self.cut and self.split.waits and fresh[0].base_offset > read_to:
@@ -213,8 +214,6 @@ class SplitReader:
                         return
                     self.cut = ""
                     yield chunk, fresh
-                if headers:
-                    self.place = piece.file.name, origin + headers[-1].position
                 if final and not done and scanner.consumed < len(chunk):
                     self.cut = piece.path
                 done = done or final

@@ -256,6 +256,10 @@ class LiveCluster:
                 first, end = self.bounds(topic, part)
                 if part in after:
                     first = after[part] + 1
+                if first > end:
+                    text = f"partition {part} of the topic ends at offset {end}, and {first - 1} was read"
+                    hint = "it was created again, or has lost records: read it into a new folder"
+                    raise StorageError(text, hint)
                 step = end if part in whole else max(1, split_bytes // RECORD_BYTES)
                 splits += self.shares(part, first, end, step)
         return splits

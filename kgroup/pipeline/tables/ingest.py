@@ -22,6 +22,7 @@ from kgroup.pipeline.schemas import Row
 from kgroup.pipeline.spark.workers import Move, Shuffle, Worker, this_worker
 from kgroup.pipeline.tables.delivering import Delivered, deliver
 from kgroup.pipeline.tables.folding import FoldShares, digest
+from kgroup.pipeline.tables.late import Late, late_segments
 from kgroup.pipeline.tables.left import StateFile
 from kgroup.pipeline.tables.manifest import FOLDED, FORMATS
 from kgroup.pipeline.tables.place import Place
@@ -56,7 +57,8 @@ class RunReport:
     """What a run added: rows by table, and the number of the run; `run` is None if there was nothing new.
 
     `workers` have run its tasks, on Spark. `waiting` are partitions that were read up to a truncated file
-    with others after it. `unread` is what of `__share_group_state` could not be read, and why.
+    with others after it, `late` segments that came too late. `unread` is what of `__share_group_state` could
+    not be read, and why.
     """
 
     run: int | None
@@ -66,6 +68,7 @@ class RunReport:
     bytes_written: int
     workers: tuple[Worker, ...] = ()
     waiting: tuple[Waiting, ...] = ()
+    late: tuple[Late, ...] = ()
     unread: tuple[tuple[str, KgroupError], ...] = ()
 
 
@@ -171,6 +174,7 @@ def fill(
         manifest = run.manifest
         after, cluster = manifest.last_offsets(), origin.cluster_id()
         manifest.check_cluster(cluster)
+        late = tuple(late_segments(origin, store))
         given = {uuid_text(i): name for i, name in origin.topic_names().items()}
         job = _Job(move, store, run, tables, choice, given, shares)
         waits = tables == ROWS  # no later run continues one that keeps only some tables
@@ -202,7 +206,7 @@ def fill(
         unread = tuple(delivered.unread)
         read_before = manifest.read_before(run.number).issuperset(read_files)
         if not spans and not delivered.news and read_before and not run.widened:
-            return RunReport(None, {}, len(done.splits), size, 0, workers, waiting, unread)
+            return RunReport(None, {}, len(done.splits), size, 0, workers, waiting, late, unread)
         for span in spans:
             del span["names"]
         manifest.learn(done.names)
@@ -219,7 +223,7 @@ def fill(
         if file.table not in BY_GROUP:
             rows[file.table] = rows.get(file.table, 0) + file.rows
     written = sum(file.bytes for file in files)
-    return RunReport(run.number, rows, len(done.splits), size, written, workers, waiting, unread)
+    return RunReport(run.number, rows, len(done.splits), size, written, workers, waiting, late, unread)
 
 
 @dataclass(frozen=True, slots=True)

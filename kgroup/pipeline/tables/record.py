@@ -98,8 +98,9 @@ def _manifest(rows: list[Row], newest: Row | None, version: int) -> Manifest:
         return Manifest(versions={RUNS: version})
     rows.sort(key=lambda row: row["run"])
     # Rows of format 9 have no formats: all tables were of that one.
-    formats: dict[str, int] = dict.fromkeys(FORMATS, newest["format"])
-    formats |= {each["table"]: each["format"] for each in newest["formats"]}
+    number: int = newest["format"]
+    formats = dict.fromkeys(FORMATS, number)
+    formats.update((each["table"], each["format"]) for each in newest["formats"])
     usable = formats["deliveries"] == FORMATS["deliveries"]
     formats["deliveries"] = FORMATS["deliveries"]
     return Manifest(
