@@ -14,7 +14,6 @@ from kgroup.domain import uuid_bytes, uuid_text
 from kgroup.errors import KgroupError, StorageChanged
 from kgroup.history.choice import Choice
 from kgroup.history.sources.splits import Split
-from kgroup.pipeline.read.course import Course
 from kgroup.pipeline.read.inputs import Input, Segments
 from kgroup.pipeline.read.posting import EDGE, REPORT, Posted, Shares, planned, to_tasks
 from kgroup.pipeline.read.rows import SplitRows
@@ -27,6 +26,7 @@ from kgroup.pipeline.tables.left import StateFile
 from kgroup.pipeline.tables.manifest import FOLDED, FORMATS
 from kgroup.pipeline.tables.place import Place
 from kgroup.pipeline.tables.refolding import StoredSplit, stored_splits
+from kgroup.pipeline.tables.reports import NamesLearned, ShareFolded, SplitRead
 from kgroup.pipeline.tables.store import BY_GROUP, DELIVERIES, STATE, Run, Store, number_in
 from kgroup.pipeline.tables.upkeep import kept_small
 from kgroup.pipeline.tables.writing import TableFile, TableWriter
@@ -115,20 +115,20 @@ class ReadSplits:
                 yield from to_tasks(range(self.shares.tasks), EDGE, split.part, split.number, new)
             mine = sorted(set(self.shares.of[split.part]))
             yield from to_tasks(mine, EDGE, split.part, split.number, edge)
-        report = {
-            "part": split.part,
-            "number": split.number,
-            "files": [asdict(file) for file in writer.files],
-            "bytes": rows.reader.bytes_read,
-            "summary": None if summary is None else asdict(summary),
-            "read": rows.reader.files_read,
-            "place": rows.reader.place,
-            "cut": rows.reader.cut,
-            "stopped": rows.reader.stopped,
-            "waits": split.waits,
-            "has_share_groups": rows.has_share_groups,
-            "worker": this_worker(),
-        }
+        report = SplitRead(
+            part=split.part,
+            number=split.number,
+            files=writer.files,
+            bytes=rows.reader.bytes_read,
+            summary=summary,
+            read=rows.reader.files_read,
+            place=rows.reader.place,
+            cut=rows.reader.cut,
+            stopped=rows.reader.stopped,
+            waits=split.waits,
+            has_share_groups=rows.has_share_groups,
+            worker=this_worker(),
+        )
         yield from to_tasks((number % self.shares.tasks,), REPORT, split.part, split.number, report)
 
 
@@ -190,17 +190,17 @@ def fill(
         kept, waiting = _up_to_cuts(done.reads, after)
         if len(kept) < len(done.reads):
             # Some of the folded splits have to wait.
-            chosen = {(read["part"], read["number"]) for read in kept}
+            chosen = {(read.part, read.number) for read in kept}
             done = job([split for split in done.splits if (split.part, split.number) in chosen])
-        spans = [read["summary"] for read in done.reads if read["summary"] is not None]
-        size = sum(read["bytes"] for read in done.reads)
-        read_files = sorted({path for read in done.reads for path in read["read"]})
-        workers = tuple(sorted({read["worker"] for read in done.reads}))
+        spans = [asdict(read.summary) for read in done.reads if read.summary is not None]
+        size = sum(read.bytes for read in done.reads)
+        read_files = sorted({path for read in done.reads for path in read.read})
+        workers = tuple(sorted({read.worker for read in done.reads}))
         names = {uuid_bytes(uid): name for uid, name in (manifest.names | done.names | given).items()}
         delivered = Delivered(found=True)
         if DELIVERIES in tables:
             delivered = deliver(move, run, origin, names, choice)
-        manifest.share_groups = manifest.share_groups or any(read["has_share_groups"] for read in done.reads)
+        manifest.share_groups = manifest.share_groups or any(read.has_share_groups for read in done.reads)
         if manifest.share_groups and not delivered.found:
             delivered.miss_the_topic()
         unread = tuple(delivered.unread)
@@ -212,7 +212,7 @@ def fill(
         manifest.learn(done.names)
         manifest.names |= given
         manifest.spans += spans
-        manifest.places |= {read["part"]: read["place"] for read in done.reads if read["place"]}
+        manifest.places |= {read.part: read.place for read in done.reads if read.place is not None}
         about = {"sources": origin.labels, "files": read_files, "bytes_read": size, "cluster_id": cluster}
         about["resumed"] = _resumed(done.splits)
         files = [*done.files, *delivered.files]
@@ -231,7 +231,7 @@ class _Done:
     """The results of a job: of each split, in order, and of the folds."""
 
     splits: Sequence[Split]
-    reads: list[Row]
+    reads: list[SplitRead]
     files: list[TableFile]
     names: dict[str, str]
 
@@ -270,11 +270,14 @@ class _Job:
                 states[part].append(StateFile(path, *bounds))
         fold = FoldShares(*about, shares, manifest.names, self.given, courses, states)
         results = self.move(read, fold, _pieces(splits), shares.tasks) if splits else []
-        reads = sorted((row for row in results if "read" in row), key=lambda r: (r["part"], r["number"]))
-        _check_unchanged(reads, results)
-        files = [TableFile(**file) for row in results for file in row.get("files", ())]
-        names: dict[str, str] = next((row["names"] for row in results if "names" in row), {})
-        return _Done(splits, reads, files, names)
+        reads = [each for each in results if isinstance(each, SplitRead)]
+        reads.sort(key=lambda read: (read.part, read.number))
+        folded = [each for each in results if isinstance(each, ShareFolded)]
+        _check_unchanged(reads, folded)
+        files = [file for read in reads for file in read.files]
+        files += [file for share in folded for file in share.files]
+        learned = (each.names for each in results if isinstance(each, NamesLearned))
+        return _Done(splits, reads, files, dict(next(learned, {})))
 
 
 def _fold_again(store: Store, run: Run) -> list[Split]:
@@ -315,53 +318,53 @@ def _pieces(splits: Sequence[Split]) -> list[list[int]]:
     return [piece for piece in pieces if piece]
 
 
-def _check_unchanged(reads: Sequence[Row], results: Sequence[Row]) -> None:
+def _check_unchanged(reads: Sequence[SplitRead], folded: Sequence[ShareFolded]) -> None:
     """Raise StorageError if a split was read twice, after an executor was lost, and had changed."""
     digests: dict[int, int] = {}
     for read in reads:
-        if (span := read["summary"]) is not None:
-            part = read["part"]
-            digests[part] = digest(digests.get(part, 0), read["number"], Course.of(span))
-    for row in results:
-        if "digest" in row and digests.get(row["part"]) != row["digest"]:
-            text = f"partition {row['part']} changed while it was read"
+        if read.summary is not None:
+            digests[read.part] = digest(digests.get(read.part, 0), read.number, read.summary.course)
+    for share in folded:
+        if digests.get(share.part) != share.digest:
+            text = f"partition {share.part} changed while it was read"
             raise StorageChanged(text, "run again: nothing was written")
 
 
-def _up_to_cuts(results: Sequence[Row], after: Mapping[int, int]) -> tuple[list[Row], tuple[Waiting, ...]]:
-    """Return the results before truncated files with offsets missing after them, and where those are.
+def _up_to_cuts(
+    reads: Sequence[SplitRead], after: Mapping[int, int]
+) -> tuple[list[SplitRead], tuple[Waiting, ...]]:
+    """Return the splits before truncated files with offsets missing after them, and where those are.
 
-    `results` are in order; a truncated file may be the last of one, and the missing offsets after that.
+    `reads` are in order; a truncated file may be the last of one, and the missing offsets after that.
     """
-    kept: list[Row] = []
+    kept: list[SplitRead] = []
     reached, cut = dict(after), dict[int, str]()
     waiting: dict[int, Waiting] = {}
-    for result in results:
-        part, span = result["part"], result["summary"]
+    for read in reads:
+        part, span = read.part, read.summary
         at = reached.get(part, -1)
-        gap = span is not None and span["first_offset"] > at + 1
-        if result["waits"] and part not in waiting and gap and cut.get(part):
+        gap = span is not None and span.first_offset > at + 1
+        if read.waits and part not in waiting and gap and cut.get(part):
             waiting[part] = Waiting(part, cut[part], at)
         if part in waiting:
             continue
-        kept.append(result)
+        kept.append(read)
         if span is not None:
-            reached[part] = span["last_offset"]
-            cut[part] = result["cut"]
+            reached[part] = span.last_offset
+            cut[part] = read.cut
         else:
-            cut[part] = result["cut"] or cut.get(part, "")
-        if result["stopped"]:
-            waiting[part] = Waiting(part, result["cut"], reached.get(part, -1))
+            cut[part] = read.cut or cut.get(part, "")
+        if read.stopped:
+            waiting[part] = Waiting(part, read.cut, reached.get(part, -1))
     return kept, tuple(waiting.values())
 
 
-def _overlapping(results: Sequence[Row]) -> frozenset[int]:
-    """Return partitions with two splits that hold the same offsets (copies); `results` are in order."""
+def _overlapping(reads: Sequence[SplitRead]) -> frozenset[int]:
+    """Return partitions with two splits that hold the same offsets (copies); `reads` are in order."""
     last: dict[int, int] = {}
     found = set()
-    spans = [result["summary"] for result in results if result["summary"] is not None]
-    for span in spans:
-        if span["first_offset"] <= last.get(span["part"], -1):
-            found.add(span["part"])
-        last[span["part"]] = max(last.get(span["part"], -1), span["last_offset"])
+    for span in (read.summary for read in reads if read.summary is not None):
+        if span.first_offset <= last.get(span.part, -1):
+            found.add(span.part)
+        last[span.part] = max(last.get(span.part, -1), span.last_offset)
     return frozenset(found)
