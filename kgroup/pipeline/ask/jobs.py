@@ -50,7 +50,7 @@ class Question:
 _PLACE = ("part", "log_offset")
 QUERIES: Mapping[str, Query] = {
     "state_at": Query(schemas.STATE_AT, ("group_id", "topic", "partition"), timed=True),
-    "members": Query(schemas.MEMBERS, ("group_id", *_PLACE), timed=True),
+    "members": Query(schemas.MEMBERS, ("group_id", *_PLACE, "member_id"), timed=True),
     "rebalances": Query(schemas.REBALANCES, ("group_id", *_PLACE)),
     "top_writers": Query(schemas.TOP_WRITERS, ("-bytes", "group_id")),
     "commit_rates": Query(schemas.COMMIT_RATES, ("group_id", "start")),
@@ -126,7 +126,8 @@ def moment_of(at_ms: int | None) -> str:
 def regex_of(glob: str) -> str:
     """Return the glob as an expression that Java and RE2 take: without atomic groups and lookaheads."""
     text = fnmatch.translate(glob).removesuffix("\\Z").removesuffix("\\z")
-    if "(?>" not in glob:
+    # Outside brackets a literal one is escaped.
+    if "(?>" not in glob or "[" not in glob:
         text = text.replace("(?>", "(?:")
     return "^" + text.replace("(?!)", "[^\\x00-\\x{10FFFF}]") + "\\z"
 
